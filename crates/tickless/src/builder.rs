@@ -1,4 +1,4 @@
-//! How timers are set up; `starting` has how they are started.
+//! The settings of a set of timers. The submodule `starting` starts the set.
 
 mod start_error;
 mod starting;
@@ -38,11 +38,11 @@ pub struct Builder {
     bases: Option<u16>,
     clock: Clock,
     device: Device,
-    /// How often a handler that cannot catch up tries again; `None`: the default of its kind of
-    /// driver.
+    /// The number of passes that a handler makes in a row while it finds timers due; `None` for the
+    /// default of the kind of driver.
     passes: Option<u32>,
     pinning: Pinning,
-    /// Do coarse timers on virtual time fire with their buckets?
+    /// Whether coarse timers on virtual time fire with their buckets.
     coarse_like_real: bool,
 }
 
@@ -52,7 +52,7 @@ enum Clock {
     System,
 }
 
-/// May a driver thread move between CPUs?
+/// Whether a driver thread may move between CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pinning {
     Free,
@@ -76,14 +76,15 @@ impl Default for Builder {
 }
 
 impl Timers {
-    /// Creates a builder, to start a separate set of timers, with its own settings.
+    /// Creates a builder, which starts a separate set of timers with its own settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
 impl Builder {
-    /// The defaults: a base per CPU, a tick of 1 ms, the best clock, lazy rearming, lazy push-out.
+    /// Creates a builder with the defaults: a base per CPU, a tick of 1 ms, the best clock, lazy
+    /// rearming and lazy push-out.
     pub fn new() -> Builder {
         let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
         let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
@@ -116,7 +117,7 @@ impl Builder {
         self
     }
 
-    /// Sets the tick of coarse timers, 1 µs to 1 s. With a shorter tick timeouts are less late, and
+    /// Sets the tick of coarse timers, 1 µs to 1 s. With a shorter tick timeouts are less late, but
     /// wake drivers more often.
     pub fn tick(mut self, tick: Tick) -> Builder {
         self.setup.core.tick = tick;
@@ -133,15 +134,15 @@ impl Builder {
 
     /// Sets how drivers wake for a deadline. With [`Wakeup::Sleep`], the default, timers are late
     /// by the time it takes to wake a thread. The others spend CPU time to avoid that: a driver
-    /// wakes before the deadline and spins until then. No timer is early with any of them.
+    /// wakes before the deadline and spins until then. None of them makes a timer early.
     ///
-    /// This applies to every wakeup of a driver thread, whatever [`device`](Builder::device) it
-    /// waits on, and so to coarse timeouts and the ends of windows, too: timers that may be late
-    /// should have slack, or a set of their own. Drivers do not spin for ticks and
-    /// [`recheck`](Builder::recheck). Arming a timer for an earlier time ends the spinning. A
-    /// program's event loop and virtual time ignore this setting.
+    /// This applies to every wakeup of a driver thread, on any [`device`](Builder::device), and so
+    /// also to coarse timeouts and the ends of windows: timers that may be late should have slack,
+    /// or a set of their own. Drivers do not spin for ticks and [`recheck`](Builder::recheck).
+    /// Arming a timer for an earlier time ends the spinning. A program's event loop and virtual
+    /// time ignore this setting.
     ///
-    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) counts what it costs.
+    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time that drivers have spun.
     ///
     /// ```
     /// # #[cfg(miri)] fn main() {}
@@ -149,7 +150,7 @@ impl Builder {
     /// use tickless::Timers;
     /// use tickless::driver::Wakeup;
     ///
-    /// // At most 5 % of one CPU goes into spinning.
+    /// // Spinning uses at most 5 % of one CPU.
     /// let timers = Timers::builder().bases(1).wakeup(Wakeup::Auto { cpu_share: 0.05 }).start()?;
     /// # drop(timers); Ok(())
     /// # }
@@ -159,9 +160,9 @@ impl Builder {
         self
     }
 
-    /// Sets how soon a driver may be woken after a timer was armed, or after its last wakeup: a
-    /// timer that is due earlier is late by at most this. The default is 0. This bounds how often a
-    /// driver wakes.
+    /// Sets the least time between the arming of a timer, or a driver's last wakeup, and the next
+    /// wakeup; the default is 0. This bounds how often a driver wakes. A timer that is due earlier
+    /// is late by at most this time.
     pub fn min_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.min_delta = Ns::from_duration(delta);
         self
@@ -180,27 +181,27 @@ impl Builder {
     ///
     /// By default a driver thread never backs off, since the system's scheduler keeps it from
     /// starving other threads. In an event loop the default is 3 passes and 100 ms, as in the
-    /// kernel, and the loop has its turn meanwhile. At least one pass is made. If `longest` is zero
-    /// the handler returns without a pause, and no hang is counted.
+    /// kernel, and the loop continues during the back-off. At least one pass is made. If `longest`
+    /// is zero the handler returns without a pause, and no hang is counted.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);
         self
     }
 
-    /// Makes a driver thread check its base at least this often, whatever its device reports, idle
-    /// or not, which bounds the cost of a lost event. The kernel loses none, so this is off by
-    /// default; it is for unreliable devices, and costs a wakeup each time. At most every
-    /// millisecond, and in whole milliseconds with a timerfd. An event loop rechecks by limiting
-    /// how long it waits.
+    /// Makes a driver thread check its base at least this often, even if its device reports no
+    /// event. This bounds the delay that a lost event causes. It is off by default, because the
+    /// kernel loses no events; it is for unreliable devices, and costs a wakeup each time. The
+    /// interval is at least a millisecond, and whole milliseconds with a timerfd. An event loop
+    /// rechecks by limiting how long it waits.
     pub fn recheck(mut self, every: Duration) -> Builder {
         self.setup.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self
     }
 
     /// Sets by how much an event may be late before
-    /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late) counts it; 1 ms by default. This
-    /// changes nothing else.
+    /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late) counts it; 1 ms by default. Only
+    /// that count depends on it.
     pub fn late_after(mut self, tolerance: Duration) -> Builder {
         self.setup.core.limits.tolerance = Ns::from_duration(tolerance);
         self
@@ -215,21 +216,21 @@ impl Builder {
         self
     }
 
-    /// How long an expiry thread may be stuck in a callback before another thread fires its other
-    /// timers; 100 ms by default. One thread stands in for all bases.
+    /// Sets how long an expiry thread may be stuck in a callback before a rescuer thread fires its
+    /// other timers; 100 ms by default. All bases share one rescuer.
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.setup.core.patience = Ns::from_duration(patience);
         self
     }
 
-    /// Reads `CLOCK_MONOTONIC` every time, even where the TSC could be trusted.
+    /// Makes every reading of the clock one of `CLOCK_MONOTONIC`, even if the TSC is trusted.
     pub fn system_clock(mut self) -> Builder {
         self.clock = Clock::System;
         self
     }
 
-    /// Linux only. Keeps each driver thread on its base's CPU. This uses caches better, but latency
-    /// is worse where other threads hog that CPU.
+    /// Linux only. Keeps each driver thread on its base's CPU. This uses caches better, but timers
+    /// are later if other threads keep that CPU busy.
     #[cfg(linux_platform)]
     pub fn pin_drivers(mut self) -> Builder {
         self.pinning = Pinning::OnItsCpu;
@@ -250,15 +251,15 @@ impl Builder {
 
     /// Measures how long each callback takes, for
     /// [`Stats::callbacks`](crate::stats::Stats::callbacks). Costs two readings of the clock and a
-    /// lock for each, about 40 ns.
+    /// lock per callback, about 40 ns.
     pub fn time_callbacks(mut self) -> Builder {
         self.setup.times_callbacks = true;
         self
     }
 
-    /// Sets how long a timed callback may take before it counts as slow, and how late an expiry may
-    /// be before it counts as overdue, because its base was held up by a callback or lacked a CPU.
-    /// 100 ms by default. With the feature `tracing` both emit warnings.
+    /// Sets two limits at once; 100 ms by default. A timed callback that takes longer counts as
+    /// slow. An expiry that is later counts as overdue: a callback or a busy CPU delayed its base.
+    /// With the feature `tracing` both emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self
@@ -272,9 +273,9 @@ impl Builder {
         self
     }
 
-    /// For [`VirtualTime`](crate::VirtualTime), where coarse timers fire exactly at their deadlines
-    /// by default: makes them fire with the wheel's buckets, as late as on a real clock. Real
-    /// timers ignore it.
+    /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) fire with the wheel's buckets, as
+    /// late as on a real clock. By default they fire exactly at their deadlines there. Timers on a
+    /// real clock ignore this setting.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,15 +1,15 @@
-//! Timers on clocks that are set or go on over a suspend: realtime and boottime (H5).
+//! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
 //!
-//! The core keeps one clock. A deadline on another clock is converted by what both show at the
-//! moment. Firing checks the deadline's own clock, so the timer is not early whatever happened to
-//! that clock meanwhile. When the clock was set, or the system was suspended, every deadline is
-//! converted again ([`watch`](crate::platform::watch) says how that is noticed), so it is not
-//! late either.
+//! The core has only one clock, the timers' clock. A deadline on another clock is converted with
+//! the current difference of the two clocks. When the core fires the timer, the timer's own clock
+//! is checked, so the timer is not early even if that clock was set in between. After a step of the
+//! clock or a suspend, every deadline is converted again, so the timer is not late either;
+//! [`watch`](crate::platform::watch) explains how steps are detected.
 //!
 //! # Locks
 //!
-//! The list of these timers, then one timer's deadline, then a base. Callbacks and drops run
-//! without any of them.
+//! Lock order: the list of these timers, then one timer's deadline, then a base. Callbacks and
+//! drops run without any of these locks.
 
 mod firing;
 mod watching;
@@ -33,14 +33,15 @@ use tickless_core::bases::{Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Window};
 
-/// A timer with its deadlines on a clock of your choice; from [`Timers::clock_timer`].
+/// A timer with its deadlines on a chosen clock; from [`Timers::clock_timer`].
 ///
-/// It never fires early on its own clock. When the time of day is set:
-/// - absolute deadlines on [`TimeBase::Realtime`] stay the same on that clock: they fire at once if
-///   they have passed, and later if the clock went back;
-/// - relative ones do not change, as in POSIX: ten seconds are ten seconds.
+/// It never fires early on its own clock. When the wall clock is set:
+/// - absolute deadlines on [`TimeBase::Realtime`] keep their wall-clock time: the timer fires at
+///   once if that has passed, and later if the clock went back;
+/// - relative deadlines do not move, as in POSIX: ten seconds are ten seconds.
 ///
-/// On [`TimeBase::Boottime`] both kinds count suspended time; relative ones on realtime do not.
+/// On [`TimeBase::Boottime`] both kinds count suspended time. Relative deadlines on realtime do
+/// not.
 ///
 /// Arming costs as much as for an [`HrTimer`](crate::HrTimer), plus a lock of its own and two clock
 /// readings; firing costs one more reading. Whenever a clock is set, all clock timers are rearmed.
@@ -55,19 +56,19 @@ use tickless_core::time::{Instant, Window};
 /// let time = VirtualTime::new();
 /// let alarm = time.timers().clock_timer(TimeBase::Realtime, |_| println!("wake up"));
 /// alarm.start_at(time.now_on(TimeBase::Realtime) + Duration::from_secs(3600))?;
-/// // Somebody sets the clock forward: it fires at once.
+/// // The clock is set forwards past the deadline: the timer fires at once.
 /// time.set_realtime(time.now_on(TimeBase::Realtime) + Duration::from_secs(7200));
 /// assert!(!alarm.is_pending());
 /// # Ok::<(), tickless::callback::StartError>(())
 /// ```
 #[must_use = "dropping a timer cancels it"]
 pub struct ClockTimer {
-    /// Its number in the list of its set.
+    /// The timer's key in the list of its set.
     id: u64,
     inner: Arc<Inner>,
 }
 
-/// A timer, and what it is armed for.
+/// A timer and its deadline. The handle and the list of clock timers share it.
 struct Inner {
     timer: Owned<QueueLink>,
     state: Arc<State>,
@@ -91,20 +92,20 @@ impl Timers {
         ClockTimer::new(&self.shared, base, callback)
     }
 
-    /// The current time on a clock; realtime counts from 1970.
+    /// Returns the current time on a clock; realtime counts from 1970.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.shared.now_on(base).into()
     }
 
-    /// How often these timers noticed that a clock was set or that the system was suspended. They
-    /// do not check before the first [`clock_timer`](Timers::clock_timer) is made.
+    /// Returns how many times a step of a clock or a suspend was detected. None are detected before
+    /// the first [`clock_timer`](Timers::clock_timer) is created.
     pub fn clock_steps(&self) -> u64 {
         self.shared.clock_timers.watch.steps()
     }
 
-    /// The refused system call that keeps the kernel from reporting to these timers when a clock is
-    /// set. They then check once a second, and after a clock is set are late by at most that.
-    /// Timers in an event loop always check once a second, and return `None` here.
+    /// Returns the refused system call because of which the kernel does not report steps of the
+    /// clock. Clock timers then check their clock once a second, and are late by at most that after
+    /// a step. Timers in an event loop always check once a second, and return `None` here.
     pub fn clock_watch_fallback(&self) -> Option<RefusedCall> {
         self.shared.clock_timers.watch.refused()
     }
@@ -197,7 +198,9 @@ impl ClockTimer {
             && self.inner.timer.is_pending()
     }
 
-    /// The deadline that the timer is armed for, if it is one on its own clock.
+    /// Returns the deadline that the timer is armed for, if that is on the timer's own clock;
+    /// `None` if the timer is idle, or armed by [`start`](Self::start) on realtime or monotonic
+    /// time.
     pub fn deadline(&self) -> Option<Instant> {
         if self.inner.timer.shared().is_forked_child() {
             return None;
@@ -213,7 +216,8 @@ impl ClockTimer {
         if shared.is_forked_child() {
             return Err(StartError::Shut);
         }
-        // Held until the core knows, so that a step finds both or neither.
+        // Hold the lock until the core has armed the timer, so that a concurrent step sees both
+        // changes or neither.
         let mut state = locked(&self.inner.state.armed);
         *state = armed(&shared.bases.platform().clock);
         let started = self.inner.start(*state);
@@ -230,7 +234,7 @@ impl ClockTimer {
         }
         let found = cancel();
         if !is_forked_child {
-            // What its callback asked for meanwhile was refused.
+            // The callback may have asked for another expiry, which the cancel has refused.
             let mut state = locked(&self.inner.state.armed);
             if !self.inner.timer.is_active() {
                 *state = Armed::Idle;
@@ -244,14 +248,15 @@ impl Drop for ClockTimer {
     fn drop(&mut self) {
         let shared = self.inner.timer.shared();
         if !shared.is_forked_child() {
-            // Ours is the last then, and it goes without the list's lock.
+            // The list's reference is dropped here, after its lock was released. `inner` is the
+            // last one then.
             drop(shared.clock_timers.remove(self.id));
         }
     }
 }
 
 impl Inner {
-    /// Tells the core. With the lock of what it is armed for.
+    /// Arms the timer in the core. The caller holds the lock of `state.armed`.
     fn start(&self, armed: Armed) -> Result<Started, StartError> {
         let shared = self.timer.shared();
         let now = shared.now();
@@ -261,12 +266,13 @@ impl Inner {
 }
 
 impl OnStep for Inner {
-    /// Rearms it, if it is armed for a time on a clock that can be set.
+    /// Rearms the timer, if its deadline is on its own clock.
     fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
-        // Not active, and not idle: its callback asked for this and was refused.
+        // A timer that has a deadline but is not active was cancelled: its callback asked for the
+        // deadline, which the cancel has refused.
         if matches!(*state, Armed::Own(_)) && self.timer.is_active() {
-            // Who has shut it down meanwhile wants nothing of it.
+            // An error means that the timer was shut down concurrently.
             let _ = self.start(*state);
         }
     }
@@ -289,16 +295,17 @@ mod tests {
         }
     }
 
-    /// Goal: H5 with drivers: a step that is reported fires at once what has come due, and what the
-    /// clock went back for waits; where no step is reported, the timer finds out by itself.
+    /// Goal: with drivers, a step forwards past the deadline fires the timer, and after a step
+    /// backwards it waits (H5: deadlines follow their clock). If steps are not reported, the timer
+    /// polls its clock.
     #[test]
     #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
-    fn steps_are_heard_of_or_found_out() {
-        for is_told in [true, false] {
+    fn steps_are_reported_or_polled() {
+        for is_reported in [true, false] {
             let timers = Timers::builder().bases(1).start().expect("one driver can be started");
-            if !is_told {
+            if !is_reported {
                 let why = RefusedCall::with_code("a test", 0);
-                timers.shared.clock_timers.watch.notice(|| Err(why));
+                timers.shared.clock_timers.watch.source(|| Err(why));
                 assert_eq!(timers.clock_watch_fallback(), Some(why));
             }
             let fired = Arc::new(AtomicU64::new(0));
@@ -309,22 +316,22 @@ mod tests {
             let due = timers.now_on(TimeBase::Realtime) + Duration::from_millis(200);
             timer.start_at(due).expect("not shut down");
             let steps = timers.shared.bases.platform().clock.steps();
-            let tell = || {
-                if is_told {
+            let report = || {
+                if is_reported {
                     timers.shared.clocks_stepped()
                 }
             };
-            // Back by an hour, before it fires; nobody need tell for it not to be early.
+            // Back by an hour before the timer fires. It is not early even before the report.
             steps.step(TimeBase::Realtime, -HOUR_NS);
             std::thread::sleep(Duration::from_millis(300));
             assert_eq!(fired.load(Ordering::SeqCst), 0, "early");
-            tell();
+            report();
             assert!(timer.is_pending());
             steps.step(TimeBase::Realtime, 2 * HOUR_NS);
-            tell();
+            report();
             wait_for(&fired, 1);
             assert!(timers.now_on(TimeBase::Realtime) >= due);
-            assert_eq!(timers.clock_steps(), if is_told { 2 } else { 0 });
+            assert_eq!(timers.clock_steps(), if is_reported { 2 } else { 0 });
         }
     }
 }

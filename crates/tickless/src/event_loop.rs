@@ -1,9 +1,10 @@
 //! Timers that the program's event loop drives, without any thread of this library.
 //!
-//! [`LocalTimers`](crate::LocalTimers) belong to one thread; these can be armed and cancelled
-//! from any thread, and fire in the loop. It either polls a descriptor beside its others
-//! ([`start_in_loop`](crate::Builder::start_in_loop)) or computes a timeout and is told when that
-//! has become too long ([`start_in_loop_with`](crate::Builder::start_in_loop_with)).
+//! Unlike [`LocalTimers`](crate::LocalTimers), which belong to one thread, these timers can be
+//! armed and cancelled from any thread; they fire in the loop. The loop polls the driver's
+//! descriptor beside its others ([`start_in_loop`](crate::Builder::start_in_loop)), or it waits with
+//! a timeout and a callback reports when that has become too long
+//! ([`start_in_loop_with`](crate::Builder::start_in_loop_with)).
 
 use crate::platform::device::base::BaseDevice;
 #[cfg(linux_platform)]
@@ -30,11 +31,11 @@ pub struct Descriptor(Arc<Timerfd>);
 pub struct Callback(());
 
 #[cfg(linux_platform)]
-type Usual = Descriptor;
+type DefaultWake = Descriptor;
 #[cfg(not(linux_platform))]
-type Usual = Callback;
+type DefaultWake = Callback;
 
-/// The driver of one base, for the program's event loop, which runs the base's timers with it.
+/// The driver of one base. The program's event loop runs the base's timers with it.
 ///
 /// ```
 /// use rustix::event::{PollFd, PollFlags, poll};
@@ -54,23 +55,23 @@ type Usual = Callback;
 /// # Rules
 ///
 /// - The loop calls [`run`](Self::run) when the descriptor is readable, or when the
-///   [`timeout`](EventLoopDriver::timeout) is over; calling it more often is harmless and costs no
-///   system call while nothing is due.
+///   [`timeout`](EventLoopDriver::timeout) has passed; calling it more often is harmless and costs
+///   no system call while nothing is due.
 /// - Callbacks run inside `run`, on its thread, one at a time. A synchronous cancel, or dropping a
 ///   timer, waits for a callback that is running in another thread's `run`. Inside the callback
 ///   itself a synchronous cancel returns an error; elsewhere on the loop's own thread neither
 ///   waits.
 /// - While the driver is not run, nothing fires. After it has been dropped nothing ever fires;
 ///   timers can still be armed, cancelled and dropped.
-/// - In the child of a fork it finds nothing to do. The descriptor is the parent's; close it by
-///   dropping the driver.
-pub struct EventLoopDriver<W = Usual> {
+/// - In a forked child no timer is due. The descriptor is shared with the parent; dropping the
+///   driver closes the child's copy.
+pub struct EventLoopDriver<W = DefaultWake> {
     shared: Arc<Shared>,
     base: CpuId,
     wakers: Wakers,
     #[cfg_attr(
         not(linux_platform),
-        expect(dead_code, reason = "a callback is woken by its device")
+        expect(dead_code, reason = "a callback is called by its device")
     )]
     wakes_by: W,
 }
@@ -82,12 +83,12 @@ impl<W> fmt::Debug for EventLoopDriver<W> {
 }
 
 impl<W> EventLoopDriver<W> {
-    /// For a base whose device this wakes.
+    /// Creates the driver of a base, whose device wakes the loop by `wakes_by`.
     pub(crate) fn new(shared: Arc<Shared>, base: CpuId, wakes_by: W) -> EventLoopDriver<W> {
         EventLoopDriver { shared, base, wakers: Wakers::default(), wakes_by }
     }
 
-    /// The base that it drives. A program with a loop for each base keeps a timer in one loop by
+    /// Returns the driver's base. A program with a loop for each base keeps a timer in one loop by
     /// [pinning](crate::HrTimer::pinned) it to that base.
     pub fn base(&self) -> CpuId {
         self.base
@@ -106,11 +107,11 @@ impl<W> EventLoopDriver<W> {
         if is_due { self.shared.run_loop(self.base, &mut self.wakers) } else { 0 }
     }
 
-    /// When to call [`run`](Self::run) next; `None` means not before a timer is armed. Costs no
-    /// system call.
+    /// Returns when to call [`run`](Self::run) next; `None` means not before a timer is armed.
+    /// Makes no system call.
     ///
-    /// From now on [`on_rearm`](crate::Builder::start_in_loop_with) is called for any earlier
-    /// deadline.
+    /// After this call, arming a timer for an earlier time calls
+    /// [`on_rearm`](crate::Builder::start_in_loop_with).
     pub fn next_event(&mut self) -> Option<Instant> {
         if self.shared.is_forked_child() {
             return None;
@@ -119,15 +120,16 @@ impl<W> EventLoopDriver<W> {
         (next != Ns::NEVER).then_some(next.into())
     }
 
-    /// How long the loop may wait from now; `None` means until a timer is armed. Zero if a timer is
-    /// due. Round it up: a loop that wakes early finds nothing to do.
+    /// Returns how long the loop may wait from now: zero if a timer is due, `None` if there is no
+    /// limit until a timer is armed. Round it up, because a loop that wakes early finds no timer
+    /// due.
     pub fn timeout(&mut self) -> Option<Duration> {
         let next = self.next_event()?;
         Some(next - Instant::from(self.shared.now()))
     }
 
-    /// Returns `true` if all [`Timers`](crate::Timers) and timers are gone, so that nothing will
-    /// ever be due. The loop is woken one last time when that happens.
+    /// Returns `true` after all [`Timers`](crate::Timers) and all timers were dropped, so that
+    /// nothing will ever be due again. The loop is woken one last time when that happens.
     pub fn is_over(&self) -> bool {
         self.shared.is_stopped()
     }
@@ -139,9 +141,9 @@ impl<W> EventLoopDriver<W> {
 
 #[cfg(linux_platform)]
 impl AsFd for EventLoopDriver<Descriptor> {
-    /// Readable when there is something to do, and not otherwise. For poll, select, epoll (level-
-    /// or edge-triggered) and anything built on them. Do not read or set it: it is a timerfd and
-    /// belongs to the driver.
+    /// Returns the descriptor, which is readable exactly while [`run`](Self::run) should be called.
+    /// Suits poll, select, epoll (level- or edge-triggered) and anything built on them. It is a
+    /// timerfd of the driver's: do not read or set it.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes_by.0.as_fd()
     }
@@ -156,7 +158,7 @@ impl AsRawFd for EventLoopDriver<Descriptor> {
 
 #[cfg(linux_platform)]
 impl Descriptor {
-    /// One that is not armed, and the device that arms it.
+    /// Creates a descriptor that is not armed, and the device that arms it.
     pub(crate) fn new() -> Result<(Descriptor, BaseDevice), RefusedCall> {
         let timer = Arc::new(Timerfd::new()?);
         let device = LoopDevice::with_descriptor(Arc::clone(&timer));
@@ -165,7 +167,7 @@ impl Descriptor {
 }
 
 impl Callback {
-    /// A callback's device.
+    /// Creates a device that calls `on_rearm`.
     pub(crate) fn new(on_rearm: Box<OnRearm>) -> (Callback, BaseDevice) {
         (Callback(()), BaseDevice::own_loop(LoopDevice::with_callback(on_rearm)))
     }

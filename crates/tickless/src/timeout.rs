@@ -67,7 +67,7 @@ impl Timeout {
         Timeout::around(Owned::new(timers.shared.clone(), callback))
     }
 
-    /// The same of an owner that must not be dropped.
+    /// Creates a timeout over an owner that must not be dropped; so neither must the timeout.
     #[inline]
     pub(crate) fn lent(timer: ManuallyDrop<Owned<WheelLink>>) -> ManuallyDrop<Timeout> {
         ManuallyDrop::new(Timeout::around(ManuallyDrop::into_inner(timer)))
@@ -154,16 +154,16 @@ impl Timeout {
     /// Cancels the timer without waiting for its callback. Takes no lock if the timer is idle.
     ///
     /// [`Cancel::Running`] means that the callback may still be running. It may even rearm the
-    /// timer, by [`Fired::restart`] or [`forward`](Fired::forward): where that matters, use
-    /// [`cancel_sync`](Self::cancel_sync), or tell the callback. (A [`Periodic`](crate::Periodic)
-    /// does not start again after a cancel.)
+    /// timer, by [`Fired::restart`] or [`forward`](Fired::forward). Where that matters, use
+    /// [`cancel_sync`](Self::cancel_sync), or a flag that the callback checks. (A
+    /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
     #[inline]
     pub fn cancel(&self) -> Cancel {
         self.timer.cancel()
     }
 
-    /// Cancels the timer, unless its callback is running: then this changes nothing and returns
-    /// [`Cancel::Running`]. Takes no lock if the timer is idle.
+    /// Cancels the timer, unless its callback is running. In that case it changes nothing and
+    /// returns [`Cancel::Running`]. Takes no lock if the timer is idle.
     pub fn try_cancel(&self) -> Cancel {
         self.timer.try_cancel()
     }
@@ -173,11 +173,11 @@ impl Timeout {
     /// pending, idle, or its callback running.
     ///
     /// If the callback is not running, this costs as much as [`cancel`](Self::cancel). Otherwise it
-    /// spins for a few microseconds and then sleeps. Armings made meanwhile, including the
+    /// spins for a few microseconds and then sleeps. Armings made during the wait, including the
     /// callback's own, are cancelled, too. The callback does not inherit the caller's priority. A
-    /// thread that is cancelled while it waits leaves nothing behind.
+    /// thread that `pthread_cancel` ends while it waits leaves the timer usable.
     ///
-    /// A wait that would never end is an error; [`CancelError`] says which ones are detected.
+    /// A wait that would never end is an error; [`CancelError`] lists the cases that are detected.
     ///
     /// # Errors
     ///
@@ -189,15 +189,14 @@ impl Timeout {
     }
 
     /// Like [`cancel_sync`](Self::cancel_sync) but a little cheaper, for a timer that is never
-    /// armed while its callback runs, by the callback or by others: if the timer is pending, this
-    /// does not check whether its callback is running. If it was armed after all, this returns
-    /// [`CancelError::NotSingleShot`].
+    /// armed while its callback runs, neither by the callback nor by another thread. If the timer
+    /// is pending, this does not check whether its callback is running.
     ///
     /// # Errors
     ///
     /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
     /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
-    /// [`NotSingleShot`](CancelError::NotSingleShot) if it was armed again meanwhile.
+    /// [`NotSingleShot`](CancelError::NotSingleShot) if it was armed while its callback ran.
     #[inline]
     pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
         self.timer.cancel_single_shot()

@@ -21,18 +21,19 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// # Fork
 ///
 /// Drivers stay with the process that started them. In a forked child the parent's timers are shut
-/// down: nothing fires, arming is an error, a cancel finds nothing, and a drop neither waits nor
-/// frees: the memory, and what the callback owns, stay until the process ends. The parent's timers
-/// go on undisturbed. A child can start timers of its own if it can start threads: `std` holds a
-/// lock while a thread begins or ends (as of Rust 1.95), and a child that was forked at that moment
-/// waits for it when it starts a thread. So fork only while no other thread starts threads. A
-/// callback that forks must not return in the child: call `exec` or `exit`.
+/// down: nothing fires, arming returns an error, and a cancel returns that the timer is idle. A
+/// drop neither waits nor frees; the memory, and what the callback owns, stay until the process
+/// ends. The parent's timers continue undisturbed. A child can start timers of its own if it can
+/// start threads: `std` holds a lock while a thread begins or ends (as of Rust 1.95), and a child
+/// that was forked at that moment waits for that lock forever when it starts a thread. So fork only
+/// while no other thread starts or ends threads. A callback that forks must not return in the
+/// child: it must call `exec` or `exit`.
 ///
 /// ```
 /// use std::time::Duration;
 /// use tickless::Timers;
 ///
-/// let timers = Timers::start()?; // those of the process
+/// let timers = Timers::start()?; // the timers of this process
 /// let keep_alive = timers.timeout(|_| println!("still there?"));
 /// keep_alive.start(Duration::from_secs(30))?;
 /// assert!(keep_alive.is_pending());
@@ -44,26 +45,27 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// The current time on the clock that deadlines are on. About 11 ns with a trusted TSC.
+    /// Returns the current time on the clock that deadlines are on. Costs about 11 ns with a
+    /// trusted TSC.
     #[inline]
     pub fn now(&self) -> Instant {
         self.shared.now().into()
     }
 
-    /// Where [`now`](Timers::now) comes from.
+    /// Returns where [`now`](Timers::now) comes from.
     pub fn clock_source(&self) -> ClockSource {
         self.shared.bases.platform().clock.source()
     }
 
-    /// Why the timers do not run on the CPU's counter, if the program did not ask for another
-    /// clock: there is none, the kernel does not trust it, or it became unsteady while timers ran
-    /// on it. The timers use the system's clock instead.
+    /// Returns why the timers use the system's clock instead of the CPU's counter: there is no
+    /// counter, the kernel does not trust it, or it became unsteady while the timers ran on it.
+    /// `None` if they use the counter, or if the program chose another clock.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
     }
 
-    /// What the drivers wait on; `None` if there are no drivers, because the program's own loop or
-    /// a virtual clock does their work.
+    /// Returns what the drivers wait on; `None` if there are no driver threads, in the program's
+    /// own event loop or in virtual time.
     pub fn device(&self) -> Option<Device> {
         let host = self.shared.bases.platform();
         if self.shared.is_virtual() {
@@ -72,14 +74,14 @@ impl Timers {
         host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
     }
 
-    /// The refused system call that keeps the drivers from using the device that the program asked
-    /// for, from the start or since later. The timers keep working, on a futex.
+    /// Returns the system call whose refusal, at the start or later, keeps a driver from using the
+    /// device that the program asked for. The timers keep working, on a futex.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.shared.bases.platform().device_fallback()
     }
 
-    /// How the running timers with this `period` and a [`Phase`](crate::periodic::Phase) are spread
-    /// over it; `None` if there are none. Takes a lock, O(log n).
+    /// Returns how the running timers with this `period` and a [`Phase`](crate::periodic::Phase)
+    /// are spread over the period; `None` if there are none. Takes a lock, O(log n).
     pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
         let is_forked_child = self.shared.is_forked_child();
         (!is_forked_child).then(|| self.shared.phases().view(Ns::from_duration(period)))?
@@ -89,8 +91,9 @@ impl Timers {
     /// next base that is online, and so do timers that are armed later, pinned ones included.
     /// Returns how many timers moved.
     ///
-    /// Does not wait. A timer whose callback runs on that base stays until the callback is over. No
-    /// timer is lost or fires twice, and cancels work meanwhile. Takes two locks for each timer.
+    /// Does not wait. A timer whose callback runs on that base stays until the callback has
+    /// returned. No timer is lost or fires twice, and concurrent cancels work as usual. Takes two
+    /// locks for each timer.
     ///
     /// # Errors
     ///
@@ -104,7 +107,8 @@ impl Timers {
         Ok(moved)
     }
 
-    /// Puts a base into use again. It gets timers as they are armed.
+    /// Puts a base into use again. Timers that are armed later may go to it; others do not move
+    /// back.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How timers are started: with threads, in a loop of the program's, or in virtual time.
+//! Starts a set of timers: with driver threads, in the program's event loop, or in virtual time.
 
 use super::{Builder, Clock, Pinning, StartTimersError};
 #[cfg(linux_platform)]
@@ -22,13 +22,13 @@ use tickless_core::bases::{CoarseExpiry, Deferral, WheelEvents};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{CpuId, Instant, Ns};
 
-/// How many passes in a row virtual time makes over one base before it continues with the next.
+/// The number of passes in a row over one base before virtual time continues with the next base.
 const VIRTUAL_PASSES: u32 = 1_024;
-/// How many passes in a row a driver makes before it checks whether to wake an expiry thread, or to
-/// end. For that it goes through its event device: a system call.
+/// The number of passes in a row before a driver thread returns to its main loop, where it checks
+/// whether to wake an expiry thread, and whether to end. That costs a system call.
 const DRIVER_PASSES: u32 = 16;
 
-/// What a thread of the library is for.
+/// The task of one of the library's threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
     Driver,
@@ -47,14 +47,14 @@ impl Builder {
     /// [`StartTimersError::Thread`] if the system refuses a thread.
     pub fn start(mut self) -> Result<Timers, StartTimersError> {
         static SETS: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: it is a number that nobody else has.
+        // Relaxed: the number only has to be unique.
         self.setup.set = SETS.fetch_add(1, Ordering::Relaxed) + 1;
         self.start_set()
     }
 
-    /// The same for the set of the process, which has no number.
+    /// Starts a set without giving it a number, as for the set of the process.
     pub(crate) fn start_set(mut self) -> Result<Timers, StartTimersError> {
-        // See `back_off`. What a driver does between two handlers has its turn meanwhile.
+        // By default, return after `DRIVER_PASSES` without a back-off: see `back_off`.
         let limits = &mut self.setup.core.limits;
         match self.passes {
             Some(passes) => limits.passes = passes,
@@ -81,8 +81,8 @@ impl Builder {
     /// thread of this library. The loop polls the driver, which is a file descriptor; see
     /// [`EventLoopDriver`].
     ///
-    /// Arming a timer that is due before all others makes one system call; nothing else does.
-    /// Settings of driver threads (pinning them, deferring expiry, ticking) are ignored.
+    /// Arming a timer that is due before all others makes one system call; other armings and
+    /// cancels make none. Settings of driver threads (pinning, expiry threads, ticking) are ignored.
     ///
     /// # Errors
     ///
@@ -118,16 +118,16 @@ impl Builder {
         Ok((timers, drivers))
     }
 
-    /// Like [`start_in_loop`](Builder::start_in_loop), but for a loop that waits with a timeout,
-    /// the driver's [`timeout`](EventLoopDriver::timeout), instead of for a descriptor.
+    /// Like [`start_in_loop`](Builder::start_in_loop), but for a loop that does not poll a
+    /// descriptor: it limits its wait to the driver's [`timeout`](EventLoopDriver::timeout).
     ///
-    /// `on_rearm` is called with the new deadline when a timer is armed that is due before what
-    /// [`next_event`](EventLoopDriver::next_event) or `timeout` last returned. The thread that arms
-    /// the timer calls it, which may be the loop's own, without holding any lock. It must make a
-    /// loop that waits, or is about to, ask again: write to an eventfd, or use the loop's waker. It
-    /// may be called more often than needed, by several threads at once, and must not panic. It is
-    /// not called from the moment the loop starts to [`run`](EventLoopDriver::run) until it asks
-    /// for the next event. Arming makes no system call by itself.
+    /// When a timer is armed that is due before what [`next_event`](EventLoopDriver::next_event) or
+    /// `timeout` last returned, the arming thread calls `on_rearm` with the new deadline, without
+    /// holding any lock. That may be the loop's own thread. If the loop waits, or is about to,
+    /// `on_rearm` must make it ask for the next event again: it writes to an eventfd, or uses the
+    /// loop's waker. It may be called more often than needed, by several threads at once, and must
+    /// not panic. It is not called from the start of a [`run`](EventLoopDriver::run) until the loop
+    /// asks for the next event. Arming makes no system call by itself.
     pub fn start_in_loop_with(
         self,
         on_rearm: impl Fn(Instant) + Send + Sync + 'static,
@@ -138,7 +138,7 @@ impl Builder {
         (timers, driver)
     }
 
-    /// Timers with these devices, one per base, not driven yet.
+    /// Creates timers with these devices, one per base, and no drivers.
     fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
         self.setup.core.deferral = Deferral::None;
         self.setup.core.wheel = WheelEvents::Device;
@@ -182,7 +182,7 @@ impl Builder {
             match job {
                 Job::Driver => shared.drive(base),
                 Job::Expirer => shared.serve(base),
-                Job::Rescuer => shared.stand_in(),
+                Job::Rescuer => shared.rescue(),
             }
         };
         let thread = Worker::spawn(name, work);
@@ -191,7 +191,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Timers without drivers, on this clock; on random bases if asked for.
+    /// Creates timers without drivers on this clock; with `chance`, timers go to random bases.
     pub(crate) fn start_virtual(
         mut self,
         clock: Arc<ManualClock>,
@@ -200,10 +200,10 @@ impl Builder {
         if !self.coarse_like_real {
             self.setup.core.coarse = CoarseExpiry::AtDeadline;
         }
-        // Equal deadlines fire as they were armed.
+        // Timers with equal deadlines must fire in the order of their arming.
         self.setup.core.push_out = PushOut::Eager;
-        // Bounded, so that a timer that is always rearmed for the current instant is noticed.
-        // Without a back-off: time stands still.
+        // Passes are bounded, to detect a timer that is always rearmed for the current instant.
+        // A back-off would never end, because virtual time does not advance on its own.
         let limits = &mut self.setup.core.limits;
         match self.passes {
             Some(passes) => limits.passes = passes,

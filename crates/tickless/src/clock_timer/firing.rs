@@ -1,8 +1,8 @@
-//! What a timer is armed for, where on the timers' clock that is, and what happens when it fires.
+//! A clock timer's deadline, its conversion to the timers' clock, and its expiry.
 
 use crate::platform::clock::HostClock;
 use crate::platform::time_base::TimeBase;
-use crate::platform::watch::{ClockWatch, LOOK};
+use crate::platform::watch::{ClockWatch, POLL_EVERY};
 use crate::timer::fired::Fired;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,28 +15,28 @@ pub struct ClockFired<'a> {
     clock: &'a HostClock,
     base: TimeBase,
     window: Window,
-    /// Is the window one on the timers' clock?
+    /// Whether the window is on the timers' clock.
     is_relative: bool,
     restart: Option<Armed>,
 }
 
-/// What a timer is armed for, for its handle and its callback.
+/// A timer's deadline, which its handle and its callback share.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) base: TimeBase,
     pub(super) armed: Mutex<Armed>,
-    /// How timers of its set learn of steps.
+    /// How the timers of its set learn of steps.
     pub(super) watch: Arc<ClockWatch>,
 }
 
-/// What a timer is armed for.
+/// The window that a timer is armed for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Armed {
-    /// Nothing: if the core has it armed, that was cancelled.
+    /// None. If the core fires the timer anyway, the expiry is ignored: it was cancelled.
     Idle,
-    /// A window on its own clock.
+    /// A window on the timer's own clock.
     Own(Window),
-    /// One on the timers' clock, which no step moves.
+    /// A window on the timers' clock, which no step moves.
     Timers(Window),
 }
 
@@ -56,18 +56,18 @@ impl Armed {
 }
 
 impl State {
-    /// Where on the timers' clock that is, as far as one can tell now.
+    /// Converts a window to the timers' clock, with the current difference of the two clocks.
     pub(super) fn on_timers_clock(&self, armed: Armed, clock: &HostClock) -> Window {
         let own = match armed {
             Armed::Idle => return Window::new(Ns::NEVER, Ns::NEVER),
             Armed::Timers(window) => return window,
             Armed::Own(window) => window,
         };
-        // Ours first: if the thread loses its CPU in between, the timer looks too early rather
-        // than too late.
+        // Read the timers' clock first: if the thread loses its CPU between the two readings, the
+        // result is too early rather than too late. An early expiry checks the clock again.
         let (now, own_now) = (clock.now(), clock.now_on(self.base));
-        let farthest = match self.base != TimeBase::Monotonic && self.watch.is_blind() {
-            true => now.after(LOOK),
+        let farthest = match self.base != TimeBase::Monotonic && self.watch.polls() {
+            true => now.after(POLL_EVERY),
             false => Ns::NEVER,
         };
         let place = |at: Ns| match at {
@@ -77,7 +77,8 @@ impl State {
         Window::new(place(own.soft), place(own.hard))
     }
 
-    /// What the timer's callback is to the core.
+    /// The callback that the core runs. It checks the timer's own clock, then runs the user's
+    /// callback.
     pub(super) fn fire(
         &self,
         fired: &mut Fired<'_>,
@@ -86,13 +87,14 @@ impl State {
         let clock = fired.clock();
         let mut armed = locked(&self.armed);
         let window = match *armed {
-            // Cancelled, when the core had begun to fire it.
+            // It was cancelled after the core had begun to fire it.
             Armed::Idle => return,
-            // Armed for this anew since, and that will come.
+            // It was rearmed after the core had begun to fire it, and will fire again.
             Armed::Timers(window) if fired.found_at() < window.soft.into() => return,
             Armed::Timers(window) => window,
             Armed::Own(window) if clock.now_on(self.base) < window.soft => {
-                // Its clock went back, or is a moment behind. Whoever arms it anew stands (R9).
+                // The clock went back, or is a little behind. If another thread arms the timer
+                // concurrently, that arming takes precedence (R9: a restart yields to it).
                 let again = self.on_timers_clock(*armed, clock);
                 fired.restart_window(again);
                 return;
@@ -102,11 +104,11 @@ impl State {
         let is_relative = matches!(*armed, Armed::Timers(_));
         *armed = Armed::Idle;
         drop(armed);
-        let mut told = ClockFired { clock, base: self.base, window, is_relative, restart: None };
-        callback(&mut told);
-        let Some(restart) = told.restart else { return };
+        let mut expiry = ClockFired { clock, base: self.base, window, is_relative, restart: None };
+        callback(&mut expiry);
+        let Some(restart) = expiry.restart else { return };
         let mut armed = locked(&self.armed);
-        // Somebody who has armed it meanwhile stands.
+        // If another thread has armed the timer concurrently, that arming takes precedence.
         if matches!(*armed, Armed::Idle) {
             *armed = restart;
             let again = self.on_timers_clock(restart, clock);
@@ -116,19 +118,19 @@ impl State {
 }
 
 impl ClockFired<'_> {
-    /// The deadline that the timer was armed with: on its own clock, but on the timers' clock if it
-    /// was armed by [`start`](super::ClockTimer::start) on realtime.
+    /// Returns the deadline that the timer was armed with. It is on the timer's own clock, or on
+    /// the timers' clock if the timer was armed by [`start`](super::ClockTimer::start) on realtime.
     pub fn deadline(&self) -> Instant {
         self.window.soft.into()
     }
 
-    /// The end of the window that the timer was armed with, on the same clock as
+    /// Returns the end of the window that the timer was armed with, on the same clock as
     /// [`deadline`](Self::deadline).
     pub fn hard_deadline(&self) -> Instant {
         self.window.hard.into()
     }
 
-    /// The current time on the timer's own clock. Reads the clock.
+    /// Returns the current time on the timer's own clock. Reads the clock.
     pub fn now(&self) -> Instant {
         self.clock.now_on(self.base).into()
     }
@@ -145,13 +147,13 @@ impl ClockFired<'_> {
         self.restart = Some(Armed::relative(self.clock, self.base, after));
     }
 
-    /// Rearms the timer whole periods of its own clock after its deadline, for the first such
-    /// moment that has not passed. Returns how many periods that is: 1 if the callback kept up and
-    /// the clock was not set. A period of zero counts as a nanosecond.
+    /// Rearms the timer for the first time that has not passed, a whole number of periods of its
+    /// own clock after its deadline. Returns that number: 1 if the callback kept up and the clock
+    /// was not set. A period of zero counts as a nanosecond.
     ///
-    /// If the clock goes back, the timer does not fire until the clock reaches that moment. A timer
-    /// on realtime that was armed by [`start`](super::ClockTimer::start) stays relative: setting
-    /// the time of day does not change its period.
+    /// If the clock goes back, the timer does not fire until the clock reaches the new deadline. A
+    /// timer on realtime that was armed by [`start`](super::ClockTimer::start) stays relative:
+    /// setting the wall clock does not change its period.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let period = Ns::from_duration(period);
         let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {
@@ -163,7 +165,7 @@ impl ClockFired<'_> {
         periods
     }
 
-    /// Takes back an earlier request to rearm: the timer stays idle.
+    /// Withdraws an earlier request to rearm: the timer stays idle.
     pub fn stop(&mut self) {
         self.restart = None;
     }

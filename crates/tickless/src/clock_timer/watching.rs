@@ -1,7 +1,7 @@
 //! How the timers of a set learn that a clock was set.
 
 use crate::platform::device::fallback::RefusedCall;
-use crate::platform::watch::Notice;
+use crate::platform::watch::StepSource;
 #[cfg(linux_platform)]
 use crate::platform::watcher::Watcher;
 #[cfg(linux_platform)]
@@ -11,34 +11,34 @@ use crate::timer::shared::Handle;
 use std::sync::Arc;
 
 impl Handle {
-    /// Makes sure that steps are reported, or that timers check for themselves.
+    /// Starts the reporting of steps, or makes timers poll their clock if that is not possible.
     pub(super) fn watch_clocks(&self) {
-        self.clock_timers.watch.notice(|| {
+        self.clock_timers.watch.source(|| {
             if self.is_virtual() {
-                return Ok(Notice::Hand);
+                return Ok(StepSource::Program);
             }
             match self.has_drivers() {
                 true => self.start_watching(),
-                false => Ok(Notice::Nobody),
+                false => Ok(StepSource::Polling),
             }
         });
     }
 
-    /// No system but Linux reports steps.
+    /// Makes timers poll: only Linux reports steps.
     #[cfg(not(linux_platform))]
-    fn start_watching(&self) -> Result<Notice, RefusedCall> {
-        Ok(Notice::Nobody)
+    fn start_watching(&self) -> Result<StepSource, RefusedCall> {
+        Ok(StepSource::Polling)
     }
 
     /// Starts a thread that waits for steps.
     #[cfg(linux_platform)]
-    fn start_watching(&self) -> Result<Notice, RefusedCall> {
+    fn start_watching(&self) -> Result<StepSource, RefusedCall> {
         let watcher = Arc::new(Watcher::new()?);
         let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
         let watch = move || {
             if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
-                // From now on they look for themselves: the first time now.
-                shared.clock_timers.watch.end(why);
+                // Convert all deadlines once more, so that timers start polling.
+                shared.clock_timers.watch.fall_back(why);
                 shared.clocks_stepped();
             }
         };
@@ -48,6 +48,6 @@ impl Handle {
         })?;
         self.clock_timers.watched_by(watcher);
         self.add_driver(thread);
-        Ok(Notice::Kernel)
+        Ok(StepSource::Kernel)
     }
 }

@@ -1,19 +1,19 @@
-//! Numbers by chance, for orders that are to be shuffled: the same ones from the same seed.
+//! A seeded stream of random numbers, for shuffling. Equal seeds give equal streams.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A stream of numbers that several threads may draw from (SplitMix64: Steele, Lea and Flood,
-/// "Fast Splittable Pseudorandom Number Generators", 2014).
+/// A stream of random numbers, from which several threads may draw (SplitMix64: Steele, Lea and
+/// Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 #[derive(Debug)]
 pub struct Chance(AtomicU64);
 
 impl Chance {
-    /// The stream of a seed.
+    /// Creates the stream of this seed.
     pub fn new(seed: u64) -> Chance {
         Chance(AtomicU64::new(seed))
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn draw(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut mixed = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -22,7 +22,7 @@ impl Chance {
         mixed ^ mixed >> 31
     }
 
-    /// Brings a list into another order.
+    /// Shuffles a list.
     pub fn shuffle<T>(&self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, (self.draw() % (last as u64 + 1)) as usize);

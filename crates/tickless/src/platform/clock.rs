@@ -1,24 +1,23 @@
-//! The host's monotonic clock: the time-stamp counter where the kernel trusts it.
+//! The host's monotonic clock: the CPU's counter, where the kernel trusts it.
 //!
-//! The kernel reads the TSC, scales it and disciplines the result; `CLOCK_MONOTONIC` through
-//! the vDSO costs about 27 ns here against 11 for the counter. This clock follows
-//! `CLOCK_MONOTONIC` by a straight line from one counter reading to the next, and the line is
-//! drawn anew (continuously, never backwards) whenever a driver has compared the two. So it
-//! neither drifts for the life of the process after one calibration at its start (a peer's
-//! users found 83 ppm), nor pays for a system clock on every read.
+//! A reading of the counter costs about 11 ns, and one of `CLOCK_MONOTONIC` through the vDSO about
+//! 27 ns. This clock computes its time from the counter along a straight line, which follows
+//! `CLOCK_MONOTONIC`: when a driver compares the two, it replaces the line by one that continues
+//! it without a jump, and never goes backwards. A clock that is calibrated only once, at the start
+//! of the process, drifts instead (users of another library found 83 ppm).
 //!
-//! It runs at the system's speed within some parts in a million, most of the time; after a
-//! calibration that was disturbed, or a suspend, within some hundred for a while. A deadline
-//! that is exact on this clock may so be a fraction of a microsecond early by the system's. And
-//! what the counter counts over a suspend is time on this clock. Who minds asks for the
-//! system's clock itself (`Builder::system_clock`).
+//! The rate is mostly within a few ppm of the system's. After a disturbed calibration or a suspend
+//! it is within a few hundred ppm for a while. A deadline that is exact on this clock may therefore
+//! be a fraction of a microsecond early on the system's. Counts that the counter makes during a
+//! suspend are time on this clock. A program that cannot accept this uses the system's clock
+//! itself (`Builder::system_clock`).
 //!
-//! Where the kernel does not trust the counter (current clock source not `tsc`), or there is
-//! none, every read asks `CLOCK_MONOTONIC`. If the kernel ceases to trust it while we run, or
-//! the counter contradicts it time and again, the line goes on over `CLOCK_MONOTONIC` from
-//! where it stands (C8, C9); [`fallback`](HostClock::fallback) says why.
+//! If there is no counter, or the kernel does not trust it (its current clock source is another
+//! one), every reading is one of `CLOCK_MONOTONIC`. If the kernel stops trusting the counter later,
+//! or the counter contradicts the system's clock repeatedly, the line continues on
+//! `CLOCK_MONOTONIC` from its current time; [`fallback`](HostClock::fallback) returns the reason.
 //!
-//! The line and the discipline are [`tickless_clock`]'s.
+//! The line and the discipline are in [`tickless_core::clock`].
 
 use crate::platform::clock_error::Fallback;
 use crate::platform::comparison::compare;
@@ -37,7 +36,7 @@ use tickless_core::clock::segment::{Segment, SourceId};
 use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
-/// Where the time comes from.
+/// The source of the timers' time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ClockSource {
@@ -45,31 +44,33 @@ pub enum ClockSource {
     Tsc,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     ClockGettime,
-    /// The program's own hand: virtual time.
+    /// The program, which moves virtual time itself.
     Manual,
 }
 
-/// A monotonic clock in nanoseconds. Reading it takes no lock and no system call.
-// In this order: what is read each time does not stand first, as it would have the clock's own
-// address. Compilers compute that anew for each reading then: an instruction more.
+/// A monotonic clock in nanoseconds. Reading it takes no lock and makes no system call.
+// The order of the fields saves an instruction for each reading: compilers recompute the address of
+// a field that has the clock's own address, so the fields that each reading needs do not come
+// first.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HostClock {
-    /// Who moves it, if the program does.
+    /// The clock that the program moves; used by [`Kind::Manual`] only, except for its steps.
     manual: Arc<ManualClock>,
     kind: Kind,
-    /// Over [`TSC`], or over [`SYSTEM`] once the counter was given up.
+    /// Over [`TSC`], or over [`SYSTEM`] after the counter was given up.
     line: Line<AtomicU64>,
     process: Process,
-    /// Held by who compares the clocks; nobody waits for it.
+    /// Held by the thread that compares the clocks. Other threads skip the comparison instead of
+    /// waiting.
     judge: Mutex<Judge>,
-    /// Set once, by the judge or at the start.
+    /// Set at most once: at the start, or after a comparison.
     fallback: OnceLock<Fallback>,
-    /// Nobody has asked since it was set.
-    is_news: AtomicBool,
+    /// Whether `take_new_fallback` has yet to return the fallback.
+    is_fallback_new: AtomicBool,
 }
 
-/// What a clock reads from its beginning to its end.
+/// What a clock reads. It never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Line,
@@ -77,7 +78,7 @@ enum Kind {
     Manual,
 }
 
-/// What is known of the counter.
+/// The state of the comparisons between counter and system clock.
 #[derive(Debug)]
 struct Judge {
     discipline: Discipline,
@@ -85,18 +86,19 @@ struct Judge {
     odd_steps: u32,
 }
 
-/// The line's counters.
+/// The line's two counters.
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
-/// The first measurement of the rate takes this long.
+/// How long the first measurement of the rate takes.
 const CALIBRATION: Ns = Ns::from_ms(1);
-/// So many odd steps in a row are no suspends. After two of them the rate has been measured
-/// anew, so it takes a counter that keeps changing its rate to get here.
+/// The number of odd steps in a row after which the counter is given up. Suspends do not cause as
+/// many: after two odd steps the rate is measured again, so only a counter that keeps changing its
+/// rate gets here.
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
-    /// The best clock that this machine has. Takes a millisecond for the first calibration.
+    /// Creates the best clock that this machine has. Blocks for a millisecond, to calibrate it.
     pub fn new() -> HostClock {
         if let Err(fallback) = counter::trust() {
             let clock = HostClock::system();
@@ -111,12 +113,12 @@ impl HostClock {
         HostClock::with(Kind::Line, Discipline::new(from, to), to)
     }
 
-    /// `CLOCK_MONOTONIC` itself.
+    /// Creates a clock that reads `CLOCK_MONOTONIC` each time.
     pub fn system() -> HostClock {
         HostClock::without_counter(Kind::System)
     }
 
-    /// What one of the clocks shows that deadlines may be given on.
+    /// Returns the current time on a clock that deadlines may be given on.
     pub fn now_on(&self, base: TimeBase) -> Ns {
         let shown = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),
@@ -126,12 +128,13 @@ impl HostClock {
         Ns(shown.0.saturating_add_signed(self.steps().of(base)))
     }
 
-    /// How far a program has moved the clocks beside this one: virtual time's, or in tests.
+    /// Returns the steps by which the program has moved the other clocks, in virtual time and in
+    /// tests.
     pub fn steps(&self) -> &Steps {
         &self.manual.steps
     }
 
-    /// A clock that shows what this one does.
+    /// Creates a clock that follows a manual clock.
     pub fn manual(manual: Arc<ManualClock>) -> HostClock {
         HostClock { manual, ..HostClock::without_counter(Kind::Manual) }
     }
@@ -156,16 +159,16 @@ impl HostClock {
             manual: Arc::default(),
             judge: Mutex::new(Judge { discipline, odd_steps: 0 }),
             fallback: OnceLock::new(),
-            is_news: AtomicBool::new(false),
+            is_fallback_new: AtomicBool::new(false),
         }
     }
 
-    /// Where the time comes from.
+    /// Returns where the time comes from.
     pub fn source(&self) -> ClockSource {
         match self.kind {
             Kind::Manual => ClockSource::Manual,
             Kind::System => ClockSource::ClockGettime,
-            // While it is being replaced, whatever it was.
+            // A line that is being replaced cannot be read; the counter is the likely source then.
             Kind::Line => match self.line.try_segment().map(|segment| segment.source) {
                 Some(SYSTEM) => ClockSource::ClockGettime,
                 _ => ClockSource::Tsc,
@@ -173,36 +176,39 @@ impl HostClock {
         }
     }
 
-    /// Why the time does not come from the counter, if that was not the program's wish.
+    /// Returns why the time does not come from the counter; `None` if it does, or if the program
+    /// chose another clock.
     pub fn fallback(&self) -> Option<Fallback> {
         self.fallback.get().copied()
     }
 
-    /// The same once, for the first that asks since it has come about: to tell the user, which
-    /// nothing here does, since it may be under a lock. Otherwise costs a load.
+    /// Returns the fallback to the first caller after it was set, and `None` to all others. The
+    /// caller reports it to the user; this clock cannot, because it may be read under a lock.
+    /// Usually costs a load.
     #[inline]
     pub fn take_new_fallback(&self) -> Option<Fallback> {
-        if !self.is_news.load(Ordering::Relaxed) {
+        if !self.is_fallback_new.load(Ordering::Relaxed) {
             return None;
         }
-        // Acquire: pairs with the Release in `note`, so that the reason is there.
-        self.is_news.swap(false, Ordering::Acquire).then(|| self.fallback()).flatten()
+        // Acquire: pairs with the Release in `note`, so that the reason is visible.
+        self.is_fallback_new.swap(false, Ordering::Acquire).then(|| self.fallback()).flatten()
     }
 
     fn note(&self, fallback: Fallback) {
         self.fallback.get_or_init(|| fallback);
         // Release: pairs with the Acquire in `take_new_fallback`.
-        self.is_news.store(true, Ordering::Release);
+        self.is_fallback_new.store(true, Ordering::Release);
     }
 
-    /// The present. About 11 ns with a TSC, most of it the instruction itself.
+    /// Returns the current time. Costs about 11 ns with a TSC, most of it for the instruction
+    /// itself. Waits while another thread replaces the line.
     #[inline]
     pub fn now(&self) -> Ns {
-        self.try_now().unwrap_or_else(|| self.now_otherwise())
+        self.try_now().unwrap_or_else(|| self.now_slow())
     }
 
-    /// The same if it takes neither calls nor stack: by the counter, while its line is not being
-    /// replaced.
+    /// Returns the current time if it comes from the counter and the line is not being replaced.
+    /// This path is short enough to be inlined: it calls nothing and needs no stack.
     #[inline]
     pub fn try_now(&self) -> Option<Ns> {
         if self.kind != Kind::Line {
@@ -210,12 +216,12 @@ impl HostClock {
         }
         let read = |source| (source == TSC).then(counter::read);
         let (segment, count) = self.line.try_read(read)?;
-        // The counter has the width that `with` gave it, so none has to be computed.
+        // `with` gives the counter its full width. The constant saves loading and applying it.
         Some(Segment { width: Width::FULL, ..segment }.at(count).ns)
     }
 
     #[inline(never)]
-    fn now_otherwise(&self) -> Ns {
+    fn now_slow(&self) -> Ns {
         match self.kind {
             Kind::Line => self.line.try_at(count).unwrap_or_else(|| self.wait()),
             Kind::System => system_now(),
@@ -223,7 +229,7 @@ impl HostClock {
         }
     }
 
-    /// Until the line has been replaced.
+    /// Waits until the line has been replaced, and returns the current time.
     #[cold]
     fn wait(&self) -> Ns {
         let mut round = 0;
@@ -233,15 +239,15 @@ impl HostClock {
             if let Some(now) = self.line.try_at(count) {
                 return now;
             }
-            // Who replaces it has not come along into this process.
+            // The thread that replaces the line does not exist in a forked child.
             if !self.process.is_this() {
                 return system_now();
             }
         }
     }
 
-    /// This clock's `deadline` on `CLOCK_MONOTONIC`, for the kernel. Compares the two clocks
-    /// by the way and corrects this one when that has not been done for a while.
+    /// Converts `deadline` from this clock to `CLOCK_MONOTONIC`, for the kernel. This compares the
+    /// two clocks, and corrects this one if its last correction was a while ago.
     pub fn to_system(&self, deadline: Ns) -> Ns {
         if self.kind != Kind::Line || deadline == Ns::NEVER {
             return deadline;
@@ -253,8 +259,8 @@ impl HostClock {
         now.system.after(deadline.since(self.now_at(now)))
     }
 
-    /// Was the line drawn so long ago that it wants correcting, or has the counter gone back
-    /// behind it? Never once the counter was given up.
+    /// Returns whether the line should be corrected: it is old, or the counter has gone back behind
+    /// its start. Returns `false` after the counter was given up.
     fn is_due(&self, now: Moment) -> bool {
         self.line.try_segment().is_some_and(|segment| {
             let age = segment.at(now.counter).ns.since(segment.start.ns);
@@ -262,7 +268,7 @@ impl HostClock {
         })
     }
 
-    /// What this clock showed at that moment.
+    /// Returns this clock's time at that moment.
     fn now_at(&self, moment: Moment) -> Ns {
         let count = |source| if source == TSC { moment.counter } else { moment.system.0 };
         self.line.try_at(count).unwrap_or_else(|| self.wait())
@@ -270,7 +276,7 @@ impl HostClock {
 
     fn correct(&self, now: Moment) {
         let Some(mut judge) = self.try_judge() else {
-            return; // Somebody else is at it.
+            return; // Another thread is comparing the clocks.
         };
         if self.fallback.get().is_some() {
             return;
@@ -281,8 +287,8 @@ impl HostClock {
             Step::Odd | Step::Anew => judge.odd_steps + 1,
         };
         if judge.odd_steps > 0 {
-            // The kernel compares the counter with others all the time: ask it, now that there
-            // is a reason to.
+            // The kernel compares the counter with other clocks all the time, so check whether it
+            // still trusts the counter.
             let unsteady = (judge.odd_steps >= ODD_STEPS_MAX).then_some(Fallback::Unsteady);
             if let Some(fallback) = counter::trust().err().or(unsteady) {
                 self.give_up_counter();
@@ -290,9 +296,9 @@ impl HostClock {
                 return;
             }
         }
-        // The joint is where the counter stands when nobody can read the line any more: every
-        // reading by the old line came from a lower count and every later one starts from
-        // there, so time does not go back however long ago the comparison was (C8).
+        // Read the counter inside `redraw`, where no thread can read the line. Every reading on the
+        // old line had a lower count, and every later one starts from this count. So time does not
+        // go back (C8: time is monotonic), however long ago the comparison was.
         self.line.redraw(|old| {
             old.continued(counter::read_ordered(), course.slope).not_before(course.at_least)
         });
@@ -306,7 +312,7 @@ impl HostClock {
         }
     }
 
-    /// Goes on over `CLOCK_MONOTONIC`, from where the counter has brought us.
+    /// Continues the line on `CLOCK_MONOTONIC`, from the time that the counter gives now.
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());
@@ -322,7 +328,7 @@ impl Default for HostClock {
     }
 }
 
-/// What the line's counter stands at.
+/// Reads a counter of the line.
 fn count(source: SourceId) -> u64 {
     if source == TSC { counter::read() } else { system_now().0 }
 }
@@ -331,7 +337,7 @@ fn count(source: SourceId) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: the clock stays with `CLOCK_MONOTONIC`, whatever the first calibration was worth.
+    /// Goal: the clock follows `CLOCK_MONOTONIC`, however inexact the first calibration was.
     #[test]
     fn follows_the_system() {
         let clock = HostClock::new();
@@ -344,9 +350,9 @@ mod tests {
         assert!(apart < 200_000, "{apart} ns apart ({:?})", clock.source());
     }
 
-    /// Goal: C8 for one thread, across replacements of the line.
+    /// Goal: time is monotonic on one thread, across replacements of the line (C8).
     #[test]
-    fn never_goes_back() {
+    fn time_is_monotonic() {
         let clock = HostClock::new();
         let mut last = Ns::ZERO;
         for round in 0..if cfg!(miri) { 100 } else { 2_000_000 } {
@@ -359,13 +365,13 @@ mod tests {
         }
     }
 
-    /// Goal: C8, C9: a counter that was given up leaves the clock going, forwards and at the
-    /// system's speed, and deadlines are handed to the kernel as before.
+    /// Goal: after the counter was given up, time is still monotonic (C8), runs at the system's
+    /// rate (C9), and deadlines are still converted for the kernel.
     #[test]
-    fn goes_on_when_the_counter_is_given_up() {
+    fn time_is_monotonic_when_the_counter_is_given_up() {
         let clock = HostClock::new();
         if clock.source() != ClockSource::Tsc {
-            assert!(clock.fallback().is_some(), "it says why");
+            assert!(clock.fallback().is_some(), "a reason is reported");
             return;
         }
         assert_eq!((clock.fallback(), clock.take_new_fallback()), (None, None));
@@ -376,8 +382,8 @@ mod tests {
         clock.correct(unsteady);
         assert_eq!(clock.source(), ClockSource::ClockGettime);
         assert_eq!(clock.fallback(), Some(Fallback::Unsteady));
-        let told = [clock.take_new_fallback(), clock.take_new_fallback()];
-        assert_eq!(told, [Some(Fallback::Unsteady), None], "it is told once");
+        let reported = [clock.take_new_fallback(), clock.take_new_fallback()];
+        assert_eq!(reported, [Some(Fallback::Unsteady), None], "it is reported once");
         let mut last = before.0;
         for _ in 0..10_000 {
             let now = clock.now();

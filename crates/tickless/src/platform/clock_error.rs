@@ -1,23 +1,23 @@
-//! Why a clock could not be had, and what is done or to be done about it.
+//! Why a clock could not be opened or was given up, and what the user can do about it.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why time is not kept by the CPU's counter, but by the system's clock.
+/// Why timers read the system's clock instead of the CPU's counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Fallback {
-    /// This kind of CPU has no counter that we know.
+    /// The library supports no counter of this kind of CPU.
     NoCounter,
-    /// The CPU does not say that its counter runs at one rate.
+    /// The CPU does not guarantee that its counter runs at a constant rate.
     NotInvariant,
     /// The kernel keeps time with another counter: it has found this one to be wrong, or was
-    /// told not to use it.
+    /// configured not to use it.
     NotTrusted,
-    /// The kernel does not say what it keeps time with: `/sys` cannot be read here.
+    /// It is unknown which counter the kernel keeps time with, because `/sys` cannot be read.
     NotKnown,
-    /// The counter contradicted the system's clock time and again.
+    /// The counter contradicted the system's clock repeatedly.
     Unsteady,
 }
 
@@ -51,26 +51,26 @@ impl std::error::Error for Fallback {}
 pub enum OpenClockError {
     /// There is no such device.
     NoDevice {
-        /// What was asked for.
+        /// The path that the caller asked for.
         path: PathBuf,
     },
-    /// The device is there, but not for this user.
+    /// The device exists, but this user may not open it.
     NoPermission {
-        /// What was asked for.
+        /// The path that the caller asked for.
         path: PathBuf,
     },
-    /// It could be opened, but does not tell the time.
+    /// The clock cannot be read.
     NotAClock {
-        /// What was asked for.
+        /// The name of the clock or the device that the caller asked for.
         what: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Anything else that the system said.
+    /// The system refused to open the device for another reason.
     System {
-        /// What was asked for.
+        /// The path that the caller asked for.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -115,13 +115,13 @@ impl std::error::Error for OpenClockError {
 mod tests {
     use super::*;
 
-    /// Goal: each reason says what is the matter and what to do about it.
+    /// Goal: each message states the problem and what to do about it.
     #[test]
-    fn reasons_are_told() {
+    fn messages_state_problem_and_remedy() {
         for fallback in [Fallback::NotInvariant, Fallback::NotTrusted, Fallback::NotKnown] {
             assert!(fallback.to_string().ends_with("CLOCK_MONOTONIC instead"));
         }
-        let told = OpenClockError::NoPermission { path: "/dev/ptp0".into() }.to_string();
-        assert!(told.starts_with("/dev/ptp0 may not be opened") && told.contains("udev"));
+        let text = OpenClockError::NoPermission { path: "/dev/ptp0".into() }.to_string();
+        assert!(text.starts_with("/dev/ptp0 may not be opened") && text.contains("udev"));
     }
 }

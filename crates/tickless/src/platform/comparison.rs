@@ -1,4 +1,4 @@
-//! The CPU's counter beside the system's clock.
+//! Readings of the CPU's counter paired with readings of the system's clock.
 
 use crate::platform::counter;
 use crate::platform::system_clock::system_now;
@@ -7,14 +7,15 @@ use tickless_core::clock::counter::Hertz;
 use tickless_core::clock::discipline::Moment;
 use tickless_core::time::Ns;
 
-/// How near to each other two readings of the counter must be for what was read in between to
-/// belong to them, in cycles: about a microsecond, which no preemption is as short as.
+/// The largest distance, in cycles, between two counter readings for a reading of the system's
+/// clock between them to count as simultaneous. About a microsecond; a preemption takes longer.
 const CLOSE: u64 = 3000;
-/// How often that is tried before the nearest is taken.
+/// The number of attempts after which the closest pair is used.
 const TRIES: u32 = 30;
 
-/// The system's clock, and a counter reading that belongs to it: the closest of a few, and of
-/// some more if none was close, since a preemption in between would count as an error.
+/// Reads the system's clock and the counter at about the same moment. Takes the closest of three
+/// attempts, and of up to [`TRIES`] while none is close, since a preemption between the two
+/// readings would be an error of the clock.
 pub fn compare() -> Moment {
     let mut best = Moment { counter: 0, system: Ns::ZERO, doubt: u64::MAX };
     for tries in 0..TRIES {
@@ -31,7 +32,7 @@ pub fn compare() -> Moment {
     best
 }
 
-/// How fast the counter runs by `CLOCK_MONOTONIC`, from two comparisons so far apart.
+/// Measures the counter's frequency against `CLOCK_MONOTONIC`. Spins for the time `apart`.
 #[cfg(linux_platform)]
 pub fn measure_tsc(apart: Ns) -> Hertz {
     let from = compare();

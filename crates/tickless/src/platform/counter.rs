@@ -1,23 +1,22 @@
-//! The CPU's counter, where there is one that the kernel trusts: the TSC of x86-64, the virtual
-//! counter of aarch64.
+//! The CPU's counter: the TSC on x86-64, the virtual counter on aarch64, and none elsewhere.
 
 use crate::platform::clock_error::Fallback;
 
 #[cfg(all(target_arch = "x86_64", linux_platform, not(miri)))]
 mod imp {
     use crate::platform::clock_error::Fallback;
-    use crate::platform::trusted::is_kernels;
+    use crate::platform::trusted::check_kernel_uses;
 
-    /// Reads the counter, unordered: the read may move among its neighbours by some
-    /// nanoseconds, which is far below what a timer can resolve.
+    /// Reads the counter, unordered: the CPU may move the reading among the instructions around it.
+    /// That is an error of some nanoseconds, far below a timer's resolution.
     #[inline]
     pub fn read() -> u64 {
         // SAFETY: every x86-64 CPU has the instruction.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
-    /// Reads the counter when all earlier loads are done and before any later instruction
-    /// begins: for readings that are compared between threads. Some 5-15 ns more.
+    /// Reads the counter after all earlier loads and before any later instruction: for readings
+    /// that are compared between threads. Costs 5 to 15 ns more than [`read`].
     #[inline]
     pub fn read_ordered() -> u64 {
         // SAFETY: every x86-64 CPU has both instructions.
@@ -29,57 +28,56 @@ mod imp {
         }
     }
 
-    /// Does the CPU say that the counter runs at one rate, whatever the CPU does?
+    /// Returns whether the CPU guarantees that its counter runs at a constant rate.
     pub fn is_invariant() -> bool {
         use core::arch::x86_64::__cpuid;
         const LEAF: u32 = 0x8000_0007;
-        // Newer compilers know that it is safe.
+        // The intrinsic is safe in newer compilers.
         #[allow(unused_unsafe)]
         // SAFETY: every CPU of x86-64 has the instruction.
         let cpuid = |leaf| unsafe { __cpuid(leaf) };
         cpuid(0x8000_0000).eax >= LEAF && cpuid(LEAF).edx & 1 << 8 != 0
     }
 
-    /// Does the kernel itself keep time with the TSC? It has checked that the counter is
-    /// invariant and the same on all CPUs, watches it, and says so here.
+    /// Returns `Ok` if the kernel keeps time with the TSC: it has checked that the counter is
+    /// invariant and synchronised between CPUs, and keeps watching it.
     pub fn trust() -> Result<(), Fallback> {
         if !is_invariant() {
             return Err(Fallback::NotInvariant);
         }
-        is_kernels("tsc")
+        check_kernel_uses("tsc")
     }
 }
 
 #[cfg(all(target_arch = "aarch64", linux_platform, not(miri)))]
 mod imp {
     use crate::platform::clock_error::Fallback;
-    use crate::platform::trusted::is_kernels;
+    use crate::platform::trusted::check_kernel_uses;
     use core::arch::asm;
 
-    /// Reads the virtual counter, unordered, as on x86-64.
+    /// Reads the virtual counter. The CPU may move the reading among the instructions around it.
     #[inline]
     pub fn read() -> u64 {
         let count: u64;
-        // SAFETY: Linux lets programs read this register, and where it does not the kernel answers
-        // in its place.
+        // SAFETY: Linux lets programs read this register, or emulates the reading.
         unsafe { asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack)) };
         count
     }
 
-    /// Reads the counter when all earlier instructions are done and before any later one begins.
+    /// Reads the counter after all earlier instructions and before any later one.
     #[inline]
     pub fn read_ordered() -> u64 {
         let count: u64;
-        // SAFETY: as above; the barriers only wait. It is not said to leave memory alone, so that
-        // the compiler moves no access across it either.
+        // SAFETY: as in `read`; the barriers have no other effect. There is no `nomem` option, so
+        // that the compiler moves no memory access across the barriers.
         unsafe { asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack)) };
         count
     }
 
-    /// Does the kernel itself keep time with this counter? The architecture says that it runs at
-    /// one rate; where it is known to err the kernel uses another, and says so here.
+    /// Returns `Ok` if the kernel keeps time with this counter. The architecture guarantees a
+    /// constant rate; on CPUs with known errors the kernel uses another counter.
     pub fn trust() -> Result<(), Fallback> {
-        is_kernels("arch_sys_counter")
+        check_kernel_uses("arch_sys_counter")
     }
 }
 
@@ -87,17 +85,17 @@ mod imp {
 mod imp {
     use crate::platform::clock_error::Fallback;
 
-    /// There is no counter: stands still.
+    /// Returns zero: there is no counter.
     pub fn read() -> u64 {
         0
     }
 
-    /// There is no counter: stands still.
+    /// Returns zero: there is no counter.
     pub fn read_ordered() -> u64 {
         0
     }
 
-    /// There is no counter to trust.
+    /// Returns an error: there is no counter.
     pub fn trust() -> Result<(), Fallback> {
         Err(Fallback::NoCounter)
     }
@@ -105,19 +103,19 @@ mod imp {
 
 pub use imp::{read, read_ordered};
 
-/// Can time be kept by the counter, and if not, why not? Reads a small file.
+/// Returns `Ok` if the counter can keep time, or the reason why not. Reads a small file.
 pub fn trust() -> Result<(), Fallback> {
     imp::trust()
 }
 
 #[cfg(test)]
 mod tests {
-    /// Goal: aarch64's counter runs, forwards, at the rate that the CPU says.
+    /// Goal: aarch64's counter counts forwards, at the rate that the CPU reports.
     #[test]
     #[cfg(all(target_arch = "aarch64", linux_platform, not(miri)))]
     fn counts_at_its_rate() {
         let rate: u64;
-        // SAFETY: a register that programs may read, as the counter itself.
+        // SAFETY: programs may read this register, as they may read the counter.
         unsafe { core::arch::asm!("mrs {}, cntfrq_el0", out(reg) rate, options(nomem, nostack)) };
         let (from, begun) = (super::read_ordered(), std::time::Instant::now());
         while begun.elapsed().as_millis() < 50 {

@@ -1,8 +1,8 @@
-//! Which CPU the caller runs on, and which base that is.
+//! Maps the CPU that the caller runs on to a base.
 //!
-//! The kernel writes the number of the CPU into each thread's restartable-sequence area
-//! (rseq, Linux 4.18; registered by glibc since 2.35), where it is one load away. Without it,
-//! `getcpu` through the vDSO answers, which costs about ten times as much.
+//! The kernel writes the number of the current CPU into each thread's restartable-sequence area
+//! (rseq, Linux 4.18; glibc registers it since 2.35), so reading it costs one load. Without rseq,
+//! `getcpu` through the vDSO returns it, at about ten times the cost.
 
 use crate::platform::chance::Chance;
 use rustix::process::Pid;
@@ -10,21 +10,24 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Arc;
 use tickless_core::time::CpuId;
 
-/// The CPUs that the process may run on, and their bases: dense, in order of CPU number.
+/// The CPUs that the process may run on, and their bases. Bases are numbered without gaps, in the
+/// order of CPU numbers.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
-    /// Where each thread finds its CPU's number, seen from the thread pointer; 0 if nowhere.
+    /// The offset of each thread's rseq area from its thread pointer; 0 if there is none.
     rseq_offset: isize,
+    /// By CPU number, the CPU's base.
     base_of: Box<[u16]>,
+    /// The CPUs in ascending order: base `n` belongs to `cpus[n]`.
     cpus: Vec<u32>,
     bases: u16,
-    /// Says which base, if that is not to depend on the CPU.
+    /// Chooses the base at random instead of by CPU.
     chance: Option<Arc<Chance>>,
 }
 
 impl CpuMap {
-    /// A base for each CPU that some thread of the process may run on: the calling one may be
-    /// pinned, and timers that it happens to start are for the others as well.
+    /// Creates a base for each CPU that any thread of the process may run on. The affinity of the
+    /// calling thread is not enough: it may be pinned, while other threads use the timers, too.
     pub fn of_this_process() -> CpuMap {
         let sets: Vec<CpuSet> =
             threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();
@@ -38,8 +41,8 @@ impl CpuMap {
         CpuMap::new(cpus, None)
     }
 
-    /// Lets the calling thread run on every CPU that has a base. Threads inherit the CPUs of the
-    /// one that starts them.
+    /// Lets the calling thread run on every CPU that has a base. Without this it keeps the affinity
+    /// of the thread that started it.
     pub fn roam(&self) {
         let mut set = CpuSet::new();
         self.cpus.iter().for_each(|cpu| set.set(*cpu as usize));
@@ -47,7 +50,7 @@ impl CpuMap {
         let _ = sched_setaffinity(None, &set);
     }
 
-    /// The same CPUs on another number of bases, at least one.
+    /// Spreads the CPUs over this number of bases, at least one.
     pub fn with_bases(self, bases: u16) -> CpuMap {
         CpuMap::new(self.cpus, Some(bases.max(1)))
     }
@@ -63,35 +66,35 @@ impl CpuMap {
         CpuMap { rseq_offset: rseq_offset().unwrap_or(0), base_of, cpus, bases, chance: None }
     }
 
-    /// The same bases; which one a caller is on is left to chance.
+    /// Makes [`here`](CpuMap::here) return a random base.
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
-        // No CPU has a base of its own, so every question ends up in `without_own`.
+        // No CPU has a base, so every call of `here` ends up in `base_without_cpu`.
         CpuMap { base_of: Box::default(), chance: Some(chance), ..self }
     }
 
-    /// How many bases there are.
+    /// Returns the number of bases.
     pub fn bases(&self) -> u16 {
         self.bases
     }
 
-    /// The CPU that a base belongs to; the first of several.
+    /// Returns the CPU that a base belongs to; the first of several.
     pub fn cpu_of(&self, base: CpuId) -> Option<u32> {
         self.cpus.get(base.index()).copied()
     }
 
-    /// The base of the CPU that the caller runs on. A CPU that the process was not allowed to
-    /// use when the map was made shares another's base.
+    /// Returns the base of the CPU that the caller runs on. A CPU that the process was not allowed
+    /// to use when the map was created shares the base of another CPU.
     #[inline]
     pub fn here(&self) -> CpuId {
         let cpu = current(self.rseq_offset);
         match self.base_of.get(cpu) {
             Some(&base) => CpuId(base),
-            None => self.without_own(cpu),
+            None => self.base_without_cpu(cpu),
         }
     }
 
     #[cold]
-    fn without_own(&self, cpu: usize) -> CpuId {
+    fn base_without_cpu(&self, cpu: usize) -> CpuId {
         let place = self.chance.as_ref().map_or(cpu, |chance| chance.draw() as usize);
         CpuId((place % usize::from(self.bases)) as u16)
     }
@@ -101,11 +104,11 @@ impl CpuMap {
 #[inline]
 fn current(rseq_offset: isize) -> usize {
     match rseq_offset {
-        0 => ask(),
+        0 => getcpu(),
         offset => {
             let cpu: u32;
-            // SAFETY: glibc says that this thread's rseq area lies at this offset from the
-            // thread pointer; its `cpu_id` field is the second 32-bit word.
+            // SAFETY: glibc puts every thread's rseq area at this offset from the thread pointer;
+            // its `cpu_id` field is the second 32-bit word.
             unsafe {
                 core::arch::asm!(
                     "mov {cpu:e}, dword ptr fs:[{offset} + 4]",
@@ -114,15 +117,15 @@ fn current(rseq_offset: isize) -> usize {
                     options(nostack, readonly, preserves_flags),
                 );
             }
-            // A thread for which registration failed reads a negative number.
-            if cpu < 1 << 30 { cpu as usize } else { ask() }
+            // The field is negative if glibc could not register this thread.
+            if cpu < 1 << 30 { cpu as usize } else { getcpu() }
         }
     }
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn current(_: isize) -> usize {
-    ask()
+    getcpu()
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -130,16 +133,16 @@ fn rseq_offset() -> Option<isize> {
     None
 }
 
-fn ask() -> usize {
+fn getcpu() -> usize {
     if cfg!(miri) { 0 } else { rustix::thread::sched_getcpu() }
 }
 
-/// Where glibc has put the rseq area, if it has.
+/// Returns the offset of glibc's rseq areas from the thread pointer; `None` if it uses none.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn rseq_offset() -> Option<isize> {
-    // SAFETY: `dlsym` looks a name up; the two symbols are constants of these types wherever they
-    // exist, and stay for the life of the process.
+    // SAFETY: `dlsym` looks up a name. Where the two symbols exist they are constants of these
+    // types, and valid for the life of the process.
     unsafe {
         let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr());
         let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr());
@@ -150,7 +153,7 @@ fn rseq_offset() -> Option<isize> {
     }
 }
 
-/// The threads of this process, as far as the system tells.
+/// Returns the threads of this process; none if `/proc` cannot be read.
 fn threads() -> impl Iterator<Item = Option<Pid>> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let id = |task: std::fs::DirEntry| task.file_name().to_str()?.parse().ok();
@@ -162,9 +165,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_agree() {
-        // The thread may move between the two questions, but not every time.
-        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == ask()));
+    fn rseq_and_getcpu_agree() {
+        // The thread may move to another CPU between the two calls, but not every time.
+        assert!((0..100).any(|_| current(rseq_offset().unwrap_or(0)) == getcpu()));
     }
 
     #[test]
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(CpuMap::of_this_process().with_bases(1).here(), CpuId(0));
     }
 
-    /// Goal: timers that a pinned thread starts are for all CPUs.
+    /// Goal: a map that a pinned thread creates has the CPUs of all threads.
     #[test]
     fn a_pinned_thread_sees_all_cpus() {
         let all = CpuMap::of_this_process();

@@ -1,6 +1,6 @@
-//! What a driver thread does for itself: sleeps that are exact, and where it runs.
+//! The timer slack and the CPU affinity of driver threads.
 
-/// Makes the calling thread's sleeps as exact as the kernel can.
+/// Sets the calling thread's timer slack to 1 ns, so that its sleeps end on time.
 pub fn sharpen_sleep() {
     if cfg!(miri) {
         return;
@@ -10,7 +10,7 @@ pub fn sharpen_sleep() {
     let _ = rustix::thread::set_current_timer_slack(one);
 }
 
-/// Keeps the calling thread on one CPU, if the system agrees.
+/// Keeps the calling thread on one CPU, unless the system refuses that.
 pub fn stay_on(cpu: u32) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu as usize);

@@ -1,11 +1,12 @@
-//! Telling the child of a fork from its parent.
+//! Detection of a forked child, and locks that survive a fork.
 //!
-//! A child has its parent's memory and none of its threads: drivers are gone, and a lock that
-//! one of them held at that moment is held for ever. So in a child nothing may wait for
-//! anything that came from the parent, and what the library has once for a process it has anew.
+//! A forked child has a copy of its parent's memory, but only the thread that forked. It has no
+//! drivers, and a lock that another thread held at that moment is never released. So a child must
+//! not wait for anything it inherited, and it creates its own copy of each global of the library.
 //!
-//! Asking for the process id would be a system call for every arming. Instead the C library
-//! calls back in each child, and that counts: one load of a line that never changes.
+//! Comparing process ids would cost a system call for every arming. Instead the C library runs a
+//! handler in each child, which increments a global count. Checking the count costs one load from a
+//! cache line that is almost never written.
 
 use crate::platform::relax::relax;
 use core::cell::UnsafeCell;
@@ -13,50 +14,52 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Goes up in every child, so that it differs from what it was in its parent.
+/// Incremented in every forked child, so that it differs from its value in the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// What is never left behind belongs to generation zero of this, which stays.
+/// The generation of values that children may go on using. Always zero.
 static NO_GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The process that something belongs to.
+/// The process that a value belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     generation: u32,
-    /// Whose count that was. Kept by address, since a crate that inlines this would otherwise look
-    /// it up in a table each time.
-    present: &'static AtomicU32,
+    /// The count to compare with. A reference to it spares other crates that inline `is_this` a
+    /// lookup of the static's address.
+    current: &'static AtomicU32,
 }
 
 impl Process {
-    /// This one.
+    /// Returns the calling process.
     pub fn this() -> Process {
-        // Not a `Once`: a child that was forked while another thread was in it would wait for that
-        // for ever. Two threads may both get here; children then count up by two.
+        // Not a `Once`: a child that is forked while another thread is in it would wait forever.
+        // Two threads may both register the handler; each child then increments the count twice.
         static COUNTED: AtomicBool = AtomicBool::new(false);
-        // Acquire: pairs with the Release below, so that whoever has a process has it counted.
+        // Acquire: pairs with the Release below. The handler is registered before any value of
+        // this type exists.
         if !COUNTED.load(Ordering::Acquire) {
-            // SAFETY: `in_child` stays, and does nothing that a child may not do between fork and
-            // exec. A refusal, for lack of memory, leaves children untold.
+            // SAFETY: `in_child` is a function of this program, and only increments an atomic,
+            // which a child may do between fork and exec. Registration fails only for lack of
+            // memory; children are then not detected.
             #[cfg(linux_platform)]
             unsafe {
                 libc::pthread_atfork(None, None, Some(in_child));
             }
             COUNTED.store(true, Ordering::Release);
         }
-        Process { generation: GENERATION.load(Ordering::Relaxed), present: &GENERATION }
+        Process { generation: GENERATION.load(Ordering::Relaxed), current: &GENERATION }
     }
 
-    /// Whichever it is: for what a child may go on using.
+    /// Returns a value that is equal in parent and child: for values that a child may go on using.
     pub fn any() -> Process {
-        Process { generation: 0, present: &NO_GENERATION }
+        Process { generation: 0, current: &NO_GENERATION }
     }
 
-    /// Is it this one, and not its parent?
+    /// Returns whether this is the calling process, and not its parent.
     #[inline]
     pub fn is_this(self) -> bool {
-        // Relaxed: only written where there is one thread.
-        self.generation == self.present.load(Ordering::Relaxed)
+        // Relaxed: the count is written only in a new child, while it has one thread.
+        self.generation == self.current.load(Ordering::Relaxed)
     }
 }
 
@@ -65,16 +68,16 @@ extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A lock around what a process has once (K4). The child of a fork has one of its own: free, with a
-/// default value in it, whichever thread of its parent held it, and whatever that had come to. What
-/// the parent had in it is neither used nor dropped in the child.
+/// A lock around a value that each process has once. In a forked child it is free and holds a
+/// default value, even if a thread of the parent held it and was changing the value. The child
+/// neither uses nor drops the parent's value.
 ///
-/// For a few instructions under it, and for what happens once: who waits spins, then sleeps for
-/// moments.
+/// Hold it for a few instructions, or for work that happens once: waiters spin, then sleep for
+/// short intervals.
 #[derive(Debug)]
 pub struct ProcessLock<T> {
-    /// One more than the generation of the process that has a value in here, twice; and one more
-    /// than that while a thread of it holds the lock.
+    /// `2 * (generation + 1)` of the process that the value belongs to, plus 1 while a thread of
+    /// that process holds the lock.
     state: AtomicU32,
     value: UnsafeCell<T>,
 }
@@ -82,23 +85,24 @@ pub struct ProcessLock<T> {
 // SAFETY: the value is only reached through a guard, and there is one guard at a time.
 unsafe impl<T: Send> Sync for ProcessLock<T> {}
 
-/// The right to use what a [`ProcessLock`] guards.
+/// Access to the value of a [`ProcessLock`]; unlocks it when dropped.
 #[derive(Debug)]
 pub struct ProcessGuard<'a, T> {
     lock: &'a ProcessLock<T>,
-    /// Like a `&mut T` to other threads: not as the lock, which is `Sync` for any `T: Send`.
+    /// Gives the guard the auto traits of `&mut T`. The lock's own would be too wide: it is `Sync`
+    /// for any `T: Send`.
     value: PhantomData<&'a mut T>,
 }
 
 impl<T> ProcessLock<T> {
-    /// A lock that nobody holds.
+    /// Creates an unlocked lock.
     pub const fn new(value: T) -> ProcessLock<T> {
         ProcessLock { state: AtomicU32::new(2), value: UnsafeCell::new(value) }
     }
 }
 
 impl<T: Default> ProcessLock<T> {
-    /// Waits until the lock is free and takes it.
+    /// Waits until the lock is free and takes it. Does not wait for a thread of the parent process.
     pub fn lock(&self) -> ProcessGuard<'_, T> {
         let Process { generation, .. } = Process::this();
         let free = generation.wrapping_add(1).wrapping_mul(2);
@@ -114,8 +118,8 @@ impl<T: Default> ProcessLock<T> {
             let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
             if self.state.compare_exchange(state, free | 1, taken, not).is_ok() {
                 if state != free {
-                    // SAFETY: this thread has just taken the lock. What is overwritten may be half
-                    // changed: it is not looked at.
+                    // SAFETY: this thread has just taken the lock. The old value may be half
+                    // changed; `write` neither reads nor drops it.
                     unsafe { self.value.get().write(T::default()) };
                 }
                 return ProcessGuard { lock: self, value: PhantomData };
@@ -135,15 +139,16 @@ impl<T> Deref for ProcessGuard<'_, T> {
 
 impl<T> DerefMut for ProcessGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard is the only one, and it is borrowed for good.
+        // SAFETY: this guard is the only one, and it is mutably borrowed.
         unsafe { &mut *self.lock.value.get() }
     }
 }
 
 impl<T> Drop for ProcessGuard<'_, T> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `lock`. The process is that of `lock`: a fork leaves
-        // the child no guard but that of the thread which forked, whose process has changed.
+        // Release: pairs with the Acquire in `lock`. If the thread forked while it held this guard,
+        // the state still has the parent's generation here, and clearing the bit does not release
+        // a lock that the child has taken.
         let state = self.lock.state.load(Ordering::Relaxed);
         self.lock.state.store(state & !1, Ordering::Release);
     }
@@ -153,7 +158,7 @@ impl<T> Drop for ProcessGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Goal: one guard at a time; what stands in it stays, within one process.
+    /// Goal: there is one guard at a time, and within one process the value is kept.
     #[test]
     fn excludes() {
         static LOCK: ProcessLock<(u64, u64)> = ProcessLock::new((0, 0));
@@ -173,14 +178,15 @@ mod tests {
         assert_eq!(*LOCK.lock(), (3 * rounds, 3 * rounds));
     }
 
-    /// Goal: K4: whoever held it in another process, here it is free and has a fresh value.
+    /// Goal: in a forked child the lock is free and has a default value, although the parent held
+    /// it (K4: a child does not wait for inherited locks).
     #[test]
     fn a_child_has_its_own() {
         let lock = ProcessLock::new(vec![1, 2, 3]);
         lock.lock().push(4);
         assert_eq!(*lock.lock(), [1, 2, 3, 4]);
         core::mem::forget(lock.lock());
-        // As if this were a child: its parent's generation was the one before.
+        // Simulates a fork: the lock gets the generation before this process's.
         lock.state.fetch_sub(2, Ordering::Relaxed);
         assert!(lock.lock().is_empty());
         lock.lock().push(5);

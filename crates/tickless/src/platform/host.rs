@@ -1,4 +1,4 @@
-//! The core's platform on this machine.
+//! The implementation of the core's [`Platform`] on this machine.
 
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
@@ -13,31 +13,32 @@ use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// A coarse timer's node.
+/// The node by which a coarse timer is on a list of the wheel.
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
-/// The core's platform on this machine, for timers that carry a `T`.
+/// The core's platform on this machine, for timers with a task of type `T`.
 #[derive(Debug)]
 pub struct Host<T> {
     /// The clock that deadlines are given on.
     pub clock: HostClock,
-    /// Which base a caller is on.
+    /// Maps the caller's CPU to a base.
     pub cpus: CpuMap,
-    /// What wakes each base.
+    /// The event device of each base.
     pub devices: Box<[BaseDevice]>,
-    /// Why that is not what was asked for.
+    /// The refused call that prevents the use of the requested device.
     refused: Option<RefusedCall>,
     task: PhantomData<fn() -> T>,
 }
 
 impl<T> Host<T> {
-    /// A host with this clock and one base for each of these CPUs, each with a futex.
+    /// Creates a host with a futex as the device of each base.
     pub fn new(clock: HostClock, cpus: CpuMap) -> Host<T> {
         let devices = (0..cpus.bases()).map(|_| BaseDevice::futex()).collect();
         Host::with_devices(clock, cpus, devices)
     }
 
-    /// The same with this device, or a futex if the system refuses it for any of the bases.
+    /// Creates a host with this kind of device for each base, or with futexes if the system refuses
+    /// it for any of them.
     pub fn with_device(clock: HostClock, cpus: CpuMap, device: Device) -> Host<T> {
         let one = |_| match device {
             Device::Futex => Ok(BaseDevice::futex()),
@@ -51,20 +52,20 @@ impl<T> Host<T> {
         }
     }
 
-    /// The same with these, one a base.
+    /// Creates a host with these devices, one per base.
     pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host<T> {
         Host { clock, cpus, devices: devices.into(), refused: None, task: PhantomData }
     }
 
-    /// Why some base has another device than was asked for.
+    /// Returns the refused call because of which a base does not use the requested device.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.refused.or_else(|| self.devices.iter().find_map(BaseDevice::refused))
     }
 }
 
-// SAFETY: words are atomics, and `BiasedLock` excludes. Reading the clock, finding the CPU
-// and telling a device neither unwind nor use the bases; of a base that has no device, nobody is
-// told.
+// SAFETY: words are atomics, and `BiasedLock` excludes. Reading the clock, finding the CPU and
+// programming a device neither unwind nor use the bases. For a base without a device, `program`
+// and `kick` do nothing.
 unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
     type Word = AtomicU64;
     type ParkingWord = AtomicU32;

@@ -1,71 +1,73 @@
-//! A clock that a program moves: it stands still, or runs with real time.
+//! A clock that the program moves. It is stopped, or runs with real time.
 //!
-//! Several sets of timers may run on one. Reading it takes no lock. Nothing it has shown is ever
-//! taken back, not even when it is stopped while others read it.
+//! Several sets of timers may share one. Reading it takes no lock. It is monotonic for all readers,
+//! even if it is stopped while they read it.
 
 use crate::platform::system_clock::system_now;
 use crate::platform::time_base::Steps;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::time::Ns;
 
-/// A clock that is moved by hand, by one thread at a time.
+/// A clock that the program moves, from one thread at a time.
 #[derive(Debug, Default)]
 pub struct ManualClock {
+    /// The latest time that any reader was given.
     shown: AtomicU64,
     /// How far it is ahead of `CLOCK_MONOTONIC` while it runs, wrapping.
     ahead: AtomicU64,
     runs: AtomicBool,
-    /// How far it has moved the clocks beside this one.
+    /// The steps by which the program has moved boottime and realtime against this clock.
     pub steps: Steps,
 }
 
 impl ManualClock {
-    /// A clock that stands still.
+    /// Creates a stopped clock.
     pub fn at(now: Ns) -> ManualClock {
         let steps = Steps::of_virtual_time();
         ManualClock { shown: AtomicU64::new(now.0), steps, ..ManualClock::default() }
     }
 
-    /// What it shows.
+    /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Ns {
-        // Acquire, here and below: who sees the new time sees what was done before it was set.
-        if self.runs.load(Ordering::Acquire) { self.running() } else { self.standing() }
+        // Acquire, here and below: a thread that sees the new time also sees the writes that the
+        // program made before it moved the clock.
+        if self.runs.load(Ordering::Acquire) { self.read_running() } else { self.read_stopped() }
     }
 
-    fn standing(&self) -> Ns {
+    fn read_stopped(&self) -> Ns {
         Ns(self.shown.load(Ordering::Acquire))
     }
 
     #[cold]
-    fn running(&self) -> Ns {
+    fn read_running(&self) -> Ns {
         let now = system_now().0.wrapping_add(self.ahead.load(Ordering::Relaxed));
-        // What it shows while it runs is kept, so that it cannot show less after it stops.
+        // Keep the returned time, so that the clock shows no earlier one after it is stopped.
         Ns(self.shown.fetch_max(now, Ordering::AcqRel).max(now))
     }
 
-    /// Moves it on. Ignored when that would turn it back (D5).
+    /// Moves the clock forwards to a time. An earlier time than the current one is ignored.
     pub fn set(&self, to: Ns) {
-        if self.runs.load(Ordering::Relaxed) && to > self.running() {
+        if self.runs.load(Ordering::Relaxed) && to > self.read_running() {
             self.ahead.store(to.0.wrapping_sub(system_now().0), Ordering::Relaxed);
         }
         self.shown.fetch_max(to.0, Ordering::AcqRel);
     }
 
-    /// From now on it runs with real time.
+    /// Makes the clock run with real time.
     pub fn run(&self) {
-        self.ahead.store(self.standing().0.wrapping_sub(system_now().0), Ordering::Relaxed);
-        // Release: who sees that it runs knows from where.
+        self.ahead.store(self.read_stopped().0.wrapping_sub(system_now().0), Ordering::Relaxed);
+        // Release: a thread that sees the flag also sees `ahead`.
         self.runs.store(true, Ordering::Release);
     }
 
-    /// From now on it stands still.
+    /// Stops the clock at the current time.
     pub fn stop(&self) {
-        self.running();
+        self.read_running();
         self.runs.store(false, Ordering::Release);
     }
 
-    /// Does it run with real time?
+    /// Returns whether the clock runs with real time.
     pub fn runs(&self) -> bool {
         self.runs.load(Ordering::Acquire)
     }
@@ -76,16 +78,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_not_turned_back() {
+    fn an_earlier_time_is_ignored() {
         let clock = ManualClock::at(Ns(5));
         clock.set(Ns(9));
         clock.set(Ns(7));
         assert_eq!(clock.now(), Ns(9));
     }
 
-    /// Goal: monotonic for every reader, however often it is stopped, started and moved.
+    /// Goal: time is monotonic for every reader while the clock is started, moved and stopped.
     #[test]
-    fn it_never_shows_less() {
+    fn stops_and_moves_are_monotonic() {
         let clock = ManualClock::at(Ns::from_secs(1));
         let done = AtomicBool::new(false);
         std::thread::scope(|s| {

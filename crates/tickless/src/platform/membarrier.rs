@@ -1,4 +1,4 @@
-//! A full memory barrier on every running thread of the process, made by one of them.
+//! A full memory barrier on every running thread of the process, issued by one of them.
 //!
 //! membarrier(2), private expedited, Linux 4.14. About 0.3 µs when no other thread runs, 1.3 µs
 //! with one on another CPU.
@@ -9,10 +9,10 @@ const CMD_GLOBAL: libc::c_int = 1;
 const CMD_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
-/// Can barriers be made? Registers the process on the first call.
+/// Returns whether barriers are available. The first call registers the process.
 pub fn is_available() -> bool {
-    // Two threads may both ask: the answer is the same. A `OnceLock` might be held by another
-    // thread when the process forks.
+    // Not a `OnceLock`: another thread might hold it when the process forks. Two threads may both
+    // make the call; they get the same answer.
     static ANSWER: AtomicU8 = AtomicU8::new(0);
     const YES: u8 = 1;
     const NO: u8 = 2;
@@ -27,13 +27,13 @@ pub fn is_available() -> bool {
     }
 }
 
-/// Makes every running thread of this process pass a full barrier. Those that do not run passed
-/// one when they were taken off their CPU.
+/// Issues a full barrier on every running thread of this process. A thread that does not run has
+/// passed one when it was descheduled.
 ///
-/// Only called where [`is_available`] has said yes.
+/// Only called after [`is_available`] has returned `true`.
 pub fn on_every_thread() {
-    // A child of fork(2) is registered as its parent was; should a kernel see that otherwise,
-    // it can register again, and the slow barrier needs no registration at all.
+    // A forked child inherits the registration. In case a kernel loses it, register again; the
+    // slow global barrier needs no registration at all.
     let barrier = || {
         call(CMD_PRIVATE_EXPEDITED)
             || call(CMD_REGISTER_PRIVATE_EXPEDITED) && call(CMD_PRIVATE_EXPEDITED)
@@ -41,8 +41,8 @@ pub fn on_every_thread() {
     };
     let mut round = 0;
     while !barrier() {
-        // Nothing but a filter that was installed since then refuses all of them. Going on
-        // without a barrier would be unsound, so this waits, and says what for.
+        // All three are refused only by a seccomp filter that was installed after the registration.
+        // Continuing without a barrier would be unsound, so wait, and print the reason.
         if round == 0 {
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
@@ -55,7 +55,7 @@ pub fn on_every_thread() {
 }
 
 fn call(command: libc::c_int) -> bool {
-    // SAFETY: the call takes three numbers and touches no memory of ours.
+    // SAFETY: the call takes three numbers and accesses no memory of the process.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
@@ -64,15 +64,15 @@ mod tests {
     use super::*;
     use core::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
 
-    /// Apart from the other line, so that each store stays in its CPU's store buffer for a while.
+    /// A word on its own cache lines, so that each store stays in its CPU's store buffer for a
+    /// while.
     #[repr(align(128))]
     struct Line(AtomicU64);
 
-    /// Goal: of a thread that stores and then loads without a fence, and one that stores, makes
-    /// this barrier and then loads, at least one sees the other's store: the bias of a lock relies
-    /// on it. Method: a litmus test on real hardware. The owner counts its rounds, the revoker its
-    /// barriers, and both note what they saw; 10^7 rounds, or as many as `TICKLESS_LITMUS_ROUNDS`
-    /// asks for.
+    /// Goal: one thread stores and then loads without a fence; another stores, issues this barrier
+    /// and then loads. At least one of them sees the other's store. The biased lock relies on this.
+    /// Method: a litmus test on real hardware. The owner stores its round, the revoker the number
+    /// of its barriers, and both record what they load. 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`.
     #[test]
     #[cfg_attr(any(miri, tickless_tsan), ignore = "there is no membarrier(2)")]
     fn one_of_two_threads_sees_the_others_store() {
@@ -82,12 +82,12 @@ mod tests {
         let asked = std::env::var("TICKLESS_LITMUS_ROUNDS").ok();
         let rounds: u64 = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(10_000_000);
         let (inside, revoked) = (&Line(AtomicU64::new(0)), &Line(AtomicU64::new(0)));
-        let is_over = &AtomicBool::new(false);
-        // By revocation, from 1: the last round that the revoker saw.
+        let is_done = &AtomicBool::new(false);
+        // By revocation, counted from 1: the owner's round that the revoker saw.
         let mut last_seen = vec![0];
         let first_rounds = std::thread::scope(|s| {
             let owner = s.spawn(move || {
-                // By revocation that the owner saw: the first round in which it did.
+                // Each revocation that the owner saw, and the first round in which it saw it.
                 let (mut first_rounds, mut last) = (Vec::new(), 0);
                 for round in 1..=rounds {
                     inside.0.store(round, Ordering::Relaxed);
@@ -98,10 +98,10 @@ mod tests {
                         last = revocation;
                     }
                 }
-                is_over.store(true, Ordering::Relaxed);
+                is_done.store(true, Ordering::Relaxed);
                 first_rounds
             });
-            while !is_over.load(Ordering::Relaxed) {
+            while !is_done.load(Ordering::Relaxed) {
                 let revocation = last_seen.len() as u64;
                 revoked.0.store(revocation, Ordering::Relaxed);
                 on_every_thread();
@@ -113,7 +113,8 @@ mod tests {
         println!("{rounds} rounds, {} barriers, {} seen", last_seen.len() - 1, first_rounds.len());
         let mut checked = 0;
         for (revocation, first_round) in first_rounds {
-            // The owner did not see these revocations in the round before, so the revoker saw it.
+            // The owner did not see these revocations in the round before, so the revoker must have
+            // seen that round.
             while checked < revocation {
                 checked += 1;
                 let seen = last_seen[checked as usize];

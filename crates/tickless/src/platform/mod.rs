@@ -1,39 +1,39 @@
-//! The system layer: what the library needs of the machine and the operating system. It does not
-//! know the owners of timers.
+//! The system layer: clocks, event devices, locks and threads on this machine. It does not depend
+//! on the owners of timers.
 //!
-//! It is internal; the public modules re-export what programs need of it.
+//! It is internal; the public modules re-export what programs need from it.
 //!
 //! | file | what |
 //! |---|---|
-//! | `bias` | the protocol of the lock, over any world's words |
-//! | [`chance`] | numbers by chance, for orders that are shuffled |
-//! | [`clock`] | the monotonic clock: TSC or `clock_gettime`, or set by hand |
-//! | [`clock_error`] | why a clock cannot be had or is not the best one |
-//! | `comparison` | the counter beside the system's clock |
-//! | `counter` | the time-stamp counter |
-//! | [`cpu`] | which CPU, and so which base, the caller is on |
-//! | [`device`] | what wakes a base when its next timer is due |
-//! | [`driver`] | how a driver thread sleeps, and where it runs |
+//! | `bias` | the protocol of the biased lock, generic over the atomic words |
+//! | [`chance`] | a seeded stream of random numbers |
+//! | [`clock`] | the monotonic clock: TSC, `clock_gettime`, or moved by the program |
+//! | [`clock_error`] | why a clock cannot be opened, or a fallback is used |
+//! | `comparison` | readings of the counter paired with readings of the system's clock |
+//! | `counter` | the CPU's counter: the TSC on x86-64 |
+//! | [`cpu`] | the CPU, and so the base, that the caller runs on |
+//! | [`device`] | event devices, which wake a base when its next timer is due |
+//! | [`driver`] | the timer slack and CPU affinity of driver threads |
 //! | [`expirer`] | expiry threads, for timers whose expiry is deferred |
-//! | [`fork`] | telling the child of a fork from its parent |
-//! | [`host`] | the core's platform, made of all this |
-//! | `lock` | the lock around a base, biased towards its usual user |
+//! | [`fork`] | detection of a forked child |
+//! | [`host`] | the implementation of the core's `Platform` |
+//! | `lock` | the lock around a base, biased towards one thread |
 //! | [`manual_clock`] | a clock that the program moves |
-//! | `membarrier` | a barrier on every running thread |
-//! | `parking` | where a cancel waits for a callback |
-//! | [`per_process`] | one value for a process, which a fork's child makes anew |
+//! | `membarrier` | a memory barrier on every running thread |
+//! | `parking` | how a synchronous cancel sleeps until a callback has returned |
+//! | [`per_process`] | one value per process, which a forked child creates again |
 //! | [`program_clocks`] | clocks for programs, beside the one that timers run on |
-//! | `relax` | what a thread does that waits for a moment |
+//! | `relax` | the back-off of a short wait: spin, yield, sleep |
 //! | [`system_clock`] | the system's clocks, through the vDSO |
-//! | [`time_base`] | realtime and boottime |
+//! | [`time_base`] | the clocks that deadlines may be given on |
 //! | `trusted` | which counter the kernel keeps time with |
 //! | `wait` | sleeping until a word changes |
-//! | [`wakeup`] | how long before its deadline a driver gets up, and spins |
-//! | [`watch`], `watcher` | being told when the time of day was set |
-//! | [`worker`] | threads of ours, and waiting for their end |
+//! | [`wakeup`] | how long before its deadline a driver wakes, and spins |
+//! | [`watch`], `watcher` | detection of steps of the wall clock |
+//! | [`worker`] | the library's threads, and waiting until they end |
 //!
-//! Files of these names in `portable/` are for systems other than Linux: from the standard library
-//! alone. `cfg(linux_platform)` says which one it is; see `build.rs`.
+//! Files with these names in `portable/` replace them on systems other than Linux, and use the
+//! standard library alone. `cfg(linux_platform)` selects between the two; see `build.rs`.
 
 mod bias;
 pub mod chance;

@@ -1,16 +1,16 @@
-//! Sleeping until a word changes: where a synchronous cancel waits for a callback (X7). Words that
-//! are parked on count up.
+//! How a synchronous cancel sleeps until a callback has returned: it parks on a word, which counts
+//! up.
 
 use crate::platform::wait;
 use core::sync::atomic::AtomicU32;
 use tickless_core::time::Ns;
 
-/// Sleeps while the word holds this value, or shorter.
+/// Sleeps while the word has this value. May return early; the caller checks the word again.
 pub fn park(word: &AtomicU32, value: u32) {
     wait::wait(word, value, Ns::NEVER);
 }
 
-/// Wakes everybody who sleeps on the word.
+/// Wakes all threads that sleep on the word.
 pub fn unpark(word: &AtomicU32) {
     wait::wake_all(word);
 }
@@ -20,7 +20,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
 
-    /// Goal: who parks after the change does not sleep; who parks before it is woken.
+    /// Goal: a thread that parks before the change is woken, and one that parks after it does not
+    /// sleep (X7: waiting is sleeping).
     #[test]
     fn parks_only_while_nothing_changes() {
         let word = AtomicU32::new(u32::MAX);
@@ -37,6 +38,6 @@ mod tests {
             assert!(sleeper.join().is_ok());
         });
         park(&word, 5);
-        assert!(started.elapsed().as_millis() < 900, "somebody slept through");
+        assert!(started.elapsed().as_millis() < 900, "a wakeup was lost");
     }
 }

@@ -1,9 +1,9 @@
-//! One value for a process, made when it is first asked for and never freed.
+//! One value per process, created on first use and never freed.
 
 use crate::platform::fork::ProcessLock;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value that a process has once. The child of a fork may make one of its own.
+/// A value that each process has once. A forked child may create its own.
 #[derive(Debug)]
 pub struct PerProcess<T> {
     value: AtomicPtr<T>,
@@ -17,14 +17,15 @@ impl<T: Sync> Default for PerProcess<T> {
 }
 
 impl<T: Sync> PerProcess<T> {
-    /// None yet.
+    /// Creates an empty place for the value.
     pub const fn new() -> PerProcess<T> {
         let value = AtomicPtr::new(core::ptr::null_mut());
         PerProcess { value, making: ProcessLock::new(()) }
     }
 
-    /// The value; made by `make` if there is none, or only one that `is_ours` says is the parent's.
-    /// `None` if it cannot be made just now.
+    /// Returns the value. Creates it with `make` if there is none, or if the only one is the parent
+    /// process's, for which `is_ours` returns `false`. `None` if `make` fails; a later call tries
+    /// again. Costs a load once the value exists; threads that arrive during `make` wait for it.
     #[inline]
     pub fn get(
         &self,
@@ -40,7 +41,7 @@ impl<T: Sync> PerProcess<T> {
     #[inline]
     fn made(&self) -> Option<&T> {
         // Acquire: pairs with the Release in `make`.
-        // SAFETY: what has been put there is never freed.
+        // SAFETY: the pointer is null, or comes from `Box::leak` and is never freed.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 
@@ -51,7 +52,7 @@ impl<T: Sync> PerProcess<T> {
             return Some(value);
         }
         let value = Box::leak(Box::new(make()?));
-        // Release: who finds it finds it whole.
+        // Release: pairs with the Acquire in `made`, and publishes the value.
         self.value.store(value, Ordering::Release);
         self.made()
     }

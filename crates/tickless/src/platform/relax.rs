@@ -1,6 +1,7 @@
-//! What a thread does while it waits for another that will be done in a moment.
+//! The back-off of a thread that waits for a short action of another thread.
 
-/// One round of waiting for another thread: a pause, then the CPU, then some time.
+/// Waits for one round: rounds below 100 spin, those below 120 yield the CPU, and later ones sleep
+/// for 50 µs.
 #[inline]
 pub fn relax(round: u32) {
     match round {

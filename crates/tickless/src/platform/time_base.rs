@@ -1,42 +1,44 @@
-//! Which clock a deadline is given on.
+//! The clocks that deadlines may be given on.
 
 use core::sync::atomic::{AtomicI64, Ordering};
 
-/// Which clock the deadlines of a `ClockTimer` are given on.
+/// The clock that the deadlines of a `ClockTimer` are given on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum TimeBase {
-    /// That of all other timers: it is never set, and stands while the system is suspended.
+    /// The clock of all other timers. It is never set, and stops while the system is suspended.
     Monotonic,
-    /// Linux only. The time since boot: it is never set, and goes on while the system is suspended.
+    /// Linux only. The time since boot. It is never set, and advances while the system is
+    /// suspended.
     #[cfg(linux_platform)]
     Boottime,
-    /// The time of day, since 1970: whoever may sets it, forwards or backwards, and it goes on
-    /// while the system is suspended.
+    /// Wall-clock time since 1970. An administrator or NTP may set it forwards or backwards. It
+    /// advances while the system is suspended.
     Realtime,
 }
 
-/// How far a program's hand has moved boottime and realtime: those of virtual time, and of tests.
+/// How far the program has moved boottime and realtime, in virtual time and in tests.
 #[derive(Debug, Default)]
 pub struct Steps([AtomicI64; 2]);
 
-/// The time of day when virtual time begins, less what its clock shows: 2000-01-01, at 0:00.
+/// How far realtime is ahead of the clock of virtual time at first. A virtual clock that begins at
+/// zero begins on 2000-01-01 at 0:00.
 const VIRTUAL_EPOCH_NS: i64 = 946_684_800_000_000_000;
 
 impl Steps {
-    /// As far apart as virtual clocks are at first.
+    /// Creates the steps at the beginning of virtual time.
     pub fn of_virtual_time() -> Steps {
         Steps([AtomicI64::new(0), AtomicI64::new(VIRTUAL_EPOCH_NS)])
     }
 
-    /// Moves a clock. Monotonic time cannot be.
+    /// Moves a clock. Monotonic time cannot be moved; that is ignored.
     pub fn step(&self, base: TimeBase, by_ns: i64) {
         if base != TimeBase::Monotonic {
             self.word(base).fetch_add(by_ns, Ordering::Relaxed);
         }
     }
 
-    /// How far it has been moved.
+    /// Returns how far a clock has been moved, in nanoseconds.
     pub fn of(&self, base: TimeBase) -> i64 {
         self.word(base).load(Ordering::Relaxed)
     }

@@ -1,10 +1,10 @@
-//! Which counter the kernel keeps time with: it has found that one to be right, and watches it.
+//! Which counter the kernel keeps time with. The kernel has tested that counter, and watches it.
 
 use crate::platform::clock_error::Fallback;
 
-/// Is it the counter of this name? Reads a small file.
+/// Returns `Ok` if the kernel keeps time with the counter of this name. Reads a small file.
 #[cfg_attr(miri, expect(dead_code, reason = "there is no counter under Miri"))]
-pub fn is_kernels(counter: &str) -> Result<(), Fallback> {
+pub fn check_kernel_uses(counter: &str) -> Result<(), Fallback> {
     const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match std::fs::read_to_string(CURRENT) {
         Ok(name) if name.trim() == counter => Ok(()),

@@ -1,78 +1,78 @@
-//! Being told when the time of day is set, or the system was suspended.
+//! How timers learn that the wall clock was set, or that the system was suspended.
 //!
-//! The kernel tells who has a timerfd on `CLOCK_REALTIME` that is to be cancelled when that clock
-//! is set; a suspend sets it too. One thread waits for that, from when the first timer on such
-//! a clock is made. Where it cannot be had, or there are to be no threads, those timers look at
-//! their clock once a second instead.
+//! The kernel reports both by cancelling a timerfd on `CLOCK_REALTIME`. When the first timer on a
+//! settable clock is created, a thread starts that waits for this. If the thread or the timerfd
+//! cannot be created, or an event loop drives the timers, they check their clock once a second
+//! instead.
 
 use crate::platform::device::fallback::RefusedCall;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tickless_core::time::Ns;
 
-/// How timers learn that their clock was set.
+/// How the timers of a set learn that their clock was set.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
-    notice: Mutex<Option<Notice>>,
-    /// Why nobody tells, if that was not the program's wish.
+    source: Mutex<Option<StepSource>>,
+    /// The refused call that makes timers poll; empty if the program chose to poll.
     refused: OnceLock<RefusedCall>,
     steps: AtomicU64,
 }
 
-/// Who tells.
+/// What reports that a clock was set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Notice {
-    /// Whoever moves the clocks: in virtual time.
-    Hand,
+pub enum StepSource {
+    /// The program, which moves the clocks of virtual time itself.
+    Program,
     /// The kernel.
     #[cfg(any(linux_platform, test))]
     Kernel,
-    /// Nobody: look for yourself, this often.
-    Nobody,
+    /// Nothing: timers check their clock every [`POLL_EVERY`].
+    Polling,
 }
 
-/// How often timers look at their clock when nobody tells them.
-pub const LOOK: Ns = Ns::from_secs(1);
+/// How often timers check their clock if steps are not reported to them.
+pub const POLL_EVERY: Ns = Ns::from_secs(1);
 
 impl ClockWatch {
-    /// Who tells, as `begin` finds out the first time.
-    pub fn notice(&self, begin: impl FnOnce() -> Result<Notice, RefusedCall>) -> Notice {
+    /// Returns what reports steps. The first call chooses it by `begin`.
+    pub fn source(&self, begin: impl FnOnce() -> Result<StepSource, RefusedCall>) -> StepSource {
         *self.lock().get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
     }
 
-    /// Do timers have to look for themselves?
-    pub fn is_blind(&self) -> bool {
-        *self.lock() == Some(Notice::Nobody)
+    /// Returns whether timers must check their clock themselves.
+    pub fn polls(&self) -> bool {
+        *self.lock() == Some(StepSource::Polling)
     }
 
-    /// From now on nobody tells.
+    /// Makes timers poll from here on, because the system refused a call.
     #[cfg(any(linux_platform, test))]
-    pub fn end(&self, why: RefusedCall) {
+    pub fn fall_back(&self, why: RefusedCall) {
         *self.lock() = Some(self.refuse(why));
     }
 
-    fn refuse(&self, why: RefusedCall) -> Notice {
+    fn refuse(&self, why: RefusedCall) -> StepSource {
         self.refused.get_or_init(|| why);
-        Notice::Nobody
+        StepSource::Polling
     }
 
-    /// Why nobody tells.
+    /// Returns the refused call that makes timers poll.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }
 
-    /// Somebody has told.
+    /// Counts a reported step.
     pub fn count_step(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often somebody has told.
+    /// Returns how many steps have been reported.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Notice>> {
-        self.notice.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<StepSource>> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,18 +80,18 @@ impl ClockWatch {
 mod tests {
     use super::*;
 
-    /// Goal: why nobody tells is said once, and stays.
+    /// Goal: the first refused call is kept and reported.
     #[test]
-    fn refusals_are_kept() {
+    fn the_first_refusal_is_kept() {
         let watch = ClockWatch::default();
         let why = |call| RefusedCall { call, errno: 1 };
-        assert!(!watch.is_blind());
-        assert_eq!(watch.notice(|| Ok(Notice::Kernel)), Notice::Kernel);
-        assert_eq!(watch.notice(|| Err(why("not asked again"))), Notice::Kernel);
+        assert!(!watch.polls());
+        assert_eq!(watch.source(|| Ok(StepSource::Kernel)), StepSource::Kernel);
+        assert_eq!(watch.source(|| Err(why("not called again"))), StepSource::Kernel);
         assert_eq!(watch.refused(), None);
-        watch.end(why("poll"));
-        watch.end(why("later"));
-        assert!(watch.is_blind());
+        watch.fall_back(why("poll"));
+        watch.fall_back(why("later"));
+        assert!(watch.polls());
         assert_eq!(watch.refused(), Some(why("poll")));
     }
 }

@@ -1,5 +1,5 @@
-//! What the kernel tells whoever asks when the time of day is set: a timerfd on `CLOCK_REALTIME`
-//! that is to be cancelled then. A suspend sets that clock too.
+//! Waits until the wall clock is set: the kernel then cancels a timerfd on `CLOCK_REALTIME`. A
+//! suspend sets that clock, too.
 
 use crate::platform::device::fallback::RefusedCall;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -10,15 +10,17 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// What the watching thread waits for.
+/// The descriptors that the watching thread polls.
 #[derive(Debug)]
 pub struct Watcher {
+    /// The timerfd that a step cancels.
     timer: OwnedFd,
+    /// An eventfd that ends the thread.
     end: OwnedFd,
 }
 
 impl Watcher {
-    /// One that hears of everything from now on.
+    /// Creates a watcher, which notices every step from here on.
     pub fn new() -> Result<Watcher, RefusedCall> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Realtime, flags)
@@ -30,8 +32,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Calls `stepped` whenever the clock was set, until told to end. An error says why it cannot
-    /// go on.
+    /// Calls `stepped` after each step of the clock, until [`end`](Watcher::end) is called. Blocks.
+    /// Returns an error if the system refuses a call.
     pub fn watch(&self, mut stepped: impl FnMut()) -> Result<(), RefusedCall> {
         loop {
             let mut files = [&self.timer, &self.end].map(|file| PollFd::new(file, PollFlags::IN));
@@ -42,23 +44,24 @@ impl Watcher {
             if !files[1].revents().is_empty() {
                 return Ok(());
             }
-            // Armed anew before anybody looks: a step in between is told of once more.
-            let told = rustix::io::read(&self.timer, &mut [0u8; 8]);
+            // Rearm before calling `stepped`, so that a step during the call is reported again.
+            let read = rustix::io::read(&self.timer, &mut [0u8; 8]);
             self.arm().map_err(|errno| RefusedCall::new("timerfd_settime", errno))?;
-            // It is far from expiring, and may be read as if it had when time went there.
-            if told != Err(Errno::AGAIN) {
+            // A cancelled timer reads as an error. One that has expired reads as a count: the clock
+            // was set past its expiry time.
+            if read != Err(Errno::AGAIN) {
                 stepped();
             }
         }
     }
 
-    /// Has `watch` return, now or later.
+    /// Makes `watch` return, or return at once if it is called later.
     pub fn end(&self) {
         let _ = rustix::io::write(&self.end, &1u64.to_ne_bytes());
     }
 
     fn arm(&self) -> Result<(), Errno> {
-        // The year 2243: what lies beyond is nobody's timer.
+        // The year 2242. The timer must be armed to be cancelled, and should not expire.
         let far = Timespec { tv_sec: 1 << 33, tv_nsec: 0 };
         let time = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: far };
         let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
@@ -74,17 +77,17 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::{Duration, Instant};
 
-    /// Goal: whoever watches is woken by its timerfd time and again, and ends when told to.
-    /// Method: the timerfd is made to expire, which reads like a step to the watcher: nobody sets
-    /// the clock for a test.
+    /// Goal: the watcher reports each step, and ends when asked.
+    /// Method: the timerfd is made to expire, which the watcher takes for a step. A test cannot set
+    /// the machine's clock.
     #[test]
     #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
-    fn every_word_is_heard() {
-        let (watcher, heard) = (Watcher::new().expect("a timerfd can be had"), AtomicU64::new(0));
+    fn each_step_is_reported() {
+        let (watcher, steps) = (Watcher::new().expect("a timerfd"), AtomicU64::new(0));
         std::thread::scope(|s| {
             let watching = s.spawn(|| {
                 watcher.watch(|| {
-                    heard.fetch_add(1, Ordering::SeqCst);
+                    steps.fetch_add(1, Ordering::SeqCst);
                 })
             });
             for round in 1..=3 {
@@ -92,11 +95,11 @@ mod tests {
                 let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
                 let passed = Itimerspec { it_interval, it_value };
                 let begun = Instant::now();
-                while heard.load(Ordering::SeqCst) < round {
-                    // Again, should the watcher have armed it in between.
+                while steps.load(Ordering::SeqCst) < round {
+                    // Repeated, because the watcher may rearm the timer in between.
                     let flags = TimerfdTimerFlags::ABSTIME;
                     assert!(timerfd_settime(&watcher.timer, flags, &passed).is_ok());
-                    assert!(begun.elapsed() < Duration::from_secs(20), "nobody hears");
+                    assert!(begun.elapsed() < Duration::from_secs(20), "the step is not reported");
                     std::thread::sleep(Duration::from_millis(5));
                 }
             }

@@ -1,18 +1,19 @@
-//! Threads of ours, and waiting until one runs no callback any more.
+//! The library's threads, and waiting until one runs no callback any more.
 //!
-//! Whoever ends a thread waits until its last callback is over, but not for a waker (K2): that may
-//! want a lock which the waiting thread has. So a thread that is about to wake says so, and whoever
-//! waits for it lets it go then: it has been told to end, and does so after that.
+//! A caller that ends a thread waits until the thread's last callback has returned. It does not
+//! wait for wakers, because a waker may need a lock that the caller holds. So a thread sets a flag
+//! before it runs wakers, and a caller that sees the flag stops waiting: the thread ends by itself
+//! after the wakers have returned.
 //!
-//! | ends it | the thread |
+//! | caller | thread |
 //! |---|---|
-//! | says that it is to end | |
-//! | `WAITED` on | `WAKING` on; if `WAITED`, wakes whoever waits |
-//! | waits until `WAKING` or `ENDED` is on | runs wakers |
-//! | | `WAKING` off; looks whether it is to end |
+//! | asks the thread to end | |
+//! | sets `WAITED` | sets `WAKING`; if `WAITED` is set, wakes the caller |
+//! | waits until `WAKING` or `ENDED` is set | runs wakers |
+//! | | clears `WAKING`; checks whether it must end |
 //!
-//! All changes of the word are read-modify-writes, so that a thread which takes `WAKING` off after
-//! it was waited for sees what was said before.
+//! All changes of the word are read-modify-writes, so that a thread that clears `WAKING` after the
+//! caller has set `WAITED` also sees the request to end.
 
 use crate::platform::wait;
 use core::cell::Cell;
@@ -22,44 +23,48 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use tickless_core::time::Ns;
 
+/// The thread runs wakers.
 const WAKING: u32 = 1;
+/// The thread has ended.
 const ENDED: u32 = 2;
+/// A caller waits for the thread.
 const WAITED: u32 = 4;
 
-/// A thread of ours.
+/// A thread of the library.
 #[derive(Debug)]
 pub struct Worker {
     thread: JoinHandle<()>,
     stage: Arc<Stage>,
 }
 
+/// The flags of a thread, which the thread shares with its [`Worker`].
 #[derive(Debug, Default)]
 struct Stage(AtomicU32);
 
 thread_local! {
-    /// This thread's stage, if it is one of ours. Has no destructor.
+    /// This thread's stage; null on threads that are not the library's. Has no destructor.
     static STAGE: Cell<*const Stage> = const { Cell::new(core::ptr::null()) };
 }
 
 impl Worker {
-    /// Starts a thread.
+    /// Starts a named thread; an error if the system refuses it.
     pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<Worker> {
         let (stage, body) = staged(body);
         Ok(Worker { thread: Builder::new().name(name).spawn(body)?, stage })
     }
 
-    /// The same, unnamed; panics if the system refuses, as `std::thread::spawn` does.
+    /// Starts an unnamed thread. Panics if the system refuses it, as `std::thread::spawn` does.
     pub fn start(body: impl FnOnce() + Send + 'static) -> Worker {
         let (stage, body) = staged(body);
         Worker { thread: std::thread::spawn(body), stage }
     }
 
-    /// Waits until it has ended, or runs wakers; it has been told to end before.
+    /// Waits until the thread has ended or runs wakers. The caller has asked it to end before.
     pub fn finish(self) {
-        // AcqRel: a thread that changes the word after this sees that it is to end.
+        // AcqRel: a thread that changes the word after this sees the request to end.
         let mut stage = self.stage.0.fetch_or(WAITED, Ordering::AcqRel) | WAITED;
         while stage & (WAKING | ENDED) == 0 {
-            // Woken, interrupted, changed in between: each means look again.
+            // Reload after every return: `wait` may return early.
             wait::wait(&self.stage.0, stage, Ns::NEVER);
             stage = self.stage.0.load(Ordering::Acquire);
         }
@@ -84,13 +89,12 @@ impl Stage {
     fn set(&self, bit: u32) {
         // AcqRel: as in `finish`.
         if self.0.fetch_or(bit, Ordering::AcqRel) & WAITED != 0 {
-            // Nobody to wake is not a failure.
             wait::wake_all(&self.0);
         }
     }
 }
 
-/// Says that a thread has ended, also by a panic.
+/// Sets [`ENDED`] when a thread ends, also by a panic.
 struct Ended(Arc<Stage>);
 
 impl Drop for Ended {
@@ -100,15 +104,16 @@ impl Drop for Ended {
     }
 }
 
-/// Runs wakers: until `body` has returned nobody waits for this thread.
-pub fn while_it_wakes(body: impl FnOnce()) {
+/// Runs wakers. Until `body` has returned, [`Worker::finish`] does not wait for this thread.
+pub fn run_wakers(body: impl FnOnce()) {
     struct Awake<'a>(&'a Stage);
     impl Drop for Awake<'_> {
         fn drop(&mut self) {
             self.0.0.fetch_and(!WAKING, Ordering::AcqRel);
         }
     }
-    // SAFETY: `spawn` has put it there, and takes it away before it drops it.
+    // SAFETY: the pointer is null, or points to the stage that this thread's body owns. `Ended`
+    // resets it before the stage is dropped.
     let stage = unsafe { STAGE.get().as_ref() };
     let _awake = stage.map(|stage| {
         stage.set(WAKING);
@@ -123,30 +128,30 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicBool;
 
-    /// Goal: whoever ends a thread waits for what it does, but not for what it wakes.
+    /// Goal: `finish` waits for the thread's work, but not for its wakers (K2).
     #[test]
-    fn its_wakers_are_not_waited_for() {
+    fn finish_does_not_wait_for_wakers() {
         for round in 0..if cfg!(miri) { 5 } else { 2_000 } {
             let lock = Arc::new(Mutex::new(()));
             let (wanted, work) = (Arc::clone(&lock), Arc::new(AtomicBool::new(false)));
             let (at_work, stop) = (Arc::clone(&work), Arc::new(AtomicBool::new(false)));
-            let told = Arc::clone(&stop);
+            let must_stop = Arc::clone(&stop);
             let held = lock.lock();
             let worker = Worker::spawn("worker".into(), move || {
-                while !told.load(Ordering::Acquire) {
+                while !must_stop.load(Ordering::Acquire) {
                     at_work.store(true, Ordering::SeqCst);
                     (0..round % 50).for_each(|_| core::hint::spin_loop());
                     at_work.store(false, Ordering::SeqCst);
-                    while_it_wakes(|| drop(wanted.lock()));
+                    run_wakers(|| drop(wanted.lock()));
                 }
             });
             let worker = worker.expect("a thread can be started");
             stop.store(true, Ordering::Release);
             worker.finish();
-            assert!(!work.load(Ordering::SeqCst), "it is at work");
+            assert!(!work.load(Ordering::SeqCst), "the thread is working");
             drop(held);
             (0..round % 70).for_each(|_| core::hint::spin_loop());
-            assert!(!work.load(Ordering::SeqCst), "it went on");
+            assert!(!work.load(Ordering::SeqCst), "the thread worked again");
         }
     }
 }

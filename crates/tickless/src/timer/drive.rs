@@ -84,9 +84,9 @@ impl Shared {
     }
 
     /// The main loop of the rescuer: it takes over from expiry threads that a callback keeps.
-    pub(crate) fn stand_in(&self) {
+    pub(crate) fn rescue(&self) {
         let mut wakers = Wakers::default();
-        self.expirers.stand_in(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
+        self.expirers.rescue(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
     }
 
     fn fire(&self, base: CpuId, runner: Runner, wakers: &mut Wakers) {

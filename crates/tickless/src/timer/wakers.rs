@@ -40,7 +40,7 @@ impl Wakers {
     #[cold]
     pub(crate) fn wake(&mut self) -> u64 {
         let mut panicked = 0;
-        worker::while_it_wakes(|| {
+        worker::run_wakers(|| {
             for waker in self.0.drain(..) {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                     panicked += 1;

@@ -1,5 +1,5 @@
-//! Which base the caller is on. The standard library does not say on which CPU a thread runs, so
-//! each thread has a base for good, the next one when it first asks.
+//! Assigns a base to each thread. The standard library does not report the CPU that a thread runs
+//! on, so threads get bases in turn, on first use, and keep them.
 
 use crate::platform::chance::Chance;
 use core::cell::Cell;
@@ -7,11 +7,11 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use tickless_core::time::CpuId;
 
-/// How many bases there are, and which one a thread has.
+/// The number of bases, and which one a thread has.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
     bases: u16,
-    /// Says which base, if that is not to depend on the thread.
+    /// Chooses the base at random instead of by thread.
     chance: Option<Arc<Chance>>,
 }
 
@@ -30,36 +30,36 @@ fn number() -> u32 {
 }
 
 impl CpuMap {
-    /// A base for each thread that the system can run at once.
+    /// Creates a base for each thread that the system can run at once.
     pub fn of_this_process() -> CpuMap {
         let count = std::thread::available_parallelism().map_or(1, |count| count.get());
         CpuMap { bases: u16::try_from(count).unwrap_or(u16::MAX - 1), chance: None }
     }
 
-    /// Lets the calling thread run on every CPU: nobody has kept it from that.
+    /// Does nothing: no thread was pinned.
     pub fn roam(&self) {}
 
-    /// Another number of bases, at least one.
+    /// Sets the number of bases, at least one.
     pub fn with_bases(self, bases: u16) -> CpuMap {
         CpuMap { bases: bases.max(1), ..self }
     }
 
-    /// The same bases; which one a caller is on is left to chance.
+    /// Makes [`here`](CpuMap::here) return a random base.
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
         CpuMap { chance: Some(chance), ..self }
     }
 
-    /// How many bases there are.
+    /// Returns the number of bases.
     pub fn bases(&self) -> u16 {
         self.bases
     }
 
-    /// The CPU that a base belongs to: none is known.
+    /// Returns `None`: the CPU of a base is not known.
     pub fn cpu_of(&self, _: CpuId) -> Option<u32> {
         None
     }
 
-    /// The base of the calling thread.
+    /// Returns the base of the calling thread.
     #[inline]
     pub fn here(&self) -> CpuId {
         let place = match &self.chance {
@@ -74,7 +74,7 @@ impl CpuMap {
 mod tests {
     use super::*;
 
-    /// Goal: a thread stays on its base, and threads are spread.
+    /// Goal: a thread keeps its base, and threads are spread over all bases.
     #[test]
     fn threads_are_spread_over_the_bases() {
         let map = CpuMap::of_this_process().with_bases(3);

@@ -1,8 +1,8 @@
-//! What a driver thread does for itself: nothing, as the standard library sets neither how exact
-//! its sleeps are nor where it runs.
+//! Settings of driver threads. The standard library can set neither a thread's timer slack nor its
+//! CPU affinity, so these functions do nothing.
 
-/// Makes the calling thread's sleeps as exact as the system can.
+/// Does nothing.
 pub fn sharpen_sleep() {}
 
-/// Keeps the calling thread on one CPU, if the system agrees.
+/// Does nothing.
 pub fn stay_on(_: u32) {}

@@ -1,9 +1,9 @@
-//! No system but Linux lets one thread order what the others do: the lock of a base has no bias.
+//! Only Linux has a memory barrier on all threads. Without it, the lock of a base has no bias.
 
-/// Can barriers be made?
+/// Returns `false`: barriers are not available.
 pub fn is_available() -> bool {
     false
 }
 
-/// Not called where [`is_available`] says no.
+/// Not called, because [`is_available`] returns `false`.
 pub fn on_every_thread() {}

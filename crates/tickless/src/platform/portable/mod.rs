@@ -1,5 +1,5 @@
-//! What the platform needs of a system, from the standard library alone. Files are named after
-//! those of Linux whose place they take.
+//! Parts of the platform that use the standard library alone, for systems other than Linux. Each
+//! file replaces the file with its name in the folder above.
 
 pub mod cpu;
 pub mod driver;

@@ -1,20 +1,20 @@
-//! The system's clocks, as the standard library has them.
+//! The system's clocks, read through the standard library.
 
 use crate::platform::time_base::TimeBase;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tickless_core::time::Ns;
 
-/// What the clock shows when it is first read: zero would hide arithmetic that goes below it.
+/// The time of the first reading. Not zero, where a subtraction that saturates would go unnoticed.
 const BEGINNING: Ns = Ns::from_secs(1);
 
-/// The system's monotonic clock, since it was first read, and a second.
+/// Returns the time on the system's monotonic clock: one second plus the time since the first call.
 pub fn system_now() -> Ns {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGINNING.after(Ns::from_duration(BEGUN.get_or_init(Instant::now).elapsed()))
 }
 
-/// What a clock shows; zero before its beginning, for realtime 1970.
+/// Returns the time of one of the system's clocks; zero for realtime before 1970.
 pub fn system_time(base: TimeBase) -> Ns {
     match base {
         TimeBase::Monotonic => system_now(),

@@ -1,8 +1,8 @@
-//! Sleeping until a word changes, by what the standard library has: a mutex and a condition
-//! variable for each of a few dozen places, among which words are spread by their address.
+//! Sleeping until a word changes, with the standard library: a table of slots, each with a mutex
+//! and a condition variable. The address of a word selects its slot.
 //!
-//! Who wakes wakes the whole place. Whoever is not meant looks again and lies down, which costs it
-//! a little; words that are slept on are few: one for each driver thread.
+//! A wakeup wakes every thread that waits in the slot. Threads that wait for another word check it
+//! and sleep again. That is rare, because few words are waited on: one per driver thread.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -10,65 +10,65 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use tickless_core::time::Ns;
 
 #[repr(align(128))]
-struct Waiter {
+struct Slot {
     lock: Mutex<()>,
     changed: Condvar,
 }
 
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 
-fn place(word: &AtomicU32) -> &'static Waiter {
-    static ALL: [Waiter; PLACES] =
-        [const { Waiter { lock: Mutex::new(()), changed: Condvar::new() } }; PLACES];
-    // The golden ratio, as Fibonacci hashing has it.
+fn slot(word: &AtomicU32) -> &'static Slot {
+    static ALL: [Slot; SLOTS] =
+        [const { Slot { lock: Mutex::new(()), changed: Condvar::new() } }; SLOTS];
+    // Fibonacci hashing: the factor is 2^64 divided by the golden ratio.
     let hash = (core::ptr::from_ref(word).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    &ALL[(hash >> 58) as usize % PLACES]
+    &ALL[(hash >> 58) as usize % SLOTS]
 }
 
-fn sleep(place: &Waiter, is_same: impl FnOnce() -> bool, until: Ns) {
-    let guard = place.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // Under the lock: whoever changes the word after this finds the sleeper, as waking takes it.
+fn sleep(slot: &Slot, is_same: impl FnOnce() -> bool, until: Ns) {
+    let guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    // Check under the lock, which waking takes: a wakeup after this check finds the thread asleep.
     if !is_same() {
         return;
     }
     if until == Ns::NEVER {
-        drop(place.changed.wait(guard));
+        drop(slot.changed.wait(guard));
         return;
     }
     let left = until - system_now();
     if !left.is_zero() {
-        drop(place.changed.wait_timeout(guard, left));
+        drop(slot.changed.wait_timeout(guard, left));
     }
 }
 
-fn wake(place: &Waiter) {
-    drop(place.lock.lock());
-    place.changed.notify_all();
+fn wake(slot: &Slot) {
+    drop(slot.lock.lock());
+    slot.changed.notify_all();
 }
 
-/// Sleeps while the word holds this value, until this time of [`system_now`] at most, or shorter:
-/// woken, timed out, changed in between, each means look again.
+/// Sleeps while the word has this value, at most until this time of [`system_now`]. May return
+/// early; the caller checks the word again.
 pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
-    sleep(place(word), || word.load(Ordering::SeqCst) == value, until);
+    sleep(slot(word), || word.load(Ordering::SeqCst) == value, until);
 }
 
-/// Wakes whoever sleeps on the word.
+/// Wakes all threads in the word's slot, since the one that sleeps on the word is not known.
 pub fn wake_one(word: &AtomicU32) {
-    wake(place(word));
+    wake(slot(word));
 }
 
-/// Wakes everybody who sleeps on the word.
+/// Wakes all threads in the word's slot, and so all that sleep on the word.
 pub fn wake_all(word: &AtomicU32) {
-    wake(place(word));
+    wake(slot(word));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goal: never early, and not by much late: what a condition variable does, and no more.
+    /// Goal: a sleep reaches its deadline; a changed word or a passed deadline ends it at once.
     #[test]
-    fn sleeps_last_as_long_as_they_are_to() {
+    fn sleeps_reach_their_deadline() {
         let word = AtomicU32::new(7);
         for ms in [1, 3, 9] {
             let until = system_now().after(Ns::from_ms(ms));
@@ -76,7 +76,7 @@ mod tests {
                 wait(&word, 7, until);
             }
         }
-        // A word that has changed, and a time that has passed, are not slept for.
+        // Both calls must return without sleeping.
         wait(&word, 8, Ns::NEVER);
         wait(&word, 7, Ns::ZERO);
     }

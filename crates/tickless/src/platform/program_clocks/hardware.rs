@@ -1,4 +1,4 @@
-//! Counters of this machine, for programs: the TSC, the system's clocks, PTP hardware clocks.
+//! Counters of this machine, for programs: the TSC, the system's clocks, and PTP hardware clocks.
 
 use crate::platform::clock_error::{Fallback, OpenClockError};
 use crate::platform::comparison::measure_tsc;
@@ -13,32 +13,33 @@ use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 use tickless_core::clock::skew::{Handover, Skew};
 use tickless_core::time::{CpuId, Ns};
 
-/// A clock of the system's, as `clock_gettime` numbers them.
+/// The number of one of the system's clocks, as `clock_gettime` takes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ClockId(pub i32);
 
 impl ClockId {
-    /// The time of day; may be set.
+    /// Wall-clock time, which may be set.
     pub const REALTIME: ClockId = ClockId(libc::CLOCK_REALTIME);
-    /// Time since some beginning, without suspends.
+    /// Time since an arbitrary start, without suspends.
     pub const MONOTONIC: ClockId = ClockId(libc::CLOCK_MONOTONIC);
-    /// The same, at the rate of the hardware. A system call where the vDSO does not know it.
+    /// Like [`MONOTONIC`](ClockId::MONOTONIC), but at the hardware's own rate, which NTP does not
+    /// adjust. A system call where the vDSO does not support it.
     pub const MONOTONIC_RAW: ClockId = ClockId(libc::CLOCK_MONOTONIC_RAW);
-    /// Time since the boot, with suspends.
+    /// Time since boot, with suspends.
     pub const BOOTTIME: ClockId = ClockId(libc::CLOCK_BOOTTIME);
-    /// International atomic time, if the system has been told.
+    /// International atomic time, if the system's offset from UTC was set; otherwise UTC.
     pub const TAI: ClockId = ClockId(libc::CLOCK_TAI);
-    /// CPU time of this process, over all its threads. A system call.
+    /// CPU time of all threads of this process. A system call.
     pub const PROCESS_CPU: ClockId = ClockId(libc::CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/// May a reading of the TSC move among the instructions around it?
+/// Whether the CPU may reorder a reading of the TSC with the instructions around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TscOrder {
-    /// It may, by some nanoseconds: right for timeouts.
+    /// The CPU may move a reading, by some nanoseconds. Suits timeouts.
     #[default]
     Unordered,
-    /// It may not: right for stamps that threads compare. Some 5-15 ns more.
+    /// Readings are ordered. Suits timestamps that threads compare. Costs 5 to 15 ns more.
     Ordered,
 }
 
@@ -50,20 +51,19 @@ pub struct Tsc {
 }
 
 impl Tsc {
-    /// The TSC, if the kernel itself keeps time with it. Measures its frequency, which takes
-    /// 10 ms and is right within some 10 parts in a million.
+    /// Opens the TSC, if the kernel keeps time with it. Blocks for 10 ms to measure its frequency,
+    /// to within about 10 ppm.
     ///
     /// # Errors
     ///
-    /// Why the clock cannot be had: there is none, it is not to be trusted, or the system refuses
-    /// it.
+    /// [`Fallback`], with the reason, if there is no TSC or the kernel does not trust it.
     pub fn new(order: TscOrder) -> Result<Tsc, Fallback> {
         counter::trust()?;
         Ok(Tsc { order, frequency: measure_tsc(Ns::from_ms(10)) })
     }
 
-    /// Do all CPUs of this process read it alike? Takes one thread per CPU and some
-    /// milliseconds.
+    /// Measures how far the TSC differs between the CPUs of this process. Starts one thread per CPU
+    /// and blocks for some milliseconds.
     pub fn skew(&self) -> Skew {
         const TURNS: u32 = 5_000;
         let handover = Handover::<AtomicU64>::new(Width::FULL, counter::read_ordered());
@@ -72,7 +72,7 @@ impl Tsc {
             for base in 0..map.bases() {
                 let cpu = map.cpu_of(CpuId(base));
                 let handover = &handover;
-                // A CPU whose thread cannot be had goes unchecked.
+                // If a thread cannot be started, its CPU is not checked.
                 let _ = std::thread::Builder::new().spawn_scoped(s, move || {
                     if let Some(cpu) = cpu {
                         driver::stay_on(cpu);
@@ -115,9 +115,9 @@ impl Counter for Tsc {
     }
 }
 
-/// A clock of the system's, by `clock_gettime`: a counter of nanoseconds.
+/// One of the system's clocks, read by `clock_gettime`, as a counter of nanoseconds.
 ///
-/// Depending on the clock and the machine a reading is some 30 ns (through the vDSO) or a
+/// Depending on the clock and the machine, a reading costs about 30 ns (through the vDSO) or a
 /// system call.
 #[derive(Debug)]
 pub struct SystemClock {
@@ -126,12 +126,11 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// The clock, if it can be read. [`OpenClockError::NotAClock`] if not.
+    /// Opens a clock. Reads it once.
     ///
     /// # Errors
     ///
-    /// Why the clock cannot be had: there is none, it is not to be trusted, or the system refuses
-    /// it.
+    /// [`OpenClockError::NotAClock`] if the clock cannot be read.
     pub fn open(id: ClockId) -> Result<SystemClock, OpenClockError> {
         let clock = SystemClock { id, last: LastReading::default() };
         match clock_gettime(id) {
@@ -140,7 +139,8 @@ impl SystemClock {
         }
     }
 
-    /// Readings that the system refused: the thread or process whose time it is has ended.
+    /// Returns how many readings failed: for a CPU-time clock, because its thread or process has
+    /// ended. A failed reading returns the last value.
     pub fn failures(&self) -> u64 {
         self.last.failures()
     }
@@ -150,7 +150,7 @@ impl Counter for SystemClock {
     #[inline]
     fn read(&self) -> u64 {
         match (clock_gettime(self.id), self.id) {
-            // These never fail, and threads that read them need not share a line.
+            // These never fail, so skip the shared cache line of the last reading.
             (Ok(now), ClockId::MONOTONIC | ClockId::REALTIME | ClockId::BOOTTIME) => now,
             (reading, _) => self.last.or(reading),
         }
@@ -182,12 +182,12 @@ impl Counter for SystemClock {
     }
 }
 
-/// A PTP hardware clock, `/dev/ptp0` for example: a counter of nanoseconds in a network card,
-/// or of a hypervisor. A reading is a system call and usually a transaction on a bus, a
-/// microsecond or more: read it through [`Combined`](super::combined::Combined).
+/// A PTP hardware clock, for example `/dev/ptp0`: a counter of nanoseconds in a network card or a
+/// hypervisor. A reading costs a system call and usually a bus transaction, a microsecond or more.
+/// If several threads read it, use [`Combined`](super::combined::Combined).
 #[derive(Debug)]
 pub struct PtpClock {
-    /// Keeps the clock's number valid.
+    /// Keeps the clock's number valid while it is open.
     _device: File,
     id: ClockId,
     name: String,
@@ -199,8 +199,10 @@ impl PtpClock {
     ///
     /// # Errors
     ///
-    /// Why the clock cannot be had: there is none, it is not to be trusted, or the system refuses
-    /// it.
+    /// [`OpenClockError::NoDevice`] if there is no such device,
+    /// [`NoPermission`](OpenClockError::NoPermission) if this user may not open it,
+    /// [`System`](OpenClockError::System) if opening it fails otherwise, and
+    /// [`NotAClock`](OpenClockError::NotAClock) if it cannot be read as a clock.
     pub fn open(path: impl AsRef<Path>) -> Result<PtpClock, OpenClockError> {
         let path = path.as_ref();
         let device = File::open(path).map_err(|error| match error.kind() {
@@ -216,7 +218,8 @@ impl PtpClock {
         }
     }
 
-    /// Readings that the system refused: the device has gone away.
+    /// Returns how many readings failed, because the device was removed. A failed reading returns
+    /// the last value.
     pub fn failures(&self) -> u64 {
         self.last.failures()
     }
@@ -246,8 +249,8 @@ impl Counter for PtpClock {
     }
 }
 
-/// What a clock showed last, for when it cannot be read any more: it stands still then, which
-/// a watchdog sees.
+/// The last value of a clock, which failed readings return. A clock that can no longer be read so
+/// appears frozen, which a watchdog detects.
 #[derive(Debug, Default)]
 struct LastReading {
     value: AtomicU64,
@@ -274,18 +277,18 @@ impl LastReading {
     }
 }
 
-/// The number of the clock behind an open device.
+/// Returns the number of the clock of an open device.
 fn dynamic_clock(device: &File) -> ClockId {
     // The kernel's encoding of a clock by its file descriptor, from clock_getres(2).
     const BY_FILE: i32 = 3;
     ClockId(!device.as_raw_fd() << 3 | BY_FILE)
 }
 
-/// Any clock, in nanoseconds.
+/// Reads a clock, in nanoseconds.
 #[inline]
 fn clock_gettime(id: ClockId) -> io::Result<u64> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel or the vDSO writes a timespec, to one that is ours.
+    // SAFETY: the call writes one timespec, to the local variable.
     let status = unsafe { libc::clock_gettime(id.0, &mut now) };
     if status != 0 {
         return Err(io::Error::last_os_error());
@@ -297,14 +300,14 @@ fn clock_gettime(id: ClockId) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: a clock that cannot be read any more, as when its device has gone away, stands still
-    /// and says so; a clock over it sees that as a frozen counter.
+    /// Goal: a failed reading, as after the removal of a device, returns the last value and is
+    /// counted. The watchdog detects that as a frozen counter.
     #[test]
-    fn a_clock_that_goes_away_stands_still() {
+    fn a_failed_reading_returns_the_last_value() {
         let last = LastReading::default();
         assert_eq!(last.or(Ok(7)), 7);
-        let gone = || Err(io::Error::from_raw_os_error(libc::ENODEV));
-        assert_eq!((last.or(gone()), last.or(gone()), last.failures()), (7, 7, 2));
+        let removed = || Err(io::Error::from_raw_os_error(libc::ENODEV));
+        assert_eq!((last.or(removed()), last.or(removed()), last.failures()), (7, 7, 2));
         assert_eq!((last.or(Ok(9)), last.failures()), (9, 2));
     }
 }

@@ -1,4 +1,4 @@
-//! A time of one's own, over the best of several counters.
+//! A clock over the best of several counters.
 
 use crate::platform::relax::relax;
 use core::fmt;
@@ -12,17 +12,17 @@ use tickless_core::clock::timekeeper::{ClockReader, NoCounter, Report, Timekeepe
 use tickless_core::clock::watchdog::Tolerance;
 use tickless_core::time::{Instant, Ns};
 
-/// Any counter.
+/// A counter of any type.
 type Any = Box<dyn Counter>;
 type Keeper = Timekeeper<AtomicU64, Any, fn(u32)>;
 type SharedReader = Arc<ClockReader<AtomicU64, Any, fn(u32)>>;
 
 /// Monotonic, boottime and realtime over the best of several counters.
 ///
-/// Reading takes no lock. Somebody must call [`maintain`](Clock::maintain) every half a second
-/// or so, from a `Periodic` timer for instance: it sees to it that narrow
-/// counters do not wrap unseen, compares the counters with each other, and falls back to the
-/// next best when one is bad.
+/// Reading takes no lock. The program must call [`maintain`](Clock::maintain) about every half
+/// second, for instance from a [`Periodic`](crate::Periodic) timer. That call keeps narrow counters
+/// from wrapping unnoticed, compares the counters with each other, and replaces a bad counter by
+/// the next best.
 ///
 /// ```
 /// use tickless::clock::{Clock, ClockId, Counter, SystemClock};
@@ -47,8 +47,8 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// Keeps time by the best-rated of these counters, from zero. The next best is what the
-    /// watchdog compares it with.
+    /// Creates a clock that starts at zero and runs on the best-rated of these counters. The
+    /// watchdog compares it with the next best.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Clock {
         Clock::with_tolerance(counters, Tolerance::DEFAULT)
     }
 
-    /// The same, with a watchdog of other tolerance.
+    /// Like [`over`](Clock::over), with another tolerance of the watchdog.
     ///
     /// # Errors
     ///
@@ -68,83 +68,86 @@ impl Clock {
         Ok(Clock { reader: Arc::clone(keeper.reader()), keeper: Mutex::new(keeper) })
     }
 
-    /// Time since the beginning.
+    /// Returns the time since the clock was created, without suspends.
     #[inline]
     pub fn monotonic(&self) -> Instant {
         self.reader.monotonic().into()
     }
 
-    /// Time since the beginning, with the suspends that [`slept`](Clock::slept) was told of.
+    /// Returns the time since the clock was created, with the suspends that the program has
+    /// reported by [`slept`](Clock::slept).
     #[inline]
     pub fn boottime(&self) -> Instant {
         self.reader.boottime().into()
     }
 
-    /// The time of day, in nanoseconds since the epoch that was set.
+    /// Returns the wall-clock time: nanoseconds since the epoch that the program uses in
+    /// [`set_realtime`](Clock::set_realtime).
     #[inline]
     pub fn realtime(&self) -> Instant {
         self.reader.realtime().into()
     }
 
-    /// Goes up whenever realtime was set or the machine has slept.
+    /// Returns how many times realtime was set or a suspend was reported.
     pub fn steps(&self) -> u64 {
         self.reader.steps()
     }
 
-    /// Which counter is in use.
+    /// Returns the number of the counter in use: its index in the list given to
+    /// [`over`](Clock::over).
     pub fn source(&self) -> SourceId {
         self.reader.source()
     }
 
-    /// Its name.
+    /// Returns the name of the counter in use.
     pub fn source_name(&self) -> &str {
         let counters = self.reader.counters();
         counters.get(self.source().index()).map_or("none", |counter| counter.name())
     }
 
-    /// The name of any of the counters.
+    /// Returns the name of one of the counters; `"none"` if there is no such counter.
     pub fn name_of(&self, source: SourceId) -> &str {
         self.reader.counters().get(source.index()).map_or("none", |counter| counter.name())
     }
 
-    /// Keeps the clock right; returns which counters were found to be bad and what was done
-    /// about it. Reads each counter a few times.
+    /// Updates the clock and checks its counters. Returns the counters that were found to be bad,
+    /// and what was done about them. Reads each counter a few times, and takes a lock.
     pub fn maintain(&self) -> Vec<Report> {
         let mut keeper = self.keeper();
         keeper.tick();
         keeper.watch()
     }
 
-    /// How long may pass between two calls of [`maintain`](Clock::maintain) without losing
-    /// time.
+    /// Returns how much time may pass between two calls of [`maintain`](Clock::maintain) before the
+    /// clock loses time. Takes a lock.
     pub fn max_idle(&self) -> Duration {
         self.keeper().max_idle().to_duration()
     }
 
-    /// Sets realtime. Monotonic time and boottime do not notice.
+    /// Sets realtime. Monotonic time and boottime do not change. Takes a lock.
     pub fn set_realtime(&self, realtime: Instant) {
         self.keeper().set_realtime(realtime.into());
     }
 
-    /// The machine, or whatever this clock is for, has just slept for so long. Monotonic time
-    /// goes on from where it is now; boottime and realtime jump ahead.
+    /// Reports a suspend of this duration, which has just ended. Monotonic time does not change;
+    /// boottime and realtime advance by the duration. Takes a lock.
     pub fn slept(&self, duration: Duration) {
         let mut keeper = self.keeper();
         let suspended = keeper.suspend();
         keeper.resume(suspended, Ns::from_duration(duration));
     }
 
-    /// Gives a counter up for a reason that the watchdog cannot see.
+    /// Gives up a counter for a reason that the watchdog cannot detect. Takes a lock.
     pub fn give_up(&self, source: SourceId, fault: Fault) -> Report {
         self.keeper().blame(source, fault)
     }
 
-    /// What is held against a counter.
+    /// Returns why a counter was given up; `None` if it was not. Takes a lock.
     pub fn fault(&self, source: SourceId) -> Option<Fault> {
         self.keeper().sources().fault(source)
     }
 
-    /// What the watchdog has been through.
+    /// Returns the counts of the watchdog's checks and their results. Takes a lock.
     pub fn watch_counts(&self) -> WatchCounts {
         self.keeper().watch_counts()
     }

@@ -1,5 +1,5 @@
-//! Clocks for programs, beside the one that timers run on: counters of this machine, a slow one
-//! that is read once for everybody, and a time of one's own over whatever counters there are.
+//! Clocks for programs, beside the one that timers run on: counters of this machine, combined
+//! reading of a slow counter, and a clock over the best of several counters.
 
 pub mod combined;
 #[cfg(linux_platform)]
