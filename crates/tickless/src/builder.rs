@@ -117,8 +117,8 @@ impl Builder {
         self
     }
 
-    /// Sets the tick of coarse timers, 1 µs to 1 s. With a shorter tick timeouts are less late, but
-    /// wake drivers more often.
+    /// Sets the tick of coarse timers, 1 µs to 1 s. With a shorter tick timeouts are less late,
+    /// but wake drivers more often.
     pub fn tick(mut self, tick: Tick) -> Builder {
         self.setup.core.tick = tick;
         self
@@ -126,7 +126,7 @@ impl Builder {
 
     /// Sets what drivers wait on; the default is [`Device::Futex`]. If the system refuses another
     /// device, drivers use a futex, and [`Timers::device_fallback`](crate::Timers::device_fallback)
-    /// says why.
+    /// returns the refused call.
     pub fn device(mut self, device: Device) -> Builder {
         self.device = device;
         self

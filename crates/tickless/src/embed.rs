@@ -54,13 +54,15 @@
 //!
 //! # Dropping
 //!
-//! Dropping one cancels it and waits until its callback is over. Inside its own callback it does
-//! not wait: the callback outlives its timer until it returns, so it may drop the last reference to
-//! the struct that it belongs to. Inside another callback it does wait, unlike other timers, whose
-//! memory can be freed later by another thread; if the wait would never end, because each of two
-//! callbacks drops the other's timer or because its callback waits for a
-//! [`CallbackLock`](crate::callback::CallbackLock) that the caller holds, the process is aborted
-//! with a message.
+//! Dropping such a timer cancels it and waits until its callback has returned. There are two
+//! special cases:
+//! - Inside the timer's own callback the drop does not wait: the callback outlives its timer. So a
+//!   callback may drop the last reference to the struct that its timer belongs to.
+//! - Inside another callback the drop does wait. (Other timers do not wait there, because another
+//!   thread can free their memory later.) Such a wait would never end if each of two callbacks
+//!   drops the other's timer, or if the timer's callback waits for a
+//!   [`CallbackLock`](crate::callback::CallbackLock) that the caller holds. In that case the
+//!   process prints a message and aborts.
 
 use crate::hrtimer::HrTimer;
 use crate::platform::host::WheelLink;
@@ -77,7 +79,7 @@ use tickless_core::link::QueueLink;
 
 pub use crate::timer::inline::OnFire;
 
-/// The ordinary type of a timer inside a struct, borrowed from it.
+/// A timer inside a struct, borrowed as its ordinary type.
 #[derive(Debug)]
 pub struct Lent<'a, T> {
     timer: ManuallyDrop<T>,

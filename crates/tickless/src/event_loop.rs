@@ -1,10 +1,10 @@
 //! Timers that the program's event loop drives, without any thread of this library.
 //!
 //! Unlike [`LocalTimers`](crate::LocalTimers), which belong to one thread, these timers can be
-//! armed and cancelled from any thread; they fire in the loop. The loop polls the driver's
-//! descriptor beside its others ([`start_in_loop`](crate::Builder::start_in_loop)), or it waits with
-//! a timeout and a callback reports when that has become too long
-//! ([`start_in_loop_with`](crate::Builder::start_in_loop_with)).
+//! armed and cancelled from any thread; they fire in the loop. With
+//! [`start_in_loop`](crate::Builder::start_in_loop) the loop polls the driver's descriptor beside
+//! its others. With [`start_in_loop_with`](crate::Builder::start_in_loop_with) it waits with a
+//! timeout, and a callback reports when that has become too long.
 
 use crate::platform::device::base::BaseDevice;
 #[cfg(linux_platform)]

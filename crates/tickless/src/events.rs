@@ -1,4 +1,4 @@
-//! What happens, as events of the `tracing` facade: nothing at all without that feature.
+//! Events for the `tracing` facade. Without the feature `tracing` these functions do nothing.
 //!
 //! | level | events |
 //! |---|---|
@@ -7,25 +7,25 @@
 //! | `INFO` | a base went offline or online |
 //! | `TRACE` | armed, cancelled, fired |
 //!
-//! All have the target `tickless`. A subscriber is foreign code and may do anything, including use
-//! timers, so events are emitted outside of every lock. A driver emits them within the callback's
-//! frame, where nothing waits for callbacks, and a panic of the subscriber is counted like a
-//! callback's.
+//! All have the target `tickless`. A subscriber may run any code, and may itself use timers, so
+//! events are emitted while no lock is held. A driver emits them as if they were part of the
+//! callback: dropping a timer there does not wait, and a panic of the subscriber counts as a panic
+//! of the callback.
 
 use std::time::Duration;
 use tickless_core::bases::expiry::Firing;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// An event, if the feature is enabled and a subscriber listens: only then are the values
-/// evaluated.
+/// Emits an event, if the feature is enabled and a subscriber is interested. The values are
+/// evaluated only then.
 macro_rules! event {
     ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {{
         #[cfg(feature = "tracing")]
         tracing::event!(
             target: "tickless", tracing::Level::$level, $($field = $value,)* $message
         );
-        // Names the values, so that they are not unused, and asks for none of them.
+        // Mentions the values, to avoid warnings about unused variables, without evaluating them.
         #[cfg(not(feature = "tracing"))]
         let _ = || {
             $(let _ = &$value;)*
@@ -33,7 +33,7 @@ macro_rules! event {
     }};
 }
 
-/// Does a subscriber listen to events of single timers?
+/// Returns whether a subscriber is interested in events of single timers.
 #[inline]
 pub(crate) fn are_traced() -> bool {
     #[cfg(feature = "tracing")]
@@ -58,7 +58,7 @@ pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firi
     event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = firing.late.0);
 }
 
-/// An expiry that its base should have seen long ago.
+/// Reports an expiry that was late by more than the limit for overdue expiries.
 pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>, by: Ns) {
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
 }

@@ -1,4 +1,4 @@
-//! A mutex that synchronous cancels know of.
+//! A mutex for which synchronous cancels detect deadlocks.
 
 use crate::timer::waits;
 use std::fmt;
@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// std::thread::sleep(Duration::from_millis(20)); // by now the callback waits for the lock
 /// assert_eq!(timer.cancel_sync(), Err(CancelError::Lock));
 /// drop(mine);
-/// timer.cancel_sync()?; // now it waits, and the callback runs nowhere any more
+/// timer.cancel_sync()?; // now it waits until the callback has returned
 /// assert_eq!(*state.lock(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -34,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// poison it: a callback's panic is caught and reported, and the next holder gets the data as it
 /// is.
 pub struct CallbackLock<T: ?Sized> {
-    /// The thread that has the lock, or 0.
+    /// The thread that holds the lock, or 0.
     holder: AtomicU64,
     mutex: Mutex<T>,
 }
@@ -66,16 +66,16 @@ impl<T: ?Sized> CallbackLock<T> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait(),
         };
-        // Relaxed: read by who waits for the lock, under the mutex of the table of waits; a
-        // holder that is not known yet is found when that one looks again.
+        // Relaxed: other threads read this under the mutex of the table of waits. A reader that
+        // misses a new holder finds it when it checks for a deadlock again.
         self.holder.store(waits::this_thread(), Ordering::Relaxed);
         CallbackLockGuard { holder: &self.holder, guard }
     }
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
-        // Whoever has the lock might wait for the callback that this thread is in: that one is
-        // told so, for a lock cannot be refused.
+        // The holder may be waiting for the callback that this thread is in. Enter this wait in the
+        // table, so that the holder's cancel returns an error: `lock` itself cannot fail.
         let entered = waits::enter_lock(&self.holder);
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         drop(entered);

@@ -1,6 +1,6 @@
 //! Linux's timer subsystem for programs.
 //!
-//! Two families of timers, as in the kernel:
+//! As in the kernel, there are two families of timers:
 //! - [`Timeout`] is *coarse*, on a timer wheel. Arming, pushing out and cancelling take a handful
 //!   of nanoseconds, however many are pending. It never fires early, and is late by at most 13 % of
 //!   its distance plus a tick. It is made for timeouts, which are pushed out all the time and
@@ -31,10 +31,10 @@
 //! | timers of all threads, in an event loop | [`driver`] |
 //! | periods, and phases that spread them | [`periodic`] |
 //! | rate limits, and quotas of CPU time | [`bandwidth`] |
-//! | deadlines on the time of day, or that count suspended time | [`clock::ClockTimer`] |
-//! | points in time, and conversions to those of `std` | [`time`] |
-//! | what arming and cancelling return, and what a callback gets | [`callback`] |
-//! | counters, lists of what is pending, leaks | [`stats`] |
+//! | wall-clock deadlines, or deadlines that count suspended time | [`clock::ClockTimer`] |
+//! | points in time, and conversions from and to `std` | [`time`] |
+//! | what arming and cancelling return, and what a callback receives | [`callback`] |
+//! | counters, lists of pending timers, leaks | [`stats`] |
 //! | clocks other than the timers' own | [`clock`] |
 //!
 //! # Callbacks
@@ -44,8 +44,8 @@
 //! that blocks delays the timers of its own base and no others. One that panics is caught and
 //! counted.
 //!
-//! Dropping a timer cancels it and waits until its callback is over, so do not drop one while you
-//! hold a lock that its callback takes. A drop inside a callback does not wait. A callback that
+//! Dropping a timer cancels it and waits until its callback has returned, so do not drop one while
+//! you hold a lock that its callback takes. A drop inside a callback does not wait. A callback that
 //! owns its own timer keeps itself alive until it drops the timer.
 //!
 //! # Features
@@ -58,7 +58,7 @@
 //! | `metrics` | `Timers::publish_metrics`: the statistics for the `metrics` facade |
 //! | `stream` | `Stream` for [`future::Interval`] |
 //! | `tokio-time` | `tokio_time`: the names of `tokio::time` |
-//! | `policy` | `policy`: switches from mechanisms to what they replaced, for studies |
+//! | `policy` | `policy`: predecessors of the library's mechanisms, for studies |
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -96,7 +96,8 @@ mod timers;
 pub mod tokio_time;
 pub mod virtual_time;
 
-// The names that everybody needs; together with the modules above, at most twenty without features.
+// The names that most programs need. Together with the modules above they are at most twenty
+// without features.
 pub use builder::Builder;
 pub use hrtimer::HrTimer;
 pub use local::LocalTimers;

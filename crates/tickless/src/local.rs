@@ -1,15 +1,15 @@
 //! Timers of one thread, without locks, threads or callbacks: to embed in an event loop.
 //!
 //! [`LocalTimers`] are coarse, each with a deadline of its own; [`FixedTimeouts`] have one duration
-//! for all, or one for each [`Class`], and cost even less. A program asks when the next one is due,
-//! waits until then as it waits for everything else, and passes in the current time when it wakes.
+//! for all, or one for each [`Class`], and cost even less. The event loop gets the time of the next
+//! event, waits until then at most, and passes in the current time when it wakes.
 //!
 //! ```
 //! use std::time::Duration;
 //! use tickless::LocalTimers;
 //! use tickless::time::Instant;
 //!
-//! let mut now = Instant::from_secs(1); // whatever clock the loop has
+//! let mut now = Instant::from_secs(1); // read from the loop's clock
 //! let mut timers = LocalTimers::new(now);
 //! let idle = timers.insert("connection 7")?;
 //! timers.start(idle, Duration::from_millis(30))?;
@@ -24,8 +24,8 @@
 //! # Ok::<(), tickless::local::LocalError>(())
 //! ```
 //!
-//! For timers that fire in a loop, but have callbacks or are armed by other threads, see
-//! [`driver`](crate::driver).
+//! [`driver`](crate::driver) has timers that fire in a loop, but have callbacks and can be armed by
+//! other threads.
 
 pub use tickless_core::local::{Class, FixedError, FixedTimeouts, Key, LocalError, LocalTimers};
 pub use tickless_core::queues::wheel::PushOut;

@@ -1,9 +1,9 @@
-//! Periodic timers, and where in its period each of them fires.
+//! Periodic timers, and their phases.
 //!
 //! A [`Periodic`] expires at its first deadline plus whole periods, for as long as it runs: it does
-//! not drift, however late its callback runs. [`Missed`] says what happens to missed periods. A
-//! [`Phase`] says where in its period a timer fires: all at multiples of the period, each at its
-//! own place, or spread evenly, so that they do not all fire at once.
+//! not drift, however late its callback runs. [`Missed`] selects what happens to missed periods. A
+//! [`Phase`] selects where in its period a timer fires: all timers at multiples of the period, each
+//! at its own place, or spread evenly, so that they do not all fire at once.
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,7 +13,7 @@
 //! let time = VirtualTime::new();
 //! let beat = time.timers().periodic(|beat| {
 //!     if beat.overruns() > 0 {
-//!         // so many periods were missed
+//!         // this many periods were missed
 //!     }
 //! });
 //! let beat = beat.phase(Phase::Spread);
@@ -23,22 +23,21 @@
 //! # Ok::<(), tickless::periodic::PeriodError>(())
 //! ```
 
-// A callback asks for its next period when it begins, so whoever stops or restarts the timer
-// meanwhile has to be stronger. The base's lock decides between two armings, and the later one
-// stands (R9); but it does not know that a cancel was meant for an arming which the callback
-// is only about to ask for:
+// An expiry requests the next period before it runs the callback, and the core arms the timer when
+// the callback has returned. A concurrent start takes precedence over that request (R9: a restart
+// yields to a concurrent arming). A concurrent cancel would not:
 //
 // | driver | another thread |
 // |---|---|
-// | expiry: the callback begins, asks for the next period | |
-// | | `cancel`: not pending, running |
-// | the callback ends; the timer is armed as it asked | |
+// | expiry: requests the next period, runs the callback | |
+// | | `cancel`: the timer is not pending, its callback is running |
+// | the callback returns; the timer is armed as requested | |
 //
-// So handle and callback share a `Run`: what the timer is expected to do next. A callback
-// whose window is not the expected one is left over, and runs nothing.
+// So the handle and the callback share a `Run`, which has the window of the next expected expiry.
+// An expiry with another window is stale, and does not run the callback.
 //
-// A phase is chosen when the timer starts, and only then (P2): its first expiry carries it, and
-// whoever forwards the timer moves both ends of its window by whole periods (P3).
+// A phase is chosen only when the timer is started (P2: phases are chosen once). The first expiry
+// has that phase, and each later one is a whole number of periods after it (P3: the phase stays).
 
 mod error;
 mod run;
@@ -56,18 +55,18 @@ use tickless_core::time::{Instant, Ns, Window};
 
 pub use error::PeriodError;
 pub use run::PeriodFired;
-pub(crate) use run::{Run, Then, lock, pass};
+pub(crate) use run::{AfterCallback, Run, lock, pass};
 pub use tickless_core::phase::{CircleView, Phase, PhaseError};
 
 /// What happens to periods that were missed because the system or the callback was late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// They are skipped, and counted: the next expiry is the first that has not passed. The
-    /// phase stays.
+    /// Missed periods are counted, but have no callbacks: the next expiry is the first that has not
+    /// passed. The phase stays.
     #[default]
     Skip,
-    /// Each is made up for at once, one callback after another. The phase stays.
+    /// Each missed period has its callback, one at once after another. The phase stays.
     Burst,
     /// The next expiry is a full period from now. The phase moves.
     Delay,
@@ -75,13 +74,13 @@ pub enum Missed {
 
 /// A periodic timer with its callback; from [`Timers::periodic`].
 ///
-/// It does not drift: an expiry is computed from the last one's deadline, never from when a
-/// callback happened to run.
+/// It does not drift: each deadline is computed from the previous deadline, not from the time at
+/// which a callback ran.
 ///
 /// # Phases
 ///
-/// Without a phase it first expires one period after it is started. With one, its expiries are at a
-/// fixed place in the period: see [`Phase`], and `docs/book/src/phases.md` for what each costs.
+/// Without a phase, the timer first expires one period after it is started. With one, it expires at
+/// a fixed place in the period: see [`Phase`], and `docs/book/src/phases.md` for the cost of each.
 ///
 /// ```
 /// use std::time::Duration;
@@ -113,37 +112,37 @@ impl Timers {
         F: FnMut(&mut PeriodFired<'_, '_>) + Send + 'static,
     {
         let run = Arc::new(Mutex::new(Run::default()));
-        let of_timer = Arc::clone(&run);
+        let shared_run = Arc::clone(&run);
         let timer = self.hrtimer(move |fired| {
             let call = |period: &mut PeriodFired<'_, '_>| {
                 callback(period);
-                Then::GoesOn
+                AfterCallback::TimerAlive
             };
-            pass(|| lock(&of_timer), fired, call);
+            pass(|| lock(&shared_run), fired, call);
         });
         Periodic::around(timer, OwnOrLent::Own(run))
     }
 }
 
 impl Periodic {
-    /// For a timer whose callback is a [`pass`] over this run.
+    /// Creates a periodic timer from a precise one, whose callback is a [`pass`] over this run.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
 
     /// Sets what happens to missed periods; the default is [`Missed::Skip`]. Takes a lock.
     pub fn missed(self, missed: Missed) -> Periodic {
-        // In a child that a fork left behind its lock may never be given back.
+        // In a forked child, the lock may be held by a thread of the parent.
         if !self.timer.shared().is_forked_child() {
             lock(&self.run).missed = missed;
         }
         self
     }
 
-    /// Gives the timer a phase, which [`start`](Periodic::start) then chooses among all timers with
-    /// the same period and a phase, on any base. The timer keeps it until it is cancelled, dropped,
-    /// or started with another period; a timer that stops by itself keeps it. With
-    /// [`Missed::Delay`] it holds until the first expiry is missed.
+    /// Gives the timer a phase: [`start`](Periodic::start) chooses its place in the period, with
+    /// regard to all timers that have this period and a phase, on any base. The timer keeps its
+    /// place until it is cancelled, dropped, or started with another period, but not beyond a
+    /// missed expiry with [`Missed::Delay`]. If its callback stops it, it keeps the place.
     pub fn phase(mut self, phase: Phase) -> Periodic {
         self.phase = Some(phase);
         self
@@ -164,8 +163,8 @@ impl Periodic {
     }
 
     /// Starts or restarts the timer: it expires one period from now, then every period. With a
-    /// phase it first expires there, at most a period from now; choosing one takes O(log n) among
-    /// the n timers of this period and may allocate.
+    /// phase it first expires at its place in the period, at most a period from now. Choosing the
+    /// place takes O(log n) for the n timers of this period, and may allocate.
     ///
     /// # Errors
     ///
@@ -187,7 +186,8 @@ impl Periodic {
         let slot = match run.slot.take() {
             Some(held) if keeps(&held) => held.1,
             held => {
-                // Taken before the old one is left: an error leaves a running timer alone.
+                // Take the new slot before leaving the old one: an error must not change a running
+                // timer.
                 let taken = shared.phases().take(length, phase);
                 match taken {
                     Ok(slot) => {
@@ -206,7 +206,8 @@ impl Periodic {
         self.begin(&mut run, first, period, self.slack)
     }
 
-    /// Starts the timer at a point in time; `first` fixes the phase, whatever the policy.
+    /// Starts or restarts the timer with its first expiry at `first`, then every period. This
+    /// ignores a phase that was set.
     ///
     /// # Errors
     ///
@@ -216,8 +217,8 @@ impl Periodic {
         self.start_range(first, period, self.slack.to_duration())
     }
 
-    /// Starts the timer at a point in time, with each expiry late by up to `slack` to share
-    /// wakeups.
+    /// Starts or restarts the timer with its first expiry at `first`, then every period. Each
+    /// expiry may be late by up to `slack`, to share wakeups. This ignores a phase that was set.
     ///
     /// # Errors
     ///
@@ -240,7 +241,8 @@ impl Periodic {
         self.begin(&mut run, first.into(), period, Ns::from_duration(slack))
     }
 
-    /// Under the lock of the run, so that a callback sees both or neither.
+    /// Arms the timer and sets the expected window. The caller holds the lock of the run, so that a
+    /// concurrent expiry sees both changes or neither.
     #[cfg_attr(debug_assertions, track_caller)]
     fn begin(
         &self,
@@ -258,8 +260,8 @@ impl Periodic {
         Ok(())
     }
 
-    /// How long after each multiple of its period the timer expires; `None` unless it was started
-    /// with a phase.
+    /// Returns how long after each multiple of its period the timer expires; `None` unless it was
+    /// started with a phase.
     pub fn phase_offset(&self) -> Option<Duration> {
         let is_forked_child = self.timer.shared().is_forked_child();
         if is_forked_child {
@@ -277,7 +279,8 @@ impl Periodic {
         }
     }
 
-    /// Stops the timer without waiting for its callback: one that is running now is the last.
+    /// Stops the timer without waiting for its callback. A callback that is running now is the
+    /// last.
     pub fn cancel(&self) -> Cancel {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
@@ -297,12 +300,13 @@ impl Periodic {
     /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
     /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        // The callback takes the run's lock when it ends: it must be free by the time of waiting.
+        // Release the run's lock before waiting, because the expiry takes it after the callback.
         let was_stopped = self.halt();
         Ok(Self::found(self.timer.cancel_sync()?, was_stopped))
     }
 
-    /// Stops its run, not its timer. Says whether it was stopped before.
+    /// Makes later expiries stale, without cancelling the timer. Returns whether it was stopped
+    /// before.
     pub(crate) fn halt(&self) -> bool {
         if self.timer.shared().is_forked_child() {
             return true;
@@ -315,10 +319,10 @@ impl Periodic {
         was_stopped
     }
 
-    #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
+    #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
     fn found(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
-            // Left over from a callback that the last stop found running.
+            // This arming is stale: the callback that the last stop found running requested it.
             Cancel::Pending if was_stopped => Cancel::Idle,
             found => found,
         }
@@ -334,8 +338,8 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // In a child that a fork left behind its lock may never be given back; and where a slot was
-        // given back, there is none any more.
+        // In a forked child, a thread of the parent may hold the lock. After `give_back` the run
+        // does not exist any more.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let slot = lock(&self.run).slot.take();
             self.leave(slot);

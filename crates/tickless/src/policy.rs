@@ -1,8 +1,5 @@
-//! Switches from mechanisms to what they replaced, for studies, benches and tests. Requires the
-//! feature `policy`.
-//!
-//! Each switch turns a mechanism of this library back into what a kernel did before it had that.
-//! Programs that only want timers leave them alone.
+//! Settings that replace a mechanism of this library by its predecessor in the kernel, for studies,
+//! benches and tests. Requires the feature `policy`. Other programs do not need them.
 //!
 //! ```
 //! use tickless::Timers;
@@ -21,19 +18,19 @@ pub use tickless_core::queues::wheel::PushOut;
 pub use tickless_core::rearm::Policy;
 
 impl Builder {
-    /// When removing the first timer programs the event device.
+    /// Sets when removing the first timer programs the event device.
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.setup.core.policy = policy;
         self
     }
 
-    /// How pending timeouts are pushed out.
+    /// Sets how pending timeouts are pushed out: without a lock, or at once in the wheel.
     pub fn push_out(mut self, push_out: PushOut) -> Builder {
         self.setup.core.push_out = push_out;
         self
     }
 
-    /// Where the callbacks of timeouts, and of precise timers that are
+    /// Sets where the callbacks of timeouts, and of precise timers that are
     /// [`deferred`](crate::HrTimer::deferred), run; by default in the driver.
     ///
     /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a slow
@@ -46,16 +43,16 @@ impl Builder {
         if deferral == Deferral::EveryTick { self.ticking() } else { self }
     }
 
-    /// Drivers wake on every tick, like a kernel with a periodic tick, and check whether timeouts
-    /// have expired; precise timers still have wakeups of their own. This exists for comparison: it
-    /// costs a thousand wakeups a second with a tick of 1 ms.
+    /// Makes drivers wake on every tick, like a kernel with a periodic tick, and check whether
+    /// timeouts have expired; precise timers still have wakeups of their own. This exists for
+    /// comparison: with a tick of 1 ms it costs a thousand wakeups a second.
     pub fn ticking(mut self) -> Builder {
         self.setup.core.wheel = WheelEvents::Tick;
         self.setup.ticks = true;
         self
     }
 
-    /// Which bases a synchronous cancel looks at.
+    /// Sets which bases a synchronous cancel scans.
     pub fn scan(mut self, scan: Scan) -> Builder {
         self.setup.core.scan = scan;
         self

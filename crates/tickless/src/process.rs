@@ -19,7 +19,7 @@ impl Timers {
     pub fn start() -> Result<Timers, StartTimersError> {
         match timers() {
             Some(timers) => Ok(timers.clone()),
-            // Asks once more, to learn why.
+            // Try once more, to get the error.
             None => Builder::new().start_set(),
         }
     }
@@ -27,15 +27,15 @@ impl Timers {
 
 static TIMERS: PerProcess<Timers> = PerProcess::new();
 
-/// The timers of this process; `None` if they cannot be started just now.
+/// Returns the timers of this process; `None` if they cannot be started at the moment.
 ///
-/// A child of a fork gets some of its own when it first asks.
+/// The first call starts them, and the first call in a forked child starts a set for the child.
 #[inline]
 pub(crate) fn timers() -> Option<&'static Timers> {
     TIMERS.get(|timers| !timers.shared.is_forked_child(), || Builder::new().start_set().ok())
 }
 
-/// The same as a handle.
+/// Returns the handle of [`timers`].
 #[inline]
 pub(crate) fn handle() -> Option<&'static Handle> {
     timers().map(|timers| &timers.shared)

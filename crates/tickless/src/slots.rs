@@ -1,9 +1,12 @@
-//! Timers in memory that the caller owns: the base of the C interface.
+//! Timers in memory that the caller owns. The C interface is built on this.
 //!
-//! This is no public interface: it may change with every version.
+//! This is not a public interface: it may change with any version.
+//!
+//! A timer in a slot is used through its ordinary type. Creating one allocates nothing, takes no
+//! lock and makes no system call. The caller ends it by `give_back`, then drops it.
 
 use crate::hrtimer::HrTimer;
-use crate::periodic::{self, Missed, PeriodFired, Periodic, Run, Then};
+use crate::periodic::{self, AfterCallback, Missed, PeriodFired, Periodic, Run};
 use crate::platform::host::WheelLink;
 use crate::timeout::Timeout;
 use crate::timer::cancel_error::CancelError;
@@ -20,12 +23,12 @@ use tickless_core::link::QueueLink;
 pub use crate::platform::fork::ProcessLock;
 pub use crate::timer::slot::Slot;
 
-/// The place of a [`Timeout`].
+/// The memory of a [`Timeout`].
 pub type CoarseSlot<F> = Slot<WheelLink, F>;
-/// The place of an [`HrTimer`].
+/// The memory of an [`HrTimer`].
 pub type PreciseSlot<F> = Slot<QueueLink, F>;
 
-/// The place of a [`Periodic`].
+/// The memory of a [`Periodic`].
 #[repr(C)]
 pub struct PeriodSlot<F> {
     slot: Slot<QueueLink, Beat<F>>,
@@ -38,7 +41,7 @@ impl<F> fmt::Debug for PeriodSlot<F> {
     }
 }
 
-/// What a periodic timer in a slot does when it fires.
+/// The callback of a periodic timer in a slot.
 #[derive(Debug)]
 struct Beat<F> {
     run: NonNull<Mutex<Run>>,
@@ -53,15 +56,17 @@ impl<F: Copy> Clone for Beat<F> {
 
 impl<F: Copy> Copy for Beat<F> {}
 
-/// A callback for a slot. It is called from a copy, which outlives the slot, on any thread.
+/// A callback of a [`Timeout`] or an [`HrTimer`] in a slot. The library calls a copy of it, on any
+/// thread, so the slot may be freed inside the callback.
 pub trait OnFired: Copy + Send + Sync + 'static {
-    /// The timer has fired.
+    /// Runs when the timer has fired.
     fn fired(self, fired: &mut Fired<'_>);
 }
 
-/// A callback for the slot of a periodic timer; as [`OnFired`].
+/// A callback of a [`Periodic`] in a slot. The library calls a copy of it, on any thread, so the
+/// slot may be freed inside the callback.
 pub trait OnPeriod: Copy + Send + Sync + 'static {
-    /// The timer has fired.
+    /// Runs at each expiry of the timer.
     fn period(self, period: &mut PeriodFired<'_, '_>);
 }
 
@@ -73,56 +78,58 @@ impl<F: OnFired> Callback for F {
 
 impl<F: OnPeriod> Callback for Beat<F> {
     fn call(self, fired: &mut Fired<'_>) {
-        // SAFETY: `pass` looks at the run before the callback and, if the slot was not given back
-        // in it, after it; so it is there.
+        // SAFETY: `pass` uses the run before the callback, when the slot is in use. It uses it
+        // after the callback only if the slot was not given back in the callback.
         let run = || periodic::lock(unsafe { self.run.as_ref() });
         periodic::pass(run, fired, |period| {
             self.callback.period(period);
-            if frame::is_detached() { Then::Gone } else { Then::GoesOn }
+            if frame::is_detached() { AfterCallback::TimerFreed } else { AfterCallback::TimerAlive }
         });
     }
 }
 
-/// A coarse timer in a slot. Allocates nothing.
+/// Creates a coarse timer in a slot, not armed. Allocates nothing and does not block.
 ///
 /// # Safety
-/// - The slot is the caller's to write, and stays where it is, and is not used otherwise, until
-///   `give_back` of what is returned has succeeded.
-/// - That is called before the timer is dropped.
-/// - The callback may be called from any thread.
+/// - The slot is valid for writes. Until `give_back` of the returned timer has succeeded, it is not
+///   moved, freed or used in any other way.
+/// - `give_back` is called before the timer is dropped.
+/// - The callback may be called on any thread.
 pub unsafe fn timeout<F: OnFired>(
     timers: &Timers,
     slot: NonNull<CoarseSlot<F>>,
     callback: F,
 ) -> Timeout {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises what `own` requires of the slot and the callback.
     Timeout::around(unsafe { slot::own(slot, &timers.shared, callback) })
 }
 
-/// A precise timer in a slot. Allocates nothing.
+/// Creates a precise timer in a slot, not armed. Allocates nothing and does not block.
 ///
 /// # Safety
-/// As for [`timeout`].
+/// The caller must keep to the requirements of [`timeout`].
 pub unsafe fn hrtimer<F: OnFired>(
     timers: &Timers,
     slot: NonNull<PreciseSlot<F>>,
     callback: F,
 ) -> HrTimer {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises what `own` requires of the slot and the callback.
     HrTimer::around(unsafe { slot::own(slot, &timers.shared, callback) })
 }
 
-/// A periodic timer in a slot. Allocates nothing.
+/// Creates a periodic timer in a slot, not started. `missed` selects what happens to missed
+/// periods. Allocates nothing and does not block.
 ///
 /// # Safety
-/// As for [`timeout`].
+/// The caller must keep to the requirements of [`timeout`].
 pub unsafe fn periodic<F: OnPeriod>(
     timers: &Timers,
     slot: NonNull<PeriodSlot<F>>,
     missed: Missed,
     callback: F,
 ) -> Periodic {
-    // SAFETY: as promised; the run is used for as long as the slot is there.
+    // SAFETY: the caller promises that the slot can be written, and is not moved or freed until
+    // `give_back` has succeeded. The timer uses the run only until then.
     unsafe {
         let run = NonNull::new_unchecked(&raw mut (*slot.as_ptr()).run);
         run.write(Mutex::new(Run::new(missed)));
@@ -133,28 +140,33 @@ pub unsafe fn periodic<F: OnPeriod>(
     }
 }
 
-// Elsewhere some systems' mutexes have memory of their own, which such a slot would leave behind.
+// A slot is freed without dropping its mutex. On systems other than Linux, some mutexes allocate;
+// a slot leaks that memory there.
 #[cfg(linux_platform)]
-const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is given up undropped");
+const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dropped");
 
 macro_rules! give_back {
     ($type:ident) => {
         impl $type {
-            /// What `labelled` does, for a timer that is in use.
+            /// Labels the timer like `labelled`, but by reference. Takes a lock and may allocate.
             #[doc(hidden)]
             pub fn relabel(&self, label: &'static str) {
                 self.timer.set_label(label);
             }
 
-            /// Shuts the timer down, waits for its callback as `shutdown_sync` does, and gives
-            /// up its slot; inside that very callback without waiting. After an error the timer
-            /// is shut down, and still in its slot.
+            /// Shuts the timer down, waits for its callback as `shutdown_sync` does, and ends the
+            /// use of its slot. Inside the timer's own callback it does not wait.
+            ///
+            /// # Errors
+            /// [`CancelError::EachOther`] or [`Lock`](CancelError::Lock) if waiting would never
+            /// end. The timer is shut down then, but still uses its slot; call this again.
             ///
             /// # Safety
-            /// The timer came from a slot. After a success it is dropped and nothing else.
+            /// The timer was created in a slot. After a success the caller only drops it.
             #[doc(hidden)]
             pub unsafe fn give_back(&mut self) -> Result<(), CancelError> {
-                // SAFETY: as promised.
+                // SAFETY: the caller promises that the timer is in a slot, and is only dropped
+                // after a success.
                 unsafe { self.timer.give_back() }
             }
         }
@@ -165,36 +177,42 @@ give_back!(Timeout);
 give_back!(HrTimer);
 
 impl Periodic {
-    /// What `labelled` does, for a timer that is in use.
+    /// Labels the timer like `labelled`, but by reference. Takes a lock and may allocate.
     #[doc(hidden)]
     pub fn relabel(&self, label: &'static str) {
         self.timer.set_label(label);
     }
 
-    /// The same for a periodic timer.
+    /// Stops the timer, then gives back its slot like [`HrTimer::give_back`].
+    ///
+    /// # Errors
+    /// [`CancelError::EachOther`] or [`Lock`](CancelError::Lock) if waiting would never end. The
+    /// timer is shut down then, but still uses its slot; call this again.
     ///
     /// # Safety
-    /// The timer came from a slot. After a success it is dropped and nothing else.
+    /// The timer was created in a slot. After a success the caller only drops it.
     #[doc(hidden)]
     pub unsafe fn give_back(&mut self) -> Result<(), CancelError> {
         self.halt();
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that the timer is in a slot, and is only dropped after a
+        // success.
         unsafe { self.timer.give_back() }
     }
 }
 
-/// How many timers, of whatever sort, and clones keep these from ending.
+/// Returns how many timers of all types and other clones keep this set of timers alive. The count
+/// may be out of date at once. Costs a load.
 pub fn users(timers: &Timers) -> usize {
-    // Acquire: who finds nobody left sees what they have done.
+    // Acquire: a caller that gets 0 also sees the writes of the users that have ended.
     timers.shared.handles.load(Ordering::Acquire) - 1
 }
 
-/// Is the calling thread in a callback of these timers?
+/// Returns whether the calling thread is in a callback of this set of timers.
 pub fn is_in_callback_of(timers: &Timers) -> bool {
     frame::is_in_callback_of(&*timers.shared)
 }
 
-/// How many bases these timers have.
+/// Returns how many bases this set of timers has.
 pub fn bases(timers: &Timers) -> usize {
     timers.shared.bases.count()
 }

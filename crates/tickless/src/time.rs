@@ -13,10 +13,10 @@
 //! conversion, so durations are exact, and a deadline that [`from_std`] converts is late by it,
 //! never early.
 //!
-//! The two clocks may also drift apart. Where timers run on the CPU's counter, they stay within a
-//! few parts per million of each other until the system is suspended; after that they differ by
-//! what the counter counted meanwhile. So a program that compares instants should take all of them
-//! from one clock: `to_std(timers.now())`.
+//! The two clocks may also drift apart. If the timers run on the CPU's counter, the two rates are
+//! within a few parts per million of each other. A suspend adds a difference: what the counter has
+//! counted during the suspend. So a program that compares instants should take all of them from one
+//! clock: `to_std(timers.now())`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -36,16 +36,16 @@ use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;
 use std::time;
 
-/// One moment on both clocks.
+/// Readings of both clocks at about the same moment.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     std: time::Instant,
     own: Instant,
 }
 
-/// The same for the whole process, so that every conversion gives the same answer. The system's
-/// clock is read last: a deadline of `std`'s is late by the time between the two readings, at most,
-/// and never early.
+/// Returns the process's anchor. All conversions use it, so they are consistent. The system's clock
+/// is read last, so a converted deadline of `std` is late by the time between the two readings, and
+/// never early.
 fn anchor() -> Anchor {
     // Not a `OnceLock`: a child that is forked while another thread is in it would wait forever.
     static ANCHOR: PerProcess<Anchor> = PerProcess::new();
@@ -53,9 +53,9 @@ fn anchor() -> Anchor {
     ANCHOR.get(|_| true, || Some(read_clocks())).copied().unwrap_or_else(read_clocks)
 }
 
-/// The standard library's instant for a point in time; its error is in the
-/// [module's documentation](self). Saturates at the earliest and the latest instant that the
-/// standard library can express.
+/// Converts a point in time to the standard library's instant; see the
+/// [module's documentation](self) for the error. Saturates at the earliest and the latest instant
+/// that the standard library can express.
 ///
 /// Costs an addition; the first call of a process reads two clocks.
 pub fn to_std(at: Instant) -> time::Instant {
@@ -72,9 +72,9 @@ pub fn to_std(at: Instant) -> time::Instant {
     }
 }
 
-/// The point in time for an instant of the standard library; its error is in the [module's
-/// documentation](self). Saturates at [`Instant::ZERO`] for instants before the system's start, and
-/// at [`Instant::NEVER`].
+/// Converts an instant of the standard library to a point in time; see the [module's
+/// documentation](self) for the error. Saturates at [`Instant::ZERO`] for instants before the
+/// system's start, and at [`Instant::NEVER`].
 ///
 /// Costs an addition; the first call of a process reads two clocks.
 pub fn from_std(at: time::Instant) -> Instant {

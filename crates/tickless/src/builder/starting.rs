@@ -82,7 +82,8 @@ impl Builder {
     /// [`EventLoopDriver`].
     ///
     /// Arming a timer that is due before all others makes one system call; other armings and
-    /// cancels make none. Settings of driver threads (pinning, expiry threads, ticking) are ignored.
+    /// cancels make none. Settings of driver threads (pinning, expiry threads, ticking) are
+    /// ignored.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a periodic timer is expected to do next, and one expiry of it.
+//! The state that a periodic timer's handle and callback share, and one expiry of the timer.
 
 use super::Missed;
 use crate::timer::fired::Fired;
@@ -7,28 +7,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tickless_core::phase::{Phase, PhaseSlot};
 use tickless_core::time::{Ns, Window};
 
-/// What a periodic timer is doing. Its lock is taken before a base's, never under one.
+/// The state of a periodic timer. Its lock is taken before a base's lock, never while holding one.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(super) period: Ns,
-    /// The window of its next expiry; `None` if it was stopped.
+    /// The window of the next expiry; `None` if the timer was stopped.
     pub(super) expected: Option<Window>,
-    /// What becomes of periods that are missed.
+    /// What happens to missed periods.
     pub(super) missed: Missed,
     /// Counts starts and stops.
     pub(super) turn: u64,
-    /// Its place on the circle of its period, and by which policy; `None` without a phase.
+    /// The timer's phase and its place in the period; `None` without a phase.
     pub(super) slot: Option<(Phase, PhaseSlot)>,
 }
 
 impl Run {
-    /// Of a timer that is not started.
+    /// Creates the state of a timer that is not started.
     pub(crate) fn new(missed: Missed) -> Run {
         Run { missed, ..Run::default() }
     }
 }
 
-/// One expiry of a periodic timer, as its callback sees it. It has everything that a [`Fired`] has.
+/// One expiry of a periodic timer, as its callback sees it. It dereferences to a [`Fired`].
 #[derive(Debug)]
 pub struct PeriodFired<'a, 'b> {
     fired: &'a mut Fired<'b>,
@@ -36,14 +36,14 @@ pub struct PeriodFired<'a, 'b> {
 }
 
 impl Run {
-    /// Whatever comes now is not expected any more. Says whether that was so before.
+    /// Makes every later expiry stale. Returns whether the timer was stopped before.
     pub(super) fn stop(&mut self) -> bool {
         self.turn += 1;
         self.expected.take().is_none()
     }
 
-    /// An expiry's turn, period and what becomes of those that were missed; `None` if it is not the
-    /// one that is expected.
+    /// Returns the turn, the period and the handling of missed periods; `None` if the expiry is
+    /// stale.
     fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns, Missed)> {
         if self.expected == Some(fired.window()) {
             return Some((self.turn, self.period, self.missed));
@@ -52,8 +52,8 @@ impl Run {
         None
     }
 
-    /// The callback is over: what it asked for comes next, unless the timer was stopped or
-    /// started since it began.
+    /// Ends an expiry after its callback has returned: what the callback requested is expected
+    /// next, unless the timer was stopped or started since the expiry began.
     fn end(&mut self, turn: u64, fired: &mut Fired<'_>) {
         if self.turn == turn {
             self.expected = fired.asked();
@@ -62,33 +62,35 @@ impl Run {
         }
     }
 
+    /// Replaces what the callback requested by the expected window.
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
-            // It is armed for that already, so this request is ignored (R9).
+            // The timer is already armed for that window, so the core ignores this request (R9: a
+            // restart yields to a concurrent arming).
             Some(window) => fired.restart_window(window),
             None => fired.stop(),
         }
     }
 }
 
-/// Does a periodic timer go on after its callback?
-pub(crate) enum Then {
-    GoesOn,
-    /// It is gone, and its run with it.
-    Gone,
+/// Whether a periodic timer still exists after its callback.
+pub(crate) enum AfterCallback {
+    TimerAlive,
+    /// The callback has given back the timer's memory, which includes the run.
+    TimerFreed,
 }
 
-/// One expiry of a periodic timer: what its timer's callback does.
+/// Handles one expiry of a periodic timer: requests the next period, then runs the callback.
 pub(crate) fn pass<'a>(
     run: impl Fn() -> MutexGuard<'a, Run>,
     fired: &mut Fired<'_>,
-    callback: impl FnOnce(&mut PeriodFired<'_, '_>) -> Then,
+    callback: impl FnOnce(&mut PeriodFired<'_, '_>) -> AfterCallback,
 ) {
     let Some((turn, period, missed)) = run().begin(fired) else { return };
     let overruns = fired.next_period(period, missed);
     match callback(&mut PeriodFired { fired: &mut *fired, overruns }) {
-        Then::GoesOn => run().end(turn, fired),
-        Then::Gone => {}
+        AfterCallback::TimerAlive => run().end(turn, fired),
+        AfterCallback::TimerFreed => {}
     }
 }
 
@@ -97,8 +99,8 @@ pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
 }
 
 impl PeriodFired<'_, '_> {
-    /// How many expiries have been missed by now; 0 if the timer keeps up. With [`Missed::Burst`],
-    /// those that are still to be made up for.
+    /// Returns how many expiries have been missed by now; 0 if the timer keeps up. With
+    /// [`Missed::Burst`], the number of expiries that have yet to be made up.
     pub fn overruns(&self) -> u64 {
         self.overruns
     }
@@ -119,7 +121,7 @@ impl DerefMut for PeriodFired<'_, '_> {
 }
 
 impl Fired<'_> {
-    /// Asks for the next period, and says how many were missed.
+    /// Requests the next period, and returns how many were missed.
     fn next_period(&mut self, period: Ns, missed: Missed) -> u64 {
         let Window { soft, hard } = self.window();
         match missed {
