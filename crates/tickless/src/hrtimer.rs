@@ -19,9 +19,8 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 /// system call only if the new deadline comes before everything that the base's sleeping driver
 /// waits for.
 ///
-/// Dropping a timer cancels it and waits for its running callback to end. A drop inside a callback,
-/// of its own timer or another, does not wait: a callback that is running goes on to its end, and
-/// is dropped then.
+/// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
+/// callback does not wait: if the timer's callback is running, it completes and is then freed.
 ///
 /// ```
 /// use std::time::Duration;

@@ -191,7 +191,7 @@ impl Periodic {
                 let taken = shared.phases().take(length, phase);
                 match taken {
                     Ok(slot) => {
-                        self.leave(held);
+                        self.leave_phase(held);
                         slot
                     }
                     Err(error) => {
@@ -237,7 +237,7 @@ impl Periodic {
             return Err(PeriodError::Start(StartError::Shut));
         }
         let mut run = lock(&self.run);
-        self.leave(run.slot.take());
+        self.leave_phase(run.slot.take());
         self.begin(&mut run, first.into(), period, Ns::from_duration(slack))
     }
 
@@ -270,7 +270,7 @@ impl Periodic {
         lock(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
     }
 
-    fn leave(&self, slot: Option<(Phase, PhaseSlot)>) {
+    fn leave_phase(&self, slot: Option<(Phase, PhaseSlot)>) {
         let shared = self.timer.shared();
         if let Some((_, slot)) = slot
             && !shared.is_forked_child()
@@ -287,9 +287,9 @@ impl Periodic {
         }
         let mut run = lock(&self.run);
         let was_stopped = run.stop();
-        self.leave(run.slot.take());
+        self.leave_phase(run.slot.take());
         let found = self.timer.cancel();
-        Self::found(found, was_stopped)
+        Self::cancel_result(found, was_stopped)
     }
 
     /// Stops the timer and waits until its callback is not running; see
@@ -302,7 +302,7 @@ impl Periodic {
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         // Release the run's lock before waiting, because the expiry takes it after the callback.
         let was_stopped = self.halt();
-        Ok(Self::found(self.timer.cancel_sync()?, was_stopped))
+        Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
     }
 
     /// Makes later expiries stale, without cancelling the timer. Returns whether it was stopped
@@ -315,12 +315,12 @@ impl Periodic {
             let mut run = lock(&self.run);
             (run.stop(), run.slot.take())
         };
-        self.leave(slot);
+        self.leave_phase(slot);
         was_stopped
     }
 
     #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
-    fn found(found: Cancel, was_stopped: bool) -> Cancel {
+    fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
             // This arming is stale: the callback that the last stop found running requested it.
             Cancel::Pending if was_stopped => Cancel::Idle,
@@ -342,7 +342,7 @@ impl Drop for Periodic {
         // does not exist any more.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let slot = lock(&self.run).slot.take();
-            self.leave(slot);
+            self.leave_phase(slot);
         }
     }
 }

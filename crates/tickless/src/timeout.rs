@@ -22,9 +22,8 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 /// A pending timeout that is pushed out stays on its base, whichever CPU does it, until it fires or
 /// is armed for an earlier time. The driver may wake once at the old deadline with nothing to do.
 ///
-/// Dropping a timer cancels it and waits for its running callback to end. A drop inside a callback,
-/// of its own timer or another, does not wait: a callback that is running goes on to its end, and
-/// is dropped then.
+/// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
+/// callback does not wait: if the timer's callback is running, it completes and is then freed.
 ///
 /// ```
 /// use std::time::Duration;

@@ -102,7 +102,7 @@ impl HostClock {
     pub fn new() -> HostClock {
         if let Err(fallback) = counter::trust() {
             let clock = HostClock::system();
-            clock.note(fallback);
+            clock.set_fallback(fallback);
             return clock;
         }
         let from = compare();
@@ -190,11 +190,11 @@ impl HostClock {
         if !self.is_fallback_new.load(Ordering::Relaxed) {
             return None;
         }
-        // Acquire: pairs with the Release in `note`, so that the reason is visible.
+        // Acquire: pairs with the Release in `set_fallback`, so that the reason is visible.
         self.is_fallback_new.swap(false, Ordering::Acquire).then(|| self.fallback()).flatten()
     }
 
-    fn note(&self, fallback: Fallback) {
+    fn set_fallback(&self, fallback: Fallback) {
         self.fallback.get_or_init(|| fallback);
         // Release: pairs with the Acquire in `take_new_fallback`.
         self.is_fallback_new.store(true, Ordering::Release);
@@ -292,7 +292,7 @@ impl HostClock {
             let unsteady = (judge.odd_steps >= ODD_STEPS_MAX).then_some(Fallback::Unsteady);
             if let Some(fallback) = counter::trust().err().or(unsteady) {
                 self.give_up_counter();
-                self.note(fallback);
+                self.set_fallback(fallback);
                 return;
             }
         }

@@ -160,7 +160,7 @@ mod tests {
 
     /// Goal: there is one guard at a time, and within one process the value is kept.
     #[test]
-    fn excludes() {
+    fn there_is_one_guard_at_a_time() {
         static LOCK: ProcessLock<(u64, u64)> = ProcessLock::new((0, 0));
         let rounds = if cfg!(miri) { 20 } else { 20_000 };
         std::thread::scope(|s| {

@@ -145,7 +145,7 @@ mod tests {
     /// Simulates a driver with a deadline every millisecond, whose wakeup in each round is late by
     /// `late(round)` nanoseconds. Returns how late the driver was ready each time, and for how long
     /// it spun in all.
-    fn driven(waking: &mut Waking, late: impl Fn(u64) -> u64, rounds: u64) -> (Vec<u64>, u64) {
+    fn simulate(waking: &mut Waking, late: impl Fn(u64) -> u64, rounds: u64) -> (Vec<u64>, u64) {
         let (mut ready_late, mut spun) = (Vec::new(), 0);
         let mut now = 0;
         for round in 1..=rounds {
@@ -170,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn a_margin_makes_up_for_the_kernel() {
+    fn spinning_hides_late_wakeups() {
         let mut waking = Waking::new(Wakeup::SpinBefore(Duration::from_micros(80)), Ns::ZERO);
-        let (late, spun) = driven(&mut waking, |round| round % 80 * 1_000, 1_000);
+        let (late, spun) = simulate(&mut waking, |round| round % 80 * 1_000, 1_000);
         assert!(late.iter().all(|&ns| ns <= READING), "{:?}", late.iter().max());
         assert!(spun > 0);
-        let (late, spun) = driven(&mut Waking::new(Wakeup::Sleep, Ns::ZERO), |_| 50_000, 10);
+        let (late, spun) = simulate(&mut Waking::new(Wakeup::Sleep, Ns::ZERO), |_| 50_000, 10);
         assert_eq!((late, spun), (vec![50_000; 10], 0));
     }
 
@@ -186,13 +186,13 @@ mod tests {
     fn the_margin_is_learned() {
         let mut waking = Waking::new(Wakeup::Auto { cpu_share: 1.0 }, Ns::ZERO);
         let even = |round: u64| round * 7_919 % 100 * 1_000;
-        driven(&mut waking, even, 5_000);
+        simulate(&mut waking, even, 5_000);
         assert!((90_000..=110_000).contains(&waking.margin.0), "{:?}", waking.margin);
-        driven(&mut waking, |round| 5 * even(round), 5_000);
+        simulate(&mut waking, |round| 5 * even(round), 5_000);
         assert!((450_000..=550_000).contains(&waking.margin.0), "{:?}", waking.margin);
-        driven(&mut waking, |_| 1_000_000_000, 100);
+        simulate(&mut waking, |_| 1_000_000_000, 100);
         assert_eq!(waking.margin, MARGIN_MOST, "the upper limit");
-        driven(&mut waking, |_| 0, 30_000);
+        simulate(&mut waking, |_| 0, 30_000);
         assert_eq!(waking.margin, MARGIN_LEAST, "the lower limit");
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let late = |round: u64| round * 7_919 % 50 * 1_000;
         for cpu_share in [0.0, 0.001, 0.01, 0.02, 0.04, 1.0, 5.0, -1.0, f64::NAN] {
             let mut waking = Waking::new(Wakeup::Auto { cpu_share }, Ns::ZERO);
-            let (late, spun) = driven(&mut waking, late, 10_000);
+            let (late, spun) = simulate(&mut waking, late, 10_000);
             let all = 10_000.0 * MS as f64;
             let share = if cpu_share > 0.0 { cpu_share.min(1.0) } else { 0.0 };
             let allowed = share * all + SAVED_MOST.0 as f64;

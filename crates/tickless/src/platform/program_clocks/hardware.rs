@@ -152,7 +152,7 @@ impl Counter for SystemClock {
         match (clock_gettime(self.id), self.id) {
             // These never fail, so skip the shared cache line of the last reading.
             (Ok(now), ClockId::MONOTONIC | ClockId::REALTIME | ClockId::BOOTTIME) => now,
-            (reading, _) => self.last.or(reading),
+            (reading, _) => self.last.record(reading),
         }
     }
 
@@ -228,7 +228,7 @@ impl PtpClock {
 impl Counter for PtpClock {
     #[inline]
     fn read(&self) -> u64 {
-        self.last.or(clock_gettime(self.id))
+        self.last.record(clock_gettime(self.id))
     }
 
     #[inline]
@@ -259,7 +259,7 @@ struct LastReading {
 
 impl LastReading {
     #[inline]
-    fn or(&self, reading: io::Result<u64>) -> u64 {
+    fn record(&self, reading: io::Result<u64>) -> u64 {
         match reading {
             Ok(now) => {
                 self.value.store(now, Ordering::Relaxed);
@@ -305,9 +305,9 @@ mod tests {
     #[test]
     fn a_failed_reading_returns_the_last_value() {
         let last = LastReading::default();
-        assert_eq!(last.or(Ok(7)), 7);
+        assert_eq!(last.record(Ok(7)), 7);
         let removed = || Err(io::Error::from_raw_os_error(libc::ENODEV));
-        assert_eq!((last.or(removed()), last.or(removed()), last.failures()), (7, 7, 2));
-        assert_eq!((last.or(Ok(9)), last.failures()), (9, 2));
+        assert_eq!((last.record(removed()), last.record(removed()), last.failures()), (7, 7, 2));
+        assert_eq!((last.record(Ok(9)), last.failures()), (9, 2));
     }
 }

@@ -12,10 +12,9 @@ use tickless_core::clock::timekeeper::{ClockReader, NoCounter, Report, Timekeepe
 use tickless_core::clock::watchdog::Tolerance;
 use tickless_core::time::{Instant, Ns};
 
-/// A counter of any type.
-type Any = Box<dyn Counter>;
-type Keeper = Timekeeper<AtomicU64, Any, fn(u32)>;
-type SharedReader = Arc<ClockReader<AtomicU64, Any, fn(u32)>>;
+type AnyCounter = Box<dyn Counter>;
+type Keeper = Timekeeper<AtomicU64, AnyCounter, fn(u32)>;
+type SharedReader = Arc<ClockReader<AtomicU64, AnyCounter, fn(u32)>>;
 
 /// Monotonic, boottime and realtime over the best of several counters.
 ///
@@ -53,7 +52,7 @@ impl Clock {
     /// # Errors
     ///
     /// [`NoCounter`] if there is no counter that can keep time.
-    pub fn over(counters: Vec<Any>) -> Result<Clock, NoCounter> {
+    pub fn over(counters: Vec<AnyCounter>) -> Result<Clock, NoCounter> {
         Clock::with_tolerance(counters, Tolerance::DEFAULT)
     }
 
@@ -62,7 +61,10 @@ impl Clock {
     /// # Errors
     ///
     /// [`NoCounter`] if there is no counter that can keep time.
-    pub fn with_tolerance(counters: Vec<Any>, tolerance: Tolerance) -> Result<Clock, NoCounter> {
+    pub fn with_tolerance(
+        counters: Vec<AnyCounter>,
+        tolerance: Tolerance,
+    ) -> Result<Clock, NoCounter> {
         let relax: fn(u32) = relax;
         let keeper = Timekeeper::new(counters, relax)?.with_tolerance(tolerance);
         Ok(Clock { reader: Arc::clone(keeper.reader()), keeper: Mutex::new(keeper) })
