@@ -207,10 +207,10 @@ impl Builder {
         self
     }
 
-    /// Runs the callbacks of timeouts, and of precise timers that are
-    /// [`deferred`](crate::HrTimer::deferred), in an expiry thread of their base, so that a slow
-    /// callback does not delay timers that fire in the driver. That costs a wakeup of that thread
-    /// for every batch that expires. By default they run in the driver.
+    /// Starts an expiry thread for each base, which runs the callbacks of timeouts and of precise
+    /// timers that are [`deferred`](crate::HrTimer::deferred). So a slow callback does not delay
+    /// timers that fire in the driver. Each batch of expiries costs a wakeup of the thread. By
+    /// default these callbacks run in the driver.
     pub fn expiry_threads(mut self) -> Builder {
         self.setup.core.deferral = Deferral::OnExpiry;
         self

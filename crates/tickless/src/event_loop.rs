@@ -57,10 +57,10 @@ type DefaultWake = Callback;
 /// - The loop calls [`run`](Self::run) when the descriptor is readable, or when the
 ///   [`timeout`](EventLoopDriver::timeout) has passed; calling it more often is harmless and costs
 ///   no system call while nothing is due.
-/// - Callbacks run inside `run`, on its thread, one at a time. A synchronous cancel, or dropping a
-///   timer, waits for a callback that is running in another thread's `run`. Inside the callback
-///   itself a synchronous cancel returns an error; elsewhere on the loop's own thread neither
-///   waits.
+/// - Callbacks run inside `run`, on the calling thread, one at a time. On another thread, a
+///   synchronous cancel or a drop of a timer waits for its running callback. Inside the timer's own
+///   callback a synchronous cancel returns an error. Elsewhere on the loop's thread neither waits,
+///   because no callback is running.
 /// - While the driver is not run, nothing fires. After it has been dropped nothing ever fires;
 ///   timers can still be armed, cancelled and dropped.
 /// - In a forked child no timer is due. The descriptor is shared with the parent; dropping the
@@ -97,8 +97,8 @@ impl<W> EventLoopDriver<W> {
     /// Runs the timers that are due. Returns how many fired.
     ///
     /// Costs a clock reading if nothing is due; otherwise the callbacks and, with a descriptor, two
-    /// system calls. A callback that keeps rearming its timer for the current time does not hold up
-    /// the loop forever: see [`Builder::back_off`](crate::Builder::back_off).
+    /// system calls. If a callback keeps rearming its timer for the current time, this returns
+    /// after a few passes: see [`Builder::back_off`](crate::Builder::back_off).
     pub fn run(&mut self) -> u64 {
         if self.shared.is_forked_child() {
             return 0;

@@ -14,10 +14,10 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 
 /// A precise timer with its callback; from [`Timers::hrtimer`].
 ///
-/// Never early; late by one thread wakeup, a few microseconds on a system that is not busy. Arming
-/// and cancelling cost O(log n), take one uncontended lock and allocate nothing. Arming makes a
-/// system call only if the new deadline comes before everything that the base's sleeping driver
-/// waits for.
+/// It never fires early, and is late by one thread wakeup, a few microseconds on a system that is
+/// not busy. Arming and cancelling cost O(log n), take one uncontended lock and allocate nothing.
+/// Arming makes a system call only if the base's driver sleeps and the new deadline is earlier than
+/// the one it waits for.
 ///
 /// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
 /// callback does not wait: if the timer's callback is running, it completes and is then freed.
@@ -48,8 +48,8 @@ pub struct HrTimer {
 }
 
 impl Timers {
-    /// Creates a precise timer, not armed. Allocates once: 64 bytes if the closure captures up to
-    /// 8.
+    /// Creates a precise timer, not armed. Allocates once: 64 bytes if the closure captures at most
+    /// 8 bytes.
     ///
     /// The callback runs on a driver thread.
     pub fn hrtimer<F>(&self, callback: F) -> HrTimer

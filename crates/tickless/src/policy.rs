@@ -34,8 +34,8 @@ impl Builder {
     /// [`deferred`](crate::HrTimer::deferred), run; by default in the driver.
     ///
     /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a slow
-    /// callback does not delay timers that fire in the driver. That costs a wakeup of that thread
-    /// for every batch that expires. [`Deferral::EveryTick`] wakes it for every tick of the driver,
+    /// callback does not delay timers that fire in the driver. Each batch of expiries costs a
+    /// wakeup of the thread. [`Deferral::EveryTick`] wakes the thread for every tick of the driver,
     /// as the real-time kernel once did; it exists for comparison, and implies
     /// [`ticking`](Builder::ticking).
     pub fn deferral(mut self, deferral: Deferral) -> Builder {

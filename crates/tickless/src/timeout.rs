@@ -14,13 +14,13 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///
-/// Never early, and late by at most 13 % of its distance plus a tick (1 ms unless set otherwise).
-/// Pushing out a pending timeout takes no lock; all other operations take one uncontended lock. No
-/// operation allocates. Arming makes a system call only if the new deadline comes before everything
-/// that the base's sleeping driver waits for.
+/// It never fires early, and is late by at most 13 % of the time from arming to the deadline, plus
+/// a tick (1 ms by default). Pushing out a pending timeout takes no lock; all other operations take
+/// one uncontended lock. No operation allocates. Arming makes a system call only if the base's
+/// driver sleeps and the new deadline is earlier than the one it waits for.
 ///
-/// A pending timeout that is pushed out stays on its base, whichever CPU does it, until it fires or
-/// is armed for an earlier time. The driver may wake once at the old deadline with nothing to do.
+/// A pending timeout that is pushed out, from any CPU, stays on its base until it fires or is armed
+/// for an earlier time. The driver may wake once at the old deadline without firing it.
 ///
 /// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
 /// callback does not wait: if the timer's callback is running, it completes and is then freed.
@@ -46,8 +46,8 @@ pub struct Timeout {
 }
 
 impl Timers {
-    /// Creates a coarse timer, not armed. Allocates once: 64 bytes if the closure captures up to
-    /// 16.
+    /// Creates a coarse timer, not armed. Allocates once: 64 bytes if the closure captures at most
+    /// 16 bytes.
     ///
     /// The callback runs on a driver thread.
     pub fn timeout<F>(&self, callback: F) -> Timeout
@@ -77,7 +77,8 @@ impl Timeout {
     }
 
     /// Makes the timer deferrable: it fires with the first event of its base after its deadline,
-    /// and never causes one. For work that can wait until the driver is awake anyway.
+    /// and never causes one. This is for work that can wait until the driver wakes for another
+    /// timer.
     pub fn deferrable(mut self) -> Timeout {
         self.wakes = Wakes::No;
         self
@@ -111,8 +112,8 @@ impl Timeout {
     }
 
     /// Like [`start`](Self::start), but counted from `now`, which the caller has just read with
-    /// [`Timers::now`]: saves a reading of the clock. A `now` in the past makes the timer fire that
-    /// much earlier, one in the future that much later; other timers are unaffected.
+    /// [`Timers::now`]. This saves a reading of the clock. If `now` is in the past, the timer fires
+    /// earlier by that much, and later if it is in the future. Other timers are unaffected.
     ///
     /// # Errors
     ///
