@@ -1,9 +1,9 @@
 //! What callbacks receive, what they share with the rest of a program, and what arming and
 //! cancelling return.
 //!
-//! A callback gets a [`Fired`], with which it can rearm its timer. Data that it shares with other
-//! threads can be in a [`CallbackLock`]: a mutex that cancels know about, so that waiting for a
-//! callback that waits for the caller's lock is an error instead of a deadlock.
+//! A callback gets a [`Fired`], with which it can rearm its timer. For data that callbacks share
+//! with other threads there is [`CallbackLock`], a mutex for which cancels detect deadlocks: if the
+//! callback waits for a lock that the canceller holds, the cancel returns an error.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What wakes timers and runs their callbacks: driver threads, or the program's event loop.
+//! Drivers, which fire timers and run their callbacks: threads, or the program's event loop.
 //!
 //! By default, a set of timers has a base and a driver thread for each CPU. A driver sleeps in a
-//! [`Device`] until its first timer is due. A program with an event loop can do without threads:
+//! [`Device`] until its first timer is due. A program with an event loop needs no driver threads:
 //! [`Builder::start_in_loop`](crate::Builder::start_in_loop) returns an [`EventLoopDriver`] to poll
 //! and run.
 //!

@@ -6,9 +6,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A mutex for data that callbacks share with the rest of a program. Waiting for a callback while
-/// holding a lock that it needs is the classic deadlock of synchronous cancels. With this lock it
-/// is an error, [`CancelError::Lock`](crate::CancelError::Lock).
+/// A mutex for data that callbacks share with the rest of a program. A synchronous cancel deadlocks
+/// if its caller holds a lock that the callback needs. With this lock, the cancel returns
+/// [`CancelError::Lock`](crate::CancelError::Lock) instead.
 ///
 /// ```
 /// # use std::{sync::Arc, time::Duration};
@@ -30,9 +30,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Uncontended, it costs as much as a `std::sync::Mutex` plus two plain stores. A panic does not
-/// poison it: a callback's panic is caught and reported, and the next holder gets the data as it
-/// is.
+/// Without contention it costs as much as a [`std::sync::Mutex`] plus two plain stores. A panic
+/// does not poison it: a callback's panic is caught and reported, and the next holder gets the data
+/// as the panic left it.
 pub struct CallbackLock<T: ?Sized> {
     /// The thread that holds the lock, or 0.
     holder: AtomicU64,
@@ -58,8 +58,8 @@ impl<T> CallbackLock<T> {
 }
 
 impl<T: ?Sized> CallbackLock<T> {
-    /// Waits until the lock is free and takes it. Not recursive: a thread that holds it waits
-    /// forever.
+    /// Waits until the lock is free and takes it. It is not recursive: a thread that already holds
+    /// it waits forever.
     pub fn lock(&self) -> CallbackLockGuard<'_, T> {
         let guard = match self.mutex.try_lock() {
             Ok(guard) => guard,
