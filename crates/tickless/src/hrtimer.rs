@@ -173,8 +173,7 @@ impl HrTimer {
     ///
     /// If the callback is not running, this costs as much as [`cancel`](Self::cancel). Otherwise it
     /// spins for a few microseconds and then sleeps. Armings made during the wait, including the
-    /// callback's own, are cancelled, too. The callback does not inherit the caller's priority. A
-    /// thread that `pthread_cancel` ends while it waits leaves the timer usable.
+    /// callback's own, are cancelled, too. The callback does not inherit the caller's priority.
     ///
     /// A wait that would never end is an error; [`CancelError`] lists the cases that are detected.
     ///
