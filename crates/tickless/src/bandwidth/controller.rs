@@ -1,20 +1,20 @@
-//! A core group with its refill timer, and the waiters that it wakes.
+//! Adds a refill timer and a queue of wakers to a bandwidth group of the core.
 //!
 //! # Ground rules
 //!
-//! - Lock order: a group's state, then what its timer locks, or the phases in use. Timers'
-//!   callbacks run without any lock, so a refill takes the state's lock like any caller.
-//! - Beside the state is a word with the permits that can be taken without the lock. The lock's
-//!   holder closes it before it looks at the group, and opens it again while the timer runs; at
-//!   rest it stays closed, so that the first caller that takes permits starts the timer.
-//! - No waiter is woken and no waker is cloned or dropped under the state's lock.
-//! - The timer runs only while a refill would change something. A caller that takes from a group at
-//!   rest brings it up to date by arithmetic, and starts the timer again where its deadlines would
-//!   have been: the phase is chosen once, when the group is made (P2).
-//! - Any holder of the state's lock refills what is due, so a driver that is delayed by a long
-//!   callback does not delay the group.
-//! - The timers know the group only by a weak reference. Its last user takes it down, and waits for
-//!   a refill that is under way, except inside a callback.
+//! - Lock order: the group's state first, then the locks that its timers take, or the table of
+//!   phases. A timer's callback runs without any lock, so a refill locks the state like any caller.
+//! - The permit word holds the permits that can be taken without the lock. A thread that locks the
+//!   state closes the word before it reads the group, and reopens it if the timer runs. While the
+//!   group is at rest the word stays closed, so that the first caller starts the timer.
+//! - Wakers are called, cloned and dropped only after the state has been unlocked.
+//! - The timer runs only while a refill would change something. A caller that takes permits from a
+//!   group at rest computes the missed refills, then starts the timer at the next multiple of the
+//!   period: the phase is chosen once, when the group is created.
+//! - Every thread that locks the state applies the refills that are due. So a long callback that
+//!   delays the driver does not delay the group.
+//! - The timers hold a weak reference to the group. Dropping its last handle stops the timers, and
+//!   waits for a refill that is running, except inside a callback.
 
 use super::plan::{BandwidthError, Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
@@ -33,43 +33,44 @@ use tickless_core::bases::StartError;
 use tickless_core::phase::PhaseSlot;
 use tickless_core::time::{Ns, Window};
 
-/// A group on the host.
+/// A bandwidth group, its timers and its waiters.
 pub(super) struct Controller {
     timers: Timers,
     slot: Option<PhaseSlot>,
-    /// `None`: depends on how many groups share the period.
+    /// `None`: [`crowd_slack`] of the number of groups that share the period.
     slack: Option<Duration>,
     refill: Periodic,
-    /// For members that a refill has quota for and that are released later, to avoid a thundering
-    /// herd.
+    /// Releases the next batch of members. A refill does not release all members at once, which
+    /// would be a thundering herd.
     release: HrTimer,
-    /// The most that can be asked for at once.
+    /// The most permits that one call can take.
     most: u64,
     permits: OwnLine<Permits<AtomicU64>>,
     state: Mutex<State>,
 }
 
-/// Apart from what is only read, for CPUs that fetch lines in pairs as well.
+/// Keeps a written word off the cache lines of read-only fields. 128 bytes, because some CPUs fetch
+/// cache lines in pairs.
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
-/// Where a group begins.
+/// The state in which a group starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
     /// With the quota of one period.
-    Anew,
+    Full,
     /// With this many permits, and its next refill at this time.
     With(u64, Ns),
 }
 
-/// What a group's lock guards.
+/// The part of a group that its lock guards.
 pub(super) struct State {
     pub(super) group: Group,
-    /// The queue. A member that is not in it any more has been released.
+    /// The wakers of the queued members. A queued member that is missing here has been released.
     pub(super) waiting: HashMap<MemberId, Wake>,
-    /// Does the refill timer run?
+    /// Whether the refill timer runs.
     is_active: bool,
-    /// No permits are given out any more: [`Controller::close`].
+    /// Whether [`Controller::close`] was called: the group grants no more permits.
     pub(super) is_closed: bool,
 }
 
@@ -77,8 +78,8 @@ pub(super) struct State {
 pub(super) enum Wake {
     #[cfg_attr(not(linux_platform), expect(dead_code, reason = "throttles wait so, on Linux"))]
     Thread(Thread),
-    /// A task that gets this many permits. They count as used when it is released, so that a task
-    /// that is slow to run does not keep others from theirs.
+    /// A task that requested this many permits. They are charged when the task is released, so a
+    /// released task that has not run yet does not delay the tasks behind it.
     Task(Waker, u64),
 }
 
@@ -91,11 +92,11 @@ impl Wake {
     }
 }
 
-/// What is to be done once the lock is free.
-#[must_use = "who is not woken waits for ever"]
-pub(super) struct Left {
+/// The effects of a change, which the caller performs after it has unlocked the state.
+#[must_use = "a released member that is not woken waits forever"]
+pub(super) struct Effects {
     woken: Vec<Wake>,
-    /// When the next batch goes.
+    /// When the next batch is released.
     release_at: Option<Ns>,
 }
 
@@ -118,7 +119,7 @@ impl Controller {
         let now = timers.shared.now();
         let slot = timers.shared.phases().take(plan.settings.period, plan.phase)?;
         let group = match begin {
-            Begin::Anew => Group::new(plan.settings, slot.first_after(now))?,
+            Begin::Full => Group::new(plan.settings, slot.first_after(now))?,
             Begin::With(permits, until) => Group::with_pool(plan.settings, permits, until)?,
         };
         Ok(Arc::new_cyclic(|this: &Weak<Controller>| {
@@ -149,7 +150,8 @@ impl Controller {
         }))
     }
 
-    /// Takes permits without the lock, if they are there. [`Take::AskGroup`] in a forked child.
+    /// Takes permits without the lock, if enough are available. Returns [`Take::AskGroup`] in a
+    /// forked child.
     pub(super) fn take(&self, permits: u64) -> Take {
         match self.is_forked_child() {
             false => self.permits.0.take(permits, self.timers.shared.now()),
@@ -157,7 +159,8 @@ impl Controller {
         }
     }
 
-    /// The same in as few instructions as can be: gives up where it would have to make a call.
+    /// Like [`take`](Controller::take), but inlined: returns [`Take::AskGroup`] if the clock cannot
+    /// be read without a function call.
     #[inline]
     pub(super) fn try_take(&self, permits: u64) -> Take {
         if !self.is_forked_child()
@@ -168,7 +171,8 @@ impl Controller {
         Take::AskGroup
     }
 
-    /// The state, up to date; an error in a forked child. Ends in [`finish`](Controller::finish).
+    /// Locks the state and applies the refills that are due. The caller must pass the guard to
+    /// [`finish`](Controller::finish). Fails in a forked child.
     pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), StartError> {
         if self.is_forked_child() {
             return Err(StartError::Shut);
@@ -179,33 +183,33 @@ impl Controller {
         Ok((state, now))
     }
 
-    /// Releases the members that may go on, makes sure that the next refill comes, gives the lock
-    /// back, and wakes those released.
+    /// Releases the members that may continue, starts the refill timer if it is needed, unlocks the
+    /// state, and wakes the released members.
     pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
-        let left = state.let_go(now);
+        let effects = state.release(now);
         if !state.is_active && !state.group.is_idle() {
             let period = state.group.period().to_duration();
             let next = state.group.next_refill();
-            // Refused only in a child that a fork left behind, where the next call says so.
+            // This fails only in a forked child, where the caller's next call returns an error.
             state.is_active = self.refill.start_range(next.into(), period, self.slack()).is_ok();
         }
         self.open(&mut state);
         drop(state);
-        self.carry_out(left);
+        self.perform(effects);
     }
 
-    /// A look at the group; `None` in a forked child.
-    pub(super) fn look<R>(&self, look: impl FnOnce(&Group) -> R) -> Option<R> {
+    /// Passes the locked group to `read` and returns the result; `None` in a forked child.
+    pub(super) fn read<R>(&self, read: impl FnOnce(&Group) -> R) -> Option<R> {
         (!self.is_forked_child()).then(|| {
             let mut state = self.lock();
-            let looked = look(&state.group);
+            let result = read(&state.group);
             self.open(&mut state);
-            looked
-        })
+            result
+            })
     }
 
     pub(super) fn counts(&self) -> Counts {
-        self.look(Group::counts).unwrap_or_default()
+        self.read(Group::counts).unwrap_or_default()
     }
 
     #[inline]
@@ -213,31 +217,31 @@ impl Controller {
         self.timers.shared.is_forked_child()
     }
 
-    /// How far behind the multiples of its period it is refilled.
+    /// How long after each multiple of its period the group is refilled.
     pub(super) fn phase_offset(&self) -> Option<Duration> {
         self.slot.as_ref().map(|slot| slot.phase().to_duration())
     }
 
-    /// Releases the members that may go on, whether or not a timer has come. For a release by
-    /// hand, and for a member that has waited longer than it should.
+    /// Applies due refills and releases members without waiting for a timer to fire. The release
+    /// timer calls this, and so does a member that has waited longer than a refill should take.
     pub(super) fn poke(&self) {
         if let Ok((state, now)) = self.enter() {
             self.finish(state, now);
         }
     }
 
-    /// Gives out no more permits, and wakes those in line to see it. Does nothing in a forked
-    /// child.
+    /// Stops granting permits and wakes the queued tasks, which then find the group closed. Does
+    /// nothing in a forked child.
     pub(super) fn close(&self) {
         let Ok((mut state, now)) = self.enter() else { return };
         state.is_closed = true;
-        // They stay in line until they look, with a waker that does nothing: no waker is cloned
-        // under the lock.
-        let spent = |wake: &mut Wake| match wake {
+        // A task stays queued until it polls again, with a no-op waker in place of its own: cloning
+        // its waker would run the runtime's code under the lock.
+        let take_waker = |wake: &mut Wake| match wake {
             Wake::Task(waker, _) => Some(std::mem::replace(waker, Waker::noop().clone())),
             Wake::Thread(_) => None,
         };
-        let woken: Vec<Waker> = state.waiting.values_mut().filter_map(spent).collect();
+        let woken: Vec<Waker> = state.waiting.values_mut().filter_map(take_waker).collect();
         self.finish(state, now);
         for waker in woken {
             self.wake(|| waker.wake());
@@ -252,19 +256,19 @@ impl Controller {
             state.is_active = false;
             period.stop();
         } else {
-            // The group's own deadline: the period may have been stretched.
+            // Not the timer's next deadline: the timer may have stretched its period.
             let next = state.group.next_refill();
             period.restart_window(Window::new(next, next + self.slack()));
         }
         self.finish(state, now);
     }
 
-    /// How long a member waits for a refill's wakeup before it looks after the group itself: a
-    /// callback may delay the drivers.
+    /// How long a member waits for a refill before it calls [`poke`](Controller::poke) itself: a
+    /// long callback may delay the driver.
     pub(super) fn patience(&self) -> Duration {
         let now = self.timers.shared.now();
         let patience = |group: &Group| group.next_refill().since(now).after(group.period());
-        self.look(patience).unwrap_or(Ns::ZERO).to_duration()
+        self.read(patience).unwrap_or(Ns::ZERO).to_duration()
     }
 
     #[inline]
@@ -276,8 +280,8 @@ impl Controller {
         &self.timers
     }
 
-    /// Permits and next refill, if nothing waits and the group is not closed: its whole state, but
-    /// for the counts.
+    /// The available permits and the time of the next refill: enough to restore the group later.
+    /// `None` if a member waits, the group is closed, or this is a forked child.
     pub(super) fn remains(&self) -> Option<(u64, Ns)> {
         if self.is_forked_child() {
             return None;
@@ -300,26 +304,26 @@ impl Controller {
         self.slack.unwrap_or_else(by_crowd)
     }
 
-    fn carry_out(&self, left: Left) {
-        for wake in left.woken {
+    fn perform(&self, effects: Effects) {
+    for wake in effects.woken {
             self.wake(|| wake.wake());
         }
-        if let Some(at) = left.release_at {
-            // Refused only after a shut-down, which ends everything by another way; an earlier
-            // arming that this overwrites was for the same batch.
+        if let Some(at) = effects.release_at {
+        // This fails only after a shutdown, which waiters notice without this timer. An earlier
+        // arming that it overwrites was for the same batch.
             let _ = self.release.start_at(at.into());
         }
     }
 
-    /// A waker is the runtime's code. One that panics must not keep the others waiting, nor end the
-    /// refills.
+    /// Calls a waker, which is the runtime's code, and catches its panics: a panic must neither
+    /// keep the other members waiting nor stop the refills.
     fn wake(&self, wake: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(wake)) {
             self.timers.shared.callback_panicked(panic);
         }
     }
 
-    /// Lets permits be taken without the lock again, if the timer runs.
+    /// Reopens the permit word, if the timer runs.
     fn open(&self, state: &mut State) {
         if state.is_active && !state.is_closed {
             state.group.open(&self.permits.0);
@@ -334,7 +338,7 @@ impl Controller {
 }
 
 impl State {
-    fn let_go(&mut self, now: Ns) -> Left {
+    fn release(&mut self, now: Ns) -> Effects {
         let mut woken = Vec::new();
         while let Some(id) = self.group.pop_released(now) {
             let Some(wake) = self.waiting.remove(&id) else { continue };
@@ -343,7 +347,7 @@ impl State {
             }
             woken.push(wake);
         }
-        Left { woken, release_at: self.group.next_release() }
+        Effects { woken, release_at: self.group.next_release() }
     }
 }
 

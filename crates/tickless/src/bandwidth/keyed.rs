@@ -1,17 +1,16 @@
-//! A limit for each key: an address, a user, a tenant.
+//! Rate limits by key, such as an address, a user or a tenant.
 //!
 //! # Ground rules
 //!
-//! - A key is two words of permits in a table, without a lock, timer or group of its own, until a
-//!   caller wants to wait for it. Then it becomes a [`Limiter`], and two words again once that is
-//!   no longer in use.
-//! - Shards are locked for reading to take permits. They are locked for writing to add a key, to
-//!   refill one once a period, and to remove those that are at rest.
-//! - A key that has all its permits is as good as one that was never seen, so it may be removed.
-//!   Each shard is searched for such keys whenever it has doubled: constant time for each key that
-//!   is added.
-//! - Nothing is cloned or dropped under a shard's lock, and no limiter asked: keys and wakers are
-//!   the user's code, and the drop of a limiter may wait for a refill.
+//! - A compact key has two words of permits in a table, and no lock, timer or group of its own.
+//!   When a caller wants to wait for its permits, the key becomes a [`Limiter`]. It becomes compact
+//!   again once that limiter is no longer in use.
+//! - Taking permits locks a shard for reading. Adding a key, refilling a key once a period, and
+//!   removing idle keys lock it for writing.
+//! - A key that has all its permits behaves like an unknown key, so it may be removed. A shard is
+//!   swept for such keys whenever it has doubled: amortized O(1) for each key that is added.
+//! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: keys
+//!   and wakers are the user's code, and dropping a limiter may wait for a refill.
 
 use super::controller::{Begin, Controller};
 use super::limiter::{AcquireError, Limiter, LimiterBuilder, refusal};
@@ -33,10 +32,10 @@ use tickless_core::time::Ns;
 /// A rate limit for each key: a number of permits per period; from [`LimiterBuilder::keyed`]. Cheap
 /// to clone.
 ///
-/// Every key starts with all that it may hold, a period's permits plus
-/// [`extra`](LimiterBuilder::extra), and its first period starts when it is first used. Besides the
-/// key itself, an entry takes about 40 bytes. Keys that have all their permits again are forgotten,
-/// so the table has about as many as were used within a few periods.
+/// Every key starts with the most permits that it may hold: a period's permits plus
+/// [`extra`](LimiterBuilder::extra). Its first period starts when the key is first used. An entry
+/// takes about 40 bytes besides the key itself. Keys that have all their permits again are removed,
+/// so the table holds about as many keys as were used within the last few periods.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -64,7 +63,7 @@ struct Inner<K, S> {
 
 struct Shard<K> {
     keys: HashTable<Keyed<K>>,
-    /// Those at rest are removed when there are so many keys.
+    /// The number of keys at which the next insertion removes the idle keys.
     sweep_at: usize,
 }
 
@@ -74,15 +73,15 @@ struct Keyed<K> {
 }
 
 enum KeyState {
-    Quiet(Permits<AtomicU64>),
-    /// Somebody waited, or may.
-    Whole(Limiter),
+    Compact(Permits<AtomicU64>),
+    /// A caller obtained the key's limiter, and may wait for permits.
+    Limiter(Limiter),
 }
 
-/// How many shards there are: enough that the removal of keys at rest holds few others up.
+/// The number of shards. A sweep locks one shard, so it delays few callers.
 const SHARDS: usize = 64;
 
-/// A shard with fewer keys is never swept.
+/// The number of keys below which a shard is not swept.
 const SWEEP_MIN: usize = 32;
 
 impl<K, S> Clone for KeyedLimiter<K, S> {
@@ -98,20 +97,20 @@ impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
 }
 
 impl LimiterBuilder {
-    /// Starts a limiter for each key, with `HashMap`'s default hasher.
+    /// Starts a limiter for each key, with `HashMap`'s default hasher. Allocates.
     ///
     /// # Errors
     ///
-    /// Those of [`start`](LimiterBuilder::start).
+    /// Fails as [`start`](LimiterBuilder::start) does.
     pub fn keyed<K: Hash + Eq>(self) -> Result<KeyedLimiter<K>, BandwidthError> {
         self.keyed_with_hasher(RandomState::new())
     }
 
-    /// Starts a limiter for each key, with the given hasher.
+    /// Starts a limiter for each key, with the given hasher. Allocates.
     ///
     /// # Errors
     ///
-    /// Those of [`start`](LimiterBuilder::start).
+    /// Fails as [`start`](LimiterBuilder::start) does.
     pub fn keyed_with_hasher<K: Hash + Eq, S: BuildHasher>(
         self,
         hasher: S,
@@ -128,12 +127,13 @@ impl LimiterBuilder {
 }
 
 impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
-    /// Takes a key's permits if they are available. Hashes the key once and locks a part of the
-    /// table for reading; for writing on the first call of a period. Allocates for a new key.
+    /// Takes a key's permits if they are available. Never waits for permits. Hashes the key once
+    /// and locks one of 64 shards for reading; for writing on the first call of a period. Clones
+    /// the key and allocates for a new key.
     ///
     /// # Errors
     ///
-    /// Those of [`Limiter::try_acquire`].
+    /// Fails as [`Limiter::try_acquire`] does.
     pub fn try_acquire<Q>(&self, key: &Q, permits: u64) -> Result<(), AcquireError>
     where
         K: Borrow<Q>,
@@ -141,31 +141,31 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     {
         let inner = &*self.inner;
         let (hash, now) = inner.enter(key)?;
-        let looked = inner.read(hash).find(hash, key).map(|state| state.take(permits, now));
-        let taken = match looked {
-            Some(Looked { take: Take::AskGroup, limiter: None }) | None => {
+        let found = inner.read(hash).find(hash, key).map(|state| state.take(permits, now));
+        let taken = match found {
+        Some(KeyTake { take: Take::AskGroup, limiter: None }) | None => {
                 inner.with_key(hash, key, now, |state| {
-                    if let KeyState::Quiet(quiet) = state {
-                        quiet.refill(&inner.plan.settings, now);
+                    if let KeyState::Compact(compact) = state {
+                        compact.refill(&inner.plan.settings, now);
                     }
                     state.take(permits, now)
                 })
             }
-            Some(looked) => looked,
+            Some(found) => found,
         };
         match taken {
-            Looked { limiter: Some(limiter), .. } => limiter.try_acquire(permits),
-            Looked { take: Take::Taken, .. } => Ok(()),
-            // None at all can always be had: nobody waits.
+            KeyTake { limiter: Some(limiter), .. } => limiter.try_acquire(permits),
+            KeyTake { take: Take::Taken, .. } => Ok(()),
+            // A compact key has no waiters, so a request for zero permits always succeeds.
             _ if permits == 0 => Ok(()),
             _ => Err(refusal(permits, inner.plan.settings.most())),
         }
     }
 
     /// Returns the limiter of one key, to wait for its permits. It starts with the permits that the
-    /// key has left. While it exists, permits taken from it and by key are the same permits.
+    /// key has left. While it exists, calls by key and calls of the limiter share its permits.
     ///
-    /// Like any [`Limiter`], it costs a few hundred bytes and a timer until it is dropped.
+    /// Like any [`Limiter`], it has a timer and takes a few hundred bytes until it is dropped.
     ///
     /// # Errors
     ///
@@ -187,10 +187,10 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     {
         let inner = &*self.inner;
         let (hash, now) = inner.enter(key)?;
-        inner.with_key(hash, key, now, |state| inner.whole(state, now))
+        inner.with_key(hash, key, now, |state| inner.limiter_of(state, now))
     }
 
-    /// How many permits a key has now. O(1); an unknown key has all of them.
+    /// Returns how many permits a key has now; the most that it may hold for an unknown key. O(1).
     pub fn available<Q>(&self, key: &Q) -> u64
     where
         K: Borrow<Q>,
@@ -200,13 +200,14 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         let Ok((hash, now)) = inner.enter(key) else { return 0 };
         let limiter = match inner.read(hash).find(hash, key) {
             None => return inner.plan.settings.most(),
-            Some(KeyState::Quiet(quiet)) => return quiet.available(&inner.plan.settings, now),
-            Some(KeyState::Whole(limiter)) => limiter.clone(),
+            Some(KeyState::Compact(compact)) => return compact.available(&inner.plan.settings, now),
+            Some(KeyState::Limiter(limiter)) => limiter.clone(),
         };
         limiter.available()
     }
 
-    /// How many keys are in the table. O(1): it looks at each shard.
+    /// Returns how many keys are in the table. Locks each of the 64 shards for reading, one after
+    /// the other.
     pub fn len(&self) -> usize {
         let is_forked_child = self.inner.timers.shared.is_forked_child();
         let shards = self.inner.shards.iter().filter(|_| !is_forked_child);
@@ -218,9 +219,11 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         self.len() == 0
     }
 
-    /// Removes keys that have all their permits, and limiters of keys that are no longer in use.
-    /// This also happens by itself as keys are added; call it to free memory. O(keys), one shard of
-    /// 64 locked at a time. Returns how many keys it removed.
+    /// Removes the keys that have all their permits, and the unused limiters of keys. Returns how
+    /// many keys it removed.
+    ///
+    /// Adding keys does this, too, so a call only frees memory earlier. O(keys); locks one of the
+    /// 64 shards at a time.
     pub fn remove_idle(&self) -> usize {
         if self.inner.timers.shared.is_forked_child() {
             return 0;
@@ -239,8 +242,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
 }
 
 impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
-    /// A key's hash, and the current time. An error in a forked child, where a lock may be held
-    /// forever.
+    /// Returns the key's hash and the current time. Fails in a forked child, where a shard may have
+    /// been left locked forever.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
@@ -248,9 +251,10 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         Ok((self.hasher.hash_one(key), self.timers.shared.now()))
     }
 
-    /// By all bits, as a program's hasher may leave most of them at zero.
+    /// Returns the shard of a hash. Uses all bits, because a program's hasher may leave most of
+    /// them zero.
     fn shard(&self, hash: u64) -> &RwLock<Shard<K>> {
-        // The golden ratio, as Fibonacci hashing has it.
+    // Fibonacci hashing: 2^64 divided by the golden ratio.
         &self.shards[(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS]
     }
 
@@ -262,7 +266,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         self.shard(hash).write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with a key's state, alone with it; adds the key if it is not there.
+    /// Runs `work` on a key's state under the shard's write lock. Adds the key if it is unknown.
     fn with_key<Q, R>(
         &self,
         hash: u64,
@@ -278,7 +282,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         if let Some(keyed) = shard.keys.find_mut(hash, |keyed| keyed.key.borrow() == key) {
             return work(&mut keyed.state);
         }
-        // Not under the lock: the clone of a key is the user's code.
+        // Clone the key without the lock: its `to_owned` is the user's code.
         drop(shard);
         let key = key.to_owned();
         let mut shard = self.write(hash);
@@ -288,10 +292,10 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         };
         let hash_of = |keyed: &Keyed<K>| self.hasher.hash_one(&keyed.key);
         let (done, spare) = match shard.keys.entry(hash, |keyed| keyed.key == key, hash_of) {
-            // Somebody else was faster.
+            // Another thread has added the key since the lock was released.
             Entry::Occupied(mut found) => (work(&mut found.get_mut().state), Some(key)),
             Entry::Vacant(vacant) => {
-                let state = KeyState::Quiet(Permits::full(&self.plan.settings, now));
+                let state = KeyState::Compact(Permits::full(&self.plan.settings, now));
                 (work(&mut vacant.insert(Keyed { key, state }).into_mut().state), None)
             }
         };
@@ -300,43 +304,44 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         done
     }
 
-    /// Makes a limiter of a key's permits, if it is none.
-    fn whole(&self, state: &mut KeyState, now: Ns) -> Result<Limiter, AcquireError> {
-        let quiet = match state {
-            KeyState::Whole(limiter) => return Ok(limiter.clone()),
-            KeyState::Quiet(quiet) => quiet,
+    /// Returns the key's limiter; makes one of its permits if the key is compact.
+    fn limiter_of(&self, state: &mut KeyState, now: Ns) -> Result<Limiter, AcquireError> {
+        let compact = match state {
+            KeyState::Limiter(limiter) => return Ok(limiter.clone()),
+            KeyState::Compact(compact) => compact,
         };
-        let (left, until) = quiet.refill(&self.plan.settings, now);
+        let (left, until) = compact.refill(&self.plan.settings, now);
         let phase = Phase::Fixed(Duration::from_nanos(until.0 % self.plan.settings.period.0));
         let begin = Begin::With(left, until);
-        // Settings and phase are in order, so what it refuses is a child's.
+        // The settings and the phase are valid, so this fails only in a forked child.
         let controller = Controller::start(&self.timers, Plan { phase, ..self.plan }, begin)
             .map_err(|_| AcquireError::NoTimers)?;
         let limiter = Limiter { controller };
-        *state = KeyState::Whole(limiter.clone());
+        *state = KeyState::Limiter(limiter.clone());
         Ok(limiter)
     }
 }
 
-/// What came of taking permits of a key.
-struct Looked {
-    take: Take,
-    /// The key's own limiter, to be asked instead once the lock is free: it may wake a waiter.
+/// The result of taking permits of a key under the shard's lock.
+struct KeyTake {
+take: Take,
+/// The key's own limiter. The caller takes the permits from it after unlocking the shard,
+/// because that may wake a waiter.
     limiter: Option<Limiter>,
 }
 
 impl KeyState {
-    fn take(&self, permits: u64, now: Ns) -> Looked {
+    fn take(&self, permits: u64, now: Ns) -> KeyTake {
         match self {
-            KeyState::Whole(limiter) => {
-                Looked { take: Take::AskGroup, limiter: Some(limiter.clone()) }
+            KeyState::Limiter(limiter) => {
+                KeyTake { take: Take::AskGroup, limiter: Some(limiter.clone()) }
             }
-            KeyState::Quiet(quiet) => Looked { take: quiet.take(permits, now), limiter: None },
+            KeyState::Compact(compact) => KeyTake { take: compact.take(permits, now), limiter: None },
         }
     }
 }
 
-/// What was removed, to be dropped once the lock is free.
+/// The removed entries, which the caller drops after unlocking the shard.
 struct Swept<K> {
     keys: Vec<Keyed<K>>,
     limiters: Vec<Limiter>,
@@ -357,25 +362,25 @@ impl<K> Shard<K> {
         self.keys.find(hash, |keyed| keyed.key.borrow() == key).map(|keyed| &keyed.state)
     }
 
-    /// Takes out what is at rest. O(keys).
+    /// Removes the idle keys and makes unused limiters compact keys again. O(keys).
     fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> Swept<K> {
         let mut swept = Swept::default();
         let settings = &inner.plan.settings;
         for keyed in self.keys.iter_mut() {
-            let KeyState::Whole(limiter) = &keyed.state else { continue };
-            // Others are made of this one, under this lock.
+            let KeyState::Limiter(limiter) = &keyed.state else { continue };
+            // Clones are made of this handle, under this lock, so a count of 1 stays 1.
             if Arc::strong_count(&limiter.controller) == 1
                 && let Some((left, until)) = limiter.controller.remains()
             {
-                let quiet = KeyState::Quiet(Permits::with(left.min(settings.most()), until));
-                if let KeyState::Whole(old) = std::mem::replace(&mut keyed.state, quiet) {
+                let compact = KeyState::Compact(Permits::with(left.min(settings.most()), until));
+                if let KeyState::Limiter(old) = std::mem::replace(&mut keyed.state, compact) {
                     swept.limiters.push(old);
                 }
             }
         }
         let is_full = |keyed: &mut Keyed<K>| match &keyed.state {
-            KeyState::Quiet(quiet) => quiet.refill(settings, now).0 >= settings.most(),
-            KeyState::Whole(_) => false,
+            KeyState::Compact(compact) => compact.refill(settings, now).0 >= settings.most(),
+            KeyState::Limiter(_) => false,
         };
         swept.keys.extend(self.keys.extract_if(is_full));
         self.sweep_at = (2 * self.keys.len()).max(SWEEP_MIN);

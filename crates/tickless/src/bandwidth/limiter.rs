@@ -1,4 +1,4 @@
-//! A number of permits per period, taken at once or awaited on any runtime.
+//! Rate limits: permits per period, taken immediately or awaited on any runtime.
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
@@ -15,24 +15,24 @@ use tickless_core::phase::Phase;
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///
-/// First come, first served: a small request does not overtake a large one that waits. A waiting
-/// task costs nothing until it is woken; a future that is dropped gives its permits back.
+/// Requests are served in order: a small request does not overtake a large one that waits. A
+/// waiting task uses no CPU until it is woken. A future that is dropped returns its permits.
 ///
-/// While permits last, a call reads the clock and makes one compare-and-swap, and so does a call
-/// that is refused. The refill takes a lock once a period, and so do callers that wait.
+/// A call that takes permits, or fails because there are too few, reads the clock and makes one
+/// compare-and-swap. The refill takes a lock once a period. Callers that wait take it, too.
 ///
-/// All permits of a period come at once. Limiters with the same period are refilled at different
-/// moments of it (see [`phase`](LimiterBuilder::phase)), so the first refill may come less than one
-/// period after the start.
+/// A refill adds all permits of a period at once. Limiters with the same period are refilled at
+/// different times (see [`phase`](LimiterBuilder::phase)), so the first refill may come less than
+/// one period after the start.
 ///
-/// For a limit of each user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
+/// For one limit per user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
 ///
 /// ```
 /// use std::time::Duration;
 /// use tickless::bandwidth::AcquireError;
 ///
 /// let time = tickless::VirtualTime::new();
-/// // 10 in 100 ms, up to 20 after a quiet time.
+/// // 10 in 100 ms, and up to 20 if permits are left over from an earlier period.
 /// let limiter = time.timers().limiter(10, Duration::from_millis(100)).extra(10).start()?;
 /// limiter.try_acquire(10)?;
 /// assert_eq!(limiter.try_acquire(1), Err(AcquireError::Empty));
@@ -57,16 +57,16 @@ pub struct LimiterBuilder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// Too few permits are left, or others wait for them. Await them, or try again in a later
-    /// period.
+    /// Too few permits are left, or earlier callers wait for them. Await the permits, or try again
+    /// in a later period.
     Empty,
     /// The limiter never has that many permits at once. Ask for fewer at a time.
     NeverEnough {
         /// The most permits that can be taken at once.
         most: u64,
     },
-    /// The timers have ended, or belong to the parent of a fork: nothing refills the permits any
-    /// more. Start new timers.
+    /// The timers have ended, or belong to the parent of a fork, so nothing refills the permits.
+    /// Start new timers.
     NoTimers,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
@@ -103,7 +103,7 @@ impl From<AskError> for AcquireError {
     }
 }
 
-/// How many of those that await permits are woken at once.
+/// How many waiting tasks are woken at once.
 const BATCH: u32 = 32;
 
 impl Timers {
@@ -114,28 +114,31 @@ impl Timers {
 }
 
 impl LimiterBuilder {
-    /// How many unused permits carry over to later periods, on top of a period's own; 0 by default.
+    /// Sets how many unused permits carry over to later periods, on top of the permits of those
+    /// periods; 0 by default.
     pub fn extra(mut self, extra: u64) -> LimiterBuilder {
         self.plan.settings.extra = extra;
         self
     }
 
-    /// When in its period the limiter is refilled. The default is [`Phase::Spread`], apart from
-    /// other limiters with the same period. With [`Phase::Aligned`] all are refilled together.
+    /// Sets when in its period the limiter is refilled. The default is [`Phase::Spread`]: at
+    /// another time than other limiters with the same period. With [`Phase::Aligned`] all are
+    /// refilled at the same time.
     pub fn phase(mut self, phase: Phase) -> LimiterBuilder {
         self.plan.phase = phase;
         self
     }
 
-    /// How late a refill may be, to share a wakeup. The default is a thousandth of the period, and
-    /// up to a tenth if there are hundreds of limiters and throttles with the same period.
+    /// Sets how late a refill may be, to share a wakeup with other timers. The default is a
+    /// thousandth of the period, and up to a tenth if hundreds of limiters and throttles have the
+    /// same period.
     pub fn slack(mut self, slack: Duration) -> LimiterBuilder {
         self.plan.slack = Some(slack);
         self
     }
 
-    /// How fast waiting tasks are woken after a refill. The default is 32 in every millisecond, or
-    /// in every 64th of the period if that is shorter.
+    /// Sets how fast waiting tasks are woken after a refill. The default is 32 in every
+    /// millisecond, or in every 64th of the period if that is shorter.
     pub fn release(mut self, release: Release) -> LimiterBuilder {
         self.plan.settings.release = release;
         self
@@ -148,18 +151,18 @@ impl LimiterBuilder {
     /// [`BandwidthError`] if permits or period are out of range, the phase is not available, or the
     /// timers have ended.
     pub fn start(self) -> Result<Limiter, BandwidthError> {
-        Ok(Limiter { controller: Controller::start(&self.timers, self.plan, Begin::Anew)? })
+        Ok(Limiter { controller: Controller::start(&self.timers, self.plan, Begin::Full)? })
     }
 }
 
 impl Limiter {
-    /// Takes permits if they are available. Never waits. Takes an uncontended lock on the first
-    /// call of a period, which refills, and while others wait; otherwise no lock. Makes no system
-    /// call.
+    /// Takes permits if they are available. Never waits for permits. Takes a lock on the first call
+    /// of a period, which refills, and while other callers wait; otherwise none. Makes no system
+    /// call while the lock is uncontended.
     ///
     /// # Errors
     ///
-    /// [`Empty`](AcquireError::Empty) if there are too few, or others wait for them;
+    /// [`Empty`](AcquireError::Empty) if too few are left, or earlier callers wait for them;
     /// [`NeverEnough`](AcquireError::NeverEnough) if the limiter never has that many at once;
     /// [`Closed`](AcquireError::Closed) once it is closed;
     /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
@@ -172,7 +175,8 @@ impl Limiter {
         }
     }
 
-    /// Perhaps it was only the clock that could not be read at once.
+    /// Takes permits under the lock. First tries again without it, because the inlined attempt also
+    /// fails where reading the clock takes a function call.
     #[inline(never)]
     fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.take(permits) {
@@ -189,19 +193,19 @@ impl Limiter {
         if took? { Ok(()) } else { Err(AcquireError::Empty) }
     }
 
-    /// Takes permits as soon as they are available, and blocks the thread until then: [`acquire`]
-    /// for threads. Threads and tasks wait in one queue. Allocates if it has to wait.
+    /// Blocks the thread until the permits are available, and takes them. Threads and the tasks of
+    /// [`acquire`] wait in one queue. Allocates if it has to wait.
     ///
     /// Do not call it in an async task: it blocks the executor's thread. On a virtual clock that
-    /// moves by itself, use `time.block_on` with [`acquire`], which keeps the clock exact; see
-    /// [`VirtualTime::busy`](crate::VirtualTime::busy).
+    /// advances automatically, use `time.block_on` with [`acquire`], which keeps the clock exact;
+    /// see [`VirtualTime::busy`](crate::VirtualTime::busy).
     ///
     /// [`acquire`]: Limiter::acquire
     ///
     /// # Errors
     ///
     /// [`NeverEnough`](AcquireError::NeverEnough) and [`NoTimers`](AcquireError::NoTimers), both
-    /// without waiting; [`Closed`](AcquireError::Closed) as soon as it is closed.
+    /// without waiting; [`Closed`](AcquireError::Closed) as soon as the limiter is closed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -222,8 +226,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// Those of [`blocking_acquire`](Limiter::blocking_acquire), and
-    /// [`TimedOut`](AcquireError::TimedOut).
+    /// [`TimedOut`](AcquireError::TimedOut) if the permits were not available in time; otherwise
+    /// fails as [`blocking_acquire`](Limiter::blocking_acquire) does.
     pub fn blocking_acquire_timeout(
         &self,
         permits: u64,
@@ -240,7 +244,7 @@ impl Limiter {
         let thread = std::thread::current();
         let timers = self.controller.timers();
         let deadline = timeout.map(|timeout| timers.now() + timeout);
-        // Wakes the thread; under virtual time as well.
+        // A timer, because `park_timeout` knows nothing of virtual time.
         let alarm = deadline.map(|deadline| {
             let thread = thread.clone();
             let alarm = timers.hrtimer(move |_| thread.unpark());
@@ -257,26 +261,25 @@ impl Limiter {
             if deadline.is_some_and(|deadline| timers.now() >= deadline) {
                 return Err(AcquireError::TimedOut);
             }
-            // Awake without anybody's doing, it looks after the group itself.
+            // The refill may be late because a long callback delays the driver: refill here.
             std::thread::park_timeout(self.controller.patience());
             self.controller.poke();
         }
     }
 
-    /// Takes permits as soon as they are available. The future does nothing until it is polled, and
-    /// needs no particular runtime. Its errors are those of
-    /// [`blocking_acquire`](Limiter::blocking_acquire).
+    /// Returns a future that takes permits as soon as they are available. It does nothing until it
+    /// is polled, and works on any runtime. It fails as
+    /// [`blocking_acquire`](Limiter::blocking_acquire) does.
     pub fn acquire(&self, permits: u64) -> Acquire {
         Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
     }
 
-    /// Closes the limiter, for a shutdown: every later call fails with
-    /// [`Closed`](AcquireError::Closed), and so do the tasks and threads that wait, at once.
-    /// Permits that were granted before stay granted. A closed limiter stays closed; a second call
-    /// does nothing.
+    /// Closes the limiter, for a shutdown. The tasks and threads that wait are woken and fail with
+    /// [`Closed`](AcquireError::Closed), as every later call does. Permits that were granted before
+    /// stay granted. A closed limiter stays closed; a second call does nothing.
     ///
-    /// Takes the lock, and wakes waiting tasks and threads after releasing it. Does not wait for
-    /// them.
+    /// Takes the lock, and wakes the waiting tasks and threads after releasing it. Does not wait
+    /// for them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -297,7 +300,7 @@ impl Limiter {
         self.controller.close();
     }
 
-    /// How many permits can be taken now; 0 once it is closed.
+    /// Returns how many permits can be taken now; 0 once the limiter is closed. Takes the lock.
     pub fn available(&self) -> u64 {
         let Ok((state, now)) = self.controller.enter() else { return 0 };
         let pool = if state.is_closed { 0 } else { state.group.pool() };
@@ -306,23 +309,23 @@ impl Limiter {
         available
     }
 
-    /// What the limiter has counted so far.
+    /// Returns the limiter's counters. Takes the lock.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
 
-    /// How many callers wait.
+    /// Returns how many callers wait. Takes the lock.
     pub fn waiting(&self) -> usize {
-        self.controller.look(Group::waiting).unwrap_or(0)
+    self.controller.read(Group::waiting).unwrap_or(0)
     }
 
-    /// How long after each multiple of its period the limiter is refilled.
+    /// Returns how long after each multiple of its period the limiter is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }
 }
 
-/// Why so many were not to be had at once.
+/// Returns why a request that cannot be met now fails: never enough, or not now.
 pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
     if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
 }
@@ -347,7 +350,7 @@ pub struct Acquire {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum QueueState {
-    /// Not asked yet, or done.
+    /// Not queued: not polled yet, or completed.
     Idle,
     Queued(MemberId),
 }
@@ -361,14 +364,14 @@ impl Acquire {
         }
         let took = state.group.try_take(self.permits);
         if took == Ok(false) {
-            // Not there, or not its turn: a member of its own stands in line for it.
+            // Too few permits, or other callers wait: queue a new member for this request.
             let id = state.group.join();
             match state.group.ask(id, self.permits, now) {
                 Ok(Grant::Wait) => {
                     state.waiting.insert(id, waker);
                     self.state = QueueState::Queued(id);
                 }
-                // What could not be taken at once cannot be lent at once; were it, it is had.
+                // Not expected, since `try_take` has just failed. Take the permits if granted.
                 granted => {
                     state.group.charge(id, granted.map_or(0, |_| self.permits));
                     state.group.leave(id);
@@ -385,16 +388,16 @@ impl Acquire {
         }
     }
 
-    /// In line: is it its turn?
-    fn look(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
+    /// Completes if the queued member was released or the limiter closed; else stores the waker.
+    fn poll_queued(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
         if state.is_closed
-            && let Some(gone) = state.waiting.remove(&id)
+            && let Some(old) = state.waiting.remove(&id)
         {
             self.state = QueueState::Idle;
             state.group.leave(id);
             self.controller.finish(state, now);
-            drop(gone);
+            drop(old);
             return Poll::Ready(Err(AcquireError::Closed));
         }
         if let Some(old) = state.waiting.get_mut(&id) {
@@ -420,11 +423,11 @@ impl Future for Acquire {
                 Take::Refused | Take::AskGroup => {}
             }
         }
-        // Before the lock: cloning a waker runs the runtime's code.
+        // Clone before locking: cloning a waker runs the runtime's code.
         let waker = Wake::Task(context.waker().clone(), self.permits);
         match self.state {
             QueueState::Idle => self.ask(waker),
-            QueueState::Queued(id) => self.look(id, waker),
+            QueueState::Queued(id) => self.poll_queued(id, waker),
         }
     }
 }
@@ -434,14 +437,14 @@ impl Drop for Acquire {
         if let QueueState::Queued(id) = self.state
             && let Ok((mut state, now)) = self.controller.enter()
         {
-            let gone = state.waiting.remove(&id);
-            if gone.is_none() {
-                // It had been let go, and nobody knows.
+            let wake = state.waiting.remove(&id);
+            if wake.is_none() {
+            // The member was released, but the future was not polled since: return its permits.
                 state.group.refund(id, self.permits);
             }
             state.group.leave(id);
             self.controller.finish(state, now);
-            drop(gone);
-        }
-    }
-}
+            drop(wake);
+            }
+            }
+            }

@@ -1,7 +1,7 @@
 //! Rate limits, and quotas of CPU time.
 //!
-//! - [`Limiter`]: a number of permits per period, taken at once or awaited; [`KeyedLimiter`] has a
-//!   limit for each key.
+//! - [`Limiter`]: a number of permits per period, taken immediately or awaited; [`KeyedLimiter`]
+//!   has a limit for each key.
 //! - [`Throttle`]: threads that share a quota of CPU time per period, and park when it is used up.
 //!
 //! ```
@@ -17,11 +17,11 @@
 
 // | file | what |
 // |---|---|
-// | `controller` | a group with its refill timer, and whom it wakes |
-// | `throttle` | threads that spend CPU time, and park when there is none left |
-// | `limiter` | permits, taken at once or awaited |
+// | `controller` | a group with its refill timer and its waiters, used by the files below |
+// | `throttle` | threads that share CPU time, and park when it is used up |
+// | `limiter` | permits, taken immediately or awaited |
 // | `keyed` | a limit for each key |
-// | `plan` | how all of them are set up |
+// | `plan` | settings and start errors |
 
 mod controller;
 mod keyed;

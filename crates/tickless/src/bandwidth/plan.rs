@@ -1,4 +1,4 @@
-//! What a bandwidth group on the host is set up with.
+//! The settings of a bandwidth group and its refill timer, and why a start fails.
 
 use std::fmt;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl From<StartError> for BandwidthError {
     }
 }
 
-/// A group's settings, and those of its refill timer.
+/// The settings of a group and of its refill timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
     pub(super) settings: Settings,
@@ -60,10 +60,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `quota` in every period, refilled apart from other groups of the same period.
+    /// Grants `quota` in every period, with refills at another time than those of other groups with
+    /// the same period.
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
-        // Long enough for a batch to get going, and short beside the period.
+        // Long enough for a batch to start running, and short compared to the period.
         let gap = Ns::from_ms(1).min(Ns(period.0 / 64)).to_duration();
         let release = Release { batch, gap };
         let settings = Settings { quota, period, extra: 0, slice, release };
@@ -71,10 +72,12 @@ impl Plan {
     }
 }
 
-/// How late a refill may be among so many of its period: a thousandth of the period for a few,
-/// growing to a tenth for 1,000 and more. So refills that are spread cost at most some ten wakeups
-/// a period on each base, however many they are; and what a group may use does not change, since
-/// refills are counted from the timer's deadline, not from when it fires.
+/// Returns how late a refill may be if `groups` groups have the same period: a thousandth of the
+/// period for up to 10 groups, growing to a tenth for 1,000 and more.
+///
+/// So spread refills cost at most about ten wakeups a period on each base, for any number of
+/// groups. The slack does not change a group's rate: refills are counted from the timer's deadline,
+/// not from the time at which it fires.
 pub(super) fn crowd_slack(period: Ns, groups: usize) -> Duration {
     let groups = u128::try_from(groups).unwrap_or(u128::MAX).clamp(10, 1_000);
     Ns((u128::from(period.0) * groups / 10_000) as u64).to_duration()

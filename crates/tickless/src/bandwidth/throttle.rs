@@ -1,8 +1,8 @@
 //! Threads that share a quota of CPU time per period.
 //!
-//! A thread cannot be stopped from outside without a kernel. So a worker asks, in a loop, whether
-//! it may go on, and parks when the group has used up its quota. What it used is read from
-//! `CLOCK_THREAD_CPUTIME_ID`, so waiting for a lock or a socket costs nothing.
+//! Only the kernel can preempt a thread. So a worker calls [`Worker::check`] in a loop, which parks
+//! it when the group has used up its quota. The thread's CPU time is read from
+//! `CLOCK_THREAD_CPUTIME_ID`, so time spent waiting for a lock or a socket is not charged.
 
 use super::controller::{Begin, Controller, Wake};
 use super::plan::{BandwidthError, Plan};
@@ -45,16 +45,16 @@ pub struct ThrottleBuilder {
     plan: Plan,
 }
 
-/// One thread of a [`Throttle`]. Dropping it gives back the quota that it has not used.
+/// One thread of a [`Throttle`]. Dropping it returns the quota that it has not used.
 #[derive(Debug)]
 pub struct Worker {
     controller: Arc<Controller>,
     id: MemberId,
     /// The thread's CPU time that has been charged.
     charged: u64,
-    /// How much more it may use before it asks.
+    /// How much more CPU time it may use before it must ask the group for another slice.
     left: u64,
-    /// The CPU time is that of one thread.
+    /// Makes the type `!Send`: `charged` is the CPU time of one thread.
     of_one_thread: PhantomData<*const ()>,
 }
 
@@ -62,8 +62,8 @@ pub struct Worker {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ThrottleError {
-    /// The timers have ended, or belong to the parent of a fork: nothing refills the quota any
-    /// more. Start new timers, or continue unthrottled.
+    /// The timers have ended, or belong to the parent of a fork, so nothing refills the quota.
+    /// Start new timers, or continue unthrottled.
     NoTimers,
 }
 
@@ -79,12 +79,12 @@ impl fmt::Display for ThrottleError {
 
 impl std::error::Error for ThrottleError {}
 
-/// What a worker takes at a time, as the kernel's groups do.
+/// The default slice. Linux's CPU bandwidth control has the same default.
 const SLICE: Duration = Duration::from_millis(5);
 
 impl Timers {
     /// Creates a builder for a group of threads that together may use `quota` of CPU time per
-    /// `period`. The quota may be as many periods as there are CPUs.
+    /// `period`. The quota may be at most the period times the number of CPUs.
     pub fn throttle(&self, quota: Duration, period: Duration) -> ThrottleBuilder {
         let quota = Ns::from_duration(quota).0;
         let slice = quota.min(SLICE.as_nanos() as u64).max(1);
@@ -95,34 +95,34 @@ impl Timers {
 }
 
 impl ThrottleBuilder {
-    /// How much of a period's unused quota may be used later; 0 by default.
+    /// Sets how much unused quota carries over to later periods; 0 by default.
     pub fn extra(mut self, extra: Duration) -> ThrottleBuilder {
         self.plan.settings.extra = Ns::from_duration(extra).0;
         self
     }
 
-    /// How much quota a worker takes at a time; by default 5 ms, or the quota if that is less. Less
-    /// is fairer between the group's threads, but takes a lock more often.
+    /// Sets how much quota a worker takes at a time; by default 5 ms, or the quota if that is less.
+    /// A smaller slice is fairer to the group's other threads, but takes a lock more often.
     pub fn slice(mut self, slice: Duration) -> ThrottleBuilder {
         self.plan.settings.slice = Ns::from_duration(slice).0;
         self
     }
 
-    /// When in its period the group is refilled; [`Phase::Spread`] by default.
+    /// Sets when in its period the group is refilled; [`Phase::Spread`] by default.
     pub fn phase(mut self, phase: Phase) -> ThrottleBuilder {
         self.plan.phase = phase;
         self
     }
 
-    /// How late a refill may be, to share a wakeup. The default is a thousandth of the period, and
-    /// up to a tenth if there are hundreds of groups with the same period.
+    /// Sets how late a refill may be, to share a wakeup with other timers. The default is a
+    /// thousandth of the period, and up to a tenth if hundreds of groups have the same period.
     pub fn slack(mut self, slack: Duration) -> ThrottleBuilder {
         self.plan.slack = Some(slack);
         self
     }
 
-    /// How fast waiting workers are released. The default is one per base in every millisecond, or
-    /// in every 64th of the period if that is shorter.
+    /// Sets how fast waiting workers are released. The default is one per base in every
+    /// millisecond, or in every 64th of the period if that is shorter.
     pub fn release(mut self, release: Release) -> ThrottleBuilder {
         self.plan.settings.release = release;
         self
@@ -137,12 +137,13 @@ impl ThrottleBuilder {
     pub fn start(self) -> Result<Throttle, BandwidthError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         self.plan.settings.check_cpu_time(cpus)?;
-        Ok(Throttle { controller: Controller::start(&self.timers, self.plan, Begin::Anew)? })
+        Ok(Throttle { controller: Controller::start(&self.timers, self.plan, Begin::Full)? })
     }
 }
 
 impl Throttle {
-    /// Makes the calling thread a worker. What it used before is not charged.
+    /// Makes the calling thread a worker. CPU time that it used before is not charged. Takes the
+    /// group's lock and makes one system call.
     ///
     /// # Errors
     ///
@@ -160,29 +161,30 @@ impl Throttle {
         })
     }
 
-    /// What the group has counted so far. Workers report their use when their slice is used up, so
-    /// up to one slice per worker counts as held although it has been used.
+    /// Returns the group's counters. A worker reports its use only when its slice is used up, so up
+    /// to one slice per worker counts as held although it has been used. Takes the lock.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
 
-    /// How many workers wait.
+    /// Returns how many workers wait. Takes the lock.
     pub fn waiting(&self) -> usize {
-        self.controller.look(Group::waiting).unwrap_or(0)
+    self.controller.read(Group::waiting).unwrap_or(0)
     }
 
-    /// How long after each multiple of its period the group is refilled.
+    /// Returns how long after each multiple of its period the group is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }
 }
 
 impl Worker {
-    /// Checks whether this thread may go on. If the group's quota is used up, parks until it may.
+    /// Checks whether this thread may continue. If the group's quota is used up, parks until it
+    /// may. Returns whether it had to wait.
     ///
-    /// Reads the thread's CPU time, a system call of some 100 ns, and takes the group's lock only
-    /// when a slice is used up. The thread exceeds the quota by at most what it uses between two
-    /// calls, and pays that back out of the next period. Returns whether it had to wait.
+    /// Reads the thread's CPU time, a system call of about 100 ns, and takes the group's lock only
+    /// when a slice is used up. The thread exceeds the quota by at most the CPU time that it uses
+    /// between two calls. The excess is subtracted from the next period's quota.
     ///
     /// # Errors
     ///
@@ -195,7 +197,7 @@ impl Worker {
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         state.group.charge(self.id, used);
         self.charged += used;
-        // A worker has joined, and 1 is never too much.
+        // This cannot fail: the worker has joined, and 1 never exceeds the quota.
         let grant = state.group.ask(self.id, 1, now).unwrap_or(Grant::Run(0));
         match grant {
             Grant::Run(left) => {
@@ -212,8 +214,8 @@ impl Worker {
         }
     }
 
-    /// Gives back what the thread has not used of its slice: for a thread that is about to rest for
-    /// long while others of its group work.
+    /// Returns the unused part of the thread's slice to the group: for a thread that will be idle
+    /// for long while others of its group work. Makes one system call and takes the group's lock.
     ///
     /// # Errors
     ///
@@ -229,13 +231,13 @@ impl Worker {
         Ok(())
     }
 
-    /// Parks until it is released. Looks after the group itself if no timer has by the time that
-    /// one should: a callback may delay the drivers.
+    /// Parks until the worker is released. If the refill timer is late, for example behind a long
+    /// callback, refills the group itself.
     fn wait(&mut self) -> Result<(), ThrottleError> {
         loop {
             let (mut state, now) = self.controller.enter().map_err(no_timers)?;
             if !state.waiting.contains_key(&self.id) {
-                // It was given a slice when it was let go; this is how much.
+                // The group granted a slice when it released the worker; `ask` returns its size.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
                     self.left = left;
                     self.controller.finish(state, now);
@@ -253,9 +255,9 @@ impl Worker {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Checked {
-    /// The thread may go on at once.
+    /// The thread may continue and did not wait.
     AtOnce,
-    /// The thread had to wait for a refill.
+    /// The thread waited for a refill, and may continue.
     Waited,
 }
 
@@ -264,10 +266,10 @@ impl Drop for Worker {
         let used = thread_cpu_time().saturating_sub(self.charged);
         if let Ok((mut state, now)) = self.controller.enter() {
             state.group.charge(self.id, used);
-            let gone = state.waiting.remove(&self.id);
+            let wake = state.waiting.remove(&self.id);
             state.group.leave(self.id);
             self.controller.finish(state, now);
-            drop(gone);
+            drop(wake);
         }
     }
 }
@@ -276,9 +278,9 @@ fn no_timers(_: StartError) -> ThrottleError {
     ThrottleError::NoTimers
 }
 
-/// What the calling thread has used of a CPU, in nanoseconds. One system call.
+/// The CPU time that the calling thread has used, in nanoseconds. One system call.
 fn thread_cpu_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither part is ever negative.
+    // Neither field is ever negative.
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
