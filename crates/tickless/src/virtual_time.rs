@@ -1,4 +1,4 @@
-//! Time that stands still until a test moves it.
+//! A simulated clock that advances only when a test advances it, and timers on that clock.
 //!
 //! ```
 //! use std::time::Duration;
@@ -41,73 +41,75 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
-/// Where the clock stops: [`Instant::NEVER`] does not come.
+/// The last instant that the clock reaches, one nanosecond before [`Instant::NEVER`].
 const END: Ns = Ns(Ns::NEVER.0 - 1);
 
-/// Timers on a clock that is moved by hand. Callbacks run on the thread that moves the clock, in
-/// order of expiry, each at exactly its timer's deadline. Cheap to clone.
+/// Timers on a clock that the program advances. Callbacks run on the thread that advances the
+/// clock, in order of expiry, each at exactly its timer's deadline. Cheap to clone.
 ///
-/// The core and its bases are those of real timers. Coarse timers, which fire up to 13 % late on a
+/// The timers use the same core as real timers do. Coarse timers, which fire up to 13 % late on a
 /// real clock, are exact here, unless the builder sets
 /// [`coarse_like_real`](crate::Builder::coarse_like_real). The clock stops one nanosecond before
 /// [`Instant::NEVER`], so a timer that is armed for `NEVER` does not fire.
 ///
 /// # Order
 ///
-/// Timers fire by their time of expiry, on all bases together. Timers that expire at the same
-/// instant fire base by base, precise timers before timeouts, and within each kind in the order in
-/// which they were armed. A timer that a callback arms for the current instant fires at that
-/// instant, after at most 1,024 rounds of such timers before the next base has its turn. After
-/// 2,000 turns of each base at one instant, the method that moves the clock panics: callbacks rearm
-/// timers for that instant all the time, and the clock would never move on.
+/// Timers of all bases fire in order of expiry. Timers that expire at the same instant fire base by
+/// base, precise timers before timeouts, and within each kind in the order in which they were
+/// armed. A timer that a callback arms for the current instant fires at that instant. A base fires
+/// at most 1,024 rounds of such timers before the next base has its turn. After 2,000 turns of each
+/// base at one instant, the method that advances the clock panics: the callbacks keep rearming
+/// timers for that instant, so the clock would never advance.
 ///
 /// # Callbacks that take time
 ///
-/// While a callback runs, the clock stands still, however long the callback really takes, and
-/// nothing else fires. A callback that should take virtual time moves the clock itself: within a
-/// callback of these timers, `advance` and the like only move the clock. Timers that came due
-/// meanwhile fire, late, when the callback has returned.
+/// While a callback runs, the clock does not advance, however long the callback takes in real time,
+/// and no other timer fires. A callback that should take virtual time advances the clock itself:
+/// within a callback of these timers, `advance` and the other methods that move the clock fire
+/// nothing. Timers that have come due by then fire, late, after the callback has returned.
 ///
 /// # Several threads
 ///
-/// One thread at a time moves the clock. Other threads that move it wait for their turn, and each
-/// moves it by its own amount. So a callback must not wait for another thread that moves the clock.
+/// One thread at a time advances the clock. Other threads that advance it block until that thread
+/// is done, and then advance it by their own amounts. So a callback must not wait for another
+/// thread that advances the clock.
 ///
-/// Time may also move by itself when everything waits for it: see
-/// [`block_on`](VirtualTime::block_on) for futures and [`busy`](VirtualTime::busy) for threads.
-/// Or it runs with real time: see [`resume`](VirtualTime::resume).
+/// The clock can also advance automatically when every task and thread waits for time: see
+/// [`block_on`](VirtualTime::block_on) for futures and [`busy`](VirtualTime::busy) for threads. Or
+/// it runs with real time: see [`resume`](VirtualTime::resume).
 ///
 /// # Fork
 ///
-/// Virtual time needs no driver, and goes on in a forked child. The child has it as the fork left
-/// it, locks included. Fork while no other thread uses it; otherwise the child may wait forever.
+/// Virtual time needs no driver, so it also works in a forked child. The child inherits its state
+/// at the fork, including its locks. Fork while no other thread uses it; otherwise the child may
+/// deadlock.
 ///
 /// # Ties
 ///
-/// Code that works only in the order above breaks on a machine with several CPUs.
-/// [`shuffled`](VirtualTime::shuffled) fires ties in a random order, which a seed repeats.
+/// Code that depends on the order of timers with equal expiry breaks on a machine with several
+/// CPUs. [`shuffled`](VirtualTime::shuffled) fires them in a random order, which a seed reproduces.
 ///
 /// # Panics
 ///
-/// A callback that panics is caught and counted, as with real timers: a failed assertion in a
-/// callback does not fail a test by itself. Check [`Stats::panics`](crate::stats::Stats::panics) at
-/// the end, or pass results out of the callback.
+/// A callback's panic is caught and counted, as with real timers. So a failed assertion in a
+/// callback does not fail the test. Check [`Stats::panics`](crate::stats::Stats::panics) at the end
+/// of the test, or pass results out of the callback.
 #[derive(Clone, Debug)]
 pub struct VirtualTime {
-    world: Arc<World>,
+    inner: Arc<Inner>,
 }
 
-/// What the clones of a [`VirtualTime`] share.
+/// The state that the clones of a [`VirtualTime`] share.
 #[derive(Debug)]
-struct World {
+struct Inner {
     clock: Arc<ManualClock>,
     first: Timers,
-    /// All timers on this clock, the first included.
+    /// All sets of timers on this clock, including `first`.
     all: Mutex<Arc<[Timers]>>,
-    /// Held by the thread that moves the clock and runs callbacks: a base has one handler at a
-    /// time.
+    /// Held by the thread that advances the clock and runs callbacks: only one thread at a time may
+    /// run a base's expiry.
     moving: Mutex<Wakers>,
-    /// The thread that holds it, or 0.
+    /// The number of the thread that holds `moving`, or 0.
     holder: AtomicU64,
     work: Work,
     runner: Runner,
@@ -118,13 +120,14 @@ struct World {
 struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
-    /// Where the clock stood in the last round of callbacks.
+    /// The clock's time in the last round of callbacks.
     at: Instant,
-    /// The number of rounds of callbacks since the clock got there.
+    /// The number of rounds of callbacks since the clock reached that time.
     rounds: u32,
 }
 
-/// More rounds of callbacks at one instant are timers that are rearmed for that instant forever.
+/// The number of rounds of callbacks at one instant after which the clock panics, because callbacks
+/// appear to rearm timers for that instant forever.
 const ROUNDS_MAX: u32 = 2_000;
 
 impl Drop for Moving<'_> {
@@ -134,13 +137,13 @@ impl Drop for Moving<'_> {
 }
 
 impl VirtualTime {
-    /// Creates timers with one base, on a clock that stands at one second. (At zero, arithmetic
-    /// that goes below zero would go unnoticed.)
+    /// Creates timers with one base, on a clock that starts at one second. (If it started at zero,
+    /// tests would not notice times before the start, which saturate to zero.)
     pub fn new() -> VirtualTime {
         VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(1))
     }
 
-    /// Creates timers with other settings, on a clock that stands at `now`.
+    /// Creates timers with the builder's settings, on a clock that starts at `now`.
     pub fn with_builder(builder: Builder, now: Instant) -> VirtualTime {
         VirtualTime::start(builder, now, None)
     }
@@ -148,7 +151,7 @@ impl VirtualTime {
     fn start(builder: Builder, now: Instant, shuffle: Option<Shuffle>) -> VirtualTime {
         let clock = Arc::new(ManualClock::at(Ns::from(now).min(END)));
         let first = timers_on(&clock, builder, shuffle.as_ref());
-        let world = World {
+        let inner = Inner {
             clock,
             all: Mutex::new([first.clone()].into()),
             first,
@@ -158,37 +161,37 @@ impl VirtualTime {
             runner: Runner::default(),
             shuffle,
         };
-        VirtualTime { world: Arc::new(world) }
+        VirtualTime { inner: Arc::new(inner) }
     }
 
-    /// Adds a set of timers on the same clock. All sets fire in one order, by expiry; at the same
-    /// instant the set that was added earlier goes first.
+    /// Adds a set of timers on this clock. The timers of all sets fire in order of expiry; at equal
+    /// expiry, those of the set that was added first fire first.
     pub fn add_timers(&self, builder: Builder) -> Timers {
-        let timers = timers_on(&self.world.clock, builder, self.world.shuffle.as_ref());
-        let mut all = self.world.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let timers = timers_on(&self.inner.clock, builder, self.inner.shuffle.as_ref());
+        let mut all = self.inner.all.lock().unwrap_or_else(PoisonError::into_inner);
         *all = all.iter().chain([&timers]).cloned().collect();
         timers
     }
 
-    /// The timers, for the code under test.
+    /// Returns the set of timers that this clock was created with, for the code under test.
     pub fn timers(&self) -> &Timers {
-        &self.world.first
+        &self.inner.first
     }
 
-    /// Are these clones of one another?
+    /// Returns whether these are clones of one virtual time.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn is_same(&self, other: &VirtualTime) -> bool {
-        Arc::ptr_eq(&self.world, &other.world)
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The current time on this clock.
+    /// Returns the current time on this clock.
     pub fn now(&self) -> Instant {
-        self.world.clock.now().into()
+        self.inner.clock.now().into()
     }
 
-    /// When the next timer comes due; `None` if nothing is pending but deferrable timers. A timeout
-    /// farther away than the wheel reaches (12 days with a tick of 1 ms) has earlier events as
-    /// well, at which it moves within the wheel.
+    /// Returns when the next timer expires; `None` if no timer is pending, or only deferrable ones.
+    /// For a timeout beyond the wheel's range (12 days with a tick of 1 ms) this may be an earlier
+    /// event, at which the timeout only moves within the wheel.
     pub fn next_event(&self) -> Option<Instant> {
         let all = self.all();
         let next = |(timers, base): (&Timers, CpuId)| timers.shared.bases.exact_next_event(base);
@@ -196,12 +199,12 @@ impl VirtualTime {
         earliest.filter(|&at| at != Ns::NEVER).map(Instant::from)
     }
 
-    /// Checks that nothing is pending: for the end of a test.
+    /// Checks that no timer is pending: for the end of a test. O(pending).
     ///
     /// # Panics
     ///
-    /// If a timer is pending; the message says which owners, how many and, in debug builds, where
-    /// they were armed.
+    /// If a timer is pending. The message lists the owners, the number of timers and, in debug
+    /// builds, where they were armed.
     pub fn assert_idle(&self) {
         for timers in &*self.all() {
             let leaks = timers.leaks();
@@ -209,8 +212,8 @@ impl VirtualTime {
         }
     }
 
-    /// Moves the clock forward `by` this much, from one expiry to the next, and fires what comes
-    /// due.
+    /// Advances the clock by the duration `by`, from one expiry to the next, and fires the timers
+    /// that come due. Blocks while another thread advances the clock.
     ///
     /// # Panics
     ///
@@ -220,13 +223,14 @@ impl VirtualTime {
         self.move_to(self.now() + by, moving);
     }
 
-    /// Moves the clock forward to a point in time. If that has passed, fires only what is overdue.
+    /// Like [`advance`](VirtualTime::advance), but to the time `to`. If that has passed, fires the
+    /// overdue timers and does not move the clock.
     pub fn advance_to(&self, to: Instant) {
         self.move_to(to, self.begin_moving());
     }
 
-    /// Moves the clock to the next expiry and fires everything that comes due there. Returns
-    /// `false` if nothing is pending but deferrable timers.
+    /// Advances the clock to the next expiry and fires every timer that is due then. Returns
+    /// `false` if no timer is pending, or only deferrable ones.
     pub fn advance_to_next(&self) -> bool {
         let Some(mut moving) = self.begin_moving() else {
             let next = self.next_event();
@@ -238,27 +242,27 @@ impl VirtualTime {
             && (!has_fired || next <= self.now())
         {
             self.set(next);
-            // The event of a timer beyond the wheel's reach only puts it where it belongs now.
+            // For a timeout beyond the wheel's range this fires nothing, but moves the timeout.
             has_fired |= self.expire(&mut moving) > 0;
         }
         has_fired
     }
 
-    /// The current time on one of its clocks. At first, boottime equals [`now`](Self::now), and the
-    /// time of day is that much after 2000-01-01.
+    /// Returns the current time on one of the simulated clocks. Initially, boottime equals
+    /// [`now`](Self::now), and realtime is 2000-01-01 plus that.
     pub fn now_on(&self, base: TimeBase) -> Instant {
         self.timers().now_on(base)
     }
 
-    /// Sets the time of day, forwards or backwards, and fires what becomes due. No other clock
-    /// moves.
+    /// Sets realtime forwards or backwards, and fires the timers that come due. Does not change
+    /// the other clocks.
     pub fn set_realtime(&self, to: Instant) {
         let by = i128::from(to.as_nanos()) - i128::from(self.now_on(TimeBase::Realtime).as_nanos());
         self.step_clocks(&[TimeBase::Realtime], by.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
     }
 
-    /// Simulates that the system was suspended for `duration`: boottime and the time of day go on,
-    /// the clock of the timers does not. Fires what has come due meanwhile.
+    /// Simulates a system that was suspended for `duration`: advances boottime and realtime, but
+    /// not the monotonic clock. Then fires the timers that have come due.
     pub fn suspend(&self, duration: Duration) {
         let by = Ns::from_duration(duration).0.min(i64::MAX as u64) as i64;
         let clocks = [
@@ -269,25 +273,26 @@ impl VirtualTime {
         self.step_clocks(&clocks, by);
     }
 
-    /// Moves these clocks, which all timers share.
+    /// Steps these clocks, which all sets of timers share, and fires the timers that come due.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
-        bases.iter().for_each(|&base| self.world.clock.steps.step(base, by_ns));
+        bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
         self.all().iter().for_each(|timers| timers.shared.clocks_stepped());
         self.advance_to(self.now());
     }
 
-    /// Is this thread moving the clock already? Then this is one of its callbacks, or a waker.
+    /// Returns whether this thread is advancing the clock: then the caller is one of the clock's
+    /// callbacks, or a waker.
     fn moves_here(&self) -> bool {
-        // Relaxed: only what this thread wrote itself matters.
-        self.world.holder.load(Ordering::Relaxed) == waits::this_thread()
+        // Relaxed: only a value that this thread wrote itself can compare equal.
+        self.inner.holder.load(Ordering::Relaxed) == waits::this_thread()
     }
 
-    /// The right to run callbacks. `None` for a caller that has it already.
+    /// Waits for the right to run callbacks. Returns `None` if this thread has it already.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         if self.moves_here() {
             return None;
         }
-        let World { moving, holder, .. } = &*self.world;
+        let Inner { moving, holder, .. } = &*self.inner;
         let wakers = moving.lock().unwrap_or_else(PoisonError::into_inner);
         holder.store(waits::this_thread(), Ordering::Relaxed);
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
@@ -297,7 +302,7 @@ impl VirtualTime {
         let Some(mut moving) = moving else { return self.set(to) };
         self.expire(&mut moving);
         loop {
-            // A callback may have moved the clock farther than this is to go.
+            // A callback may have advanced the clock beyond `to`.
             let limit = to.max(self.now());
             match self.next_event() {
                 Some(next) if next <= limit => {
@@ -306,7 +311,7 @@ impl VirtualTime {
                 }
                 _ => {
                     self.set(limit);
-                    // What defers to others' events gets its turn at the end, and what that arms.
+                    // Deferrable timers that are due fire at the end, and then what they arm.
                     if self.expire(&mut moving) == 0 {
                         return;
                     }
@@ -316,14 +321,14 @@ impl VirtualTime {
     }
 
     fn set(&self, now: Instant) {
-        self.world.clock.set(Ns::from(now).min(END));
+        self.inner.clock.set(Ns::from(now).min(END));
     }
 
     fn all(&self) -> Arc<[Timers]> {
-        Arc::clone(&self.world.all.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.inner.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs what is due on all bases. Returns how many timers fired.
+    /// Fires the due timers of all bases. Returns how many fired.
     fn expire(&self, moving: &mut Moving<'_>) -> u64 {
         let now = self.now();
         moving.rounds = if moving.at == now { moving.rounds + 1 } else { 0 };
@@ -336,14 +341,14 @@ impl VirtualTime {
         let all = self.all();
         let fire =
             |(timers, base): (&Timers, CpuId)| timers.shared.expire(base, &mut moving.wakers).fired;
-        match &self.world.shuffle {
+        match &self.inner.shuffle {
             Some(shuffle) => shuffle.order(bases(&all)).into_iter().map(fire).sum(),
             None => bases(&all).map(fire).sum(),
         }
     }
 }
 
-/// Every base of these timers.
+/// Every base of these sets of timers.
 fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
     all.iter().flat_map(|timers| {
         (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))

@@ -1,10 +1,10 @@
-//! Time that moves on by itself when everything waits for it.
+//! Advances virtual time automatically when every thread waits for it.
 //!
-//! A thread at work has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`], which is
-//! the same. While any guard exists the clock stands. When none does, it moves to the next expiry,
-//! and what fires there makes a thread busy again: a thread in [`Busy::sleep`] and a task of
-//! `block_on` count as busy from the moment at which their timer fires, not from when their thread
-//! gets its CPU. So the clock never moves on before a woken thread has run.
+//! A thread is busy while it has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`].
+//! The clock advances to the next expiry only when no thread is busy. A timer that fires there
+//! makes a thread busy again: a thread in [`Busy::sleep`] and a task of `block_on` count as busy
+//! from the moment at which their timer fires, not from when their thread is scheduled. So the
+//! clock never advances before a woken thread has run.
 
 use super::VirtualTime;
 use crate::platform::worker::Worker;
@@ -16,14 +16,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// How often, in real time, the clock checks whether a thread that is not busy has armed a timer.
-const LOOK: Duration = Duration::from_millis(1);
+/// How often, in real time, a waiting thread checks whether a thread that is not busy has armed a
+/// timer.
+const POLL: Duration = Duration::from_millis(1);
 
-/// Which threads are at work.
+/// Which threads are busy.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     state: Mutex<State>,
-    /// A thread has finished, or has been woken.
+    /// Notified when a thread stops being busy, is woken, or has advanced the clock.
     changed: Condvar,
 }
 
@@ -32,21 +33,22 @@ struct State {
     busy: usize,
     /// The threads in [`VirtualTime::block_on`], once for each call.
     blocking: Vec<u64>,
-    /// The thread that moves the clock to the next expiry because no thread is at work.
+    /// The thread that advances the clock to the next expiry because no thread is busy.
     stepping: Option<u64>,
 }
 
-/// Keeps the clock from moving by itself; from [`VirtualTime::busy`]. Send it along with work: to a
-/// thread that you start, or in a message.
+/// Keeps the clock from advancing automatically; from [`VirtualTime::busy`]. Send it along with
+/// work: to a thread that you start, or in a message.
 #[must_use = "the clock moves on as soon as this is dropped"]
 pub struct Busy {
     time: VirtualTime,
     counts: bool,
 }
 
-/// Moves the clock whenever nothing is busy; from [`VirtualTime::auto_advance`]. Dropping it waits
-/// until a callback that it runs is over. If it is waking a task at that moment, dropping does not
-/// wait: the rest of that instant runs after the waker.
+/// Advances the clock whenever no thread is busy; from [`VirtualTime::auto_advance`].
+///
+/// Dropping it waits for a callback that it runs. If it is calling a waker, dropping does not wait:
+/// the remaining timers of that instant fire after the waker has returned.
 #[derive(Debug)]
 #[must_use = "the clock stops moving by itself as soon as this is dropped"]
 pub struct AutoAdvance {
@@ -56,35 +58,36 @@ pub struct AutoAdvance {
 }
 
 impl VirtualTime {
-    /// Marks the caller as busy: it is at work, or waits for something other than time, such as I/O
-    /// or another program. The clock does not move by itself while such a guard exists; it may be
-    /// moved by hand.
+    /// Marks the caller as busy: it is computing, or waits for something other than time, such as
+    /// I/O or another program. The clock does not advance automatically while such a guard exists.
+    /// The program may still advance it.
     ///
-    /// Waits while the clock is moving by itself: when this returns, the clock stands.
+    /// If the clock is advancing automatically, waits until that step has ended.
     ///
     /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on)
-    /// and a future such as `limiter.acquire(1)`. Both count as busy from the moment at which the
-    /// timer fires; `block_on` until its future is ready, so do the work inside the future, or take
-    /// a guard there. A call that blocks the thread in another way does not count, not even
-    /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire): by the time the
-    /// thread runs, the clock may be further on.
+    /// and a future such as `limiter.acquire(1)`. In both, the thread becomes busy at the moment
+    /// its timer fires. With `block_on` it stays busy until the future is ready, so do the work
+    /// inside the future, or take a guard there. A thread that blocks in another way does not
+    /// become busy when its timer fires, not even in
+    /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire): by the time it
+    /// runs, the clock may have advanced further.
     pub fn busy(&self) -> Busy {
         self.enter();
         Busy { time: self.clone(), counts: true }
     }
 
     /// Wraps a future that waits for something outside of virtual time, such as I/O. The clock does
-    /// not move by itself from the first poll until the future is ready.
+    /// not advance automatically from the first poll until the future is ready.
     pub async fn outside<F: Future>(&self, future: F) -> F::Output {
         let _busy = self.busy();
         future.await
     }
 
-    /// Moves the clock to the next expiry and fires it, unless something is busy, the clock runs
-    /// with real time, or this is a callback. Returns whether anything fired.
+    /// Advances the clock to the next expiry and fires the timers that are due then, unless a
+    /// thread is busy, the clock runs with real time, or the caller is a callback. Returns whether
+    /// a timer fired.
     ///
-    /// For executors that can say when they have nothing to run, such as tokio's with
-    /// `on_thread_park`:
+    /// For executors with a hook that runs when they are idle, such as tokio's `on_thread_park`:
     ///
     /// ```
     /// use std::time::Duration;
@@ -103,22 +106,22 @@ impl VirtualTime {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn idle(&self) -> bool {
-        let state = self.world.work.state();
+        let state = self.inner.work.state();
         self.move_if_idle(state).1
     }
 
-    /// Runs a future on this thread. Whenever it waits and nothing is busy, the clock moves to the
-    /// next expiry: hours of sleeps take no time at all.
+    /// Runs a future on this thread and blocks until it is ready. Whenever the future waits and no
+    /// thread is busy, advances the clock to the next expiry: a sleep of hours takes no real time.
     ///
-    /// A future that waits for something other than time does not stop the clock, and its deadlines
-    /// pass: wrap it in [`outside`](VirtualTime::outside). If nothing is pending, this waits until
-    /// the future is woken. Several threads may do this at once: the clock moves when all of them
-    /// wait. A future may call this in turn: while it waits there, its thread is not busy.
+    /// A future that waits for something other than time does not stop the clock, so its deadlines
+    /// pass: wrap it in [`outside`](VirtualTime::outside). If no timer is pending, this waits until
+    /// the future is woken. Several threads may call this concurrently: the clock advances when all
+    /// of them wait. Calls may be nested: while the inner future waits, the thread is not busy.
     ///
     /// # Panics
     ///
-    /// If it is called in a callback of this clock and the future is not ready at once: the clock
-    /// does not move by itself there.
+    /// If it is called in a callback of this clock and the future is not ready when first polled:
+    /// the clock does not advance automatically there.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let task = Arc::new(Task {
@@ -140,9 +143,9 @@ impl VirtualTime {
         }
     }
 
-    /// Starts a thread that moves the clock whenever nothing is busy: for programs whose threads
-    /// sleep with [`Busy::sleep`]. Be [`busy`](VirtualTime::busy) while you set things up. Two of
-    /// these take turns.
+    /// Starts a thread that advances the clock whenever no thread is busy: for programs whose
+    /// threads sleep with [`Busy::sleep`]. Hold a [`busy`](VirtualTime::busy) guard during setup.
+    /// A second call starts a second thread; the two take turns.
     ///
     /// # Panics
     ///
@@ -151,19 +154,20 @@ impl VirtualTime {
         let stop = Arc::new(AtomicBool::new(false));
         let (time, stopped) = (self.clone(), Arc::clone(&stop));
         let thread = Worker::start(move || {
-            let mut state = time.world.work.state();
+            let mut state = time.inner.work.state();
             while !stopped.load(Ordering::Relaxed) {
                 let fired;
                 (state, fired) = time.move_if_idle(state);
                 if !fired {
-                    state = time.world.work.wait(state);
+                    state = time.inner.work.wait(state);
                 }
             }
         });
         AutoAdvance { time: self.clone(), stop, thread: Some(thread) }
     }
 
-    /// One step, if nothing is busy. Takes and returns the lock, which callbacks run without.
+    /// Advances the clock by one step, if no thread is busy. Returns whether a timer fired. Takes
+    /// and returns the lock guard, because it unlocks the state while callbacks run.
     fn move_if_idle<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -177,27 +181,27 @@ impl VirtualTime {
         let stepping = Stepping(self);
         let fired = self.advance_to_next();
         drop(stepping);
-        (self.world.work.state(), fired)
+        (self.inner.work.state(), fired)
     }
 
     fn enter(&self) {
         let me = waits::this_thread();
-        let mut state = self.world.work.state();
-        // In a callback nothing waits: it may be the one that the step is for.
+        let mut state = self.inner.work.state();
+        // A callback does not wait: the step may be waiting for that callback to return.
         while state.stepping.is_some_and(|who| who != me) && !frame::is_in_callback() {
-            state = self.world.work.wait(state);
+            state = self.inner.work.wait(state);
         }
         state.busy += 1;
     }
 
     fn leave(&self) {
-        self.world.work.state().busy -= 1;
-        self.world.work.changed.notify_all();
+        self.inner.work.state().busy -= 1;
+        self.inner.work.changed.notify_all();
     }
 }
 
-/// A call of [`VirtualTime::block_on`]. Its thread is busy, which an outer call of the same thread
-/// has counted already.
+/// A running call of [`VirtualTime::block_on`]. It counts its thread as busy, unless an outer call
+/// on the same thread already does.
 struct Blocking {
     busy: Busy,
     is_inner: bool,
@@ -206,11 +210,11 @@ struct Blocking {
 impl Blocking {
     fn begin(time: &VirtualTime) -> Blocking {
         let me = waits::this_thread();
-        let is_inner = time.world.work.state().blocking.contains(&me);
+        let is_inner = time.inner.work.state().blocking.contains(&me);
         if !is_inner {
             time.enter();
         }
-        time.world.work.state().blocking.push(me);
+        time.inner.work.state().blocking.push(me);
         Blocking { busy: Busy { time: time.clone(), counts: true }, is_inner }
     }
 }
@@ -218,7 +222,7 @@ impl Blocking {
 impl Drop for Blocking {
     fn drop(&mut self) {
         let me = waits::this_thread();
-        let mut state = self.busy.time.world.work.state();
+        let mut state = self.busy.time.inner.work.state();
         if let Some(place) = state.blocking.iter().rposition(|&thread| thread == me) {
             state.blocking.swap_remove(place);
         }
@@ -229,13 +233,13 @@ impl Drop for Blocking {
     }
 }
 
-/// A step that is over when this is dropped, also by a panic.
+/// Ends the current step when dropped, including by a panic.
 struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {
     fn drop(&mut self) {
-        self.0.world.work.state().stepping = None;
-        self.0.world.work.changed.notify_all();
+        self.0.inner.work.state().stepping = None;
+        self.0.inner.work.changed.notify_all();
     }
 }
 
@@ -245,18 +249,18 @@ impl Work {
     }
 
     fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait_timeout(state, LOOK);
+        let waited = self.changed.wait_timeout(state, POLL);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
 impl Busy {
-    /// Sleeps until `after` has passed in virtual time. The thread is not busy meanwhile, and is
-    /// busy again from the moment at which the time is over.
+    /// Sleeps until `after` has passed in virtual time. While it sleeps the thread is not busy. It
+    /// becomes busy at the moment at which the timer fires.
     ///
-    /// The clock has to move: by [`auto_advance`](VirtualTime::auto_advance), a
-    /// [`block_on`](VirtualTime::block_on) elsewhere, or by hand. In a callback this moves the
-    /// clock itself, and nothing fires meanwhile.
+    /// The clock must be advanced by [`auto_advance`](VirtualTime::auto_advance), by a
+    /// [`block_on`](VirtualTime::block_on) on another thread, or by the program. In a callback this
+    /// advances the clock itself, and no timer fires until the callback has returned.
     pub fn sleep(&mut self, after: Duration) {
         if self.time.moves_here() {
             return self.time.advance(after);
@@ -269,15 +273,16 @@ impl Busy {
         let wakes = Arc::clone(&task);
         let timer = self.time.timers().hrtimer(move |_| wakes.wake_by_ref());
         let timer = timer.labelled("tickless::virtual_time::Busy::sleep");
-        // An error is a timer that was shut down, which nobody else can do to this one.
+        // A start fails only after a shutdown of the timer, and no other code has its handle.
         if timer.start(after).is_ok() {
             self.wait_for(&task, Moves::No);
         }
     }
 
-    /// Runs `wait`, which waits for threads or tasks that wait for time. The thread is not busy
-    /// until `wait` has returned. To keep the clock from moving before that is noticed, let the
-    /// other side send a guard along: `tx.send((result, time.busy()))`.
+    /// Runs `wait`, which blocks until another thread or task has waited for time. The calling
+    /// thread is not busy until `wait` has returned. To keep the clock from advancing between the
+    /// other thread's answer and that moment, send a guard with the answer:
+    /// `tx.send((result, time.busy()))`.
     pub fn wait<R>(&mut self, wait: impl FnOnce() -> R) -> R {
         self.counts = false;
         self.time.leave();
@@ -287,9 +292,9 @@ impl Busy {
         waited
     }
 
-    /// Not busy until the task is woken, and busy from then on.
+    /// Waits until the task is woken. The thread is not busy until then, and busy afterwards.
     fn wait_for(&mut self, task: &Task, moves: Moves) {
-        let work = &self.time.world.work;
+        let work = &self.time.inner.work;
         let mut state = work.state();
         task.waits.store(true, Ordering::Relaxed);
         if !task.woken.swap(false, Ordering::Relaxed) {
@@ -305,7 +310,7 @@ impl Busy {
                     state = work.wait(state);
                 }
             }
-            // Whoever woke it has counted it.
+            // The thread that woke the task has counted this thread as busy.
             self.counts = true;
         }
         task.waits.store(false, Ordering::Relaxed);
@@ -330,7 +335,7 @@ impl fmt::Debug for Busy {
 impl Drop for AutoAdvance {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.time.world.work.changed.notify_all();
+        self.time.inner.work.changed.notify_all();
         if let Some(thread) = self.thread.take()
             && !self.time.moves_here()
         {
@@ -339,18 +344,18 @@ impl Drop for AutoAdvance {
     }
 }
 
-/// Does a waiting thread move the clock, if everything waits for that?
+/// Whether a waiting thread advances the clock when no thread is busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Moves {
     Yes,
     No,
 }
 
-/// A thread that waits to be woken. Both marks are used under the lock of the work.
+/// A thread that waits to be woken. Both flags are accessed under the lock of [`Work`].
 struct Task {
     time: VirtualTime,
     woken: AtomicBool,
-    /// Is it not counted as busy, so that its waker has to count it?
+    /// Whether the thread is not counted as busy, so that its waker must count it.
     waits: AtomicBool,
 }
 
@@ -360,11 +365,11 @@ impl Wake for Task {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let mut state = self.time.world.work.state();
+        let mut state = self.time.inner.work.state();
         let is_first = !self.woken.swap(true, Ordering::Relaxed);
         if is_first && self.waits.load(Ordering::Relaxed) {
             state.busy += 1;
         }
-        self.time.world.work.changed.notify_all();
+        self.time.inner.work.changed.notify_all();
     }
 }

@@ -1,12 +1,11 @@
-//! A clock that runs with real time until it is paused.
+//! Runs a virtual clock with real time until it is paused.
 
-use super::{VirtualTime, World};
+use super::{VirtualTime, Inner};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest sleep of the thread that drives a running clock: it does not learn of timers that
-/// are armed meanwhile.
+/// The longest sleep of the thread that drives a running clock: arming a timer does not wake it.
 const NAP: Duration = Duration::from_millis(1);
 
 /// The thread that drives a running clock.
@@ -14,27 +13,28 @@ const NAP: Duration = Duration::from_millis(1);
 pub(super) struct Runner(Mutex<Option<JoinHandle<()>>>);
 
 impl VirtualTime {
-    /// Lets the clock run with real time. Timers fire up to a millisecond late, on a thread that
-    /// this starts. The clock may still be moved by hand; it does not move by itself when
-    /// everything waits.
+    /// Makes the clock run with real time. Timers fire up to a millisecond late, on a thread that
+    /// this call starts. The program can still advance the clock, but the clock no longer advances
+    /// automatically when every thread waits.
     ///
     /// Does nothing if the clock is already running. If the system refuses the thread, the clock
-    /// runs, but timers fire only when it is next moved.
+    /// runs, but timers fire only when the program next advances it.
     pub fn resume(&self) {
         let _moving = self.begin_moving();
-        if self.world.clock.runs() {
+        if self.inner.clock.runs() {
             return;
         }
-        self.world.clock.run();
-        let world = Arc::downgrade(&self.world);
+        self.inner.clock.run();
+        let inner = Arc::downgrade(&self.inner);
         let thread = std::thread::Builder::new().name("tickless/virtual".into());
-        *self.world.runner.thread() = thread.spawn(|| run(world)).ok();
+        *self.inner.runner.thread() = thread.spawn(|| run(inner)).ok();
     }
 
-    /// Stops the clock. Waits until a running callback is over; inside a callback it does not wait.
+    /// Stops the clock. Waits for the thread that [`resume`](VirtualTime::resume) started, and so
+    /// for a callback that runs on it. Inside a callback it does not wait.
     pub fn pause(&self) {
-        self.world.clock.stop();
-        let thread = self.world.runner.thread().take();
+        self.inner.clock.stop();
+        let thread = self.inner.runner.thread().take();
         if let Some(thread) = thread
             && !self.moves_here()
         {
@@ -43,9 +43,9 @@ impl VirtualTime {
         }
     }
 
-    /// Returns `true` if the clock stands still, as it does at first.
+    /// Returns `true` if the clock does not run with real time, which is its initial state.
     pub fn is_paused(&self) -> bool {
-        !self.world.clock.runs()
+        !self.inner.clock.runs()
     }
 }
 
@@ -55,11 +55,11 @@ impl Runner {
     }
 }
 
-/// Drives a clock until it is paused, or has no handles any more.
-fn run(world: Weak<World>) {
+/// Drives a clock until it is paused or its last handle is dropped.
+fn run(inner: Weak<Inner>) {
     loop {
-        let Some(world) = world.upgrade() else { return };
-        let time = VirtualTime { world };
+        let Some(inner) = inner.upgrade() else { return };
+        let time = VirtualTime { inner };
         if time.is_paused() {
             return;
         }

@@ -1,9 +1,9 @@
-//! Ties in a random order.
+//! Fires timers of equal expiry in a random order.
 //!
-//! Timers of one base and one deadline fire as they were armed, which programs may rely on. What
-//! they may not rely on is that all timers are on one base: so under a shuffled time there are
-//! several, each arming goes to a random one, as if it came from another CPU, and at each instant
-//! the bases have their turns in another order.
+//! Programs may rely on the order of timers of one base: those with equal deadlines fire in the
+//! order in which they were armed. They must not rely on all timers being on one base. So a
+//! shuffled time has several bases, arms each timer on a random one, as if another CPU had armed
+//! it, and visits the bases in a random order at each instant.
 
 use super::VirtualTime;
 use crate::platform::chance::Chance;
@@ -13,25 +13,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tickless_core::time::Instant;
 
-/// The bases of a shuffled time: of two timers that tie, one in so many pairs stays as armed.
+/// The number of bases of a shuffled time. One in this many pairs of timers is on a single base,
+/// and fires in the order of arming.
 const BASES: u16 = 16;
 
-/// What shuffles.
+/// The source of randomness of a shuffled time.
 #[derive(Debug)]
 pub(super) struct Shuffle {
     seed: u64,
     chance: Arc<Chance>,
-    /// Has it been printed how to repeat this?
-    is_told: AtomicBool,
+    /// Whether the seed has been printed after a panic.
+    is_printed: AtomicBool,
 }
 
 impl VirtualTime {
-    /// Creates a virtual time that breaks ties at random: the order in which timers of equal expiry
-    /// fire depends on the seed. Timers that are pinned to one base keep their order among each
-    /// other.
+    /// Creates a virtual time that breaks ties at random: the seed decides the order in which
+    /// timers of equal expiry fire. Timers that are pinned to one base keep their relative order.
     ///
-    /// If a test panics while it holds this, a message on standard error says how to repeat it. A
-    /// seed repeats a run only if its threads run in the same order, that is, with one thread.
+    /// If a thread panics while it holds this, a message on standard error tells how to reproduce
+    /// the order. A seed reproduces a run only if a single thread uses the timers.
     ///
     /// ```
     /// # use std::{sync::{Arc, Mutex}, time::Duration};
@@ -56,34 +56,34 @@ impl VirtualTime {
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))
     }
 
-    /// Like [`shuffled`](VirtualTime::shuffled), with another seed each time, or with that of the
-    /// environment variable `TICKLESS_SEED`.
+    /// Like [`shuffled`](VirtualTime::shuffled), with the seed in the environment variable
+    /// `TICKLESS_SEED`, or with a new seed each time if that is not set.
     pub fn shuffled_anew() -> VirtualTime {
         let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
         let by_time = || {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            // Short, since somebody may have to type it.
+            // 32 bits are easier to type than 64.
             Chance::new(now.map_or(1, |now| now.as_nanos() as u64)).draw() >> 32
         };
         VirtualTime::shuffled(given.unwrap_or_else(by_time))
     }
 
-    /// The seed that shuffles ties, if they are shuffled.
+    /// Returns the seed; `None` if this time is not shuffled.
     pub fn seed(&self) -> Option<u64> {
-        self.world.shuffle.as_ref().map(|shuffle| shuffle.seed)
+        self.inner.shuffle.as_ref().map(|shuffle| shuffle.seed)
     }
 }
 
 impl Shuffle {
     fn new(seed: u64) -> Shuffle {
-        Shuffle { seed, chance: Arc::new(Chance::new(seed)), is_told: AtomicBool::new(false) }
+        Shuffle { seed, chance: Arc::new(Chance::new(seed)), is_printed: AtomicBool::new(false) }
     }
 
     pub(super) fn chance(&self) -> Arc<Chance> {
         Arc::clone(&self.chance)
     }
 
-    /// In a random order.
+    /// Returns the items in a random order.
     pub(super) fn order<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
         let mut all: Vec<T> = all.collect();
         self.chance.shuffle(&mut all);
@@ -91,13 +91,13 @@ impl Shuffle {
     }
 }
 
-/// A test that drops the time in a panic prints how to repeat it.
+/// Prints the seed if a panic drops the time, so that the failure can be reproduced.
 impl Drop for VirtualTime {
-    #[expect(clippy::print_stderr, reason = "a test that fails must say how to repeat it")]
+    #[expect(clippy::print_stderr, reason = "a failed test must print how to reproduce it")]
     fn drop(&mut self) {
-        if let Some(shuffle) = &self.world.shuffle
+        if let Some(shuffle) = &self.inner.shuffle
             && std::thread::panicking()
-            && !shuffle.is_told.swap(true, Ordering::Relaxed)
+            && !shuffle.is_printed.swap(true, Ordering::Relaxed)
         {
             eprintln!("ties were shuffled; to repeat: TICKLESS_SEED={}", shuffle.seed);
         }
