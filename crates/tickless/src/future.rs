@@ -18,39 +18,39 @@
 //! # }) }
 //! ```
 //!
-//! The futures need no runtime: a driver thread of [`Timers`] wakes the task, whichever executor
-//! runs it. The functions of this module use the timers of the process, which start when the first
-//! future is polled. [`Timers::sleep`], [`Timers::timeout_after`] and the like use timers that you
-//! started, or those of a [`VirtualTime`](crate::VirtualTime).
+//! The futures need no runtime: a driver thread of [`Timers`] wakes the task, on any executor. The
+//! functions of this module use the timers of the process, which start when the first future is
+//! polled. [`Timers::sleep`], [`Timers::timeout_after`] and the other methods of [`Timers`] use
+//! timers that the program started, or those of a [`VirtualTime`](crate::VirtualTime).
 //!
-//! # What they cost
+//! # Cost
 //!
-//! A future contains its timer, so it allocates nothing. Arming takes the lock of the CPU's base
-//! and no other. It makes a system call only if the deadline comes before everything that a
-//! sleeping driver waits for. [`Sleep`] is 96 bytes. Dropping a future cancels it.
+//! A future contains its timer, so it allocates nothing. Arming locks the base of the current CPU,
+//! and no other lock. It makes a system call only if the deadline is earlier than the one for which
+//! the driver sleeps. [`Sleep`] is 96 bytes. Dropping a future cancels it.
 //!
-//! # How exact they are
+//! # Accuracy
 //!
-//! No future is early. [`Sleep`] and [`Interval`] are late by two thread wakeups, the driver's and
-//! the task's, and by their slack: the time by which they may be late to share a wakeup. Unless
-//! set, it is a thousandth of the time to sleep, and at most 50 ms: 1 ms for a second, and
-//! negligible for 1 ms. [`CoarseTimeout`] and [`CoarseSleep`] are on the timer wheel: they cost one
-//! compare-and-swap to push out, and are late by up to 13 % of their distance.
+//! No future completes early. [`Sleep`] and [`Interval`] are late by two thread wakeups, the
+//! driver's and the task's, and by their slack: the time by which they may be late to share a
+//! wakeup. The default slack is a thousandth of the time to sleep, at most 50 ms: 1 ms for a
+//! second, and negligible for 1 ms. [`CoarseTimeout`] and [`CoarseSleep`] are on the timer wheel:
+//! pushing them out costs one compare-and-swap, and they are late by up to 13 % of the time to
+//! sleep.
 //!
 //! # Corner cases
 //!
 //! - A future that has completed is ready again whenever it is polled.
-//! - A deadline counts from the call that makes the future, not from the first poll. The first poll
-//!   arms the timer.
-//! - A future that is leaked (`mem::forget`) keeps its memory and its timers' drivers, fires once,
-//!   and wakes a task that may be gone, which wakers allow. If it was never polled it does not
-//!   fire.
-//! - A runtime that ends drops its tasks, and with them their futures: nothing stays pending.
-//! - A future may move from one runtime to another: the last waker is woken.
-//! - A runtime that does not poll for a while finds the future ready afterwards.
-//! - In the child of a fork, futures of the parent never become ready. New ones do.
-//! - If the system refuses threads for the timers of the process, futures look at the clock
-//!   whenever they are polled, and ask to be polled again at once: correct, at the cost of a CPU.
+//! - A duration counts from the call that creates the future, not from the first poll. The first
+//!   poll arms the timer.
+//! - A leaked future (`mem::forget`) keeps its memory and its timers' drivers alive. If it was
+//!   polled, it fires once and wakes its task, which may have ended: wakers allow that.
+//! - A runtime that ends drops its tasks and their futures, so no timer stays pending.
+//! - A future may move from one runtime to another: its timer wakes the task that polled it last.
+//! - If a runtime does not poll a future until after its deadline, the future is ready then.
+//! - In the child of a fork, futures of the parent never become ready. New futures do.
+//! - If the system refuses threads for the timers of the process, each poll reads the clock and
+//!   wakes its task immediately: the future completes in time, but keeps a CPU busy.
 
 mod interval;
 mod labelled;
@@ -73,7 +73,7 @@ use crate::timers::Timers;
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
-/// Completes when `after` has passed.
+/// Returns a future that completes when `after` has passed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -87,26 +87,27 @@ pub fn sleep(after: Duration) -> Sleep {
     Sleep::new(From::Process(process::handle()), now() + after, default_slack(after))
 }
 
-/// Completes at `deadline`, a time on the clock of [`now`]; at once if that has passed.
+/// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If that has
+/// passed, it is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let after = deadline - now();
     Sleep::new(From::Process(process::handle()), deadline, default_slack(after))
 }
 
-/// Completes when `after` has passed, or up to 13 % of that later: for idle timeouts, which are
-/// pushed out all the time and seldom fire.
+/// Returns a future that completes when `after` has passed, or up to 13 % of that later: for idle
+/// timeouts, which are pushed out often and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
     CoarseSleep::new(From::Process(process::handle()), now() + after)
 }
 
-/// Ticks every `period`, starting one period from now. A period of zero counts as a nanosecond.
+/// Ticks every `period`, starting one period from now. A period of zero counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
     let first = now() + period;
     Interval::new(From::Process(process::handle()), first, period, default_slack(period))
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As
-/// exact as [`sleep`].
+/// accurate as [`sleep`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -121,11 +122,11 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
     Timeout::new(sleep(after), future)
 }
 
-/// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. It
-/// may notice that up to 13 % of `after` late. For timeouts that seldom fire: cheaper than
-/// [`timeout`], above all to push out.
+/// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed.
+/// `Elapsed` comes up to 13 % of `after` late. For timeouts that seldom fire: cheaper than
+/// [`timeout`], most of all to push out.
 ///
-/// An idle timeout is one of these around each read. To push out one that is pending, pin it and
+/// For an idle timeout, put one of these around each read. To push out a pending one, pin it and
 /// call [`reset`](CoarseTimeout::reset):
 ///
 /// ```
@@ -144,8 +145,9 @@ pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> CoarseTimeout<F>
     CoarseTimeout::new(coarse_sleep(after), future)
 }
 
-/// Labels all timers that `future` arms while it is polled: for [`timer_list`](Timers::timer_list)
-/// and [`leaks`](Timers::leaks). Each arming takes a lock that all timers of the set share.
+/// Labels all timers that `future` arms while it is polled. [`timer_list`](Timers::timer_list) and
+/// [`leaks`](Timers::leaks) show the label. Each arming takes a lock that all timers of the set
+/// share.
 ///
 /// ```
 /// use std::time::Duration;
@@ -164,13 +166,14 @@ pub fn labelled<F: Future>(label: &'static str, future: F) -> Labelled<F> {
     Labelled::new(label, future)
 }
 
-/// The time on the clock of the process's timers.
+/// Returns the current time on the clock of the process's timers.
 pub fn now() -> Instant {
     process::timers().map_or_else(|| system_now().into(), Timers::now)
 }
 
-/// The timers that the functions of this module use, for [statistics](Timers::stats) and the like.
-/// Starts them if they are not running yet; `None` if the system refuses their threads.
+/// Returns the timers that the functions of this module use, for example for their
+/// [statistics](Timers::stats). Starts them if they are not running yet; `None` if the system
+/// refuses their threads.
 pub fn timers() -> Option<&'static Timers> {
     process::timers()
 }
@@ -180,29 +183,30 @@ fn default_slack(after: Duration) -> Ns {
 }
 
 impl Timers {
-    /// How late a sleep may be to share a wakeup; in virtual time it is exact.
+    /// The slack of a sleep; zero in virtual time, where sleeps are exact.
     fn default_slack(&self, after: Duration) -> Ns {
         if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) }
     }
 
-    /// A future that completes when `after` has passed; see [`future`](crate::future).
+    /// Returns a future that completes when `after` has passed; see [`future`](crate::future).
     pub fn sleep(&self, after: Duration) -> Sleep {
         Sleep::new(From::Timers(&self.shared), self.now() + after, self.default_slack(after))
     }
 
-    /// A future that completes at `deadline`, a time on the clock of [`now`](Timers::now).
+    /// Returns a future that completes at `deadline`, a time on the clock of [`now`](Timers::now).
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let after = deadline - self.now();
         Sleep::new(From::Timers(&self.shared), deadline, self.default_slack(after))
     }
 
-    /// A future that completes when `after` has passed, or up to 13 % of that later; cheap to push
-    /// out.
+    /// Returns a future that completes when `after` has passed, or up to 13 % of that later.
+    /// Pushing it out is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         CoarseSleep::new(From::Timers(&self.shared), self.now() + after)
     }
 
-    /// Ticks every `period`, starting one period from now. A period of zero counts as a nanosecond.
+    /// Ticks every `period`, starting one period from now. A period of zero counts as one
+    /// nanosecond.
     pub fn interval(&self, period: Duration) -> Interval {
         let slack = self.default_slack(period);
         Interval::new(From::Timers(&self.shared), self.now() + period, period, slack)

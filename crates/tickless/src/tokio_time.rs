@@ -1,4 +1,4 @@
-//! Timers with the names and the semantics of `tokio::time`: to switch, change an import.
+//! Timers with the names and the semantics of `tokio::time`. To switch, change the import.
 //!
 //! ```
 //! use tickless::tokio_time::{self as time, Duration, Instant};
@@ -16,11 +16,11 @@
 //! Requires the feature `tokio-time`, but not tokio: the timers are those of the process
 //! ([`tickless::future`](crate::future)) and work in any runtime, or in none.
 //!
-//! # What differs
+//! # Differences
 //!
 #![doc = include_str!("tokio_time/differences.md")]
 //!
-//! Each row has a test that runs one body against both: `tests/tokio_time.rs`.
+//! For each row, `tests/tokio_time.rs` runs one test body against both.
 //!
 //! # With tokio's runtime
 //!
@@ -37,9 +37,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The clock does not know about I/O: it moves on even if a socket has something to read. A test
-//! with sockets stops it with [`VirtualTime::outside`](crate::VirtualTime::outside), or uses a pipe
-//! in memory (`tokio::io::duplex`) instead.
+//! The clock ignores I/O: it advances even if a socket is readable. A test with sockets wraps their
+//! futures in [`VirtualTime::outside`](crate::VirtualTime::outside), or uses a pipe in memory
+//! (`tokio::io::duplex`) instead.
 
 mod clock;
 pub mod error;

@@ -1,4 +1,4 @@
-//! Ticks at whole periods.
+//! A future that ticks periodically.
 
 use super::Sleep;
 use crate::periodic::Missed;
@@ -11,7 +11,8 @@ use tickless_core::time::{Instant, Ns};
 
 /// Ticks every period, without drift; from [`interval`](super::interval). Allocates once.
 ///
-/// The n-th tick is due exactly n periods after the first, however late each of them is taken.
+/// Ticks are due at whole periods after the first tick, however late the task takes each of them.
+/// [`Missed::Delay`] and [`reset_at`](Interval::reset_at) change that.
 pub struct Interval {
     sleep: Pin<Box<Sleep>>,
     period: Ns,
@@ -24,8 +25,8 @@ pub struct Interval {
 pub struct Tick {
     /// When the tick was due.
     pub due: Instant,
-    /// How many ticks were missed since the last one; with [`Missed::Burst`], how many are still
-    /// to be made up for.
+    /// How many ticks were missed since the previous one; with [`Missed::Burst`], how many overdue
+    /// ticks are still to come.
     pub overruns: u64,
 }
 
@@ -36,8 +37,8 @@ impl Interval {
         Interval { sleep: Box::pin(sleep), period, missed: Missed::Skip }
     }
 
-    /// Sets what happens to ticks that were not taken in time. The default is [`Missed::Skip`]:
-    /// they are counted and skipped, and the next tick is due when it would have been anyway.
+    /// Sets what happens to ticks that the task did not take in time. The default is
+    /// [`Missed::Skip`]: they are counted and skipped, and later ticks keep their times.
     #[must_use]
     pub fn missed(mut self, missed: Missed) -> Interval {
         self.missed = missed;
@@ -51,18 +52,17 @@ impl Interval {
         self
     }
 
-    /// Moves the next tick, and with it all later ones.
+    /// Sets when the next tick is due. Later ticks follow at whole periods after it.
     pub fn reset_at(&mut self, next: Instant) {
         self.sleep.as_mut().reset_at(next);
     }
 
-    /// The period.
+    /// Returns the period.
     pub fn period(&self) -> Duration {
         self.period.to_duration()
     }
 
-    /// Waits for the next tick. Dropping the future loses nothing: the tick comes with the next
-    /// call.
+    /// Waits for the next tick. Dropping the future loses no tick: the next call returns it.
     pub fn tick(&mut self) -> impl Future<Output = Tick> {
         NextTick(self)
     }
@@ -84,7 +84,8 @@ impl Interval {
     }
 }
 
-/// The future of one tick. A type of its own, so that it knows where it is awaited.
+/// The future of one tick. It is a named type so that its `poll` can be `track_caller`, which
+/// records where the tick is awaited.
 struct NextTick<'a>(&'a mut Interval);
 
 impl Future for NextTick<'_> {

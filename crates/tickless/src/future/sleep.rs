@@ -1,4 +1,4 @@
-//! Futures that complete at a point in time.
+//! Futures that complete at a deadline.
 
 use crate::platform::host::WheelLink;
 use crate::timer::entry::{Entry, From};
@@ -11,10 +11,11 @@ use tickless_core::link::QueueLink;
 use tickless_core::time::{Instant, Ns};
 
 pin_project! {
-    /// Completes when its deadline has passed; from [`sleep`](super::sleep) and the like. 96 bytes.
+    /// Completes when its deadline has passed; from [`sleep`](super::sleep) and
+    /// [`sleep_until`](super::sleep_until). 96 bytes.
     ///
-    /// Never early; late by at most its slack and two thread wakeups. Arming and cancelling take
-    /// the lock of one base and O(log n).
+    /// Never early; late by at most its slack and two thread wakeups. Arming and cancelling lock
+    /// one base and take O(log n).
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Sleep {
         #[pin]
@@ -23,11 +24,11 @@ pin_project! {
 }
 
 pin_project! {
-    /// Completes when its deadline has passed, or up to 13 % of its distance later; from
+    /// Completes when its deadline has passed, or later by up to 13 % of the time to sleep; from
     /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
     ///
-    /// Made to be pushed out: [`reset`](CoarseSleep::reset) to a later time is one
-    /// compare-and-swap. [`CoarseTimeout`](super::CoarseTimeout) contains one.
+    /// Cheap to push out: [`reset`](CoarseSleep::reset) to a later time is one compare-and-swap.
+    /// [`CoarseTimeout`](super::CoarseTimeout) contains one.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
@@ -38,7 +39,7 @@ pin_project! {
 macro_rules! sleep {
     ($type:ident) => {
         impl $type {
-            /// The earliest moment at which it completes.
+            /// Returns its deadline, before which it does not complete.
             pub fn deadline(&self) -> Instant {
                 self.entry.deadline().into()
             }
@@ -48,15 +49,15 @@ macro_rules! sleep {
                 self.entry.has_fired()
             }
 
-            /// Sets another deadline, whether it has completed or not. The task that polled it
-            /// last is woken at the new one. Allocates nothing.
+            /// Sets another deadline, whether or not it has completed. The task that polled it last
+            /// is woken at the new deadline. Allocates nothing.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Instant) {
                 let now = self.now();
                 self.project().entry.reset(deadline.into(), now.into());
             }
 
-            /// Sets another deadline, `after` from now.
+            /// Like [`reset_at`](Self::reset_at), to `after` from now.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 let now = self.now();
@@ -64,9 +65,9 @@ macro_rules! sleep {
             }
 
             /// Like [`reset`](Self::reset), but counted from `now`, which the caller has just read
-            /// with [`Timers::now`](crate::Timers::now): saves a reading of the clock, which is
-            /// two fifths of the instructions that putting a coarse one off takes. A `now` in the
-            /// past makes it complete that much earlier, one in the future that much later; others
+            /// with [`Timers::now`](crate::Timers::now). This saves a clock read, which is two
+            /// fifths of the instructions that pushing out a coarse sleep takes. If `now` is in the
+            /// past or in the future, this sleep completes that much earlier or later. Other timers
             /// are unaffected.
             #[inline]
             #[cfg_attr(debug_assertions, track_caller)]
@@ -74,7 +75,7 @@ macro_rules! sleep {
                 self.project().entry.reset((now + after).into(), now.into());
             }
 
-            /// The current time on the clock that its deadline is on.
+            /// Returns the current time on the clock of its deadline.
             #[inline]
             pub fn now(&self) -> Instant {
                 self.entry.shared().map_or_else(super::now, |shared| shared.now().into())
@@ -109,8 +110,9 @@ impl Sleep {
         Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 
-    /// Lets it be late by up to `slack`, to share a wakeup with other timers. Rounded down to a
-    /// multiple of 1.024 µs; at most 73 minutes. Applies to later deadlines, too.
+    /// Lets it be late by up to `slack`, to share a wakeup with other timers. The slack is rounded
+    /// down to a multiple of 1.024 µs, and is at most 73 minutes. It applies to later deadlines,
+    /// too.
     pub fn with_slack(self, slack: Duration) -> Sleep {
         self.set_slack(slack);
         self
@@ -131,7 +133,7 @@ impl CoarseSleep {
 mod tests {
     use super::*;
 
-    /// Goal: the sizes that the documentation promises.
+    /// Goal: the futures have the sizes that the documentation states.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn sleeps_are_as_small_as_promised() {

@@ -1,4 +1,4 @@
-//! Which timers a library or an adapter takes its futures from.
+//! Lets the caller of a library choose the timers behind the library's futures.
 
 use super::{CoarseSleep, CoarseTimeout, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
@@ -9,8 +9,9 @@ use std::fmt;
 use std::time::Duration;
 use tickless_core::time::Instant;
 
-/// Where futures come from: the timers of the process, timers that the program started, or those of
-/// a [`VirtualTime`]. For libraries that leave the choice to their caller; cheap to clone.
+/// The timers from which a library creates its futures: those of the process, timers that the
+/// program started, or those of a [`VirtualTime`]. For libraries whose callers choose; cheap to
+/// clone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,12 +30,12 @@ use tickless_core::time::Instant;
 /// ```
 #[derive(Clone)]
 pub struct TimerSource {
-    /// `None` for those of the process, whose futures count no handles.
+    /// `None` for the timers of the process, whose futures need no reference count.
     own: Option<Timers>,
 }
 
 impl TimerSource {
-    /// The timers of the process. Starts them if they are not running yet.
+    /// Uses the timers of the process. Starts them if they are not running yet.
     ///
     /// # Errors
     ///
@@ -42,23 +43,23 @@ impl TimerSource {
     pub fn process() -> Result<TimerSource, StartTimersError> {
         match super::timers() {
             Some(_) => Ok(TimerSource { own: None }),
-            // Asks once more, to learn why.
+            // Start again, to obtain the error.
             None => Timers::start().map(TimerSource::from),
         }
     }
 
-    /// The time on the clock that deadlines are on.
+    /// Returns the current time on the clock of the deadlines.
     pub fn now(&self) -> Instant {
         self.own.as_ref().map_or_else(super::now, Timers::now)
     }
 
-    /// The time as [`std::time::Instant`]. Under virtual time it is virtual, like
-    /// [`now`](TimerSource::now).
+    /// Returns [`now`](TimerSource::now) as a [`std::time::Instant`]; a virtual time under virtual
+    /// time.
     pub fn std_now(&self) -> std::time::Instant {
         time::to_std(self.now())
     }
 
-    /// A future that completes when `after` has passed; see [`sleep`](super::sleep).
+    /// Returns a future that completes when `after` has passed; see [`sleep`](super::sleep).
     pub fn sleep(&self, after: Duration) -> Sleep {
         match &self.own {
             Some(timers) => timers.sleep(after),
@@ -66,7 +67,8 @@ impl TimerSource {
         }
     }
 
-    /// A future that completes at `deadline`, a time on the clock of [`now`](TimerSource::now).
+    /// Returns a future that completes at `deadline`, a time on the clock of
+    /// [`now`](TimerSource::now).
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         match &self.own {
             Some(timers) => timers.sleep_until(deadline),
@@ -74,8 +76,8 @@ impl TimerSource {
         }
     }
 
-    /// A future that completes when `after` has passed, or up to 13 % of that later; cheap to push
-    /// out.
+    /// Returns a future that completes when `after` has passed, or up to 13 % of that later.
+    /// Pushing it out is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         match &self.own {
             Some(timers) => timers.coarse_sleep(after),
@@ -103,8 +105,9 @@ impl TimerSource {
         CoarseTimeout::new(self.coarse_sleep(after), future)
     }
 
-    /// The timers themselves, for their statistics and for callbacks. `None` if the system refuses
-    /// the threads of the process's timers, which a forked child may only find out later.
+    /// Returns the timers, for their statistics and for timers with callbacks. `None` if the system
+    /// refuses the threads of the process's timers. In a forked child that can happen although
+    /// [`process`](TimerSource::process) succeeded in the parent.
     pub fn timers(&self) -> Option<&Timers> {
         self.own.as_ref().or_else(|| super::timers())
     }

@@ -1,11 +1,11 @@
-//! Intervals as streams, with the feature `stream`.
+//! Implements `Stream` for intervals, with the feature `stream`.
 
 use super::{Interval, Tick};
 use futures_core::Stream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// An endless stream of ticks, the same as those of [`Interval::tick`].
+/// An endless stream of the ticks that [`Interval::tick`] returns.
 impl Stream for Interval {
     type Item = Tick;
 

@@ -23,7 +23,7 @@ pin_project! {
 }
 
 pin_project! {
-    /// Yields a future's output, or [`Elapsed`] up to 13 % late; from
+    /// Yields a future's output, or [`Elapsed`], which is up to 13 % late; from
     /// [`coarse_timeout`](super::coarse_timeout). 88 bytes more than the future.
     ///
     /// The future is polled before the clock is read, so a future that is ready never elapses.
@@ -65,7 +65,7 @@ macro_rules! timeout {
                 $type { sleep, future }
             }
 
-            /// Sets the deadline to `after` from now, later or earlier than before.
+            /// Sets the deadline to `after` from now, whether later or earlier than before.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 self.project().sleep.reset(after);

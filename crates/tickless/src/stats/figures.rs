@@ -1,4 +1,4 @@
-//! The counters of a set of timers, and of each of its bases.
+//! Counters of a set of timers and of each of its bases.
 
 use crate::platform::device::base::BaseDevice;
 use crate::timer::counters::{CallbackTimes, CancelCounts};
@@ -26,63 +26,64 @@ pub struct Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BaseStats {
-    /// Coarse timers pending.
+    /// Pending coarse timers.
     pub coarse: usize,
-    /// The levels of the wheel that they are on.
+    /// Pending coarse timers by level of the wheel.
     pub levels: Levels,
-    /// Precise timers pending.
+    /// Pending precise timers.
     pub precise: usize,
-    /// When the next one is due.
+    /// When the next timer is due.
     pub earliest: Instant,
-    /// What the event device is armed for; [`Instant::NEVER`] if it is not armed, or while the
-    /// driver is at work.
+    /// The deadline for which the event device is armed; [`Instant::NEVER`] if it is not armed, or
+    /// while the driver runs timers.
     pub armed_for: Instant,
     /// Whether the base is in use; see [`Timers::offline`](crate::Timers::offline).
     pub is_online: bool,
     /// Armings, cancels, expiries, migrations.
     pub counts: BaseCounts,
-    /// What cancels found.
+    /// Cancels by the state in which they found the timer.
     pub cancels: CancelCounts,
-    /// How long after their deadlines timers were found to be due.
+    /// How long after their deadlines timers expired.
     pub late: Late,
-    /// Expiries that were late by more than [`Builder::slow_after`], counted from the end of the
-    /// window, or from the deadline as the wheel rounded it.
+    /// Expiries that were late by more than [`Builder::slow_after`], measured from the end of the
+    /// window, or for a coarse timer from the deadline as the wheel rounded it.
     ///
     /// [`Builder::slow_after`]: crate::Builder::slow_after
     pub overdue: u64,
     /// How long callbacks took, if the timers were started with
     /// [`Builder::time_callbacks`](crate::Builder::time_callbacks).
     pub callbacks: Option<CallbackTimes>,
-    /// What the event device was programmed for, and what it delivered.
+    /// How often the event device was programmed, and its events.
     pub device: DeviceCounts,
     /// Counters of its expiry thread, if it has one.
     pub deferred: DeferredCounts,
-    /// Pushed-out timeouts that were moved when their old bucket came due.
+    /// Pushed-out timeouts that were moved to their new bucket when the old bucket came due.
     pub relocated: u64,
-    /// The most timers that were moved or looked at while no other thread could start or cancel
-    /// one: at most 64.
+    /// The most timers that were moved or inspected during one hold of the base's lock: at most 64.
     pub longest_holding: usize,
-    /// System calls that woke the driver for an earlier deadline; calls of
-    /// [`on_rearm`](crate::Builder::start_in_loop_with), if an event loop drives the base.
+    /// System calls that woke the driver for an earlier deadline. If an event loop drives the base,
+    /// calls of [`on_rearm`](crate::Builder::start_in_loop_with).
     pub wake_calls: u64,
-    /// How often the driver went to sleep, a system call each time. Not known for an event loop.
+    /// How often the driver went to sleep, one system call each time. Not counted for an event
+    /// loop.
     pub sleeps: u64,
     /// How long the driver spun before deadlines: the cost of [`Builder::wakeup`]. This is wall
-    /// time; its CPU time was at most that.
+    /// time, which is at least the CPU time that it used.
     ///
     /// [`Builder::wakeup`]: crate::Builder::wakeup
     pub spun: Duration,
-    /// System calls that programmed the event device: with a timerfd each of
-    /// [`device.writes`](DeviceCounts::writes) is one, with a futex none is.
+    /// System calls that programmed the event device: one for each of
+    /// [`device.writes`](DeviceCounts::writes) with a timerfd, none with a futex.
     pub device_calls: u64,
-    /// Ticks of the driver, if it ticks.
+    /// Ticks of the driver; 0 if it does not tick.
     pub ticks: u64,
     /// System calls that woke the expiry thread.
     pub expirer_calls: u64,
 }
 
 impl Timers {
-    /// Returns the counters. Takes each base's lock once. In a forked child there are no bases.
+    /// Returns the counters. Allocates, and takes each base's lock once. In a forked child the list
+    /// of bases is empty.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.shared)
     }
@@ -90,7 +91,7 @@ impl Timers {
 
 impl Stats {
     fn of(shared: &Shared) -> Stats {
-        // A lock that a driver held at the moment of a fork is not given back in the child.
+        // A lock that a driver held at the moment of a fork is never released in the child.
         let devices = &shared.bases.platform().devices[..];
         let devices = if shared.is_forked_child() { &[] } else { devices };
         let base = |(place, device)| BaseStats::of(shared, CpuId(place as u16), device);
@@ -98,28 +99,28 @@ impl Stats {
         Stats { bases, panics: shared.panics.load(Ordering::Relaxed) }
     }
 
-    /// Armings, cancels and expiries of all bases.
+    /// Returns the sums of armings, cancels, expiries and migrations over all bases.
     pub fn total(&self) -> BaseCounts {
         self.bases.iter().fold(BaseCounts::default(), |sum, base| sum.plus(base.counts))
     }
 
-    /// How late timers of all bases fired.
+    /// Returns how late the timers of all bases fired.
     pub fn late(&self) -> Late {
         self.bases.iter().fold(Late::default(), |sum, base| sum.plus(&base.late))
     }
 
-    /// What cancels found, on all bases.
+    /// Returns the cancels of all bases, by the state in which they found the timer.
     pub fn cancels(&self) -> CancelCounts {
         self.bases.iter().fold(CancelCounts::default(), |sum, base| sum.plus(base.cancels))
     }
 
-    /// How long callbacks took on all bases, if they were timed.
+    /// Returns how long callbacks took on all bases; `None` if they were not timed.
     pub fn callbacks(&self) -> Option<CallbackTimes> {
         let times = self.bases.iter().filter_map(|base| base.callbacks);
         times.reduce(|sum, times| sum.plus(times))
     }
 
-    /// Timers pending on all bases.
+    /// Returns the number of pending timers on all bases.
     pub fn pending(&self) -> usize {
         self.bases.iter().map(|base| base.coarse + base.precise).sum()
     }
@@ -159,7 +160,7 @@ impl BaseStats {
     }
 }
 
-/// A table, one line for each base.
+/// Formats a table with one line for each base.
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["base", "pending", "armed", "rearmed", "cancelled", "fired", "moved"];
@@ -179,7 +180,7 @@ impl fmt::Display for Stats {
             let late = base.late.coarse.plus(&base.late.precise);
             for late in [500, 990].map(|per_mille| late.quantile(per_mille)) {
                 match late {
-                    // Only its upper bound is known, within a factor of two.
+                    // This is an upper bound, exact to a factor of two.
                     Some(late) => write!(f, "{:>8}us", late.as_nanos().div_ceil(1_000))?,
                     None => write!(f, "{:>10}", "-")?,
                 }

@@ -1,4 +1,4 @@
-//! What is still pending although it should not be, and its owners.
+//! Groups pending timers by owner, to find timers that should have been cancelled.
 
 use super::timer_list::{ListedTimer, TimerList, relative};
 use crate::timer::shared::Shared;
@@ -11,7 +11,7 @@ use tickless_core::time::Instant;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Leaks {
-    /// Those with the most timers first.
+    /// The owners, by descending number of timers.
     pub leaks: Vec<Leak>,
     now: Instant,
 }
@@ -24,18 +24,19 @@ pub struct Leak {
     pub label: &'static str,
     /// Where they were armed, if that was recorded.
     pub armed_at: Option<&'static Location<'static>>,
-    /// How many there are.
+    /// How many timers there are.
     pub count: usize,
     /// When the first of them is due.
     pub due: Instant,
 }
 
 impl Timers {
-    /// All pending timers, grouped by owner: for tests that check that nothing is left pending, and
-    /// for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows. Debug builds with
-    /// [`Builder::note_armings`](crate::Builder::note_armings) also say where each was armed;
-    /// [`VirtualTime`] records that by itself. O(pending); locks each base for at most 64 timers at
-    /// a time.
+    /// Returns all pending timers, grouped by owner: for tests that check that no timer is left
+    /// pending, and for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows.
+    ///
+    /// Debug builds with [`Builder::note_armings`](crate::Builder::note_armings), and all debug
+    /// builds under [`VirtualTime`], also report where each timer was armed. O(pending) in time and
+    /// memory; locks each base for at most 64 timers at a time.
     ///
     /// [`VirtualTime`]: crate::VirtualTime
     pub fn leaks(&self) -> Leaks {
@@ -61,7 +62,7 @@ impl Leaks {
         Leaks { leaks, now: list.now }
     }
 
-    /// Returns `true` if nothing is pending.
+    /// Returns `true` if no timer is pending.
     pub fn is_empty(&self) -> bool {
         self.leaks.is_empty()
     }

@@ -1,7 +1,7 @@
-//! Counters of what has happened so far, and lists of what is pending.
+//! Counters of a set of timers, and lists of its pending timers.
 //!
-//! [`Timers::stats`](crate::Timers::stats) counts what happens,
-//! [`Timers::timer_list`](crate::Timers::timer_list) shows every pending timer, and
+//! [`Timers::stats`](crate::Timers::stats) returns counters of armings, cancels, expiries and
+//! wakeups, [`Timers::timer_list`](crate::Timers::timer_list) lists every pending timer, and
 //! [`Timers::leaks`](crate::Timers::leaks) groups them by owner.
 //!
 //! ```
@@ -19,9 +19,9 @@
 // | file | what |
 // |---|---|
 // | `figures` | the counters of a set and of each base |
-// | `timer_list` | every pending timer in a list for people |
-// | `leaks` | what is still pending though it should not be, and who armed it |
-// | `publish` | the same figures for the `metrics` facade |
+// | `timer_list` | a readable list of every pending timer |
+// | `leaks` | pending timers grouped by owner |
+// | `publish` | exports the counters to the `metrics` facade |
 
 mod figures;
 mod leaks;

@@ -1,22 +1,22 @@
-//! The figures of [`Stats`] for the `metrics` facade.
+//! Publishes [`Stats`] to the `metrics` facade.
 //!
-//! Published when the program says so, from what the bases have counted anyway: no timer
-//! operation knows of it.
+//! The bases keep these counters in any case, and the program calls for each publication. So timer
+//! operations cost no more with this feature.
 
 use super::figures::{BaseStats, Stats};
 use crate::timers::Timers;
 use metrics::{counter, gauge};
 use tickless_core::histogram::Histogram;
 
-/// The buckets of lateness that are published: 1 us, 8 us, ... 17 s, and the rest.
+/// The published buckets of lateness: up to 1 us, 8 us, ... 17 s. The rest is `+Inf`.
 const BUCKETS: [usize; 9] = [10, 13, 16, 19, 22, 25, 28, 31, 34];
 
 impl Timers {
     /// Publishes [`stats`](Timers::stats) to the recorder of the `metrics` facade. Call it before
     /// the recorder is read, or every few seconds.
     ///
-    /// Gauges and counters, all with the label `base`; `docs/book/src/statistics.md` has their
-    /// names. Takes each base's lock once, and allocates.
+    /// The metrics are gauges and counters, those of a base with the label `base`;
+    /// `docs/book/src/statistics.md` lists their names. Takes each base's lock once, and allocates.
     pub fn publish_metrics(&self) {
         let Stats { bases, panics } = self.stats();
         counter!("tickless_panics_total").absolute(panics);
@@ -68,7 +68,7 @@ fn publish(base: &str, stats: &BaseStats) {
     }
 }
 
-/// A cumulative histogram, as such counters are read.
+/// Publishes a cumulative histogram, in which each bucket includes the lower ones.
 fn late(base: &str, family: &'static str, late: &Histogram) {
     let bucket = |up_to: String, count| {
         let labels = [("base", base.to_owned()), ("family", family.to_owned()), ("le", up_to)];

@@ -1,4 +1,4 @@
-//! Every pending timer in a list for people, as a kernel gives it in `/proc/timer_list`.
+//! A readable list of every pending timer, like Linux's `/proc/timer_list`.
 
 use crate::platform::clock::ClockSource;
 use crate::timer::glue::Task;
@@ -14,21 +14,21 @@ use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Instant};
 
-/// How often listing a base starts again because another thread lists it at the same time.
+/// How often a base is listed at most, if another thread lists it concurrently.
 const TRIES: u32 = 4;
 
-/// What is pending; from [`Timers::timer_list`](crate::Timers::timer_list). Displays with a line
-/// for each timer.
+/// All pending timers; from [`Timers::timer_list`](crate::Timers::timer_list). Displays with one
+/// line for each timer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TimerList {
-    /// Where the time comes from.
+    /// The clock source of the timers.
     pub clock: ClockSource,
     /// When listing began.
     pub now: Instant,
-    /// When the bases' event devices are rearmed.
+    /// The policy by which the bases' event devices are rearmed.
     pub policy: Policy,
-    /// One for each base.
+    /// The bases.
     pub bases: Vec<ListedBase>,
 }
 
@@ -36,14 +36,14 @@ pub struct TimerList {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ListedBase {
-    /// Which base it is.
+    /// The number of the base.
     pub base: CpuId,
     /// Its state when it was listed.
     pub view: BaseView,
-    /// Its pending timers, the next one first.
+    /// Its pending timers, by the time at which they are due.
     pub timers: Vec<ListedTimer>,
-    /// Whether all of them were listed. Some may be left out while another thread lists the same
-    /// base.
+    /// Whether all pending timers were listed. Some may be missing if another thread listed the
+    /// same base concurrently.
     pub is_whole: bool,
 }
 
@@ -51,18 +51,19 @@ pub struct ListedBase {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListedTimer {
-    /// Its owner: the label set with [`labelled`](crate::Timeout::labelled), else the type of its
-    /// callback, else the future.
+    /// Its owner: the label set with [`labelled`](crate::Timeout::labelled), or without a label the
+    /// type of its callback or the kind of future.
     pub label: &'static str,
-    /// The deadline it was armed with: it does not fire earlier.
+    /// The deadline with which it was armed. It does not fire earlier.
     pub soft: Instant,
-    /// The end of the window it was armed with; for a timeout this is the deadline.
+    /// The end of the window with which it was armed; for a timeout, the deadline.
     pub hard: Instant,
-    /// When its base fires it.
+    /// When its base will fire it.
     pub due: Instant,
-    /// Where on its base it is; this also says whether it is coarse or precise.
+    /// Its place on the base: a level of the wheel for a coarse timer, a queue for a precise one,
+    /// or due.
     pub place: PendingIn,
-    /// Whether it is deferrable.
+    /// Whether it wakes an idle base; [`Wakes::No`] for a deferrable timer.
     pub wakes: Wakes,
     /// Where it was armed, if that was recorded; see [`Builder::note_armings`].
     ///
@@ -71,11 +72,11 @@ pub struct ListedTimer {
 }
 
 impl Timers {
-    /// Lists every pending timer, base by base, with its owner and when it is due. Meant for people
-    /// to read: O(pending) in time and memory.
+    /// Lists every pending timer, base by base, with its owner and when it is due. For diagnosis:
+    /// O(pending) in time and memory.
     ///
-    /// Locks a base for at most 64 timers at a time, so the list is not of a single moment. In a
-    /// forked child there are no bases.
+    /// Locks a base for at most 64 timers at a time, so the list is no snapshot of a single moment.
+    /// In a forked child the list of bases is empty.
     pub fn timer_list(&self) -> TimerList {
         TimerList::of(&self.shared)
     }
@@ -94,7 +95,7 @@ impl TimerList {
         }
     }
 
-    /// The timers of all bases.
+    /// Returns the timers of all bases.
     pub fn timers(&self) -> impl Iterator<Item = &ListedTimer> {
         self.bases.iter().flat_map(|base| &base.timers)
     }
@@ -116,12 +117,14 @@ impl ListedBase {
 }
 
 impl ListedTimer {
-    /// What is pending on a base, and whether that is all: no other thread may list it meanwhile.
+    /// Returns the pending timers of a base, and whether the list is complete: it may not be if
+    /// another thread lists the base concurrently.
     fn all_on(shared: &Shared, base: CpuId) -> (Vec<ListedTimer>, bool) {
         let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(HOLDING));
         let (mut timers, mut is_whole) = (Vec::new(), true);
         while !walk.is_over() {
-            // X4: held before the base is read, so the notes are those of the timers found.
+            // X4 (an address is no identity): hold the notes before reading the base, so that they
+            // belong to the timers found, and not to later timers at their addresses.
             let notes = shared.notes.hold();
             is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
             timers.extend(slice.drain(..).map(|found| ListedTimer::of(&notes, found)));
@@ -169,7 +172,7 @@ impl fmt::Display for TimerList {
     }
 }
 
-/// Whose it is, and what is special about it.
+/// Formats the label, whether the timer is deferrable, and where it was armed.
 impl fmt::Display for ListedTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label)?;
@@ -192,7 +195,7 @@ fn place(place: PendingIn) -> String {
     }
 }
 
-/// A point in time as seen from `now`, to the microsecond.
+/// Formats a time relative to `now`, to the microsecond.
 pub(super) fn relative(at: Instant, now: Instant) -> String {
     let to_us = |by: Duration| Duration::from_micros(by.as_micros() as u64);
     if at == Instant::NEVER {

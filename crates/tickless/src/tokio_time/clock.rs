@@ -1,4 +1,4 @@
-//! Which clock a thread's timers run on: the process's, or a virtual one that was entered.
+//! The current clock of a thread: the process's clock, or a virtual clock that it has entered.
 
 use crate::future::TimerSource;
 use crate::virtual_time::VirtualTime;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tickless_core::time::Instant;
 
 thread_local! {
-    /// The virtual times that this thread has entered, the innermost last.
+    /// The virtual clocks that this thread has entered. The innermost is last.
     static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -17,31 +17,32 @@ thread_local! {
 #[must_use = "the thread leaves the virtual clock as soon as this is dropped"]
 pub struct Entered {
     time: VirtualTime,
-    /// It belongs to its thread.
+    /// Makes the type `!Send`: the guard belongs to its thread.
     on_thread: PhantomData<*const ()>,
 }
 
-/// Creates a virtual clock that stands at the current time, for [`enter`]: the counterpart of
-/// tokio's `start_paused`.
+/// Creates a paused virtual clock that starts at the current time, for [`enter`]: the counterpart
+/// of tokio's `start_paused`.
 pub fn start_paused() -> VirtualTime {
     VirtualTime::with_builder(crate::builder::Builder::new().bases(1), crate::future::now())
 }
 
-/// Puts this thread on a virtual clock until the returned guard is dropped:
-/// [`Instant::now`](super::Instant::now), and the sleeps, intervals and timeouts that it makes from
-/// this module. Those made before stay on their own clocks. If a thread has entered several clocks,
-/// the innermost counts.
+/// Puts this thread on a virtual clock until the returned guard is dropped.
 ///
-/// A runtime of several threads has to enter it on each: in `on_thread_start`, with
+/// [`Instant::now`](super::Instant::now) returns the time of that clock, and the sleeps, intervals
+/// and timeouts that the thread creates with this module run on it. Those created earlier stay on
+/// their clocks. If a thread has entered several clocks, it uses the innermost.
+///
+/// A runtime with several threads must enter the clock on each of them: in `on_thread_start`, with
 /// `std::mem::forget(tokio_time::enter(&time))`.
 pub fn enter(time: &VirtualTime) -> Entered {
     ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
     Entered { time: time.clone(), on_thread: PhantomData }
 }
 
-/// Runs a future on this thread and on a virtual clock, which moves to the next expiry whenever the
-/// future waits: hours take no time. I/O futures need a runtime around this, or
-/// [`outside`](VirtualTime::outside).
+/// Runs a future on this thread and a new virtual clock, and blocks until it is ready. The clock
+/// advances to the next expiry whenever the future waits, so a sleep of hours takes no real time.
+/// Futures that do I/O need a runtime around this call, and [`outside`](VirtualTime::outside).
 pub fn run_paused<F: Future>(future: F) -> F::Output {
     let time = start_paused();
     let _entered = enter(&time);
@@ -60,7 +61,7 @@ pub fn pause() {
     time.pause();
 }
 
-/// Lets the virtual clock that this thread has entered run with real time.
+/// Makes the virtual clock that this thread has entered run with real time.
 ///
 /// # Panics
 ///
@@ -72,8 +73,8 @@ pub fn resume() {
     time.resume();
 }
 
-/// Moves the virtual clock that this thread has entered, and lets other tasks run before it
-/// returns.
+/// Advances the virtual clock that this thread has entered by `duration`, and yields once to other
+/// tasks.
 ///
 /// # Panics
 ///
@@ -109,14 +110,14 @@ async fn yield_once() {
     .await;
 }
 
-/// What this thread's timers are made from.
+/// The timers with which this thread creates futures.
 pub(super) enum Current {
     Process,
     Virtual(TimerSource),
 }
 
 pub(super) fn current() -> Current {
-    // A thread that is ending has left all clocks.
+    // While a thread's thread-locals are destroyed, it has left all clocks.
     let entered = ENTERED.try_with(|entered| entered.borrow().last().map(TimerSource::from));
     entered.ok().flatten().map_or(Current::Process, Current::Virtual)
 }
@@ -145,7 +146,7 @@ impl Drop for Entered {
             let at = entered.iter().rposition(|time| time.is_same(&self.time));
             at.map(|at| entered.remove(at))
         });
-        // Dropped outside of the borrow: the last clone of a clock may run code of the user's.
+        // Drop it outside of the borrow: dropping the last clone of a clock may run user code.
         drop(left);
     }
 }

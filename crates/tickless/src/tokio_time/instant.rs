@@ -1,4 +1,4 @@
-//! Points in time with the names of `tokio::time::Instant`.
+//! The counterpart of `tokio::time::Instant`.
 
 use super::clock;
 use crate::time;
@@ -6,13 +6,13 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 
-/// A point in time on the clock that this module's timers run on. Range: 584 years from the
-/// system's start.
+/// A point in time on the clock of this module's timers. Range: 584 years from the system's start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
-    /// The current time; under virtual time, that of the virtual clock.
+    /// Returns the current time of this thread's clock: the process's, or the virtual clock that it
+    /// has entered.
     pub fn now() -> Instant {
         Instant(clock::current().now())
     }
@@ -27,45 +27,45 @@ impl Instant {
         time::to_std(self.0)
     }
 
-    /// The time from `earlier` to this one; zero if that is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     pub fn duration_since(&self, earlier: Instant) -> Duration {
         self.0 - earlier.0
     }
 
-    /// The time from `earlier` to this one; `None` if that is later.
+    /// Returns the time from `earlier` to `self`; `None` if `earlier` is later.
     pub fn checked_duration_since(&self, earlier: Instant) -> Option<Duration> {
         self.0.checked_duration_since(earlier.0)
     }
 
-    /// The time from `earlier` to this one; zero if that is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     pub fn saturating_duration_since(&self, earlier: Instant) -> Duration {
         self.duration_since(earlier)
     }
 
-    /// The time from this one to now; zero if this is in the future.
+    /// Returns the time from `self` to now; zero if `self` is in the future.
     pub fn elapsed(&self) -> Duration {
         Instant::now().duration_since(*self)
     }
 
-    /// `self + duration`, if that is in range.
+    /// Returns `self + duration`; `None` if that is out of range.
     pub fn checked_add(&self, duration: Duration) -> Option<Instant> {
         self.0.checked_add(duration).map(Instant)
     }
 
-    /// `self - duration`, if that is in range.
+    /// Returns `self - duration`; `None` if that is out of range.
     pub fn checked_sub(&self, duration: Duration) -> Option<Instant> {
         self.0.checked_sub(duration).map(Instant)
     }
 }
 
-/// A point in time of [`Timers::now`](crate::Timers::now); both are the same.
+/// Converts from the time of [`Timers::now`](crate::Timers::now).
 impl From<time::Instant> for Instant {
     fn from(instant: time::Instant) -> Instant {
         Instant(instant)
     }
 }
 
-/// A point in time for [`HrTimer::start_at`](crate::HrTimer::start_at) and its like.
+/// Converts to a time for [`HrTimer::start_at`](crate::HrTimer::start_at) and the other timers.
 impl From<Instant> for time::Instant {
     fn from(instant: Instant) -> time::Instant {
         instant.0
@@ -84,7 +84,7 @@ impl From<Instant> for std::time::Instant {
     }
 }
 
-/// Never, where the sum is out of range.
+/// Returns the end of time, which timers never reach, if the sum is out of range.
 impl Add<Duration> for Instant {
     type Output = Instant;
 
@@ -102,13 +102,13 @@ impl AddAssign<Duration> for Instant {
 impl Sub for Instant {
     type Output = Duration;
 
-    /// The time from `earlier` to this one; zero if that is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     fn sub(self, earlier: Instant) -> Duration {
         self.duration_since(earlier)
     }
 }
 
-/// The system's start, where the difference is out of range.
+/// Returns the system's start if the difference is out of range.
 impl Sub<Duration> for Instant {
     type Output = Instant;
 

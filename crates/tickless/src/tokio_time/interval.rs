@@ -1,4 +1,4 @@
-//! Ticks with the names of `tokio::time::Interval`.
+//! The counterpart of `tokio::time::Interval`.
 
 use super::{Instant, Sleep, clock, sleep_until};
 use std::pin::Pin;
@@ -9,15 +9,16 @@ use tickless_core::time::Ns;
 /// A tick that is late by more than this, or by a period if that is shorter, counts as missed.
 const TOLERATED: Duration = Duration::from_millis(5);
 
-/// What happens to the ticks after one that was missed.
+/// What happens to the ticks after a missed tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MissedTickBehavior {
-    /// They come at once, one after another, until all have been made up for.
+    /// Overdue ticks complete immediately, one after another, until none is left.
     #[default]
     Burst,
-    /// The next comes a period after the missed one was taken, and so on: the phase moves.
+    /// The next tick is due one period after the late tick was taken. Later ticks follow from
+    /// there.
     Delay,
-    /// The missed ones are skipped, and the next comes when it would have come anyway.
+    /// Missed ticks are skipped. Later ticks keep their times.
     Skip,
 }
 
@@ -29,7 +30,7 @@ pub struct Interval {
     missed: MissedTickBehavior,
 }
 
-/// Ticks every `period`, starting at once.
+/// Ticks every `period`. The first tick completes immediately.
 ///
 /// # Panics
 ///
@@ -39,7 +40,7 @@ pub fn interval(period: Duration) -> Interval {
     interval_at(Instant(clock::current().now()), period)
 }
 
-/// Ticks every `period`, starting at `start`.
+/// Ticks every `period`. The first tick is due at `start`.
 ///
 /// # Panics
 ///
@@ -51,7 +52,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
 }
 
 impl Interval {
-    /// Waits for the next tick; yields when it was due. Dropping the future loses nothing.
+    /// Waits for the next tick and returns when it was due. Dropping the future loses no tick.
     pub async fn tick(&mut self) -> Instant {
         std::future::poll_fn(|cx| self.poll_tick(cx)).await
     }
@@ -65,7 +66,7 @@ impl Interval {
         Poll::Ready(due)
     }
 
-    /// When the tick after the one of `due` is due, which is taken now.
+    /// Returns when the next tick is due, after a tick due at `due` that was taken at `now`.
     fn after(&self, due: Instant, now: Instant) -> Instant {
         let late = now - due;
         if late <= TOLERATED && late < self.period {
@@ -86,22 +87,22 @@ impl Interval {
         self.reset_after(self.period);
     }
 
-    /// Makes the next tick come at once.
+    /// Makes the next tick due immediately.
     pub fn reset_immediately(&mut self) {
         self.reset_after(Duration::ZERO);
     }
 
-    /// Makes the next tick come when `after` has passed.
+    /// Makes the next tick due when `after` has passed.
     pub fn reset_after(&mut self, after: Duration) {
         self.reset_at(self.sleep.now() + after);
     }
 
-    /// Makes the next tick come at a point in time.
+    /// Makes the next tick due at `deadline`.
     pub fn reset_at(&mut self, deadline: Instant) {
         self.sleep.as_mut().reset(deadline);
     }
 
-    /// What happens to missed ticks.
+    /// Returns what happens to missed ticks.
     pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
         self.missed
     }
@@ -111,7 +112,7 @@ impl Interval {
         self.missed = behavior;
     }
 
-    /// The period.
+    /// Returns the period.
     pub fn period(&self) -> Duration {
         self.period
     }

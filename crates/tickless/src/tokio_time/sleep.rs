@@ -1,4 +1,4 @@
-//! A sleep with the names of `tokio::time::Sleep`.
+//! The counterpart of `tokio::time::Sleep`.
 
 use super::{Instant, clock};
 use pin_project_lite::pin_project;
@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pin_project! {
-    /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Never early, and
-    /// late by the time it takes to wake a thread plus a thousandth of its duration, at most 50 ms.
+    /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Never early.
+    /// Late by the time to wake two threads, plus its slack: up to a thousandth of its duration, at
+    /// most 50 ms.
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct Sleep {
@@ -29,23 +30,23 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 }
 
 impl Sleep {
-    /// The earliest moment at which it completes.
+    /// Returns its deadline, before which it does not complete.
     pub fn deadline(&self) -> Instant {
         Instant(self.inner.deadline())
     }
 
-    /// Returns `true` if its deadline has passed.
+    /// Returns `true` if its timer has fired. The task may not have been woken yet.
     pub fn is_elapsed(&self) -> bool {
         self.inner.is_elapsed()
     }
 
-    /// Sets another deadline, whether it has completed or not, on the clock that it was made on.
-    /// The task that polled it last is woken for the new one.
+    /// Sets another deadline, whether or not it has completed, on the clock on which it was
+    /// created. The task that polled it last is woken at the new deadline.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         self.project().inner.reset_at(deadline.0);
     }
 
-    /// The present on its own clock.
+    /// Returns the current time on its clock.
     pub(super) fn now(&self) -> Instant {
         Instant(self.inner.now())
     }

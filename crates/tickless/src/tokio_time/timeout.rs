@@ -1,4 +1,4 @@
-//! A future with a deadline, with the names of `tokio::time::Timeout`.
+//! The counterpart of `tokio::time::Timeout`.
 
 use super::error::Elapsed;
 use super::{Instant, Sleep, clock, sleep_until};
@@ -19,25 +19,25 @@ pin_project! {
     }
 }
 
-/// Yields the output of `future`, or [`Elapsed`] if that takes longer than `duration`. The future
-/// is polled first: if it is ready, it has not elapsed.
+/// Yields the output of `future`, or [`Elapsed`] if it is not ready before `duration` has passed.
+/// The future is polled before the clock is read, so a future that is ready never elapses.
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     timeout_at(Instant(clock::current().now() + duration), future)
 }
 
-/// Like [`timeout`], with a point in time.
+/// Like [`timeout`], with the time `deadline` instead of a duration.
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout { value: future.into_future(), sleep: sleep_until(deadline) }
 }
 
 impl<T> Timeout<T> {
-    /// The inner future.
+    /// Returns a reference to the inner future.
     // tidy: allow(get-name): tokio's name
     pub fn get_ref(&self) -> &T {
         &self.value
     }
 
-    /// The inner future.
+    /// Returns a mutable reference to the inner future.
     // tidy: allow(get-name): tokio's name
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.value
