@@ -1,4 +1,4 @@
-//! What the types are: where they may go, what they say, and what they say when they fail.
+//! Public types: auto traits, sizes, `Debug` output and error messages.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tickless::stats::{BaseCounts, BaseStats, Stats};
 use tickless::time::{Instant, Tick, TickError};
 use tickless::{Builder, Fired, HrTimer, LocalTimers, Periodic, Timeout, Timers, VirtualTime};
 
-/// Goal: handles may be shared between threads and sent to others, and no promise of that is
-/// lost by accident.
+/// Goal: handles are `Send + Sync + 'static`, and a change that loses one of these fails to
+/// compile.
 #[test]
-fn handles_may_go_anywhere() {
+fn handles_are_send_and_sync() {
     fn anywhere<T: Send + Sync + 'static>() {}
     anywhere::<Timers>();
     anywhere::<Timeout>();
@@ -33,9 +33,9 @@ fn handles_may_go_anywhere() {
     sent::<PeriodFired<'_, '_>>();
 }
 
-/// Goal: small values are values: copied, compared, printed.
+/// Goal: small value types are `Copy`, comparable and printable.
 #[test]
-fn values_are_values() {
+fn values_are_copy_and_comparable() {
     fn value<T: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static>() {}
     value::<BaseCounts>();
     value::<BaseStats>();
@@ -55,10 +55,10 @@ fn values_are_values() {
     value::<TickError>();
 }
 
-/// Goal: every error is an `Error` whose text says what to do, in one sentence, and names what
-/// it is about.
+/// Goal: every error implements `Error`, and its message is one sentence that names the subject and
+/// states what to do.
 #[test]
-fn errors_say_what_to_do() {
+fn errors_state_what_to_do() {
     let refused = std::io::Error::from(std::io::ErrorKind::WouldBlock);
     let thread = StartTimersError::Thread { base: CpuId(7), error: refused };
     assert!(thread.source().is_some(), "the system's own error is not lost");
@@ -86,7 +86,7 @@ fn errors_say_what_to_do() {
     }
 }
 
-/// Goal: everything can be printed for debugging, at any time, without waiting for anything.
+/// Goal: every type can be printed for debugging at any time, without blocking.
 #[test]
 fn everything_can_be_printed() {
     let time = VirtualTime::new();
@@ -110,16 +110,16 @@ fn everything_can_be_printed() {
     assert!(all.contains("panics: 1") && all.contains("Timeout") && all.contains("never"), "{all}");
 }
 
-/// Goal: the size of each handle that the documentation promises.
+/// Goal: the handles have the sizes that the documentation states.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn handles_are_as_small_as_promised() {
+fn handles_have_the_documented_sizes() {
     assert_eq!(size_of::<tickless::Timeout>(), 24);
     assert_eq!(size_of::<tickless::HrTimer>(), 24);
     assert_eq!(size_of::<tickless::Periodic>(), 64);
 }
 
-/// Goal: the root stays small: what is re-exported there and the public modules, without features.
+/// Goal: the crate root stays small: re-exports and public modules, without optional features.
 #[test]
 fn the_root_has_at_most_twenty_names() {
     let root = include_str!("../../src/lib.rs");

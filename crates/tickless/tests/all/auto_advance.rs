@@ -1,4 +1,5 @@
-//! Virtual time that moves by itself, runs with real time, drives several timers, and shuffles.
+//! Virtual time that advances automatically, runs with real time, drives several sets, and
+//! shuffles.
 
 use crate::support::{Log, rounds, wait_until};
 use std::collections::BTreeSet;
@@ -18,8 +19,8 @@ const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Goal: a future that sleeps for hours takes no time, wakes exactly when it should, and leaves
-/// nothing behind.
+/// Goal: a future that sleeps for hours takes no real time, wakes exactly at its deadline, and
+/// leaves no timer pending.
 #[test]
 fn hours_of_sleep_take_no_time() {
     let (time, begun) = (VirtualTime::new(), std::time::Instant::now());
@@ -42,10 +43,10 @@ fn hours_of_sleep_take_no_time() {
     time.assert_idle();
 }
 
-/// Goal: the clock stands while blocking work or I/O is under way that says so, though a deadline
-/// is pending; and it moves on when that is over. (On tokio's paused clock the deadline fires.)
+/// Goal: the clock does not advance while blocking work or I/O holds a guard, though a deadline is
+/// pending; it advances when the guard is dropped. (On tokio's paused clock the deadline fires.)
 #[test]
-fn the_clock_stands_while_work_is_under_way() {
+fn the_clock_does_not_advance_while_work_holds_a_guard() {
     let time = VirtualTime::new();
     let start = time.now();
     let (tx, rx) = oneshot::channel();
@@ -64,7 +65,7 @@ fn the_clock_stands_while_work_is_under_way() {
     assert_eq!((heard, time.now()), (Ok(Ok("done")), start));
     worker.join().unwrap();
 
-    // The same for a future that is waited for.
+    // A future in `outside` stops the clock, too.
     let (tx, rx) = oneshot::channel();
     let io = std::thread::spawn(move || {
         std::thread::sleep(20 * MS);
@@ -74,20 +75,20 @@ fn the_clock_stands_while_work_is_under_way() {
     assert_eq!((read, time.now()), (Ok(Ok("read")), start));
     io.join().unwrap();
 
-    // What says nothing is not known of: the deadline passes.
+    // The clock does not know of waits without a guard: the deadline passes.
     let late = time.block_on(time.timers().timeout_after(SECOND, pending::<()>()));
     assert!(late.is_err() && time.now() > start);
 }
 
-/// Goal: two threads that block on futures of one clock wait for each other: the clock moves when
-/// both wait, and each sleep ends at its very time.
+/// Goal: of two threads that block on futures of one clock, neither advances it alone: the clock
+/// advances when both wait, and each sleep ends exactly at its deadline.
 #[test]
-fn threads_that_block_on_futures_wait_for_each_other() {
+fn the_clock_advances_when_all_blocked_threads_wait() {
     let time = VirtualTime::new();
     let start = time.now();
     let log = Log::new();
     std::thread::scope(|s| {
-        // Nobody is to run off before everybody is there.
+        // Every guard exists before the first thread starts, so no thread advances the clock alone.
         let begin = [time.busy(), time.busy(), time.busy()];
         for (thread, begin) in begin.into_iter().enumerate() {
             let (time, log) = (time.clone(), log.clone());
@@ -110,10 +111,10 @@ fn threads_that_block_on_futures_wait_for_each_other() {
     assert!(woken.is_sorted(), "the clock moved on behind somebody's back");
 }
 
-/// Goal: threads that sleep on virtual time do so together with nobody to move the clock by hand,
-/// and none is ever late.
+/// Goal: threads that sleep on virtual time advance the clock together, without a thread that
+/// advances it explicitly, and none wakes late.
 #[test]
-fn threads_that_sleep_move_the_clock() {
+fn sleeping_threads_advance_the_clock() {
     let time = VirtualTime::new();
     let (start, begun) = (time.now(), std::time::Instant::now());
     let set_up = time.busy();
@@ -141,10 +142,10 @@ fn threads_that_sleep_move_the_clock() {
     time.assert_idle();
 }
 
-/// Goal: who waits for another thread lets the clock go on meanwhile; a guard that comes with the
-/// message keeps it where it was when the message was sent.
+/// Goal: a thread that waits for another thread lets the clock advance; a guard in the other
+/// thread's message keeps the clock at the time at which the message was sent.
 #[test]
-fn a_guard_may_come_with_the_message() {
+fn a_guard_in_a_message_holds_the_clock() {
     let time = VirtualTime::new();
     let (start, (tx, rx)) = (time.now(), channel());
     let mut me = time.busy();
@@ -164,9 +165,10 @@ fn a_guard_may_come_with_the_message() {
     });
 }
 
-/// Goal: a hand and the clock's own moving take turns: every expiry once, in order, at its time.
+/// Goal: explicit and automatic advances take turns: every timer fires once, in order, at its
+/// deadline.
 #[test]
-fn a_hand_and_auto_advance_take_turns() {
+fn explicit_and_automatic_advances_take_turns() {
     let time = VirtualTime::new();
     let start = time.now();
     let calls = Arc::new(AtomicU64::new(0));
@@ -189,12 +191,13 @@ fn a_hand_and_auto_advance_take_turns() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: whoever has said that it is busy finds the clock standing, however it was moving by
-/// itself before.
+/// Goal: when `busy` returns, the clock is not advancing, even if it was advancing automatically
+/// before.
 #[test]
 fn busy_stops_the_clock_at_once() {
     let time = VirtualTime::new();
-    // Takes virtual time, and real time in between: a step that can be met half-way.
+    // The callback takes virtual time, and real time in between, so that `busy` can be called amid
+    // a step.
     let clock = time.clone();
     let every = time.timers().periodic(move |_| {
         for _ in 0..5 {
@@ -213,9 +216,9 @@ fn busy_stops_the_clock_at_once() {
     }
 }
 
-/// Goal: on a runtime that says when it has nothing to run, tasks' sleeps take no time either.
+/// Goal: on a runtime that calls `idle` when it parks, sleeps of tasks take no real time.
 #[test]
-fn a_runtime_may_say_when_it_is_idle() {
+fn an_idle_runtime_advances_the_clock() {
     let time = VirtualTime::new();
     let (start, hook) = (time.now(), time.clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -242,8 +245,8 @@ fn a_runtime_may_say_when_it_is_idle() {
     assert_eq!(ended, (1..=10).map(|n| n * HOUR).collect::<Vec<_>>());
 }
 
-/// Goal: several timers on one clock have one order, by time, then by when they were added; all
-/// of them are looked at for leaks.
+/// Goal: the timers of several sets on one clock fire in one order, by time, then by when their
+/// sets were added; `assert_idle` checks all sets.
 #[test]
 fn several_timers_share_one_clock() {
     let time = VirtualTime::new();
@@ -275,7 +278,8 @@ fn several_timers_share_one_clock() {
     time.assert_idle();
 }
 
-/// Goal: a callback of one set may move the clock and arm timers of the other: nothing nests.
+/// Goal: a callback of one set may advance the clock and arm timers of another set; callbacks do
+/// not nest.
 #[test]
 fn callbacks_of_several_timers_do_not_nest() {
     let time = VirtualTime::new();
@@ -293,8 +297,8 @@ fn callbacks_of_several_timers_do_not_nest() {
     assert_eq!(log.take(), [("outer", 3 * MS), ("inner", 2 * MS)]);
 }
 
-/// Goal: ties come in the same order by the same seed, in very many orders by others, and each
-/// pair of timers in both; what does not tie is left in order.
+/// Goal: one seed always gives one order of ties, other seeds give very many orders, and each pair
+/// of timers occurs in both orders; timers that do not tie fire in order.
 #[test]
 fn ties_are_shuffled_by_the_seed() {
     let run = |seed| {
@@ -325,7 +329,7 @@ fn ties_are_shuffled_by_the_seed() {
     assert!((0..20).all(|seed| run(seed) == run(seed)));
 }
 
-/// Goal: a test that fails under shuffled time prints how to repeat it; one that passes does not.
+/// Goal: a test that fails under shuffled time prints its seed; one that passes prints nothing.
 #[test]
 fn a_failure_prints_its_seed() {
     const ROLE: &str = "TICKLESS_TEST_FAILS_WITH_SEED";
@@ -347,10 +351,10 @@ fn a_failure_prints_its_seed() {
     assert!(said.contains("on purpose, with Some(4711)"), "{said}");
 }
 
-/// Goal: a clock that is resumed runs with real time, fires by itself and never early, stands
-/// when it is paused, and goes on from there.
+/// Goal: a resumed clock runs with real time and fires timers without calls, never early; a paused
+/// clock does not advance, and continues from its time when resumed.
 #[test]
-fn a_clock_may_run_and_pause() {
+fn a_clock_runs_with_real_time_until_paused() {
     let time = VirtualTime::new();
     let fired = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&fired);
@@ -382,10 +386,10 @@ fn a_clock_may_run_and_pause() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: dropping a clock that runs ends its thread; callbacks may pause the clock that they run
-/// on, and a callback may be what ends it.
+/// Goal: dropping a running clock ends its thread. A callback may pause the clock that it runs on,
+/// and may drop its last handle.
 #[test]
-fn a_running_clock_may_end_anywhere() {
+fn a_running_clock_may_be_dropped_anywhere() {
     let time = VirtualTime::new();
     let paused = Arc::new(AtomicBool::new(false));
     let (clock, told) = (time.clone(), Arc::clone(&paused));
@@ -402,8 +406,8 @@ fn a_running_clock_may_end_anywhere() {
     drop(time);
 }
 
-/// Goal: waking by hand what `block_on` runs works from another thread, and a waker that is used
-/// after its future is gone is harmless.
+/// Goal: the waker of a future in `block_on` works from another thread, and is harmless after the
+/// future has been dropped.
 #[test]
 fn wakers_outlive_their_futures() {
     let time = VirtualTime::new();
@@ -431,9 +435,9 @@ fn wakers_outlive_their_futures() {
     assert!(time.now() >= Instant::from_secs(1) + MS);
 }
 
-/// Goal: a future that blocks on another one of the same clock sleeps in virtual time in both.
+/// Goal: if a future blocks on another future of one clock, both sleep in virtual time.
 #[test]
-fn block_on_inside_block_on_moves_the_clock() {
+fn nested_block_on_advances_the_clock() {
     let time = VirtualTime::new();
     let begun = time.now();
     let (done, is_done) = std::sync::mpsc::channel();
@@ -446,7 +450,8 @@ fn block_on_inside_block_on_moves_the_clock() {
             inner.block_on(async { inner.block_on(timers.sleep(HOUR)) });
             timers.sleep(HOUR).await;
         });
-        // Counted once each: a thread that is busy holds the clock, and the next one moves it.
+        // The nested calls count their thread as busy once: a guard holds the clock, and dropping
+        // it lets the clock advance.
         inner.block_on(timers.sleep(HOUR));
         done.send(()).unwrap();
     });
@@ -455,7 +460,8 @@ fn block_on_inside_block_on_moves_the_clock() {
     assert!(slept >= 5 * HOUR && slept < 6 * HOUR, "{slept:?}");
 }
 
-/// Goal: waiting in a callback, where the clock does not move, is a panic that says so.
+/// Goal: waiting in a callback, where the clock does not advance, panics with a message that names
+/// the reason.
 #[test]
 fn block_on_in_a_callback_panics() {
     let time = VirtualTime::new();

@@ -1,4 +1,4 @@
-//! Bandwidth on the host: permits and throttled threads.
+//! Rate limits and throttled threads on a set of timers.
 
 use crate::support::{Log, Rng, seed, wait_until};
 use std::future::Future;
@@ -16,7 +16,7 @@ use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Writes its number down when it is woken.
+/// A waker that logs its number.
 struct Woken {
     number: usize,
     log: Log<usize>,
@@ -28,7 +28,7 @@ impl Wake for Woken {
     }
 }
 
-/// A future with a waker that tells.
+/// A future with a waker that logs.
 struct Task {
     future: Pin<Box<Acquire>>,
     waker: Waker,
@@ -49,8 +49,8 @@ fn assert_conserved(counts: Counts, held: u64) {
     assert_eq!(counts.refilled, counts.used + counts.expired + u128::from(held), "{counts:?}");
 }
 
-/// Goal: over an hour of virtual time with greedy users at random moments exactly the quota of
-/// every period is used, and no more than quota and extra at any time (P6).
+/// Goal: over an hour of virtual time with greedy callers at random times, exactly the quota of
+/// every period is used, and never more than quota and extra at once (P6).
 #[test]
 fn the_rate_over_an_hour_is_exact() {
     let mut rng = Rng::new(seed("bandwidth", "the_rate_over_an_hour_is_exact"));
@@ -71,17 +71,17 @@ fn the_rate_over_an_hour_is_exact() {
     assert_conserved(counts, limiter.available());
 }
 
-/// Goal: a group that nobody uses wakes nobody (H2), and when it is used again it is up to date
-/// and refilled where it always was.
+/// Goal: an unused group causes no wakeups (H2: no idle wakeups). When it is used again, it has the
+/// permits of the elapsed periods and keeps its phase.
 #[test]
-fn a_rested_group_has_no_timer_and_keeps_its_phase() {
+fn an_idle_group_has_no_timer_and_keeps_its_phase() {
     let time = VirtualTime::new();
     let limiter =
         time.timers().limiter(10, MS * 100).extra(5).slack(Duration::ZERO).start().unwrap();
     let place = limiter.phase_offset().unwrap();
     for _ in 0..3 {
         limiter.try_acquire(10).unwrap();
-        // Two refills, and one that finds nothing to do.
+        // Two refills, and one that finds nothing to refill.
         time.advance(MS * 400);
         let fired = time.timers().stats().total().fired;
         assert_eq!(time.next_event(), None);
@@ -97,7 +97,7 @@ fn a_rested_group_has_no_timer_and_keeps_its_phase() {
     }
 }
 
-/// Goal: those who wait are served in the order in which they asked, a small request does not
+/// Goal: waiting futures are served in the order of their requests, a small request does not
 /// overtake a large one, and they are woken in batches.
 #[test]
 fn futures_are_served_in_order_and_in_batches() {
@@ -121,17 +121,18 @@ fn futures_are_served_in_order_and_in_batches() {
             woken.push(((time.now() - Instant::ZERO).as_millis(), number));
         }
     }
-    // 4 + 1, then 1 + 1; 9 need the next period; the last waits for what that one leaves over.
+    // 4 + 1 permits, then 1 + 1. The request for 9 needs the next period, and the last one takes
+    // what that leaves.
     let expected = [(1100, 0), (1100, 1), (1103, 2), (1103, 3), (1200, 4), (1200, 5)];
     assert_eq!(woken, expected);
     assert_conserved(limiter.counts(), limiter.available());
 }
 
-/// Goal: futures that are dropped, in line or already served, take nothing along and hold
-/// nobody up: whatever vanishes when, all that stay are served and the quota is conserved.
+/// Goal: futures that are dropped, in the queue or already granted, take no permits with them and
+/// block no other future: the remaining ones are served and the quota is conserved.
 #[test]
-fn futures_that_vanish_leave_nothing_behind() {
-    let mut rng = Rng::new(seed("bandwidth", "futures_that_vanish_leave_nothing_behind"));
+fn dropped_futures_return_their_permits() {
+    let mut rng = Rng::new(seed("bandwidth", "dropped_futures_return_their_permits"));
     for _ in 0..crate::support::rounds(200) {
         let time = VirtualTime::new();
         let release = Release {
@@ -152,7 +153,7 @@ fn futures_that_vanish_leave_nothing_behind() {
                 time.advance(Duration::from_nanos(rng.below(40_000_000)));
             }
             if rng.below(2) == 0 {
-                // In line, or woken and not polled.
+                // Either queued, or woken and not polled.
                 let gone = rng.below(tasks.len() as u64) as usize;
                 tasks[gone] = None;
             }
@@ -179,9 +180,9 @@ fn futures_that_vanish_leave_nothing_behind() {
     }
 }
 
-/// Goal: permits that a future had been given and never saw are there again.
+/// Goal: permits that were granted to a future are returned if it is dropped without being polled.
 #[test]
-fn permits_that_nobody_saw_go_back() {
+fn granted_permits_return_when_the_future_is_dropped() {
     let time = VirtualTime::new();
     let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
     limiter.try_acquire(2).unwrap();
@@ -194,7 +195,7 @@ fn permits_that_nobody_saw_go_back() {
     assert_eq!((limiter.available(), limiter.counts().used), (2, 2));
 }
 
-/// Goal: a waker that panics keeps nobody else waiting and does not end the refills.
+/// Goal: a waker that panics does not keep other tasks waiting, and does not stop the refills.
 #[test]
 fn a_waker_that_panics_is_counted() {
     struct Panics;
@@ -218,8 +219,8 @@ fn a_waker_that_panics_is_counted() {
     assert_eq!(log.take(), [1, 2]);
 }
 
-/// Goal: two groups of one period are refilled half a period apart, unless told otherwise, and
-/// their places are free again when they are gone.
+/// Goal: two groups with one period are refilled half a period apart, unless configured otherwise,
+/// and dropping them frees their phases.
 #[test]
 fn groups_are_spread() {
     let time = VirtualTime::new();
@@ -232,19 +233,19 @@ fn groups_are_spread() {
     assert_eq!(time.timers().phases_of(MS * 100), None);
 }
 
-/// Goal: a driver that is never in time has its period stretched; the rate stays.
+/// Goal: if the driver is always late, the timer's period is stretched and the rate stays.
 #[test]
 fn a_period_that_cannot_be_kept_is_stretched() {
     let time = Arc::new(VirtualTime::new());
     let limiter = time.timers().limiter(10, MS * 10).start().unwrap();
-    // Holds the only base up for three periods, again and again.
+    // Blocks the only driver for three periods, again and again.
     let clock = Arc::clone(&time);
     let hog = time.timers().periodic(move |_| clock.advance(MS * 30));
     hog.start(MS * 31).unwrap();
     let begun = time.now();
     limiter.try_acquire(10).unwrap();
     let log = Log::new();
-    // Somebody always waits, so the timer runs.
+    // A task always waits, so the timer runs.
     let mut tasks: Vec<Task> = (0..200).map(|n| Task::new(&limiter, 10, n, &log)).collect();
     tasks.iter_mut().for_each(|task| assert!(task.poll().is_pending()));
     let served = || log.len() >= 50;
@@ -257,7 +258,7 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     let worth = (time.now() - begun).as_nanos() / 10_000_000 * 10;
     assert!(counts.refilled.abs_diff(worth) <= 170, "{counts:?} for {worth}");
     drop(hog);
-    // As many expiries as refills: the timer keeps to the stretched period.
+    // As many expiries as refills: the timer uses the stretched period.
     let look = || (time.timers().stats().total().fired, limiter.counts().refills);
     let before = look();
     time.advance(MS * 10 * 40);
@@ -266,9 +267,9 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     assert_eq!(after.0 - before.0, after.1 - before.1);
 }
 
-/// Goal: what cannot work is refused with a reason.
+/// Goal: impossible settings are refused with a reason.
 #[test]
-fn absurd_groups_are_refused() {
+fn impossible_groups_are_refused() {
     let time = VirtualTime::new();
     let timers = time.timers();
     let limiter = |permits, period| timers.limiter(permits, period).start().err();
@@ -298,14 +299,14 @@ fn absurd_groups_are_refused() {
     assert_eq!(limiter.try_acquire(0), Ok(()));
 }
 
-/// Burns CPU time in small pieces, asking in between, until told to stop. Returns how often it
-/// waited, and what it used of a CPU.
+/// Burns CPU time in small pieces with a check between them, until `stop`. Returns how often it
+/// waited, and the CPU time that it used.
 fn burn(throttle: &tickless::bandwidth::Throttle, stop: &AtomicBool) -> (u64, u128) {
     let cpu_time = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
     };
-    // Before joining: what the worker is charged for is part of what is counted here.
+    // Before joining, so that everything that is charged is counted here.
     let (mut waited, begun) = (0, cpu_time());
     let mut worker = throttle.join().unwrap();
     while !stop.load(Ordering::Relaxed) {
@@ -318,9 +319,9 @@ fn burn(throttle: &tickless::bandwidth::Throttle, stop: &AtomicBool) -> (u64, u1
     (waited, cpu_time() - begun)
 }
 
-/// Goal: two groups of two threads each, a quarter of a CPU each: none uses more than its quota
-/// of each period, and what is used comes close to it if the machine lets it. The quota is
-/// conserved when they are gone.
+/// Goal: two groups of two threads each have a quarter of a CPU each. Neither uses more than its
+/// quota in a period, and each comes close to it if the machine has free CPUs. The quota is
+/// conserved after the threads have left.
 #[test]
 fn threads_are_throttled() {
     let timers = Timers::start().unwrap();
@@ -334,7 +335,7 @@ fn threads_are_throttled() {
         let start = |group| scope.spawn(move || burn(group, stop));
         let threads: Vec<_> = groups.iter().flat_map(|group| [group, group]).map(start).collect();
         std::thread::park_timeout(MS * 600);
-        // Which takes longer if others have most of the CPUs.
+        // This takes longer if other processes use the CPUs.
         wait_until("each group has met its limit", || {
             groups.iter().all(|group| group.counts().throttled > 0)
         });
@@ -348,7 +349,7 @@ fn threads_are_throttled() {
         assert!(counts.used <= really && really - counts.used < 2_000_000, "{counts:?}, {really}");
         let share = counts.used as f64 / (periods * quota.as_nanos() as f64);
         println!("used {:.1} % of the quota, {counts:?}", share * 100.0);
-        // The pool began full, and each thread may owe a little.
+        // The pool starts full, and each thread may owe a little.
         let most = (periods + 1.0) * quota.as_nanos() as f64 + 2e6;
         assert!((counts.used as f64) < most, "{counts:?} in {periods} periods");
         assert_eq!(group.waiting(), 0);
@@ -356,10 +357,10 @@ fn threads_are_throttled() {
     assert!(burnt.iter().map(|thread| thread.0).sum::<u64>() > 0);
 }
 
-/// Goal: nobody is parked for ever: not when the driver is held up by somebody's callback, not
-/// when other members vanish, not when the group's handle is dropped.
+/// Goal: no worker stays parked forever: not when another callback delays the driver, when other
+/// members leave, or when the group's handle is dropped.
 #[test]
-fn nobody_is_parked_for_ever() {
+fn no_worker_stays_parked() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let (is_held, let_go) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (holds, ends) = (Arc::clone(&is_held), Arc::clone(&let_go));
@@ -378,7 +379,7 @@ fn nobody_is_parked_for_ever() {
             let (throttle, waits) = (throttle.clone(), Arc::clone(&waits));
             std::thread::spawn(move || {
                 let mut worker = throttle.join().unwrap();
-                // One of them vanishes early, and not in order.
+                // One of them leaves early, out of order.
                 let most = if number == 0 { 1 } else { 3 };
                 let mut waited = 0;
                 while waited < most {
@@ -399,9 +400,9 @@ fn nobody_is_parked_for_ever() {
     let_go.store(true, Ordering::SeqCst);
 }
 
-/// Goal: `rest` lets others have what one thread does not need.
+/// Goal: `rest` returns a thread's unused quota to its group.
 #[test]
-fn who_rests_gives_back() {
+fn rest_returns_unused_quota() {
     let timers = Timers::start().unwrap();
     let throttle = timers.throttle(MS * 20, MS * 1_000).slice(MS * 20).start().unwrap();
     let mut worker = throttle.join().unwrap();
@@ -416,7 +417,7 @@ fn who_rests_gives_back() {
         worker.rest().unwrap();
     });
     assert_eq!(*came.lock().unwrap(), Some(Checked::Waited));
-    // The second left with what it had: a third does not wait.
+    // The second thread left with quota remaining, so a third does not wait.
     assert_eq!(throttle.join().unwrap().check(), Ok(Checked::AtOnce));
     assert_eq!(throttle.counts().refills, 0, "no refill was needed");
 }

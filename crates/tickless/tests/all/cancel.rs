@@ -1,4 +1,4 @@
-//! X10: what a cancel finds, and that each arming either fires or is cancelled, never both.
+//! X10 (each arming fires or is cancelled, never both): what a cancel finds.
 
 use crate::support::{Rng, seed, wait_until};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What both families have in common.
+/// The methods that both kinds of timers have.
 trait Timer: Send + Sync {
     fn start(&self, after: Duration) -> Started;
     fn cancel(&self) -> Cancel;
@@ -50,15 +50,15 @@ impl Timer for HrTimer {
     }
 }
 
-/// One of each family with the same callback.
+/// One timer of each kind with the same callback.
 fn both(timers: &Timers, callback: impl FnMut() + Send + Clone + 'static) -> [Box<dyn Timer>; 2] {
     let (mut one, mut other) = (callback.clone(), callback);
     [Box::new(timers.timeout(move |_| one())), Box::new(timers.hrtimer(move |_| other()))]
 }
 
-/// Goal: pending and idle, and what starting finds, through a timer's whole life.
+/// Goal: pending and idle states, and the result of each start, through a timer's whole life.
 #[test]
-fn pending_and_idle() {
+fn starts_and_cancels_report_pending_and_idle() {
     let time = VirtualTime::new();
     for timer in both(time.timers(), || {}) {
         assert_eq!(
@@ -78,8 +78,8 @@ fn pending_and_idle() {
     assert_eq!((total.armed, total.rearmed, total.cancelled, total.fired), (4, 4, 2, 2));
 }
 
-/// Goal: a cancel during the callback says so, from another thread as from within, takes off
-/// what was armed meanwhile, and does not wait.
+/// Goal: a cancel during the callback reports that it runs, from another thread and from within,
+/// removes what was armed since the callback began, and does not wait.
 #[test]
 fn running() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -110,12 +110,12 @@ fn running() {
     assert_eq!((total.armed, total.fired, total.cancelled), (4, 2, 2));
 }
 
-/// Goal: X10 in a race: of each arming, exactly one of "fired" and "cancelled" is true.
-/// Method: two threads, each arms a timer for about now, cancels it about then, and knows what
-/// must have become of it.
+/// Goal: X10 in a race: for each arming, exactly one of "fired" and "cancelled" is true. Method:
+/// two threads; each arms a timer for about now, cancels it at about that time, and compares the
+/// cancel's result with the firings.
 #[test]
-fn an_arming_fires_or_is_cancelled() {
-    let seed = seed("cancel", "an_arming_fires_or_is_cancelled");
+fn each_arming_fires_or_is_cancelled() {
+    let seed = seed("cancel", "each_arming_fires_or_is_cancelled");
     let timers = Timers::builder().bases(2).start().unwrap();
     let worker = |seed: u64| {
         let mut rng = Rng::new(seed);
@@ -124,7 +124,7 @@ fn an_arming_fires_or_is_cancelled() {
         let callback = move || {
             counted.fetch_add(1, Ordering::Relaxed);
         };
-        // A timeout fires with the next tick, so few of them get that far.
+        // A timeout fires with the next tick, so few of them fire before the cancel.
         let [timeout, hrtimer] = both(&timers, callback);
         let mut cancelled = 0;
         for round in 0..4_000u64 {
@@ -152,8 +152,8 @@ fn an_arming_fires_or_is_cancelled() {
     assert!(total.fired > 0 && total.cancelled > 0);
 }
 
-/// Goal: a cancel costs no lock when the timer is idle, wherever it last was; so it cannot wait
-/// for a callback that holds up its base.
+/// Goal: cancelling an idle timer takes no lock, on whichever base it last was, so it cannot wait
+/// for a callback that delays the base.
 #[test]
 fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -172,7 +172,7 @@ fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     busy.start(Duration::ZERO).unwrap();
     wait_until("the callback runs", || begun.load(Ordering::Acquire));
     assert_eq!(idle.cancel(), Cancel::Idle);
-    // Arming and cancelling others needs the base's lock, which no callback holds.
+    // Arming and cancelling other timers needs the base's lock, which no callback holds.
     assert_eq!((idle.start(HOUR), idle.cancel()), (Started::Idle, Cancel::Pending));
     let_go.store(true, Ordering::Release);
 }

@@ -1,4 +1,4 @@
-//! X1, X3 to X8 on the host: cancels that wait, and waits that would never end.
+//! X1, X3 to X8 (cancels that wait): `cancel_sync`, and waits that could never end.
 
 use crate::support::{Place, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use tickless::{CancelError, HrTimer, Timeout, Timers};
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Two bases, so that callbacks of two timers can run at once.
+/// Two bases, so that the callbacks of two timers can run concurrently.
 fn two_bases() -> Timers {
     Timers::builder().bases(2).start().unwrap()
 }
 
-/// Says that it is in its callback, and stays until it is let go.
+/// A callback passes through it, reports that it runs, and stays until it is released.
 struct Gate {
     inside: AtomicBool,
     open: AtomicBool,
@@ -40,10 +40,10 @@ impl Gate {
     }
 }
 
-/// Goal: X1: it comes back when the callback is over, having seen what that wrote, and the timer
-/// can be used again.
+/// Goal: X1 (a cancel that waits returns after the callback): when it returns, the callback has
+/// ended, its writes are visible, and the timer can be used again.
 #[test]
-fn waits_until_the_callback_is_over() {
+fn cancel_sync_waits_for_a_running_callback() {
     let timers = Timers::start().unwrap();
     let (gate, written) = (Gate::new(), Arc::new(AtomicU64::new(0)));
     let (pass, write) = (Arc::clone(&gate), Arc::clone(&written));
@@ -68,10 +68,10 @@ fn waits_until_the_callback_is_over() {
     assert_eq!(timer.start(HOUR), Err(StartError::Shut));
 }
 
-/// Goal: X7: who waits for long does not use the CPU for it.
+/// Goal: X7 (a waiter sleeps): a cancel that waits for long does not use the CPU.
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no clock of a thread's CPU time")]
-fn waiting_is_sleeping() {
+fn a_waiting_cancel_uses_no_cpu() {
     let timers = Timers::start().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);
@@ -96,9 +96,10 @@ fn thread_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Goal: X3: a callback that always arms itself again is stopped by one cancel.
+/// Goal: X3 (restarts lose against a cancel): one cancel stops a callback that always rearms its
+/// timer.
 #[test]
-fn stops_what_arms_itself() {
+fn one_cancel_stops_a_callback_that_rearms_itself() {
     let timers = Timers::start().unwrap();
     for _ in 0..crate::support::rounds(200) {
         let calls = Arc::new(AtomicU64::new(0));
@@ -117,7 +118,8 @@ fn stops_what_arms_itself() {
     }
 }
 
-/// Goal: X6: a callback that waits for itself is told so, with the timer cancelled.
+/// Goal: X6 (a wait that could never end is refused): a callback that waits for itself gets an
+/// error, and its timer is cancelled.
 #[test]
 fn a_callback_cannot_wait_for_itself() {
     let timers = Timers::start().unwrap();
@@ -137,8 +139,8 @@ fn a_callback_cannot_wait_for_itself() {
     timer.cancel_sync().expect("outside of the callback it can be waited for");
 }
 
-/// Goal: a refused wait takes back what was armed, and nothing that is armed after it: neither by
-/// the callback, in either way, nor by another thread while the callback still runs.
+/// Goal: a refused wait cancels the current arming and none that follows it, whether the callback
+/// makes it, in either way, or another thread while the callback still runs.
 #[test]
 fn a_refused_wait_loses_no_arming() {
     let timers = Timers::start().unwrap();
@@ -172,8 +174,8 @@ fn a_refused_wait_loses_no_arming() {
     timer.cancel_sync().expect("outside of the callback it can be waited for");
 }
 
-/// Goal: X6: of two callbacks that wait for each other at least one is told, and both end; a
-/// callback may wait for another that does not wait for it.
+/// Goal: X6 (no endless wait): of two callbacks that wait for each other at least one gets an
+/// error, and both end. A callback may wait for another that does not wait for it.
 #[test]
 fn callbacks_cannot_wait_for_each_other() {
     let timers = two_bases();
@@ -218,10 +220,10 @@ fn callbacks_cannot_wait_for_each_other() {
     }
 }
 
-/// Goal: X6: a lock that the callback waits for and the canceller has is an error, whoever came
-/// first; without that the lock is only a lock.
+/// Goal: X6 (no endless wait): a canceller that holds a lock for which the callback waits gets an
+/// error, whichever came first. Without the cancel, the callback just waits for the lock.
 #[test]
-fn a_lock_that_the_callback_waits_for() {
+fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
     let timers = two_bases();
     for canceller_first in [false, true] {
         let lock = Arc::new(CallbackLock::new(0));
@@ -261,9 +263,9 @@ fn a_lock_that_the_callback_waits_for() {
     }
 }
 
-/// Goal: X8: a single shot that armed itself is reported when it was waited for.
+/// Goal: X8: a wait for a single-shot timer reports that the callback rearmed it.
 #[test]
-fn a_single_shot_that_is_none() {
+fn a_rearmed_single_shot_is_reported() {
     let timers = Timers::start().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);
@@ -282,7 +284,7 @@ fn a_single_shot_that_is_none() {
     assert!(!timer.is_active());
 }
 
-/// Goal: a callback that panics is over like any other, for who waits for it (H3, X1).
+/// Goal: H3, X1: a callback that panics has ended, and a cancel that waits for it returns.
 #[test]
 fn a_panic_ends_the_wait() {
     let timers = Timers::start().unwrap();
@@ -303,9 +305,9 @@ fn a_panic_ends_the_wait() {
     assert_eq!(timers.stats().panics, 1);
 }
 
-/// Goal: a periodic timer is waited for too, and its last period is its last.
+/// Goal: a cancel waits for a periodic timer, too, and no period starts afterwards.
 #[test]
-fn periodic_timers_stop_for_sure() {
+fn a_periodic_timer_does_not_fire_after_cancel_sync() {
     let timers = Timers::start().unwrap();
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -321,9 +323,9 @@ fn periodic_timers_stop_for_sure() {
     }
 }
 
-/// Goal: a canceller whose timers end meanwhile, by their last handle, comes back all the same.
+/// Goal: a canceller returns even if the last handle of its timers is dropped while it waits.
 #[test]
-fn the_end_of_the_timers_ends_no_wait_early() {
+fn a_wait_outlives_the_last_handle() {
     let timers = Timers::start().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);

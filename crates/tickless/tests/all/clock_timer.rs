@@ -1,5 +1,5 @@
-//! H5: timers on realtime and boottime: clocks that are set, by hours and back again, and systems
-//! that are suspended. Never early on their own clock, and never later than the step.
+//! H5: timers on realtime and boottime while these clocks are set by hours in either direction and
+//! the system is suspended. A timer is never early on its own clock, and never later than the step.
 
 use crate::support::{Log, Place, Rng, rounds, seed, wait_until};
 use TimeBase::{Boottime, Monotonic, Realtime};
@@ -21,17 +21,17 @@ fn before(at: Instant, by: Duration) -> Instant {
     at.checked_sub(by).unwrap()
 }
 
-/// A timer that notes what its own clock shows when it fires.
+/// A timer that logs the time on its own clock when it fires.
 fn noting(timers: &Timers, base: TimeBase) -> (ClockTimer, Log<Instant>) {
     let log = Log::new();
     let noted = log.clone();
     (timers.clock_timer(base, move |fired| noted.push(fired.now())), log)
 }
 
-/// Goal: a deadline on the time of day that a step forwards passes fires at once; one that a
-/// step backwards puts off waits for its clock, and is not early.
+/// Goal: a forward step past a deadline on realtime fires the timer immediately. After a backward
+/// step the timer waits for its clock, and is not early.
 #[test]
-fn steps_of_the_time_of_day() {
+fn steps_of_realtime_move_absolute_timers() {
     let time = VirtualTime::new();
     let (timer, log) = noting(time.timers(), Realtime);
     let noon = time.now_on(Realtime) + HOUR * 12;
@@ -47,7 +47,7 @@ fn steps_of_the_time_of_day() {
     assert_eq!((log.len(), timer.is_pending()), (0, true), "it was put off");
     time.advance(HOUR);
     assert_eq!(log.take(), [noon + HOUR], "to the nanosecond");
-    // Back by hours again and again: it waits; then all at once.
+    // Steps back by hours, again and again: the timer waits. Then one step forward.
     timer.start_at(noon + HOUR * 2).unwrap();
     for _ in 0..50 {
         time.set_realtime(noon);
@@ -59,10 +59,10 @@ fn steps_of_the_time_of_day() {
     assert_eq!(time.timers().clock_steps(), 1 + 1 + 50 + 1);
 }
 
-/// Goal: a timer on the time of day that was armed for a duration goes on by whole periods of time
-/// that passes, wherever the time of day stands.
+/// Goal: forwarding a relative timer on realtime adds whole periods of elapsed time, regardless of
+/// the clock's setting.
 #[test]
-fn forwarding_a_duration_counts_no_steps() {
+fn forwarding_a_relative_timer_ignores_steps() {
     let time = VirtualTime::new();
     let log = Log::new();
     let (noted, timers) = (log.clone(), time.timers().clone());
@@ -77,10 +77,10 @@ fn forwarding_a_duration_counts_no_steps() {
     assert_eq!(log.take(), [(begun + HOUR, 1), (begun + HOUR * 2, 1)]);
 }
 
-/// Goal: relative timers on the time of day are left alone by steps; and so are timers on other
-/// clocks, and those of other kinds.
+/// Goal: steps of realtime do not move relative timers, timers on other clocks, and timers of other
+/// types.
 #[test]
-fn what_no_step_moves() {
+fn steps_leave_other_timers_alone() {
     let time = VirtualTime::new();
     let all = [Realtime, Monotonic, Boottime].map(|base| noting(time.timers(), base));
     let fired = Arc::new(AtomicU64::new(0));
@@ -101,10 +101,10 @@ fn what_no_step_moves() {
     }
 }
 
-/// Goal: a suspend counts for boottime and for absolute times of day, not for monotonic time
-/// and not for a time of day's relative timers, as in POSIX.
+/// Goal: a suspend counts for boottime and for absolute times on realtime, but not for monotonic
+/// time and relative timers on realtime, as in POSIX.
 #[test]
-fn suspends_count_where_they_should() {
+fn suspends_count_for_boottime_and_absolute_realtime() {
     let time = VirtualTime::new();
     let set = |base| noting(time.timers(), base);
     let (boot, real) = (set(Boottime), set(Realtime));
@@ -127,10 +127,10 @@ fn suspends_count_where_they_should() {
     assert_eq!(fired(), [1; 5]);
 }
 
-/// Goal: a period on the time of day: every day at the same time, whatever is done to the clock;
-/// days that were skipped are told, and none comes twice.
+/// Goal: a period on realtime fires every day at one time of day after any step. Skipped days are
+/// counted as overruns, and no day fires twice.
 #[test]
-fn every_day_at_the_same_time() {
+fn a_daily_timer_fires_once_a_day() {
     const DAY: Duration = Duration::from_secs(86_400);
     let time = VirtualTime::new();
     let log = Log::new();
@@ -152,10 +152,10 @@ fn every_day_at_the_same_time() {
     assert_eq!(log.take(), [(first + DAY * 11, 1)]);
 }
 
-/// Goal: cancels, restarts and shut-downs are what they are for other timers, and no step brings
-/// back what they ended.
+/// Goal: cancel, restart and shutdown work as for other timers, and no step revives a timer that
+/// they ended.
 #[test]
-fn what_was_cancelled_stays_so() {
+fn a_step_revives_no_cancelled_timer() {
     let time = VirtualTime::new();
     let far = time.now_on(Realtime) + HOUR;
     let (timer, log) = noting(time.timers(), Realtime);
@@ -169,7 +169,7 @@ fn what_was_cancelled_stays_so() {
     time.set_realtime(far + HOUR * 9);
     assert_eq!((log.len(), timer.deadline()), (0, None));
 
-    // By its own callback, which had asked to be armed again.
+    // Cancelled by its own callback, which had asked for a restart.
     let place = Place::<ClockTimer>::empty();
     let own = place.clone();
     place.put(time.timers().clock_timer(Realtime, move |fired| {
@@ -185,22 +185,22 @@ fn what_was_cancelled_stays_so() {
     drop(place.take());
 }
 
-/// What a history knows of one of its timers.
+/// The model's state of one timer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Twin {
     Idle,
-    /// Armed for this moment of its own clock.
+    /// Armed for this time on its own clock.
     Own(Instant),
-    /// Armed for this moment of the timers' clock.
+    /// Armed for this time on the timers' clock.
     Timers(Instant),
 }
 
-/// Goal: H5, W1: after every step, suspend, start and cancel exactly those have fired whose own
-/// clock has come to their deadline: none early, none left.
-/// Method: random histories against a list of deadlines.
+/// Goal: H5, W1 (never early): after every step, suspend, start and cancel, exactly those timers
+/// have fired whose own clock has reached their deadline. Method: random histories against a list
+/// of deadlines.
 #[test]
-fn histories_fire_what_each_clock_says() {
-    let seed = seed("clock_timer", "histories_fire_what_each_clock_says");
+fn histories_fire_each_timer_by_its_own_clock() {
+    let seed = seed("clock_timer", "histories_fire_each_timer_by_its_own_clock");
     let mut fired_by_steps = 0;
     for round in 0..rounds(60) {
         fired_by_steps += history(&mut Rng::new(seed.wrapping_add(round)));
@@ -248,7 +248,7 @@ fn history(rng: &mut Rng) -> u64 {
             _ => time.advance(some),
         }
         if kind <= 2 {
-            // What is due already needs somebody who looks.
+            // What is already due fires when the clock is next advanced.
             time.advance(Duration::ZERO);
         }
         let mut due: Vec<usize> =
@@ -271,9 +271,10 @@ fn is_due(time: &VirtualTime, base: TimeBase, twin: Twin) -> bool {
     }
 }
 
-/// Goal: X4: a callback may drop its own timer, and others of its kind; and the set may go first.
+/// Goal: X4 (drops in a callback): a callback may drop its own timer and others of its type, also
+/// after the set's handle.
 #[test]
-fn drops_inside_callbacks() {
+fn clock_timers_may_be_dropped_in_callbacks() {
     let time = VirtualTime::new();
     let (other, log) = noting(time.timers(), Realtime);
     other.start(SECOND).unwrap();
@@ -303,10 +304,10 @@ fn has_thread(kind: &str) -> bool {
     tasks.filter_map(name_of).any(|found| found.starts_with(kind))
 }
 
-/// Goal: on the real clocks, with drivers and in an event loop: not early by the system's own
-/// reading, and the watching thread ends with its set.
+/// Goal: on the real clocks, with drivers and in an event loop, no timer is early by the system's
+/// clock, and the thread that watches for steps ends with its set.
 #[test]
-fn real_clocks_are_kept() {
+fn no_timer_is_early_on_real_clocks() {
     if cfg!(miri) {
         return;
     }
@@ -325,7 +326,7 @@ fn real_clocks_are_kept() {
     wait_until("both fire", || log.len() == 1 && noted.len() == 1);
     assert!(log.take()[0] >= due);
     assert!(noted.take().iter().all(|(now, due)| now >= due));
-    // Periodic, by its own clock.
+    // Periodic, on its own clock.
     let again = noted.clone();
     let heart = timers.clock_timer(Realtime, move |fired| {
         again.push((fired.now(), fired.deadline()));
@@ -336,12 +337,13 @@ fn real_clocks_are_kept() {
     assert!(has_thread("tickless-c/"), "it has its name");
     heart.cancel_sync().unwrap();
     drop((heart, timer, boot, timers));
-    // A thread that has been joined may still be listed for a moment.
+    // A joined thread may still be listed for a moment.
     wait_until("the watching thread is gone", || !has_thread("tickless-c/"));
 
     let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
     let (timer, log) = noting(&timers, Realtime);
-    // Farther than they look ahead where nobody tells them of steps.
+    // Longer than the interval at which timers check their clock if the system does not report
+    // steps.
     let due = timers.now_on(Realtime) + MS * 1_050;
     timer.start_at(due).unwrap();
     wait_until("it fires in the loop", || {
@@ -351,10 +353,10 @@ fn real_clocks_are_kept() {
     assert!(log.take()[0] >= due);
 }
 
-/// Goal: several timers on one virtual clock have one time of day, also those that come after it
-/// was set, and all of them heed the next step.
+/// Goal: the sets on one virtual clock share one realtime, including sets added after a step, and
+/// all of them follow the next step.
 #[test]
-fn timers_of_one_clock_share_its_steps() {
+fn sets_on_one_clock_share_its_steps() {
     let time = VirtualTime::new();
     time.set_realtime(time.now_on(Realtime) + HOUR * 5);
     time.suspend(HOUR);
