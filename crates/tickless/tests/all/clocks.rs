@@ -1,5 +1,5 @@
-//! Clocks for programs: this machine's counters, slow counters read once for all, clocks that
-//! fall back, and what is said when something cannot be had (C1-C9).
+//! C1 to C9 (clocks): this machine's counters, combined reads of slow counters, clocks that fall
+//! back, and the errors for sources that are not available.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,8 +16,8 @@ fn monotonic() -> SystemClock {
     SystemClock::open(ClockId::MONOTONIC).unwrap()
 }
 
-/// A program's own counter: nanoseconds by `Instant`, until it is told to stand still; slow, and
-/// able to tell whether it is read by several at once.
+/// A program's own counter: nanoseconds by `Instant` until it is stopped. Its reads are slow, and
+/// it records whether several threads read it concurrently.
 struct Own {
     start: std::time::Instant,
     takes: Duration,
@@ -81,8 +81,8 @@ impl Counter for Own {
     }
 }
 
-/// Goal: C8: threads that hand values to each other never see time go back, whether the counter
-/// is this program's or the system's.
+/// Goal: C8 (time never goes back): threads that pass readings to each other never see an earlier
+/// one, with the program's counter and with the system's.
 #[test]
 fn combined_reads_never_go_back() {
     fn hammer(counter: &Combined<impl Counter>) {
@@ -104,10 +104,10 @@ fn combined_reads_never_go_back() {
     hammer(&Combined::new(monotonic()));
 }
 
-/// Goal: C1: reads at the same time are served by one device read, or by few; directly each is
-/// one of its own.
+/// Goal: C1 (combined reads): concurrent reads share one device read, or a few. Without combining,
+/// each read is a device read.
 #[test]
-fn combining_saves_device_reads() {
+fn concurrent_reads_share_device_reads() {
     const THREADS: usize = 4;
     let reads_by = |policy: ReadPolicy| {
         let counter = Combined::new(Own::new(Duration::from_millis(2))).with_policy(policy);
@@ -124,14 +124,14 @@ fn combining_saves_device_reads() {
         counter.counter().reads.load(Ordering::SeqCst) - before
     };
     assert_eq!(reads_by(ReadPolicy::Direct), THREADS as u64);
-    // At least one of ten tries finds two of four threads at the counter together.
+    // In at least one of ten tries, two of the four threads read the counter concurrently.
     let combined = (0..10).map(|_| reads_by(ReadPolicy::Combined)).min();
     assert!(combined < Some(THREADS as u64), "{combined:?}");
 }
 
-/// Goal: C4, C5: a counter that stands still lets all go, and direct reads pass everybody.
+/// Goal: C4, C5: a stopped counter blocks no reader, and direct reads overtake waiting ones.
 #[test]
-fn a_stopped_counter_stops_nobody() {
+fn a_stopped_counter_blocks_no_reader() {
     let counter = Combined::new(Own::new(Duration::from_micros(1)));
     counter.counter().stop();
     let stopped = counter.counter().stopped_at.load(Ordering::SeqCst);
@@ -143,8 +143,8 @@ fn a_stopped_counter_stops_nobody() {
     assert_eq!(counter.read_directly(), stopped);
 }
 
-/// Goal: C9: a program's own counter stands still: the clock goes over to the next best and says
-/// so, and its time did not go back.
+/// Goal: C9 (fallback): if a program's own counter stops, the clock changes to the next best source
+/// and reports that. Its time does not go back.
 #[test]
 fn a_clock_falls_back() {
     static OWN: std::sync::OnceLock<Own> = std::sync::OnceLock::new();
@@ -172,9 +172,9 @@ fn a_clock_falls_back() {
     assert!(clock.monotonic() >= last);
 }
 
-/// Goal: H5: realtime that is set, and a sleep, as far as a program tells its clock of them.
+/// Goal: H5: realtime follows a set, and boottime a suspend, that the program reports to its clock.
 #[test]
-fn realtime_and_boottime() {
+fn realtime_and_boottime_follow_reported_steps() {
     let clock = Clock::over(vec![Box::new(monotonic())]).unwrap();
     clock.set_realtime(Instant::from_secs(1_000_000));
     let (mono, boot, real) = (clock.monotonic(), clock.boottime(), clock.realtime());
@@ -187,9 +187,9 @@ fn realtime_and_boottime() {
     assert!(clock.max_idle() > Duration::from_secs(1 << 30));
 }
 
-/// Goal: what is not there says so, by name, and what to do.
+/// Goal: the error for a source that is not available names the source and states what to do.
 #[test]
-fn what_cannot_be_had_says_why() {
+fn an_unavailable_source_is_an_error_with_the_reason() {
     let error = PtpClock::open("/dev/no-such-clock").unwrap_err();
     assert!(matches!(error, OpenClockError::NoDevice { .. }));
     assert!(error.to_string().contains("/dev/no-such-clock"));
@@ -201,11 +201,11 @@ fn what_cannot_be_had_says_why() {
     assert!(Clock::over(Vec::new()).unwrap_err().to_string().contains("no counter"));
 }
 
-/// Goal: a PTP clock whose path leads to something else, or nowhere, says which and what to do; a
-/// program goes on with what it has. (That one may not be opened: `refused.rs`. A real one has
-/// not been here.)
+/// Goal: a PTP clock with a path to another kind of file, or to none, fails with an error that
+/// names the path and states what to do; the program continues with another source. (`refused.rs`
+/// has the case without permission. No test uses a real PTP device.)
 #[test]
-fn a_ptp_device_that_is_none() {
+fn a_path_without_a_ptp_device_is_an_error() {
     let place = std::env::temp_dir().join(format!("tickless-ptp-{}", std::process::id()));
     std::fs::create_dir_all(&place).unwrap();
     let (file, link) = (place.join("ptp0"), place.join("ptp1"));
@@ -229,10 +229,10 @@ fn a_ptp_device_that_is_none() {
     assert_eq!(clock.source_name(), "CLOCK_MONOTONIC");
 }
 
-/// Goal: the TSC, where there is one to trust: it runs as the system's clock does, its two ways
-/// of reading agree, and CPUs read it alike. Where there is none, the timers say why as well.
+/// Goal: a trusted TSC runs at the rate of the system's clock, its two read methods agree, and so
+/// do all CPUs. Without a trusted TSC the timers report the reason.
 #[test]
-fn the_tsc_or_why_not() {
+fn the_tsc_agrees_with_the_clock_or_is_refused() {
     let timers = Timers::start().unwrap();
     let tsc = match Tsc::new(TscOrder::Ordered) {
         Ok(tsc) => tsc,
@@ -254,10 +254,10 @@ fn the_tsc_or_why_not() {
     assert!(skew.is_none(), "{skew}");
 }
 
-/// Goal: a holder that lost its CPU holds nobody up: a waiter takes over. So it is in the child
-/// of a fork, where the holder never comes back (H4).
+/// Goal: H4: a reader that loses its CPU while it reads for others blocks no other reader: a waiter
+/// takes over. The same holds in a forked child, where that reader does not exist.
 #[test]
-fn a_holder_that_does_not_come_back() {
+fn a_waiter_takes_over_from_a_lost_reader() {
     let until = std::time::Instant::now() + Duration::from_secs(2);
     let counter = Combined::new(Slow { until, reads: AtomicU64::new(0) });
     thread::scope(|s| {
@@ -268,18 +268,18 @@ fn a_holder_that_does_not_come_back() {
         let second = s.spawn(|| (counter.read(), std::time::Instant::now()));
         let (value, when) = second.join().unwrap();
         assert!(when < until, "it waited for the first");
-        // The first may not publish its own any more.
+        // The first reader may no longer publish its own reading.
         assert!(first.join().unwrap() >= value);
     });
 }
 
-/// A counter whose first reading after the calibration takes long.
+/// A counter whose first read after the calibration is slow.
 struct Slow {
     until: std::time::Instant,
     reads: AtomicU64,
 }
 
-/// Readings that `Combined::new` makes.
+/// The number of reads by `Combined::new`.
 const AT_START: u64 = 4;
 
 impl Counter for Slow {

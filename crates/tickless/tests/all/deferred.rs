@@ -1,5 +1,5 @@
-//! D3, D8, D9 on the host: expiry threads, who wakes them, who stands in for them, and bases
-//! that go offline.
+//! D3, D8, D9: expiry threads, their wakeups, the threads that relieve them, and bases that go
+//! offline.
 
 use crate::support::{Log, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ fn one_base(deferral: Deferral) -> Timers {
     Timers::builder().bases(1).deferral(deferral).start().unwrap()
 }
 
-/// What the calling thread is for: its name up to the numbers of its set and its base.
+/// The name of the calling thread, without the numbers of its set and its base.
 fn kind() -> String {
     let name = name();
     let (kind, numbers) = name.split_once('/').expect("a thread of ours has numbers");
@@ -29,10 +29,10 @@ fn kind() -> String {
     kind.into()
 }
 
-/// Goal: timeouts and deferred timers run in the expiry thread, others in the driver; without
+/// Goal: timeouts and deferred timers run in the expiry thread, others in the driver. Without
 /// deferral all run in the driver.
 #[test]
-fn callbacks_run_where_they_should() {
+fn callbacks_run_in_the_driver_or_the_expiry_thread() {
     for (deferral, thread) in [
         (Deferral::None, "tickless"),
         (Deferral::OnExpiry, "tickless-x"),
@@ -59,10 +59,10 @@ fn callbacks_run_where_they_should() {
     }
 }
 
-/// Goal: D3, H2: the thread is woken for what expires and for nothing else; before the patch of
-/// 2016 that asked for it, for every tick.
+/// Goal: D3, H2 (no idle wakeups): the expiry thread is woken only for expiries. Before Linux's
+/// patch of 2016 that fixed this, every tick woke it.
 #[test]
-fn wakes_are_counted_and_few() {
+fn expiry_threads_wake_only_for_expiries() {
     let run = |deferral, ticking| {
         let builder = Timers::builder().bases(1).deferral(deferral);
         let timers = if ticking { builder.ticking() } else { builder }.start().unwrap();
@@ -73,7 +73,7 @@ fn wakes_are_counted_and_few() {
             timer.start(60 * MS).unwrap();
             wait_until("it fired", || fired.load(Ordering::Relaxed) == round);
         }
-        // On a machine with much else to do some ticks are missed.
+        // On a busy machine some ticks are missed.
         wait_until("ticks have come", || !ticking || timers.stats().bases[0].ticks > 90);
         timers.stats().bases[0]
     };
@@ -82,13 +82,13 @@ fn wakes_are_counted_and_few() {
     let ticking = run(Deferral::OnExpiry, true);
     assert!(ticking.ticks > 90 && ticking.deferred.wakes <= 4, "{ticking:?}");
     let before = run(Deferral::EveryTick, true);
-    // The virtual CPU may be away for some ticks.
+    // The hypervisor may take the virtual CPU away for some ticks.
     assert!(before.deferred.wakes > before.ticks / 2 && before.ticks > 90, "{before:?}");
     assert!(before.deferred.empty_wakes >= before.deferred.wakes - 3);
     assert!(before.deferred.wakes >= 10 * after.deferred.wakes, "the point of deferred expiry");
 }
 
-/// Goal: a callback that takes long in the expiry thread does not hold up what the driver fires.
+/// Goal: a long callback in the expiry thread does not delay the timers of the driver.
 #[test]
 fn a_long_callback_does_not_hold_up_the_driver() {
     let timers = one_base(Deferral::OnExpiry);
@@ -113,8 +113,9 @@ fn a_long_callback_does_not_hold_up_the_driver() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: D9: timers behind a callback that is stuck are fired by another thread, once patience is
-/// over; the stuck one does not overlap itself, and nothing is lost.
+/// Goal: D9 (relief): if a callback blocks the expiry thread, another thread fires the timers
+/// behind it once the configured patience has passed. The blocked callback does not overlap itself,
+/// and every timer fires.
 #[test]
 fn a_stuck_thread_is_relieved() {
     let builder = Timers::builder().bases(1).deferral(Deferral::OnExpiry).patience(5 * MS);
@@ -148,7 +149,7 @@ fn a_stuck_thread_is_relieved() {
     assert!(stats.deferred.reliefs >= 1, "{stats:?}");
 }
 
-/// Goal: the end of timers with expiry threads waits for what runs there, as without.
+/// Goal: dropping timers with expiry threads waits for callbacks in those threads.
 #[test]
 fn dropping_waits_for_expiry_threads() {
     for _ in 0..crate::support::rounds(50) {
@@ -169,8 +170,8 @@ fn dropping_waits_for_expiry_threads() {
     }
 }
 
-/// Goal: D8 on the host: a base goes offline while its timers come due; all fire once, in time,
-/// on another.
+/// Goal: D8 (offline bases): if a base goes offline while its timers come due, all of them fire
+/// once, in time, on another base.
 #[test]
 fn a_base_goes_offline_under_load() {
     let mut rng = Rng::new(seed("deferred", "a_base_goes_offline_under_load"));
@@ -202,7 +203,7 @@ fn a_base_goes_offline_under_load() {
         let stats = timers.stats();
         assert_eq!((stats.pending(), stats.total().fired), (0, 2_000));
         assert!(!stats.bases[0].is_online && stats.bases[1].is_online);
-        // Armed towards the base that is away, it is on the other.
+        // A timer that is armed for an offline base goes to the other one.
         all[0].start(HOUR).unwrap();
         assert_eq!(timers.stats().bases[1].coarse, 1);
         assert_eq!(all[0].cancel_sync(), Ok(Cancel::Pending));
@@ -210,16 +211,17 @@ fn a_base_goes_offline_under_load() {
     }
 }
 
-/// Goal: a high-resolution timer that is always due, as one that asks for no distance is, does not
-/// hold up the expiry thread of its base. Method: it goes on until a timeout of the same base has
-/// fired, which the driver has to call that thread for.
+/// Goal: a high-resolution timer that is always due, because it rearms itself with a delay of zero,
+/// does not block the expiry thread of its base. Method: it rearms itself until a timeout of that
+/// base has fired, for which the driver must wake that thread.
 #[test]
-fn a_timer_that_is_always_due_holds_up_no_thread() {
+fn an_always_due_timer_does_not_block_the_expiry_thread() {
     let timers = one_base(Deferral::OnExpiry);
     let (begun, seen) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let has_seen = Arc::clone(&seen);
     let coarse = timers.timeout(move |_| has_seen.store(true, Ordering::SeqCst));
-    // Whether it had fired is asked when the other one ends: right afterwards it does in any case.
+    // Checked in the callback: by the time the callback has returned, the other timer has fired in
+    // any case.
     let ended = Arc::new(OnceLock::new());
     let ends = Arc::clone(&ended);
     let always = timers.hrtimer(move |fired| {

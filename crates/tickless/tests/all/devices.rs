@@ -1,5 +1,5 @@
-//! R5 to R8, R11 and R12 on the host, on each event device: driver threads that wait on a futex
-//! or in an epoll, and loops of the program's that poll a descriptor or are called.
+//! R5 to R8, R11 to R13 on each event device: driver threads that wait on a futex or in an epoll,
+//! and event loops of the program that poll a descriptor or use a callback.
 
 use crate::support::rig::{On, Rig};
 use crate::support::{Rng, rounds, seed, wait_until};
@@ -18,7 +18,7 @@ fn base(timers: &Timers) -> BaseStats {
     timers.stats().bases[0]
 }
 
-/// A timer whose firings are counted.
+/// A timer that counts its expiries.
 fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
     let fired = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&fired);
@@ -28,8 +28,8 @@ fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
     (timer, fired)
 }
 
-/// Goal: on each device, what several threads arm, push and cancel fires once or is cancelled,
-/// is never early, and nothing is left behind.
+/// Goal: on each device, each timer that several threads arm, push out and cancel either fires once
+/// or is cancelled, none early, and nothing stays pending.
 #[test]
 fn every_arming_ends_once() {
     let seed = seed("devices", "every_arming_ends_once");
@@ -71,10 +71,10 @@ fn churn(timers: &Timers, early: &Arc<AtomicU64>, rng: &mut Rng) {
     wait_until("the pool has fired", || pool.iter().all(|timer| !timer.is_active()));
 }
 
-/// Goal: R2, H1: whoever waits for something far away hears of something near, from whichever
-/// thread, time and again.
+/// Goal: R2, H1: a driver that waits for a distant deadline fires earlier deadlines in time, from
+/// whichever thread they are armed.
 #[test]
-fn an_earlier_deadline_is_heard_of() {
+fn an_earlier_deadline_wakes_the_driver() {
     for on in On::each() {
         let rig = Rig::start(on, Timers::builder());
         let far = rig.hrtimer(|_| {});
@@ -90,8 +90,8 @@ fn an_earlier_deadline_is_heard_of() {
     }
 }
 
-/// Goal: R5, R6: a callback that arms a hundred timers writes the device once, at the end, on
-/// every way out: by a return and by a panic.
+/// Goal: R5, R6: a callback that arms a hundred timers programs the device once, when the expiry
+/// ends, whether it returns or panics.
 #[test]
 fn a_handler_writes_once() {
     for (on, panics) in On::each().flat_map(|on| [(on, false), (on, true)]) {
@@ -104,7 +104,7 @@ fn a_handler_writes_once() {
                 timer.start(HOUR - MS * nth as u32).unwrap();
             }
             if panics {
-                // Not by `panic!`, which prints.
+                // `resume_unwind`, because `panic!` prints a message.
                 std::panic::resume_unwind(Box::new(()));
             }
         });
@@ -113,7 +113,7 @@ fn a_handler_writes_once() {
         wait_until("it has fired", || pool.iter().all(HrTimer::is_pending) && !first.is_active());
         wait_until("the handler is over", || rig.stats().bases[0].device.writes > before.writes);
         let after = base(&rig).device.since(before);
-        // One for the first, and one for each event: there may be some that came too early.
+        // One write for the first timer and one for each event: some events may come too early.
         assert!(after.writes <= 1 + after.events, "{on:?} {after:?}");
         let (near, fired) = counted(&rig);
         near.start(MS).unwrap();
@@ -121,8 +121,8 @@ fn a_handler_writes_once() {
     }
 }
 
-/// Goal: R7: a callback that is due again at once, for ever, has its base backed off, bounded and
-/// counted; cancelling it meanwhile stalls nobody.
+/// Goal: R7: a base with a callback that is always due again backs off, bounded and counted. A
+/// concurrent cancel does not stall.
 #[test]
 fn hangs_are_backed_off() {
     for on in On::each() {
@@ -145,13 +145,13 @@ fn hangs_are_backed_off() {
         }
         let (device, runs) = (base(&rig).device, runs.load(Ordering::SeqCst));
         println!("{on:?}: {runs} runs, {device:?}");
-        // One pass can fire a timer once, and there are three to an event.
+        // One pass fires a timer at most once, and an event runs three passes.
         assert!(runs <= 3 * device.events, "{on:?}: {runs} runs, {device:?}");
     }
 }
 
-/// Goal: R8: threads that keep arming deadlines which have passed do not push the event ahead of
-/// themselves: timers fire while they do so.
+/// Goal: R8: threads that keep arming deadlines in the past do not postpone the event: timers fire
+/// while they do so.
 #[test]
 fn arming_the_past_does_not_push_the_event_ahead() {
     for on in On::each() {
@@ -168,17 +168,17 @@ fn arming_the_past_does_not_push_the_event_ahead() {
                 });
             }
             wait_until("it fires all the same", || fired.load(Ordering::SeqCst) > 10);
-            // One event may fire it more than once.
+            // One event may fire the timer more than once.
             wait_until("events are armed for the past", || base(&rig).device.forced >= 5);
             done.store(true, Ordering::Relaxed);
         });
         let device = base(&rig).device;
-        // Armings beyond counting, and a write or two to an event.
+        // Very many armings, but at most two writes per event.
         assert!(device.writes <= 2 * device.events + 2, "{on:?} {device:?}");
     }
 }
 
-/// Goal: R11: what is nearer or farther than the device may be told is clamped and never lost.
+/// Goal: R11: a deadline outside of the device's range is clamped, and its timer fires.
 #[test]
 fn deadlines_are_clamped_and_kept() {
     for on in On::each() {
@@ -199,9 +199,9 @@ fn deadlines_are_clamped_and_kept() {
     }
 }
 
-/// Goal: R12 in real system calls: eagerly each guard that is armed and cancelled writes the
-/// device twice, lazily none does; with a timerfd each write is one call, with a futex only what
-/// wakes a sleeping driver is.
+/// Goal: R12 (rearm policies) in system calls: under `Eager` each guard that is armed and cancelled
+/// writes the device twice, under `Lazy` never. With a timerfd each write is one call; with a futex
+/// only the wakeup of a sleeping driver is.
 #[test]
 fn policies_differ_in_system_calls() {
     const PAIRS: u64 = 1000;
@@ -219,9 +219,9 @@ fn policies_differ_in_system_calls() {
         let calls = after.device_calls - before.device_calls;
         println!("{on:?} {policy:?}: {} writes, {calls} calls", device.writes);
         match policy {
-            // As often as the driver looked by itself, which is hardly ever.
+            // As often as the driver wakes by itself, which is hardly ever.
             Policy::Lazy => assert!(device.writes <= device.events, "{on:?} {device:?}"),
-            // Two for each, but for what a handler that happened to be at work did in one.
+            // Two for each pair, except those that a running expiry combined into one.
             _ => assert!(device.writes >= PAIRS, "{on:?} {policy:?} {device:?}"),
         }
         match on {
@@ -233,10 +233,10 @@ fn policies_differ_in_system_calls() {
     }
 }
 
-/// Goal: a driver in an epoll sleeps on while ever earlier deadlines are armed, where one on a
-/// futex is woken for them; and H2: with nothing due neither wakes.
+/// Goal: a driver in an epoll stays asleep while ever earlier deadlines are armed; one on a futex
+/// is woken for them. H2: with nothing due neither wakes.
 #[test]
-fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
+fn a_timerfd_driver_sleeps_on_for_an_earlier_deadline() {
     if cfg!(miri) {
         return;
     }
@@ -255,8 +255,8 @@ fn a_timerfd_wakes_nobody_for_an_earlier_deadline() {
     assert_eq!(base(&rig).sleeps, after.sleeps);
 }
 
-/// Goal: R13: drivers that are to recheck look again and again, idle or not, on each device; and
-/// events that come late are counted, here those behind a callback that takes long.
+/// Goal: R13: a driver with a recheck interval rechecks again and again, idle or not, on each
+/// device. Late events are counted, here those behind a long callback.
 #[test]
 fn rechecks_and_late_events_are_counted() {
     for on in On::each().filter(|on| matches!(on, On::Futex | On::Timerfd)) {
@@ -270,7 +270,7 @@ fn rechecks_and_late_events_are_counted() {
     for on in On::each() {
         let rig = Rig::start(on, Timers::builder().late_after(Duration::ZERO));
         let (timer, fired) = counted(&rig);
-        // Programmed while nothing runs, so it is late by what waking takes at least.
+        // Programmed while nothing runs, so it is late by at least the time of a wakeup.
         timer.start(MS).unwrap();
         wait_until("it fires", || fired.load(Ordering::SeqCst) == 1);
         wait_until("it is counted", || base(&rig).device.late >= 1);
@@ -282,7 +282,7 @@ fn rechecks_and_late_events_are_counted() {
     assert_eq!(base(time.timers()).device.late, 0, "virtual time is exact");
 }
 
-/// Goal: who asks what drives timers is told.
+/// Goal: the timers report which event device drives them.
 #[test]
 fn devices_have_names() {
     let start = |builder: Builder| builder.bases(2).start().unwrap();
@@ -297,7 +297,7 @@ fn devices_have_names() {
     assert_eq!(tickless::VirtualTime::new().timers().device(), None);
 }
 
-/// Goal: with a tick, or expiry threads, a timerfd does what a futex does.
+/// Goal: ticks and expiry threads work with a timerfd as with a futex.
 #[test]
 fn ticks_and_expiry_threads_work_with_a_timerfd() {
     if cfg!(miri) {

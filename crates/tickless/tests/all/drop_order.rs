@@ -1,4 +1,5 @@
-//! H4: handles may go in any order, on any thread, at any time of a thread's or program's life.
+//! H4: handles may be dropped in any order, on any thread, including while a thread or the program
+//! ends.
 
 use crate::support::{PATIENCE, wait_until};
 use std::cell::RefCell;
@@ -16,12 +17,12 @@ fn bases(count: u16) -> Timers {
     Timers::builder().bases(count).start().unwrap()
 }
 
-/// A value that its clones share, to see when the last one is gone.
+/// The number of clones of a value: 0 or 1 once all others have been dropped.
 fn alive(value: &Arc<()>) -> usize {
     Arc::strong_count(value) - 1
 }
 
-/// Goal: timers keep the drivers, not the other way round: they fire when `Timers` is gone.
+/// Goal: timers keep their drivers alive: they fire after `Timers` has been dropped.
 #[test]
 fn timers_outlive_their_set() {
     let timers = bases(2);
@@ -38,8 +39,8 @@ fn timers_outlive_their_set() {
     assert!(rx.iter().count() < 1000 * 20, "the closure, and with it the channel, is gone");
 }
 
-/// Goal: the set after its timers, pending, idle and never armed ones; each closure is dropped
-/// exactly once, when its timer is.
+/// Goal: the set may be dropped after its pending, idle and never armed timers; each closure is
+/// dropped exactly once, with its timer.
 #[test]
 fn closures_are_dropped_with_their_timers() {
     let timers = bases(2);
@@ -65,8 +66,8 @@ fn closures_are_dropped_with_their_timers() {
     assert_eq!(alive(&value), 0);
 }
 
-/// Goal: dropping the last handle waits for the drivers, and so for a callback whose timer was
-/// dropped by that callback itself.
+/// Goal: dropping the last handle waits for the drivers, and so for a running callback, even if
+/// that callback has dropped its own timer.
 #[test]
 fn the_last_drop_waits_for_the_drivers() {
     let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
@@ -86,15 +87,15 @@ fn the_last_drop_waits_for_the_drivers() {
     assert!(over.load(Ordering::Acquire));
 }
 
-/// Goal: sets come and go, with timers pending, without leaving threads behind.
+/// Goal: creating and dropping sets with pending timers leaves no threads behind.
 #[test]
-fn sets_come_and_go() {
+fn dropped_sets_leave_no_threads() {
     let threads = || {
         let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
         let name = |task: std::io::Result<std::fs::DirEntry>| {
             std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
         };
-        // Other tests have drivers too, but none with so many bases.
+        // Other tests have drivers, too, but none has so many bases.
         tasks.filter_map(name).filter(|name| name.trim().ends_with(".7")).count()
     };
     for _ in 0..30 {
@@ -104,14 +105,14 @@ fn sets_come_and_go() {
         wait_until("the driver has its name", || threads() == 1);
         drop(timers);
         drop(pending);
-        // A thread that has been joined may still be listed for a moment.
+        // A joined thread may still be listed for a moment.
         wait_until("its driver is gone", || threads() == 0);
     }
 }
 
-/// Goal: a thread that armed timers may end; they fire without it.
+/// Goal: a timer fires after the thread that armed it has ended.
 #[test]
-fn a_thread_ends_after_arming() {
+fn a_timer_outlives_the_thread_that_armed_it() {
     let timers = bases(2);
     let (tx, rx) = channel();
     let armed = std::thread::spawn({
@@ -135,10 +136,10 @@ thread_local! {
         const { RefCell::new(Vec::new()) };
 }
 
-/// Goal: handles in thread-locals are dropped while their thread ends, the last of a set too,
-/// whether callbacks run at the time or not.
+/// Goal: handles in thread-locals may be dropped while their thread ends, including the last of a
+/// set, whether or not callbacks run at that time.
 #[test]
-fn handles_in_thread_locals() {
+fn handles_in_thread_locals_may_be_dropped_at_thread_end() {
     for keeps_set in [true, false] {
         let beats = Arc::new(AtomicU64::new(0));
         let (counted, value) = (Arc::clone(&beats), Arc::new(()));
@@ -166,11 +167,11 @@ fn handles_in_thread_locals() {
     }
 }
 
-/// Says to a child process what it is for.
+/// The environment variable that selects a child process's task.
 const CHILD: &str = "TICKLESS_TEST_EXIT";
 
-/// Goal: a program may end, by returning from `main` or by `exit` in a callback, with timers in
-/// statics, pending, firing, and being armed by others: it ends at once, and as it said.
+/// Goal: a program with timers in statics, pending, firing, and being armed by other threads, exits
+/// immediately and with its own status, whether `main` returns or a callback calls `exit`.
 #[test]
 fn a_program_ends_with_timers_in_statics() {
     if let Ok(way) = std::env::var(CHILD) {

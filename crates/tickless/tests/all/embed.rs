@@ -1,4 +1,4 @@
-//! Timers inside a program's own structs.
+//! Pinned timers in a program's own structs.
 
 use crate::support::{Log, wait_until};
 use std::pin::{Pin, pin};
@@ -11,10 +11,10 @@ use tickless::{CancelError, Fired, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Goal: both families are armed, pushed out, cancelled and armed again by their callbacks as the
-/// ordinary types are.
+/// Goal: pinned timers of both kinds can be armed, pushed out, cancelled and rearmed by their
+/// callbacks, like the other timer types.
 #[test]
-fn they_are_the_ordinary_timers() {
+fn pinned_timers_work_like_other_timers() {
     let time = VirtualTime::new();
     let (coarse, precise) = (Log::new(), Log::new());
     let (seen, times) = (coarse.clone(), precise.clone());
@@ -39,10 +39,10 @@ fn they_are_the_ordinary_timers() {
     time.assert_idle();
 }
 
-/// Goal: what the documentation promises of their size: the link, the handle, the callback.
+/// Goal: their size is as documented: the link, the handle and the callback.
 #[test]
 #[cfg(target_pointer_width = "64")]
-fn they_are_small() {
+fn pinned_timers_have_the_documented_sizes() {
     struct Own(#[expect(dead_code, reason = "it is there for its size")] Box<u64>);
     impl OnFire for Own {
         fn fired(&mut self, _: &mut Fired<'_>) {}
@@ -51,7 +51,7 @@ fn they_are_small() {
     assert_eq!(size_of::<PinnedHrTimer<Own>>(), 64 + 8);
 }
 
-/// Goal: a drop takes back what is pending and drops the callback.
+/// Goal: dropping one cancels it and drops its callback.
 #[test]
 fn a_drop_cancels() {
     let time = VirtualTime::new();
@@ -68,7 +68,8 @@ fn a_drop_cancels() {
     drop(PinnedHrTimer::new(time.timers(), |_: &mut Fired<'_>| {}));
 }
 
-/// Goal: a drop from outside waits for the callback, and a struct of two timers waits for both.
+/// Goal: a drop from outside waits for the callback, and dropping a struct with two timers waits
+/// for both.
 #[test]
 fn a_drop_waits_for_the_callback() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -86,7 +87,7 @@ fn a_drop_waits_for_the_callback() {
 }
 
 pin_project_lite::pin_project! {
-    /// A struct that its own timer's callback holds.
+    /// A struct that the callback of its own timer references.
     struct Circle {
         #[pin]
         timer: PinnedHrTimer<LastOwner>,
@@ -102,7 +103,7 @@ impl Drop for CountsDrops {
     }
 }
 
-/// A callback that drops the last reference to the struct which its timer is in.
+/// A callback that drops the last reference to the struct that contains its timer.
 struct LastOwner {
     circle: Arc<Mutex<Option<Pin<Arc<Circle>>>>>,
     after: mpsc::Sender<u32>,
@@ -113,14 +114,14 @@ impl OnFire for LastOwner {
     fn fired(&mut self, fired: &mut Fired<'_>) {
         fired.restart(MS);
         drop(self.circle.lock().unwrap().take());
-        // The callback is still here, whatever has become of its timer.
+        // The callback still exists, although its timer has been dropped.
         self.after.send(5).unwrap();
         assert!(!self.panics, "panics after its timer is gone");
     }
 }
 
-/// Goal: a callback may drop the struct that its own timer is in; what it asked for is ignored, and
-/// it is dropped when it has ended, also by a panic.
+/// Goal: a callback may drop the struct that contains its own timer. A restart that it requests is
+/// ignored, and it is dropped after it has ended, also by a panic.
 #[test]
 fn a_callback_drops_its_own_struct() {
     for panics in [false, true] {
@@ -143,7 +144,7 @@ fn a_callback_drops_its_own_struct() {
     }
 }
 
-/// Goal: after a panic the callback is in its place and is called again.
+/// Goal: after a panic the callback is still in its timer, and is called again.
 #[test]
 fn a_panic_keeps_the_callback() {
     let time = VirtualTime::new();
@@ -160,7 +161,7 @@ fn a_panic_keeps_the_callback() {
     assert_eq!(time.timers().stats().total().fired, 2);
 }
 
-/// Goal: inside its own callback a cancel is refused, not deadlocked.
+/// Goal: a waiting cancel inside the timer's own callback is refused and does not deadlock.
 #[test]
 fn a_callback_cannot_wait_for_itself() {
     let time = VirtualTime::new();
@@ -182,7 +183,7 @@ fn a_callback_cannot_wait_for_itself() {
     *place.lock().unwrap() = None;
 }
 
-/// A callback whose type can be written down.
+/// A callback of a type that can be named.
 struct Boxed(Box<dyn FnMut(&mut Fired<'_>) + Send>);
 
 impl OnFire for Boxed {
@@ -191,8 +192,8 @@ impl OnFire for Boxed {
     }
 }
 
-/// Goal: a drop that could never end ends the process and says why: there is nothing else to do
-/// that leaves memory alone which a callback still uses.
+/// Goal: a drop that could never end aborts the process with a message. Nothing else is sound,
+/// because a callback still uses the memory.
 #[test]
 #[cfg_attr(miri, ignore = "it starts a process")]
 fn a_drop_that_would_never_end_aborts() {

@@ -1,5 +1,5 @@
-//! Timers in an event loop of the program's: what the loop sees, from which threads, and how it
-//! ends. (What all devices have in common is in `devices.rs`.)
+//! Timers in an event loop of the program: its descriptor, its callback, arming from other threads,
+//! and its end. (`devices.rs` tests what all devices have in common.)
 
 use crate::support::{Place, wait_until};
 use mio::unix::SourceFd;
@@ -19,15 +19,15 @@ fn start() -> (Timers, EventLoopDriver) {
     Timers::builder().start_in_loop().unwrap()
 }
 
-/// Is the driver's descriptor readable within this time?
+/// Returns whether the driver's descriptor becomes readable within this time.
 fn is_readable(driver: &EventLoopDriver, within: Duration) -> bool {
     let timeout = Timespec::try_from(within).unwrap();
     let mut fds = [PollFd::new(driver, PollFlags::IN)];
     poll(&mut fds, Some(&timeout)).unwrap() > 0
 }
 
-/// Goal: the descriptor is readable when something is due, not before, and not any more when that
-/// has run; whoever arms.
+/// Goal: the descriptor becomes readable when a timer is due, not before, whichever thread armed
+/// the timer. It is no longer readable after the expiry has run.
 #[test]
 fn the_descriptor_is_readable_when_something_is_due() {
     let (timers, mut driver) = start();
@@ -39,11 +39,11 @@ fn the_descriptor_is_readable_when_something_is_due() {
         s.spawn(|| timer.start(MS * 3).unwrap());
     });
     assert!(is_readable(&driver, crate::support::PATIENCE));
-    // Readable by the system's clock; by ours that may be a moment before.
+    // Readable by the system's clock, which may be a moment before ours.
     wait_until("it runs", || driver.run() == 1);
     assert!(!is_readable(&driver, MS * 5), "everything has run");
     assert_eq!((driver.next_event(), driver.timeout()), (None, None));
-    // Due and cancelled: the loop wakes for nothing, once.
+    // Due but cancelled: the loop wakes once, and fires nothing.
     timer.start(Duration::ZERO).unwrap();
     timer.cancel();
     assert!(is_readable(&driver, crate::support::PATIENCE));
@@ -51,7 +51,8 @@ fn the_descriptor_is_readable_when_something_is_due() {
     assert!(!is_readable(&driver, MS * 5));
 }
 
-/// Goal: a run that finds nothing due makes no system call, and neither does asking.
+/// Goal: a run that finds nothing due makes no system call, and neither does reading the next
+/// deadline.
 #[test]
 fn running_too_often_costs_no_system_call() {
     let (timers, mut driver) = start();
@@ -67,9 +68,9 @@ fn running_too_often_costs_no_system_call() {
     assert_eq!((before.sleeps, before.wake_calls), (0, 0));
 }
 
-/// Goal: with mio, which is edge-triggered, nothing is lost over many wakeups.
+/// Goal: with mio, which is edge-triggered, no expiry is lost over many wakeups.
 #[test]
-fn an_edge_triggered_loop_hears_everything() {
+fn an_edge_triggered_loop_misses_no_expiry() {
     const BEATS: u64 = 200;
     let (timers, mut driver) = start();
     let beats = Arc::new(AtomicU64::new(0));
@@ -90,10 +91,10 @@ fn an_edge_triggered_loop_hears_everything() {
     }
 }
 
-/// Goal: the callback comes when something earlier is armed than the loop has heard of, once for
-/// each wait, from any thread; and not while the loop is at work.
+/// Goal: the callback runs when a thread arms a deadline earlier than the loop waits for, once for
+/// each wait, and not while the loop runs timers.
 #[test]
-fn the_callback_comes_for_what_is_earlier() {
+fn an_earlier_deadline_calls_the_callback() {
     let calls = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&calls);
     let (timers, mut driver) =
@@ -125,9 +126,9 @@ fn the_callback_comes_for_what_is_earlier() {
     assert_eq!(driver.timeout(), None);
 }
 
-/// Goal: an eager removal programs a later deadline, and calls nobody for that.
+/// Goal: an eager removal programs a later deadline, and does not call the callback for it.
 #[test]
-fn the_callback_does_not_come_for_what_is_later() {
+fn a_later_deadline_does_not_call_the_callback() {
     let calls = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&calls);
     let builder = Timers::builder().policy(Policy::Eager);
@@ -144,10 +145,10 @@ fn the_callback_does_not_come_for_what_is_later() {
     assert_eq!((driver.timeout(), calls.load(Ordering::SeqCst)), (None, 0));
 }
 
-/// Goal: X6: a cancel that waits does so in no circle: from the loop's thread there is nothing
-/// to wait for, from the callback itself it is an error, and another thread waits.
+/// Goal: X6 (a wait that could never end is refused): on the loop's thread a waiting cancel has
+/// nothing to wait for, in the timer's own callback it is an error, and on another thread it waits.
 #[test]
-fn cancels_that_wait_end() {
+fn waiting_cancels_of_a_loop_end() {
     let (timers, mut driver) = start();
     let place = Place::<HrTimer>::empty();
     let (own, found) = (place.clone(), Arc::new(AtomicBool::new(false)));
@@ -180,10 +181,10 @@ fn cancels_that_wait_end() {
     assert!(found.load(Ordering::SeqCst));
 }
 
-/// Goal: H4: everything may be dropped in any order. Without its driver nothing fires and
-/// everything else works; without timers the driver is over, and says so by its descriptor.
+/// Goal: H4: handles may be dropped in any order. Without its driver nothing fires, but every call
+/// works. Without timers the driver ends, and its descriptor reports that.
 #[test]
-fn drops_in_any_order() {
+fn loop_handles_may_be_dropped_in_any_order() {
     let (timers, driver) = start();
     let timer = timers.hrtimer(|_| {});
     timer.start(MS).unwrap();
@@ -195,7 +196,7 @@ fn drops_in_any_order() {
     timer.start(MS).unwrap();
     drop((timers, timer));
 
-    // On a clock whose zero is the kernel's as well.
+    // On a clock with the kernel's zero, too.
     let (timers, mut driver) = Timers::builder().system_clock().start_in_loop().unwrap();
     let timer = timers.hrtimer(|_| {});
     timer.start(HOUR).unwrap();
@@ -205,7 +206,7 @@ fn drops_in_any_order() {
     assert!(driver.is_over() && is_readable(&driver, crate::support::PATIENCE));
     assert_eq!(driver.run(), 0);
 
-    // The last timer, and with it the set, goes inside its own callback.
+    // The last timer, and with it the set, is dropped in its own callback.
     let (timers, mut driver) = start();
     let place = Place::<HrTimer>::empty();
     let own = place.clone();
@@ -216,8 +217,8 @@ fn drops_in_any_order() {
     assert!(driver.is_over());
 }
 
-/// Goal: a loop for each base: pinned timers fire in their own, also when another thread arms
-/// them, and a set of drivers ends like one.
+/// Goal: with a loop for each base, pinned timers fire in the loop of their base, also if another
+/// thread arms them. Dropping a set of drivers works like dropping one.
 #[test]
 fn a_loop_for_each_base() {
     let (timers, drivers) = Timers::builder().bases(3).start_in_loops().unwrap();
@@ -248,9 +249,9 @@ fn a_loop_for_each_base() {
     });
 }
 
-/// Goal: a callback that keeps coming due does not keep the loop from its other work (R7).
+/// Goal: R7: a callback that is always due again does not keep the loop from its other work.
 #[test]
-fn a_storm_leaves_the_loop_its_turn() {
+fn an_always_due_callback_does_not_block_the_loop() {
     let (timers, mut driver) = start();
     let storm = timers.hrtimer(|fired| {
         let then = fired.deadline();

@@ -20,10 +20,10 @@ fn settings() -> impl Iterator<Item = Builder> {
     })
 }
 
-/// Goal: every coarse timer fires at the nanosecond of its deadline, and equal deadlines as they
-/// were armed, however far away they were at the time; what was cancelled does not fire.
-/// Method: histories with deadlines of every size and with few different ones, armed at any
-/// distance, cancelled and armed anew, against a list that is sorted.
+/// Goal: every coarse timer fires at the nanosecond of its deadline, however far ahead it was
+/// armed. Equal deadlines fire in the order of arming, and cancelled timers do not fire. Method:
+/// histories with deadlines of every magnitude and with few distinct ones, armed at any distance,
+/// cancelled and rearmed, against a sorted list.
 #[test]
 fn histories_fire_at_their_deadlines() {
     let mut rng = Rng::new(seed("exact_time", "histories_fire_at_their_deadlines"));
@@ -70,8 +70,8 @@ fn histories_fire_at_their_deadlines() {
             }
         }
         let next = pending.iter().map(|of| of.0).min();
-        // What was armed beyond the wheel's last level, 17 minutes with the shortest tick, is
-        // looked at before it is due (W3).
+        // Timers armed beyond the wheel's last level, 17 minutes with the shortest tick, have an
+        // event before they are due (W3).
         let look = |of: &(Instant, u64, usize)| armed_at[of.2] + 900 * SECOND;
         let looked_at = pending.iter().filter(|of| of.0 >= look(of)).map(look).min();
         let told = time.next_event();
@@ -84,10 +84,10 @@ fn histories_fire_at_their_deadlines() {
     }
 }
 
-/// Goal: a hundred thousand timers that are due one after the other take no longer each than a few.
-/// (A look at each list for each of them would take hours.)
+/// Goal: firing each of a hundred thousand timers with successive deadlines costs no more than
+/// firing each of a few. (A scan of a whole list for each timer would take hours.)
 #[test]
-fn many_are_no_dearer_than_few() {
+fn the_cost_of_an_expiry_does_not_grow_with_the_number_of_timers() {
     let time = VirtualTime::new();
     let log = Log::new();
     let timers: Vec<Timeout> = (0..100_000u64)
@@ -105,8 +105,8 @@ fn many_are_no_dearer_than_few() {
     assert!(fired.is_sorted_by(|a, b| a < b), "each at its own instant");
 }
 
-/// Goal: coarse and precise timers of one deadline fire at one instant, and the documented example
-/// of a second is a second.
+/// Goal: coarse and precise timers with one deadline fire at one instant, and the documented
+/// example of a second takes one second.
 #[test]
 fn a_second_is_a_second() {
     let time = VirtualTime::new();
@@ -126,10 +126,10 @@ fn a_second_is_a_second() {
     }
 }
 
-/// Goal: what came due while a callback moved the clock fires in order of its deadlines, although
-/// it lies in buckets of many levels.
+/// Goal: timers that come due while a callback advances the clock fire in order of their deadlines,
+/// although they are in buckets of many levels.
 #[test]
-fn a_clock_that_a_callback_moved_keeps_the_order() {
+fn timers_fire_in_order_after_a_callback_advances_the_clock() {
     let time = Arc::new(VirtualTime::new());
     let log = Log::new();
     let own = Arc::downgrade(&time);
@@ -138,7 +138,7 @@ fn a_clock_that_a_callback_moved_keeps_the_order() {
             time.advance(7_200 * SECOND);
         }
     });
-    let mut rng = Rng::new(seed("exact_time", "a_clock_that_a_callback_moved_keeps_the_order"));
+    let mut rng = Rng::new(seed("exact_time", "timers_fire_in_order_after_a_callback_advances_the_clock"));
     let timers: Vec<Timeout> = (0..500)
         .map(|_| {
             let log = log.clone();
@@ -156,8 +156,8 @@ fn a_clock_that_a_callback_moved_keeps_the_order() {
     assert!(fired.iter().all(|of| of.1 == START + 7_201 * SECOND));
 }
 
-/// Goal: a deferrable timer wakes nobody: it fires with whatever else does, or where an advance
-/// ends, and never early.
+/// Goal: a deferrable timer causes no event: it fires with the next other event, or at the end of
+/// an advance, and never early.
 #[test]
 fn deferrable_timers_wait_for_others() {
     let time = VirtualTime::new();
@@ -178,12 +178,12 @@ fn deferrable_timers_wait_for_others() {
     assert_eq!(log.take(), [("deferrable", START + 26 * SECOND)]);
 }
 
-/// Goal: on several bases, too, time goes from deadline to deadline.
+/// Goal: with several bases the clock also advances from deadline to deadline.
 #[test]
-fn bases_share_one_time() {
+fn bases_share_one_clock() {
     let time = VirtualTime::with_builder(Timers::builder().bases(4), START);
     let log = Log::new();
-    let mut rng = Rng::new(seed("exact_time", "bases_share_one_time"));
+    let mut rng = Rng::new(seed("exact_time", "bases_share_one_clock"));
     let timers: Vec<Timeout> = (0..400)
         .map(|number| {
             let log = log.clone();

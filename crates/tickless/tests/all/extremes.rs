@@ -1,4 +1,5 @@
-//! Zero, the past, the far future and the ends of 64 bits: in order, clamped, never lost.
+//! Deadlines of zero, in the past, in the far future and at the ends of 64 bits: in order, clamped,
+//! never lost.
 
 use crate::support::{Log, coarse_expiry, wait_until};
 use std::sync::Arc;
@@ -11,11 +12,12 @@ use tickless::{Timers, VirtualTime};
 
 const MS: u64 = 1_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
-/// The last instant that comes.
+/// The last instant that the clock reaches.
 const END: Instant = Instant::from_nanos(u64::MAX - 1);
 
-/// Goal: on virtual time, what is armed for zero or the past fires at the next advance, without
-/// the clock moving: timeouts as armed, high-resolution timers by deadline, equals as armed.
+/// Goal: on virtual time, timers armed for zero or the past fire at the next advance, before the
+/// clock moves: timeouts in the order of arming, high-resolution timers by deadline, and those with
+/// equal deadlines in the order of arming.
 #[test]
 fn the_past_fires_at_once_and_in_order() {
     let time = VirtualTime::new();
@@ -52,7 +54,7 @@ fn the_past_fires_at_once_and_in_order() {
     assert_eq!(now, Instant::from_secs(1), "no time has passed");
 }
 
-/// Goal: the same with a driver: what is armed for the past fires, in the order of arming.
+/// Goal: with a driver, timeouts armed for the past fire in the order of arming.
 #[test]
 fn the_past_fires_at_once_with_a_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -83,8 +85,8 @@ fn the_past_fires_at_once_with_a_driver() {
     assert_eq!(log.take(), (0..500).collect::<Vec<_>>());
 }
 
-/// Goal: W5: 12 days, 2 years, 2^36 ms, a century, each a little less and more: high-resolution
-/// timers fire to the nanosecond, timeouts when the wheel's own table says, and both once.
+/// Goal: W5: with distances around 12 days, 2 years, 2^36 ms and a century, high-resolution timers
+/// fire exactly at their deadline, timeouts when the wheel's table predicts, and both fire once.
 #[test]
 fn far_deadlines_fire_when_due() {
     let far = [DAY * 12, DAY * 730, Duration::from_millis(1 << 36), DAY * 36_525, DAY * 150_000];
@@ -130,10 +132,9 @@ fn far_deadlines_fire_when_due() {
     assert!(time.timers().stats().bases[0].relocated > 0, "some were beyond the wheel's reach");
 }
 
-/// Goal: W5: nothing special happens on the way to the far end: a timer that re-arms itself
-/// keeps its pace to the last, with every tick there is.
+/// Goal: W5: a timer that rearms itself keeps its pace up to the end of time, with every tick.
 #[test]
-fn a_short_timer_at_the_end_of_time() {
+fn a_short_timer_keeps_its_pace_to_the_end_of_time() {
     for tick_us in [1, 1000, 1_000_000] {
         let tick = Tick::new(Duration::from_micros(tick_us)).unwrap();
         let begin = END - Duration::from_secs(3600);
@@ -156,10 +157,10 @@ fn a_short_timer_at_the_end_of_time() {
     }
 }
 
-/// Goal: what is armed for never, or beyond, stays pending until it is cancelled, and time that
-/// is moved to its very end gets there.
+/// Goal: a timer armed for never, or beyond, stays pending until it is cancelled, and the clock can
+/// be advanced to its end.
 #[test]
-fn never_does_not_come() {
+fn a_timer_for_never_does_not_fire() {
     let time = VirtualTime::new();
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
@@ -192,9 +193,10 @@ fn never_does_not_come() {
     assert_eq!(time.timers().stats().pending(), 0);
 }
 
-/// Goal: never on a real clock: armed, and cancelled, and the driver sleeps without a deadline.
+/// Goal: on a real clock, timers for never can be armed and cancelled, and the driver sleeps
+/// without a deadline.
 #[test]
-fn never_with_a_driver() {
+fn a_driver_sleeps_without_a_deadline_for_never() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let (timeout, hrtimer) = (timers.timeout(|_| {}), timers.hrtimer(|_| {}));
     let periodic = timers.periodic(|_| {});
@@ -212,10 +214,10 @@ fn never_with_a_driver() {
     assert_eq!(timers.stats().total().fired, 0);
 }
 
-/// Goal: no panic, no early firing and nothing lost for any pair of extremes, in every way to
-/// give a deadline, with every tick.
+/// Goal: no pair of extreme arguments, in any method that takes a deadline, with any tick, causes a
+/// panic, an early expiry or a lost timer.
 #[test]
-fn extremes_of_every_argument() {
+fn extreme_arguments_lose_no_timer() {
     let mut edges: Vec<u64> = (0..64).step_by(7).map(|bit| 1 << bit).collect();
     edges.extend([0, 999, MS - 1, MS, MS + 1, u64::MAX / 2, u64::MAX - 2, u64::MAX - 1, u64::MAX]);
     for tick_us in [1, 1000, 1_000_000] {

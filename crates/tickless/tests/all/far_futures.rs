@@ -1,4 +1,4 @@
-//! Futures whose deadlines are centuries ahead, or which are moved there and back.
+//! Futures with deadlines that are centuries ahead, or that are reset across centuries.
 
 use crate::support::woken::{poll, woken};
 use crate::support::{rounds, wait_until};
@@ -11,10 +11,10 @@ use tickless::{Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Goal: futures complete however far the clock has come and however far ahead they are: exactly
-/// at their deadline, or a coarse one at its granule; and they can be moved across such distances.
+/// Goal: futures complete at any time of the clock and at any distance: exactly at their deadline,
+/// or within the granule of a coarse one. They can be reset across such distances.
 #[test]
-fn centuries_ahead() {
+fn futures_complete_centuries_ahead() {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
     for begin in [1 << 40, (1 << 62) - 5, 1 << 62, (1 << 63) - 5, 1 << 63, 3 << 62] {
         for after in [Duration::from_secs(1), YEAR, 100 * YEAR, 140 * YEAR, 147 * YEAR] {
@@ -43,10 +43,10 @@ fn centuries_ahead() {
     }
 }
 
-/// Goal: a future can be moved from this century to a later one and back, before and after it
-/// has been polled, and wakes its task for the last deadline that it was given, and once.
+/// Goal: a future can be reset from this century to a later one and back, before and after its
+/// first poll, and wakes its task once, at its last deadline.
 #[test]
-fn moved_by_centuries() {
+fn futures_can_be_reset_by_centuries() {
     fn check<S: Future<Output = ()>>(
         time: &VirtualTime,
         mut sleep: Pin<&mut S>,
@@ -77,7 +77,7 @@ fn moved_by_centuries() {
     let time = VirtualTime::new();
     check::<Sleep>(&time, pin!(time.timers().sleep(HOUR)), Sleep::reset_at);
     check::<CoarseSleep>(&time, pin!(time.timers().coarse_sleep(HOUR)), CoarseSleep::reset_at);
-    // Where putting off is a compare-and-swap, as it is on real time.
+    // On real time, where pushing out is a compare-and-swap.
     let timers = Timers::builder().bases(1).start().unwrap();
     let mut coarse = pin!(timers.coarse_sleep(HOUR));
     let (count, waker) = woken();
@@ -86,7 +86,7 @@ fn moved_by_centuries() {
         coarse.as_mut().reset_at(Instant::from_nanos(round << 60));
         coarse.as_mut().reset(HOUR);
         if count.count() > 0 || coarse.is_elapsed() {
-            // It had been due, for an instant.
+            // Its old deadline had passed, and its timer had fired.
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Sleeps, intervals and deadlines, on every runtime and in every corner.
+//! Sleeps, intervals and deadlines, on several runtimes and in corner cases.
 
 use crate::support::woken::{poll, woken};
 use crate::support::{Rng, rounds, seed, wait_until};
@@ -14,11 +14,11 @@ use tickless::periodic::Missed;
 use tickless::time::{Instant, Tick};
 use tickless::{Timers, VirtualTime};
 
-/// Longer under Miri, so that a deadline is still ahead when its future is polled.
+/// Longer under Miri, so that a deadline is still in the future when its future is polled.
 const MS: Duration = Duration::from_millis(if cfg!(miri) { 20 } else { 1 });
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What every runtime is to run: two hundred tasks' worth of sleeps, an interval, deadlines.
+/// The work for each runtime: two hundred tasks that sleep, an interval, and deadlines.
 async fn work() {
     let begun = std::time::Instant::now();
     sleep(3 * MS).await;
@@ -34,9 +34,9 @@ async fn work() {
     assert_eq!(timeout(HOUR, sleep(MS)).await, Ok(()));
 }
 
-/// Goal: they work unchanged without any runtime, on both of tokio's, and on smol's executor.
+/// Goal: the futures work unchanged without a runtime, on both of tokio's, and on smol's executor.
 #[test]
-fn they_run_anywhere() {
+fn futures_run_on_any_runtime() {
     pollster::block_on(work());
     let executor = Executor::new();
     pollster::block_on(executor.run(async {
@@ -57,9 +57,9 @@ fn they_run_anywhere() {
     }
 }
 
-/// Goal: a future that was polled by one runtime wakes the task of another that polled it later.
+/// Goal: a future that was polled on two runtimes wakes the task that polled it last.
 #[test]
-fn they_may_move_between_runtimes() {
+fn a_moved_future_wakes_the_task_that_polled_last() {
     let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut moved = Box::pin(sleep(20 * MS));
     let begun = std::time::Instant::now();
@@ -72,8 +72,7 @@ fn they_may_move_between_runtimes() {
     assert!(begun.elapsed() >= 20 * MS);
 }
 
-/// Goal: under virtual time a sleep is ready exactly from its deadline on, never before, and its
-/// task is woken once.
+/// Goal: under virtual time a sleep is ready exactly from its deadline on, and wakes its task once.
 #[test]
 fn ready_at_the_deadline_and_not_before() {
     let time = VirtualTime::new();
@@ -89,10 +88,10 @@ fn ready_at_the_deadline_and_not_before() {
     assert_eq!(time.timers().stats().total().armed, 1);
 }
 
-/// Goal: a deadline counts from when the future is made; a future that is not polled is not
-/// armed; one that is polled too late is ready at once.
+/// Goal: a duration counts from the creation of the future. A future that is not polled is not
+/// armed; one that is polled after its deadline is ready.
 #[test]
-fn nothing_is_armed_before_it_is_polled() {
+fn a_future_is_armed_by_its_first_poll() {
     let time = VirtualTime::new();
     let (count, waker) = woken();
     let mut late = pin!(time.timers().sleep(10 * MS));
@@ -103,7 +102,7 @@ fn nothing_is_armed_before_it_is_polled() {
     assert_eq!((time.timers().stats().total().armed, count.count()), (0, 0));
 }
 
-/// Goal: dropping cancels; nothing is left pending, and nobody is woken.
+/// Goal: dropping a future cancels it: no timer stays pending, and no task is woken.
 #[test]
 fn dropping_cancels() {
     let time = VirtualTime::new();
@@ -120,9 +119,9 @@ fn dropping_cancels() {
     assert_eq!(count.count(), 0);
 }
 
-/// Goal: the last waker is the one that is woken.
+/// Goal: the timer wakes the last waker that was registered.
 #[test]
-fn the_last_waker_counts() {
+fn the_last_waker_is_woken() {
     let time = VirtualTime::new();
     let ((first, one), (second, other)) = (woken(), woken());
     let mut sleep = pin!(time.timers().sleep(10 * MS));
@@ -132,8 +131,8 @@ fn the_last_waker_counts() {
     assert_eq!((first.count(), second.count()), (0, 1));
 }
 
-/// Goal: resetting pushes a pending sleep out, brings it nearer, and revives one that completed;
-/// it arms once.
+/// Goal: a reset pushes a pending sleep out, brings it nearer, or restarts a completed one; each
+/// arms the timer once.
 #[test]
 fn a_reset_is_a_new_deadline() {
     fn check<S: Future<Output = ()>>(
@@ -164,8 +163,8 @@ fn a_reset_is_a_new_deadline() {
     assert_eq!(time.timers().stats().total().armed, 4);
 }
 
-/// Goal: ticks are due at whole periods, overruns are told, and what is missed becomes what was
-/// asked for.
+/// Goal: ticks are due at whole periods, overruns are reported, and missed ticks are handled as
+/// configured.
 #[test]
 fn intervals_keep_their_periods() {
     let (_, waker) = woken();
@@ -190,9 +189,9 @@ fn intervals_keep_their_periods() {
     }
 }
 
-/// Goal: a deadline leaves the future its say first, and tells what passed otherwise.
+/// Goal: a timeout polls its future before the clock, and its error names the deadline that passed.
 #[test]
-fn deadlines_are_fair() {
+fn a_timeout_polls_its_future_first() {
     let time = VirtualTime::new();
     let (_, waker) = woken();
     let by = time.now() + MS;
@@ -209,10 +208,10 @@ fn deadlines_are_fair() {
     assert_eq!(std::io::Error::from(elapsed).kind(), std::io::ErrorKind::TimedOut);
 }
 
-/// Goal: a waker that runs its task at once, and with it drops the future that fires, or its
-/// siblings, or advances the time, is no problem; nor is one that panics.
+/// Goal: a waker may run its task immediately, drop the future that fires or its siblings, advance
+/// the clock, or panic.
 #[test]
-fn wakers_may_do_anything() {
+fn wakers_may_drop_futures_advance_time_and_panic() {
     struct Reckless(std::sync::Mutex<Vec<Pin<Box<Sleep>>>>);
     impl Wake for Reckless {
         fn wake(self: Arc<Self>) {
@@ -240,7 +239,7 @@ fn wakers_may_do_anything() {
     std::panic::set_hook(hook);
 }
 
-/// Goal: a future that is forgotten fires once, harmlessly.
+/// Goal: a forgotten future fires once and is harmless.
 #[test]
 fn forgotten_futures_are_harmless() {
     let time = VirtualTime::new();
@@ -252,11 +251,11 @@ fn forgotten_futures_are_harmless() {
     assert_eq!(count.count(), 1);
 }
 
-/// Goal: a runtime that is dropped drops its tasks' sleeps: none stays pending, on whichever
-/// runtime, and however many fire just then.
+/// Goal: a runtime that is dropped drops its tasks' sleeps: none stays pending, on any runtime,
+/// also while many of them fire.
 #[test]
-fn a_runtime_may_end_with_sleeps_in_it() {
-    let seed = seed("future", "a_runtime_may_end_with_sleeps_in_it");
+fn a_dropped_runtime_leaves_no_sleep_pending() {
+    let seed = seed("future", "a_dropped_runtime_leaves_no_sleep_pending");
     let timers = Timers::builder().bases(2).start().unwrap();
     let mut rng = Rng::new(seed);
     for round in 0..rounds(60) {
@@ -281,10 +280,10 @@ fn a_runtime_may_end_with_sleeps_in_it() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: a runtime that stops polling for a while misses nothing: its sleeps fire meanwhile, once,
-/// hold nobody else up, and are ready when it polls again.
+/// Goal: a runtime that stops polling for a while loses no expiry: its sleeps fire once in that
+/// time, delay no other timer, and are ready when polled again.
 #[test]
-fn a_runtime_may_stop_polling() {
+fn sleeps_fire_while_their_runtime_does_not_poll() {
     let (count, after) = (if cfg!(miri) { 5 } else { 100 }, 100 * MS);
     let timers = Timers::builder().bases(1).start().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -308,10 +307,10 @@ fn a_runtime_may_stop_polling() {
     assert_eq!(timers.stats().total().armed, armed, "they were ready, and not armed again");
 }
 
-/// Goal: a waker that drops the last future, and with it the last handle, on the driver that
-/// wakes it, ends the drivers and waits for none of them.
+/// Goal: if a waker on a driver drops the last future, and with it the last handle, the drivers
+/// end, and the drop waits for none of them.
 #[test]
-fn the_last_handle_may_go_in_a_waker() {
+fn a_waker_may_drop_the_last_handle() {
     struct Owner(std::sync::Mutex<Option<Pin<Box<Sleep>>>>, AtomicU64);
     impl Wake for Owner {
         fn wake(self: Arc<Self>) {
@@ -327,15 +326,15 @@ fn the_last_handle_may_go_in_a_waker() {
         assert!(poll(sleep.as_mut(), &waker).is_pending());
         *owner.0.lock().unwrap() = Some(sleep);
         drop(timers);
-        // A waker that panics, or waits for its own thread, does not get there.
+        // If the waker panics, or waits for its own thread, this line is not reached.
         wait_until("the waker is through", || owner.1.load(Ordering::SeqCst) == 1);
     }
 }
 
-/// Goal: what has completed may be polled again, and says the same; what is forgotten before it
-/// was polled leaves nothing behind.
+/// Goal: a completed future may be polled again and is ready; a future that is forgotten before its
+/// first poll leaves no timer pending.
 #[test]
-fn polled_after_completion_or_never() {
+fn completed_and_unpolled_futures_are_harmless() {
     let time = VirtualTime::new();
     let (count, waker) = woken();
     let mut late = pin!(time.timers().timeout_after(MS, pending::<()>()));
@@ -353,7 +352,7 @@ fn polled_after_completion_or_never() {
     time.assert_idle();
 }
 
-/// Goal: timers live as long as their futures do; a future that outlives every handle completes.
+/// Goal: timers live as long as their futures; a future that outlives every handle completes.
 #[test]
 fn futures_keep_their_timers() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -362,7 +361,7 @@ fn futures_keep_their_timers() {
     pollster::block_on(sleep);
 }
 
-/// Goal: the timers of the process can be asked what they did.
+/// Goal: the timers of the process have statistics.
 #[test]
 fn the_timers_of_the_process_have_statistics() {
     let before = future::timers().expect("threads can be started").stats().total();
@@ -371,11 +370,11 @@ fn the_timers_of_the_process_have_statistics() {
     assert!(after.armed > before.armed && after.fired > before.fired);
 }
 
-/// Goal: many tasks at once, on many threads, with resets and drops by chance: never early, each
-/// completes, and nothing is left.
+/// Goal: many tasks on many threads, with random resets and drops: no sleep is early, each
+/// completes, and no timer stays pending.
 #[test]
-fn many_tasks_at_once() {
-    let seed = seed("future", "many_tasks_at_once");
+fn many_concurrent_tasks_complete_in_time() {
+    let seed = seed("future", "many_concurrent_tasks_complete_in_time");
     let timers = Timers::builder().bases(2).start().unwrap();
     let done = AtomicU64::new(0);
     std::thread::scope(|s| {
@@ -413,10 +412,10 @@ fn many_tasks_at_once() {
     assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
-/// Goal: coarse sleeps that are reset while they fire are never early, and wake their task, which
-/// need not poll them again for that.
-/// Method: many resets, to earlier and to later, around the moment at which the timer fires; then
-/// the task polls only when it was woken.
+/// Goal: coarse sleeps that are reset while they fire are never early and wake their task, even if
+/// the task does not poll again after the reset. Method: many resets, to earlier and later
+/// deadlines, around the moment at which the timer fires. Afterwards the task polls only when it
+/// was woken.
 #[test]
 fn coarse_sleeps_are_pushed_out_while_they_fire() {
     let seed = seed("future", "coarse_sleeps_are_pushed_out_while_they_fire");
@@ -440,7 +439,7 @@ fn coarse_sleeps_are_pushed_out_while_they_fire() {
                         after = Duration::from_nanos(rng.below(200_000));
                         begun = timers.now();
                         sleep.as_mut().reset(after);
-                        // Who resets what was ready has to poll it.
+                        // A reset of a ready future requires another poll.
                         if is_ready || count.count() > 0 {
                             is_ready = poll(sleep.as_mut(), &waker).is_ready();
                         }
@@ -461,10 +460,10 @@ fn coarse_sleeps_are_pushed_out_while_they_fire() {
     assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
-/// Goal: a coarse sleep that is put off again and again costs its base nothing, and fires when it
-/// should.
+/// Goal: pushing a coarse sleep out again and again does not touch its base, and the sleep fires at
+/// its last deadline.
 #[test]
-fn pushing_out_leaves_the_base_alone() {
+fn pushing_out_does_not_touch_the_base() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let mut sleep = pin!(timers.coarse_sleep(HOUR));
     let (count, waker) = woken();
@@ -484,10 +483,10 @@ fn pushing_out_leaves_the_base_alone() {
     assert!(timers.stats().bases[0].relocated > 0, "it was moved where it belonged");
 }
 
-/// Goal: a sleep that is counted from a present which was read before completes that much after
-/// it, and one that is wrong harms nobody else.
+/// Goal: a sleep reset from an earlier clock read completes that much after the read, and a wrong
+/// time affects no other timer.
 #[test]
-fn counted_from_a_present_that_was_read_before() {
+fn reset_from_counts_from_the_given_time() {
     let time = VirtualTime::new();
     let begun = time.now();
     let (count, waker) = woken();
@@ -514,12 +513,12 @@ fn counted_from_a_present_that_was_read_before() {
     assert_eq!(count.count(), 3);
 }
 
-/// Goal: a sleep that is brought nearer just when its timer is being put off wakes its task.
-/// Method: a loop that never waits, so that timers fire within some hundred nanoseconds of their
-/// deadline, which is when the task asks for an earlier one.
+/// Goal: a sleep that is brought nearer at the moment at which its timer is pushed out wakes its
+/// task. Method: a busy loop, so that timers fire within some hundred nanoseconds of their
+/// deadline, which is when the task asks for an earlier deadline.
 #[test]
-fn brought_nearer_while_it_is_pushed_out() {
-    let mut rng = Rng::new(seed("future", "brought_nearer_while_it_is_pushed_out"));
+fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
+    let mut rng = Rng::new(seed("future", "a_sleep_brought_nearer_during_a_push_out_wakes_its_task"));
     let tick = Tick::new(Duration::from_micros(1)).unwrap();
     let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
     let is_over = Arc::new(AtomicBool::new(false));
@@ -548,10 +547,10 @@ fn brought_nearer_while_it_is_pushed_out() {
     looping.join().unwrap();
 }
 
-/// Goal: what a label is for: whoever looks sees whose a future's timer is, also when it was put
-/// off or armed again, and no other timer gets the label.
+/// Goal: a label names the owner of a future's timer in lists, also after it was pushed out or
+/// rearmed, and no other timer gets the label.
 #[test]
-fn futures_have_labels() {
+fn labels_name_the_timers_of_futures() {
     let time = VirtualTime::new();
     let (_, waker) = woken();
     let label = || time.timers().leaks().leaks.iter().map(|leak| leak.label).collect::<Vec<_>>();
@@ -573,7 +572,8 @@ fn futures_have_labels() {
     assert_eq!(label(), ["tickless::future::Sleep"]);
 }
 
-/// Goal: in virtual time a sleep ends at its deadline and a timeout too: no slack.
+/// Goal: in virtual time sleeps and timeouts end exactly at their deadlines: the default slack is
+/// zero.
 #[test]
 fn virtual_time_is_exact() {
     let time = VirtualTime::new();
@@ -587,7 +587,8 @@ fn virtual_time_is_exact() {
     assert_eq!(time.now(), begin + 3 * HOUR);
 }
 
-/// Goal: whoever starts timers without settings gets those that futures use, and no second drivers.
+/// Goal: starting timers without settings returns those that futures use, and starts no second
+/// drivers.
 #[test]
 fn timers_of_the_process_are_shared() {
     let timers = Timers::start().expect("they can be started");
