@@ -1,4 +1,4 @@
-//! A timer that a callback makes in the memory of the callback's own dead timer is another timer.
+//! A timer that a callback creates in the memory of its own dropped timer is a different timer.
 
 use crate::support::{Log, Place, rounds, wait_until};
 use pin_project_lite::pin_project;
@@ -29,7 +29,7 @@ fn boxed(callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Boxed {
 }
 
 pin_project! {
-    /// Memory for one timer after another. Each of them begins at the same address.
+    /// Memory for one timer after another. Each timer starts at the same address.
     #[project_ref = Timer]
     #[project = TimerMut]
     #[repr(u64)]
@@ -72,7 +72,7 @@ fn start(memory: &PinnedMemory, after: Duration) -> Started {
     with!(memory, timer => timer.start(after)).unwrap()
 }
 
-/// Where the core's timer begins.
+/// The address of the core's timer.
 fn address(memory: &PinnedMemory) -> usize {
     match memory.as_ref().project_ref() {
         Timer::Coarse { timer } => std::ptr::from_ref(timer.get_ref()).addr(),
@@ -82,14 +82,14 @@ fn address(memory: &PinnedMemory) -> usize {
     }
 }
 
-/// Replaces the timer in some memory, which drops it.
+/// Replaces the timer in this memory, which drops the old one.
 fn replace(memory: &mut PinnedMemory, new: Memory) {
     let old = address(memory);
     memory.as_mut().set(new);
     assert_eq!(address(memory), old, "this test needs the address to be used again");
 }
 
-/// Polls the sleep in some memory under a label.
+/// Polls the sleep in this memory under a label.
 fn poll_as(label: &'static str, memory: &mut PinnedMemory, waker: &Waker) -> Poll<()> {
     let TimerMut::Sleep { mut sleep } = memory.as_mut().project() else {
         panic!("no sleep is here");
@@ -113,7 +113,7 @@ where
     place.put(memory);
 }
 
-/// What each way to cancel a timer finds.
+/// The result of each method that cancels a timer.
 fn cancels(memory: &PinnedMemory) -> [Result<Cancel, CancelError>; 5] {
     let armed = |cancel: &dyn Fn() -> Result<Cancel, CancelError>| {
         start(memory, MS);
@@ -131,8 +131,8 @@ fn cancels(memory: &PinnedMemory) -> [Result<Cancel, CancelError>; 5] {
 const PENDING: Result<Cancel, CancelError> = Ok(Cancel::Pending);
 const IDLE: Result<Cancel, CancelError> = Ok(Cancel::Idle);
 
-/// Goal: X4 (an address is no identity): in the callback that its predecessor died in, a timer is
-/// idle, then pending, is cancelled without waiting, and is dropped.
+/// Goal: X4 (an address is no identity): inside the callback of its predecessor, a timer in that
+/// memory is idle, then pending, is cancelled without waiting, and can be dropped.
 #[test]
 fn a_timer_in_reused_memory_is_not_in_its_own_callback() {
     let time = VirtualTime::new();
@@ -157,8 +157,8 @@ fn a_timer_in_reused_memory_is_not_in_its_own_callback() {
     }
 }
 
-/// Goal: X4, X1: dropping a timer in reused memory waits for its callback, which runs on the base
-/// of another set.
+/// Goal: X4 (an address is no identity), X1 (a drop waits for the callback): dropping a timer in
+/// reused memory waits for its callback, which runs on a base of another set.
 #[test]
 fn a_drop_in_reused_memory_waits_for_the_callback() {
     let (time, timers) = (VirtualTime::new(), Timers::builder().bases(1).start().unwrap());
@@ -182,8 +182,8 @@ fn a_drop_in_reused_memory_waits_for_the_callback() {
     assert!(begun.load(Ordering::SeqCst) && ended.load(Ordering::SeqCst), "it did not wait");
 }
 
-/// Goal: X4 with callbacks on one stack: the inner one's set replaces the timer of the outer one,
-/// whose frame is not the innermost, and the other way round.
+/// Goal: X4 with nested callbacks: the inner callback's set replaces the timer of the outer
+/// callback, whose frame is not the innermost, and the other way round.
 #[test]
 fn nested_callbacks_tell_timers_of_two_sets_apart() {
     let (outer, inner, seen) = (VirtualTime::new(), VirtualTime::new(), Log::new());
@@ -213,8 +213,8 @@ fn nested_callbacks_tell_timers_of_two_sets_apart() {
     assert_eq!(seen.take(), [[PENDING, PENDING, PENDING, PENDING, IDLE]; 4]);
 }
 
-/// Goal: X4: a callback that ends its own timer leaves no arming of it behind, and what it asked
-/// for is not done to the next timer at that address.
+/// Goal: X4: a callback that drops its own timer leaves no arming of it behind, and its requested
+/// restart does not apply to the next timer at that address.
 #[test]
 fn a_restart_of_a_dead_timer_is_ignored() {
     let (time, fired) = (VirtualTime::new(), Arc::new(AtomicU64::new(0)));
@@ -241,8 +241,8 @@ fn a_restart_of_a_dead_timer_is_ignored() {
     drop(kept.take());
 }
 
-/// Goal: X4, D9: a second expiry thread fires a timer in the memory of one whose callback keeps the
-/// first expiry thread.
+/// Goal: X4, D9 (relief): a second expiry thread fires a timer in the memory of a timer whose
+/// callback blocks the first one.
 #[test]
 fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     let timers = Timers::builder().bases(1).expiry_threads().patience(MS).start().unwrap();
@@ -257,12 +257,12 @@ fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     assert_eq!(result.recv(), Ok(Ok(())), "it waited for the callback of a dead timer");
 }
 
-/// Goal: X4, D8: a base that goes offline gives away a timer in the memory of one whose callback
-/// runs on that base.
+/// Goal: X4, D8 (offline bases): a base that goes offline migrates a timer in the memory of one
+/// whose callback runs on that base.
 #[test]
 fn a_timer_in_reused_memory_leaves_an_offline_base() {
     let timers = Timers::builder().bases(2).start().unwrap();
-    // What is armed now is on base 1, whatever CPU this thread is on.
+    // Timers armed here go to base 1, whatever CPU this thread runs on.
     timers.offline(CpuId(0)).unwrap();
     let (set, (told, moved)) = (timers.clone(), mpsc::channel());
     let first = |callback| precise(&timers, callback);
@@ -276,10 +276,10 @@ fn a_timer_in_reused_memory_leaves_an_offline_base() {
     assert_eq!(moved.recv(), Ok(Ok(1)), "it stayed for the callback of a dead timer");
 }
 
-/// Goal: X4: a slow callback of a dead timer is not reported under the label of the timer that has
-/// its memory now.
+/// Goal: X4: a slow callback of a dropped timer is not reported under the label of the timer that
+/// now has its memory.
 #[test]
-fn labels_of_timers_in_reused_memory_are_their_own() {
+fn timers_in_reused_memory_have_their_own_labels() {
     let time = VirtualTime::with_builder(
         Timers::builder().time_callbacks(),
         tickless::time::Instant::ZERO,
@@ -300,7 +300,7 @@ fn labels_of_timers_in_reused_memory_are_their_own() {
     drop(kept.take());
 }
 
-/// Counts wakeups, and is on the heap.
+/// Counts wakeups. On the heap.
 struct Counts(Arc<AtomicU64>);
 
 impl Wake for Counts {
@@ -309,13 +309,13 @@ impl Wake for Counts {
     }
 }
 
-/// Goal: X1, X4: dropping a sleep that is in the memory of a dead timer waits for the driver which
-/// takes the sleep's waker, though the dead timer's callback still runs.
-/// Method: timers that die in their callbacks, each followed by a sleep at its address that fires
-/// on another driver while it is dropped. What goes wrong is seen by ThreadSanitizer and Miri, and
-/// now and then by the allocator. `TICKLESS_SECONDS` says how long.
+/// Goal: X1, X4: dropping a sleep in the memory of a dropped timer waits for the driver that takes
+/// the sleep's waker, though the dropped timer's callback still runs. Method: timers that are
+/// dropped in their callbacks, each followed by a sleep at its address that fires on another driver
+/// while it is dropped. ThreadSanitizer and Miri detect an error here, and sometimes the allocator
+/// does. `TICKLESS_SECONDS` sets the duration.
 #[test]
-fn sleeps_are_born_where_timers_die() {
+fn sleeps_in_the_memory_of_dropped_timers_are_safe() {
     let seconds = std::env::var("TICKLESS_SECONDS").ok().and_then(|text| text.parse().ok());
     let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
     let mine = Timers::builder().bases(1).start().unwrap();

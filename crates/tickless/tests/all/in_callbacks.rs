@@ -1,4 +1,4 @@
-//! What callbacks may do: arm, cancel and drop timers, their own included, and the whole set.
+//! Callbacks arm, cancel and drop timers, including their own, and the whole set.
 
 use crate::support::{Log, PATIENCE, Place, rounds, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,10 +17,10 @@ fn bases(count: u16) -> Timers {
     Timers::builder().bases(count).start().expect("a few threads can be started")
 }
 
-/// Goal: re-arming through `Fired` fires again at exactly the time that was asked for; the last
-/// request counts, and `stop` takes it back.
+/// Goal: a restart through `Fired` fires exactly at the requested time; the last request counts,
+/// and `stop` cancels it.
 #[test]
-fn armed_again_through_fired() {
+fn restarts_through_fired_fire_again() {
     let time = VirtualTime::new();
     let (log, begin) = (Log::new(), time.now());
     let written = log.clone();
@@ -47,10 +47,10 @@ fn armed_again_through_fired() {
     assert_eq!((timer.is_active(), time.timers().stats().panics), (false, 0));
 }
 
-/// Goal: re-arming by handle from within, for both families, in a driver: it fires again, and
-/// what the callback asks through `Fired` yields to that (R9).
+/// Goal: R9: a callback may rearm its own timer by its handle, for both kinds of timers, in a
+/// driver. The timer fires again, and that arming overrides a restart through `Fired`.
 #[test]
-fn armed_again_by_handle() {
+fn callbacks_may_rearm_their_own_timer() {
     let timers = bases(1);
     let (tx, rx) = channel();
     let own: Arc<OnceLock<Timeout>> = Arc::default();
@@ -76,14 +76,14 @@ fn armed_again_by_handle() {
     let own = own.get().expect("set above");
     wait_until("the last callback is over", || !own.is_active());
     let total = timers.stats().total();
-    // That of the pending timer took no lock, and is not counted.
+    // Rearming the pending timer took no lock, and is not counted.
     assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 0, 3, 0));
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: a callback arms another timer, which fires, on its own base and on others.
+/// Goal: a timer that a callback arms fires, on the callback's base and on others.
 #[test]
-fn another_timer_is_armed() {
+fn callbacks_may_arm_other_timers() {
     let timers = bases(2);
     let (tx, rx) = channel();
     let others: Vec<HrTimer> = [0, 1]
@@ -104,7 +104,7 @@ fn another_timer_is_armed() {
     assert_eq!(fired, [CpuId(0), CpuId(1)]);
 }
 
-/// Goal: X10 within a batch: what a callback cancels does not fire, though it was due already.
+/// Goal: X10 within a batch: a timer that a callback cancels does not fire, although it was due.
 #[test]
 fn a_sibling_of_the_batch_is_cancelled() {
     let time = VirtualTime::new();
@@ -124,7 +124,7 @@ fn a_sibling_of_the_batch_is_cancelled() {
     time.advance(MS * 10);
     assert_eq!(log.take(), [0, 2, 4, 6, 8]);
     let mut expected = [(Cancel::Pending, Cancel::Idle); 5];
-    // The first one has none before it: that was itself.
+    // The first one has no predecessor: it is the timer itself.
     expected[0].1 = Cancel::Running;
     assert_eq!(found.take(), expected);
     let stats = time.timers().stats();
@@ -132,15 +132,15 @@ fn a_sibling_of_the_batch_is_cancelled() {
     drop(place.take());
 }
 
-/// Goal: the same for dropping, in a driver, for both families: of ten that are due, the first
-/// drops all but the last, itself included.
+/// Goal: dropping within a batch, in a driver, for both kinds of timers: of ten due timers, the
+/// first drops all but the last, itself included, and none of these fires.
 #[test]
 fn siblings_of_the_batch_are_dropped() {
     let timers = bases(1);
     for precise in [true, false] {
         let (place, log) = (Place::<Vec<Box<dyn Send>>>::empty(), Log::new());
         let (all_due, gate) = channel();
-        // Holds the driver until all are due.
+        // Blocks the driver until all are due.
         let gatekeeper = timers.hrtimer(move |_| gate.recv().unwrap());
         gatekeeper.start(Duration::ZERO).unwrap();
         wait_until("the gate is kept", || !gatekeeper.is_pending());
@@ -171,8 +171,8 @@ fn siblings_of_the_batch_are_dropped() {
     }
 }
 
-/// Goal: X4: a timer dropped in its own callback lives until the callback has returned; its
-/// closure is dropped then, once; asking for a restart does not bring it back.
+/// Goal: X4 (drops in the own callback): the closure of a timer that is dropped in its own callback
+/// lives until the callback has returned, and is dropped once. A requested restart is ignored.
 #[test]
 fn a_timer_is_dropped_in_its_own_callback() {
     let timers = bases(2);
@@ -197,8 +197,8 @@ fn a_timer_is_dropped_in_its_own_callback() {
     assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
-/// Goal: X1 for drops: dropping a timer while its callback runs waits until it is over, and
-/// what it wrote, with nothing but plain relaxed stores, is visible.
+/// Goal: X1 for drops: dropping a timer while its callback runs waits until it has returned, and
+/// its writes are visible, though they are relaxed stores.
 #[test]
 fn a_drop_from_outside_waits_for_the_callback() {
     let timers = bases(1);
@@ -222,8 +222,8 @@ fn a_drop_from_outside_waits_for_the_callback() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: two callbacks on two bases that drop each other's timers do not wait for each other;
-/// what they owned is dropped, nothing leaks.
+/// Goal: two callbacks on two bases that drop each other's timers do not wait for each other; their
+/// closures are dropped, and nothing leaks.
 #[test]
 fn two_callbacks_drop_each_other() {
     let timers = bases(2);
@@ -249,10 +249,10 @@ fn two_callbacks_drop_each_other() {
     assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
 }
 
-/// Goal: a callback does not wait for one that runs elsewhere when it drops that timer, and the
-/// closure is dropped when it is over, not before.
+/// Goal: a callback that drops a timer whose callback runs on another base does not wait. The
+/// closure is dropped after that callback has returned, not before.
 #[test]
-fn a_callback_drops_one_that_runs_elsewhere() {
+fn a_callback_drops_a_timer_that_runs_on_another_base() {
     let timers = bases(2);
     let (place, owned, let_go) =
         (Place::<Timeout>::empty(), Arc::new(()), Arc::new(AtomicBool::new(false)));
@@ -284,8 +284,7 @@ fn a_callback_drops_one_that_runs_elsewhere() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: H4: the last handle of all, dropped in a callback: the drivers end, all of them, and
-/// so does the callback.
+/// Goal: H4: if a callback drops the last handle, all drivers end, and the callback returns.
 #[test]
 fn the_last_handle_is_dropped_in_a_callback() {
     for count in [1, 3] {
@@ -300,7 +299,7 @@ fn the_last_handle_is_dropped_in_a_callback() {
         });
         place.put((timers, timer));
         let owner = place.clone();
-        // By the deadline the test holds no handle.
+        // At the deadline the test holds no handle.
         place.with(|(_, timer)| timer.start(MS * 5)).unwrap();
         drop(place);
         rx.recv_timeout(PATIENCE).expect("the callback goes on after the drop");

@@ -16,15 +16,15 @@ use tickless::{Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// The rules, one period after the other.
+/// A model of the rules, one period after the other.
 struct Twin {
     quota: u64,
     most: u64,
     left: u64,
     next: Instant,
-    /// In the present period, and the most of any.
+    /// Permits in the current period, and the most in any.
     taken: u64,
-    /// Does its period begin anew when it is used after all permits had come back?
+    /// Whether the next use, after all permits have returned, starts a new period.
     restarts: bool,
 }
 
@@ -45,7 +45,7 @@ impl Twin {
         }
     }
 
-    /// A key that has all is as good as one that was never seen.
+    /// A key with all its permits behaves like an unknown key.
     fn forget_if_full(&mut self, now: Instant) {
         if self.restarts && self.left == self.most {
             self.next = now;
@@ -67,11 +67,11 @@ impl Twin {
     }
 }
 
-/// Goal: whatever is taken when, it is what the rules allow, period by period, and the accounts
-/// say so.
+/// Goal: every request at every time has the result that the rules require, period by period, and
+/// the counters agree.
 #[test]
-fn permits_are_taken_as_the_rules_say() {
-    let mut rng = Rng::new(seed("limiter", "permits_are_taken_as_the_rules_say"));
+fn every_request_has_the_result_of_the_model() {
+    let mut rng = Rng::new(seed("limiter", "every_request_has_the_result_of_the_model"));
     for _ in 0..rounds(60) {
         let time = VirtualTime::new();
         let (quota, extra) = (1 + rng.below(20), rng.below(3) * rng.below(20));
@@ -93,10 +93,10 @@ fn permits_are_taken_as_the_rules_say() {
     }
 }
 
-/// Goal: threads that take permits at the same time, while refills come and tasks wait, never
-/// have more than there were, and the accounts add up to what they had.
+/// Goal: threads that take permits concurrently, with refills and waiting tasks, never get more
+/// than there are, and the counters agree with the sum of what they got.
 #[test]
-fn threads_never_have_more_than_there_is() {
+fn threads_never_get_more_than_the_quota() {
     let timers = Timers::start().unwrap();
     let limiter = timers.limiter(50, MS).extra(20).start().unwrap();
     let begun = timers.now();
@@ -123,10 +123,10 @@ fn threads_never_have_more_than_there_is() {
     assert!(counts.throttled > 0 && limiter.waiting() == 0, "{counts:?}");
 }
 
-/// Goal: a thread that blocks stands in line with tasks, is woken by the refill, and gives up in
-/// time without having taken anything.
+/// Goal: a thread that blocks waits in one queue with tasks, is woken by the refill, and times out
+/// without having taken permits.
 #[test]
-fn threads_block_in_line() {
+fn blocking_threads_wait_in_the_queue_of_tasks() {
     struct Nobody;
     impl Wake for Nobody {
         fn wake(self: Arc<Self>) {}
@@ -157,10 +157,10 @@ fn threads_block_in_line() {
     assert_eq!(limiter.counts().used, 4 + 3 + 2);
 }
 
-/// Goal: whoever waits hears at once that a limiter was closed, has taken nothing and is no longer
-/// in line; whoever was let go before keeps what it has; nobody gets anything afterwards.
+/// Goal: closing wakes every waiter immediately; it has taken no permits and is no longer queued.
+/// Permits granted before stay granted, and no call gets any afterwards.
 #[test]
-fn a_closed_limiter_lets_nobody_wait() {
+fn closing_a_limiter_wakes_its_waiters() {
     struct Count(AtomicU64);
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
@@ -194,14 +194,14 @@ fn a_closed_limiter_lets_nobody_wait() {
     assert_eq!(pin!(limiter.acquire(1)).poll(&mut context), Poll::Ready(closed));
     assert_eq!((limiter.available(), limiter.waiting(), limiter.counts().used), (0, 0, 3));
     limiter.close();
-    // One whose permits are had without the lock.
+    // A task whose permits are taken without the lock.
     let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
     limiter.try_acquire(1).unwrap();
     limiter.close();
     assert_eq!(limiter.try_acquire(1), closed);
 }
 
-/// Goal: a key's limiter that was closed is not forgotten, which would open it again.
+/// Goal: a key with a closed limiter is not removed, because that would open it again.
 #[test]
 fn a_closed_key_stays_closed() {
     let time = VirtualTime::new();
@@ -214,15 +214,15 @@ fn a_closed_key_stays_closed() {
     assert_eq!(keys.try_acquire(&1, 1), Err(AcquireError::Closed));
 }
 
-/// Goal: a thread that blocks looks after the permits itself if no driver does.
+/// Goal: a blocked thread refills the limiter itself if no driver does.
 #[test]
-fn a_blocked_thread_needs_no_driver() {
+fn a_blocked_thread_refills_without_a_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let limiter = timers.limiter(1, MS * 5).start().unwrap();
     let inner = limiter.clone();
     let done = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&done);
-    // The only driver waits for what its own base would refill.
+    // The only driver is blocked until its own base would refill.
     let hog = timers.hrtimer(move |_| {
         for _ in 0..3 {
             inner.blocking_acquire(1).unwrap();
@@ -233,11 +233,11 @@ fn a_blocked_thread_needs_no_driver() {
     wait_until("it has had them", || done.load(Ordering::Acquire) == 1);
 }
 
-/// Goal: each key has what the rules allow, whether it is new, forgotten and new again, or made a
-/// limiter of its own for a while.
+/// Goal: each key has the permits that the rules require, whether it is new, removed and new again,
+/// or a limiter of its own for a while.
 #[test]
-fn keys_have_what_the_rules_say() {
-    let mut rng = Rng::new(seed("limiter", "keys_have_what_the_rules_say"));
+fn every_key_follows_the_model() {
+    let mut rng = Rng::new(seed("limiter", "every_key_follows_the_model"));
     for _ in 0..rounds(20) {
         let time = VirtualTime::new();
         let (quota, extra) = (1 + rng.below(5), rng.below(2) * rng.below(9));
@@ -275,7 +275,7 @@ fn keys_have_what_the_rules_say() {
                 3 => {
                     twin.refill(now);
                     assert_eq!(keys.available(&key), twin.left, "of {key}");
-                    // Nothing is kept of a look at a key that has all.
+                    // Reading a key that has all its permits adds no entry.
                     twin.forget_if_full(now);
                 }
                 _ => {
@@ -293,10 +293,10 @@ fn keys_have_what_the_rules_say() {
     }
 }
 
-/// Goal: keys that have all their permits again take no memory, by themselves; what cannot be had
-/// is said.
+/// Goal: keys that have all their permits again are removed without a call, and impossible requests
+/// are refused with a reason.
 #[test]
-fn keys_at_rest_are_forgotten() {
+fn idle_keys_are_removed() {
     let time = VirtualTime::new();
     let keys: KeyedLimiter<String> = time.timers().limiter(2, MS * 100).keyed().unwrap();
     assert!(keys.is_empty());
@@ -304,7 +304,7 @@ fn keys_at_rest_are_forgotten() {
         keys.try_acquire(format!("user {round}").as_str(), 1).unwrap();
         time.advance(MS / 10);
     }
-    // A thousand a period.
+    // A thousand keys a period.
     assert!(keys.len() < 64 * 40, "{} keys", keys.len());
     let busy = keys.limiter("busy").unwrap();
     busy.try_acquire(2).unwrap();
@@ -324,12 +324,12 @@ fn keys_at_rest_are_forgotten() {
     assert_eq!(time.timers().phases_of(MS * 100), None, "its timer is gone");
 }
 
-/// Goal: threads that use keys, make limiters of them and have them forgotten at the same time
-/// never have more than a key allows.
+/// Goal: threads that use keys, turn them into limiters and remove idle ones concurrently never get
+/// more than a key allows.
 #[test]
-fn threads_share_keys() {
+fn threads_never_get_more_than_a_key_allows() {
     let timers = Timers::start().unwrap();
-    // A period that does not pass within this test: every key has three, once.
+    // A period longer than this test: every key has three permits, once.
     let keys: KeyedLimiter<u64> = timers.limiter(3, Duration::from_secs(3600)).keyed().unwrap();
     let taken = AtomicU64::new(0);
     let barrier = Barrier::new(3);

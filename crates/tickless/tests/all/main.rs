@@ -1,10 +1,12 @@
-//! The library's tests: one binary, since linking takes longer than most of them.
+//! The library's tests: one binary, because linking takes longer than most of them.
 //!
-//! Apart are those that change the whole process: `fork` forks it, `stress` takes all of it, and
-//! `observing` needs features that are off by default. A test in here that ends, traces or
-//! restricts a process does so to a child, which is this binary with that test alone.
+//! Separate binaries hold tests that affect the whole process: `fork` forks it, `stress` uses all
+//! CPUs, and `observing` needs features that are off by default. A test in this binary that exits,
+//! traces or restricts a process does so in a child process, which is this binary with only that
+//! test.
 //!
-//! What needs Linux is left out on the portable platform: `cfg(linux_platform)`, see `build.rs`.
+//! Tests that need Linux are left out on the portable platform: `cfg(linux_platform)`, see
+//! `build.rs`.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

@@ -1,5 +1,5 @@
-//! W1: nothing fires early, on any clock; and how late it may be, where that can be told: on
-//! virtual time, to the nanosecond.
+//! W1 (never early): no timer fires early on any clock. On virtual time, also how late a timer may
+//! be, to the nanosecond.
 
 use crate::support::{Log, Rng, coarse_expiry, granule, seed, wait_until};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tickless::time::{Instant, Tick};
 use tickless::{Builder, Timers, VirtualTime};
 
-/// Counts firings, and those that came too early by any of the clocks asked.
+/// Counts expiries, and those that were early by any of the clocks.
 #[derive(Default)]
 struct Tally {
     fired: AtomicU64,
@@ -22,16 +22,16 @@ impl Tally {
     }
 }
 
-/// Arms thousands of both families, over a quarter of a second, some of them again while they
-/// are pending, and waits for all of them.
+/// Arms thousands of timers of both kinds, over a quarter of a second, rearms some of them while
+/// they are pending, and waits for all of them.
 fn thousands(builder: Builder, mut rng: Rng, is_exact: bool) {
     let timers = builder.start().unwrap();
     let tally = Arc::new(Tally::default());
     let (mut timeouts, mut hrtimers) = (Vec::new(), Vec::new());
     for at in 0..3000u64 {
         let after = Duration::from_nanos(rng.of_any_size(28));
-        // Armed first for later, for the same, or for half of it, in which case it may fire
-        // before it is armed anew.
+        // Armed first for later, for the same time, or for half of it, in which case it may fire
+        // before it is rearmed.
         let first = [after * 3, after, after / 2][rng.below(3) as usize];
         let least = if at % 2 == 0 { first.min(after) } else { after };
         // The deadline by this set's clock, and by the system's.
@@ -56,20 +56,20 @@ fn thousands(builder: Builder, mut rng: Rng, is_exact: bool) {
     wait_until("all have fired", || timers.stats().pending() == 0);
     let total = timers.stats().total();
     drop((timeouts, hrtimers));
-    // Those that were due before they were armed again have fired twice.
+    // Timers that were due before they were rearmed have fired twice.
     assert_eq!(tally.fired.load(Ordering::Relaxed), total.fired);
     assert_eq!((total.armed, total.cancelled), (total.fired, 0));
     assert_eq!(tally.early.load(Ordering::Relaxed), 0, "of {} were early", total.fired);
 }
 
-/// Goal: never early by the set's own clock, whichever that is here.
+/// Goal: no timer is early by the set's own clock, on every clock source of this machine.
 #[test]
 fn nothing_is_early() {
     let rng = Rng::new(seed("never_early", "nothing_is_early"));
     thousands(Timers::builder().bases(2), rng, false);
 }
 
-/// Goal: never early by `Instant` either, with the system's clock.
+/// Goal: no timer is early by `Instant`, with the system's clock.
 #[test]
 fn nothing_is_early_by_the_systems_clock() {
     let rng = Rng::new(seed("never_early", "nothing_is_early_by_the_systems_clock"));
@@ -77,9 +77,8 @@ fn nothing_is_early_by_the_systems_clock() {
 }
 
 /// Goal: a timeout is late by less than the granule of its level, and fires exactly when the
-/// wheel's documentation says.
-/// Method: deadlines of every magnitude, armed at any time, also anew, with four ticks; compared
-/// with a computation from the table.
+/// wheel's documentation predicts. Method: deadlines of every magnitude, armed and rearmed at any
+/// time, with four ticks, compared with a computation from the table.
 #[test]
 fn timeouts_are_late_by_less_than_a_granule() {
     let mut rng = Rng::new(seed("never_early", "timeouts_are_late_by_less_than_a_granule"));
@@ -105,8 +104,8 @@ fn timeouts_are_late_by_less_than_a_granule() {
             while armed.iter().any(|(timer, ..)| timer.is_pending()) {
                 assert!(time.advance_to_next());
             }
-            // Those that were armed twice and fired between are no different: none was, as the
-            // clock stood still between.
+            // Rearmed timers need no other computation: none fired between the armings, because the
+            // clock did not advance.
             let fired = log.take();
             assert_eq!(fired.len(), armed.len());
             for (at, deadline, now) in fired {
@@ -128,8 +127,8 @@ fn timeouts_are_late_by_less_than_a_granule() {
     }
 }
 
-/// Goal: a high-resolution timer fires within its window: at its end, unless there was an event
-/// before; and one without slack at its deadline.
+/// Goal: a high-resolution timer fires within its window: at its end, or earlier together with
+/// another event. One without slack fires at its deadline.
 #[test]
 fn hrtimers_fire_in_their_window() {
     let mut rng = Rng::new(seed("never_early", "hrtimers_fire_in_their_window"));

@@ -1,5 +1,5 @@
-//! H3: a callback that panics is caught, counted and reported, and the base lives on, whatever
-//! else panics on the way: the payload, the closure, the reporter.
+//! H3: a callback's panic is caught, counted and reported, and the base continues, even if the
+//! payload, the closure or the reporter panics, too.
 
 use crate::support::{Log, PATIENCE, Place, wait_until};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn one_base() -> Timers {
     Timers::builder().bases(1).start().expect("one thread can be started")
 }
 
-/// The driver of the only base still runs callbacks.
+/// Asserts that the driver of the only base still runs callbacks.
 fn assert_lives(timers: &Timers) {
     let (tx, rx) = channel();
     let canary = timers.hrtimer(move |_| tx.send(()).unwrap_or(()));
@@ -37,7 +37,7 @@ fn message(payload: &(dyn std::any::Any + Send)) -> String {
     payload.downcast_ref::<&str>().map_or("?", |text| text).to_owned()
 }
 
-/// A timer that tells of each firing and panics every other time, with what `panic` does.
+/// A timer that reports each expiry and panics in every second one, by calling `panic`.
 fn every_other(timers: &Timers, panic: fn()) -> (Timeout, Receiver<u32>) {
     let (tx, rx) = channel();
     let mut calls = 0;
@@ -51,7 +51,7 @@ fn every_other(timers: &Timers, panic: fn()) -> (Timeout, Receiver<u32>) {
     (timer, rx)
 }
 
-/// Goal: a panic is counted and reported, and the same timer can be armed again.
+/// Goal: a panic is counted and reported, and the timer can be armed again.
 #[test]
 fn a_panic_is_caught_counted_and_reported() {
     let reports = Log::new();
@@ -70,8 +70,7 @@ fn a_panic_is_caught_counted_and_reported() {
     assert_lives(&timers);
 }
 
-/// Goal: a panic takes back a restart that was asked for before it, and what was armed by
-/// handle stands.
+/// Goal: a panic cancels a restart that the callback has requested, but not an arming by handle.
 #[test]
 fn a_panic_restarts_nothing() {
     let time = VirtualTime::new();
@@ -95,9 +94,9 @@ fn a_panic_restarts_nothing() {
     drop(place.take());
 }
 
-/// Goal: a payload that panics when it is dropped harms nobody.
+/// Goal: a payload that panics when it is dropped does no harm.
 #[test]
-fn a_payload_that_panics_when_dropped() {
+fn a_payload_may_panic_when_dropped() {
     let timers = one_base();
     let (timer, rx) = every_other(&timers, || std::panic::panic_any(Grenade("the payload")));
     for round in 1..=4 {
@@ -108,7 +107,7 @@ fn a_payload_that_panics_when_dropped() {
     assert_eq!(timers.stats().panics, 2, "the payload's own panic is not a callback's");
 }
 
-/// Goal: what a payload owns is dropped, not leaked.
+/// Goal: the values that a payload owns are dropped.
 #[test]
 fn payloads_are_dropped() {
     let time = VirtualTime::new();
@@ -123,9 +122,9 @@ fn payloads_are_dropped() {
     assert_eq!(Arc::strong_count(&owned), 2, "ours and the closure's");
 }
 
-/// Goal: a reporter that panics, with a payload that panics, does not take the driver along.
+/// Goal: a reporter that panics, with a payload that panics when dropped, does not stop the driver.
 #[test]
-fn a_reporter_that_panics() {
+fn a_reporter_may_panic() {
     let reported = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&reported);
     let builder = Timers::builder().bases(1).on_panic(move |_| {
@@ -143,9 +142,9 @@ fn a_reporter_that_panics() {
     drop(timer);
 }
 
-/// Goal: X4 for the reporter: it may drop the very timer that has panicked.
+/// Goal: X4 for the reporter: it may drop the timer that has panicked.
 #[test]
-fn a_reporter_that_drops_the_timer() {
+fn a_reporter_may_drop_the_timer() {
     let place = Place::<HrTimer>::empty();
     let registry = place.clone();
     let builder = Timers::builder().bases(1).on_panic(move |_| drop(registry.take()));
@@ -162,9 +161,9 @@ fn a_reporter_that_drops_the_timer() {
     assert!(place.take().is_none());
 }
 
-/// Goal: X4 for the payload: dropping it may drop the very timer that has panicked.
+/// Goal: X4 for the payload: dropping it may drop the timer that has panicked.
 #[test]
-fn a_payload_that_owns_the_timer() {
+fn a_payload_may_own_the_timer() {
     let timers = one_base();
     let place = Place::<HrTimer>::empty();
     let (own, owned) = (place.clone(), Arc::new(()));
@@ -179,9 +178,9 @@ fn a_payload_that_owns_the_timer() {
     assert_lives(&timers);
 }
 
-/// Goal: a closure that panics when it is dropped: who drops the timer gets the panic.
+/// Goal: if a closure panics when it is dropped, the thread that drops the timer gets the panic.
 #[test]
-fn a_closure_that_panics_when_dropped() {
+fn a_closure_that_panics_when_dropped_panics_the_dropping_thread() {
     let timers = one_base();
     let grenade = Grenade("the closure");
     let timer = timers.timeout(move |_| {
@@ -194,10 +193,11 @@ fn a_closure_that_panics_when_dropped() {
     assert_lives(&timers);
 }
 
-/// Goal: the same inside its own callback: there it is one more panic of a callback. And the
-/// reporter may make timers of the same kind, which then may get memory of the same size.
+/// Goal: if a callback drops its own timer and the closure panics when dropped, that counts as a
+/// panic of the callback. The reporter may create timers of that type, which may get memory of that
+/// size.
 #[test]
-fn a_closure_that_panics_when_dropped_in_its_callback() {
+fn a_closure_may_panic_when_its_callback_drops_it() {
     let reports = Log::new();
     let (written, base) = (reports.clone(), Place::<Timers>::empty());
     let again = base.clone();

@@ -1,4 +1,5 @@
-//! Periodic timers: the phase, what is missed, and who may stop and restart them when.
+//! Periodic timers: the phase, missed periods, and stops and restarts in callbacks and from
+//! outside.
 
 use crate::support::{Log, PATIENCE, Place, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use tickless::{Periodic, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Goal: P1: a million periods with the clock moved in random steps give exactly a million
+/// Goal: P1: a million periods, with the clock advanced in random steps, give exactly a million
 /// expiries, each at first + N x period.
 #[test]
 fn a_million_periods_are_a_million_expiries() {
@@ -36,7 +37,7 @@ fn a_million_periods_are_a_million_expiries() {
     assert_eq!(timer.cancel(), Cancel::Pending);
 }
 
-/// A callback that takes `takes[n]` of time at its n-th call, and what it saw.
+/// A timer whose callback takes `takes[n]` at its n-th call, and the log of its calls.
 fn slow_callback(
     missed: Missed,
     period: Duration,
@@ -64,7 +65,7 @@ fn slow_callback(
 }
 
 fn takes(rng: &mut Rng, period: u64) -> Vec<u64> {
-    // Mostly quick, sometimes exactly whole periods, sometimes several of them.
+    // Mostly short, sometimes exactly whole periods, sometimes several of them.
     let one = |rng: &mut Rng| match rng.below(4) {
         0 => rng.below(6 * period),
         1 => rng.below(6) * period,
@@ -73,8 +74,8 @@ fn takes(rng: &mut Rng, period: u64) -> Vec<u64> {
     (0..5000).map(|_| one(rng)).collect()
 }
 
-/// Goal: with `Skip` the next deadline is the first that has not passed, the phase stays, and
-/// the overruns are exactly the periods between.
+/// Goal: with `Skip` the next deadline is the first that has not passed, the phase stays, and the
+/// overruns are exactly the skipped periods.
 #[test]
 fn missed_periods_are_skipped_and_counted() {
     let mut rng = Rng::new(seed("periodic", "missed_periods_are_skipped_and_counted"));
@@ -92,7 +93,7 @@ fn missed_periods_are_skipped_and_counted() {
     assert!(total > fired.len() as u64, "some were missed");
 }
 
-/// Goal: with `Burst` every single expiry comes, however late, and the backlog is known.
+/// Goal: with `Burst` every single expiry comes, however late, and the backlog is reported.
 #[test]
 fn missed_periods_are_made_up_for() {
     let mut rng = Rng::new(seed("periodic", "missed_periods_are_made_up_for"));
@@ -104,7 +105,8 @@ fn missed_periods_are_made_up_for() {
     }
 }
 
-/// Goal: with `Delay` a full period lies between a callback's beginning and the next deadline.
+/// Goal: with `Delay` there is one full period between the start of a callback and the next
+/// deadline.
 #[test]
 fn missed_periods_delay_what_follows() {
     let mut rng = Rng::new(seed("periodic", "missed_periods_delay_what_follows"));
@@ -130,7 +132,7 @@ fn the_window_moves_as_a_whole() {
         let first = time.now() + MS;
         timer.start_range(first, MS * 10, MS * 2).unwrap();
         time.advance(MS * 13);
-        // It fires at the end of its window, where it has an event of its own.
+        // It fires at the end of its window, because no other timer has an event earlier.
         let fired = log.take();
         assert_eq!(fired[0], (first, first + MS * 2, first + MS * 2));
         let phase = if missed == Missed::Delay { MS * 12 } else { MS * 10 };
@@ -141,7 +143,7 @@ fn the_window_moves_as_a_whole() {
     }
 }
 
-/// Goal: a period of zero is refused, and leaves a running timer alone.
+/// Goal: a period of zero is refused, and a running timer continues.
 #[test]
 fn a_period_of_zero_is_an_error() {
     let time = VirtualTime::new();
@@ -154,9 +156,9 @@ fn a_period_of_zero_is_an_error() {
     assert_eq!(time.timers().stats().total().fired, 10);
 }
 
-/// Goal: started anew with another period, from outside and from its own callback.
+/// Goal: a timer can be restarted with another period, from outside and from its own callback.
 #[test]
-fn another_period() {
+fn a_timer_can_be_restarted_with_another_period() {
     let time = VirtualTime::new();
     let (place, log) = (Place::<Periodic>::empty(), Log::new());
     let (own, written, begin) = (place.clone(), log.clone(), time.now());
@@ -175,10 +177,10 @@ fn another_period() {
     drop(place.take());
 }
 
-/// Goal: a cancel in its own callback stops it, whatever else the callback asks for; it can be
-/// started again.
+/// Goal: a cancel in its own callback stops the timer, whatever restart the callback requests; it
+/// can be started again.
 #[test]
-fn cancelled_in_its_callback() {
+fn a_cancel_in_its_callback_stops_a_timer() {
     let time = VirtualTime::new();
     let (place, log) = (Place::<Periodic>::empty(), Log::new());
     let (own, written) = (place.clone(), log.clone());
@@ -197,7 +199,7 @@ fn cancelled_in_its_callback() {
     drop(place.take());
 }
 
-/// Goal: a callback may choose its own next deadline, or end the whole.
+/// Goal: a callback may choose its own next deadline, or stop the timer.
 #[test]
 fn a_callback_decides_what_comes_next() {
     let time = VirtualTime::new();
@@ -217,7 +219,7 @@ fn a_callback_decides_what_comes_next() {
     assert!(!timer.is_active());
 }
 
-/// Goal: a callback that panics ends its periods, and they can be started again.
+/// Goal: a callback that panics stops its timer, which can be started again.
 #[test]
 fn a_panic_ends_the_periods() {
     let time = VirtualTime::new();
@@ -229,7 +231,7 @@ fn a_panic_ends_the_periods() {
     }
 }
 
-/// Goal: a cancel that finds the callback running makes that callback the last one.
+/// Goal: after a cancel that finds the callback running, no further callback starts.
 #[test]
 fn a_running_callback_is_the_last() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -246,7 +248,7 @@ fn a_running_callback_is_the_last() {
     assert_eq!(timer.cancel(), Cancel::Running);
     assert!(!timer.is_active());
     let_go.store(true, Ordering::SeqCst);
-    // A later timer of the same base fires after whatever the periodic one still had.
+    // A later timer of that base fires after any remaining expiry of the periodic one.
     let (tx, rx) = std::sync::mpsc::channel();
     let later = timers.hrtimer(move |_| tx.send(()).unwrap());
     later.start(MS * 5).unwrap();
@@ -256,14 +258,14 @@ fn a_running_callback_is_the_last() {
     wait_until("it runs again", || calls.load(Ordering::SeqCst) > 2);
 }
 
-/// Goal: started and stopped from outside while its callback runs, again and again: an expiry
-/// belongs to the newest start or to the one before, never to a mixture, and after a cancel no
-/// callback begins.
+/// Goal: if the timer is started and stopped from outside while its callback runs, again and again,
+/// each expiry belongs to the newest start or to the one before, never to a mixture, and after a
+/// cancel no callback starts.
 #[test]
-fn started_and_stopped_while_it_runs() {
-    let mut rng = Rng::new(seed("periodic", "started_and_stopped_while_it_runs"));
+fn starts_and_stops_during_callbacks_never_mix() {
+    let mut rng = Rng::new(seed("periodic", "starts_and_stops_during_callbacks_never_mix"));
     let timers = Timers::builder().bases(2).start().unwrap();
-    // When it was started, for when, and its period.
+    // The time of the start, the first deadline, and the period.
     let starts = Arc::new(Mutex::new(Vec::<(Instant, Instant, Duration)>::new()));
     let (begun, ended, astray) = <[Arc<AtomicU64>; 3]>::default().into();
     let (known, counts) = (Arc::clone(&starts), [&begun, &ended, &astray].map(Arc::clone));
@@ -272,7 +274,7 @@ fn started_and_stopped_while_it_runs() {
         let belongs = |&(_, first, period): &(Instant, Instant, Duration)| {
             p.deadline() >= first && (p.deadline() - first).as_nanos() % period.as_nanos() == 0
         };
-        // A driver that loses its CPU on the way here comes when there have been many more.
+        // A driver that loses its CPU here may run after many more starts.
         let known = known.lock().unwrap();
         let newest = known.partition_point(|&(made, ..)| made <= p.found_at());
         let is_known = known[newest.saturating_sub(2)..].iter().any(belongs);
@@ -295,7 +297,7 @@ fn started_and_stopped_while_it_runs() {
             let found = timer.cancel();
             let mut most = begun.load(Ordering::SeqCst);
             if found == Cancel::Running {
-                // Its callback may be on its way to the line where it is counted.
+                // Its callback may be just before the line that counts it.
                 most += 1;
             }
             for _ in 0..rng.below(2000) {

@@ -1,5 +1,5 @@
-//! Phases of periodic timers: chosen once, carried by both ends of the window, given back; and
-//! what they cost together with slack.
+//! Phases of periodic timers: chosen once, applied to both ends of the window, and released; and
+//! their cost in combination with slack.
 
 use crate::support::{Log, Rng, seed};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ fn idle(timers: &Timers, phase: Phase) -> Periodic {
     timers.periodic(|_| {}).phase(phase)
 }
 
-/// Goal: P1-P3: over an hour of virtual time, with callbacks that delay everything at random, no
-/// expiry is lost or invented: those that came and those counted as missed are exactly the
-/// periods of that hour. Both ends of every window are on the phase that was chosen at the start.
+/// Goal: P1-P3: over an hour of virtual time, with callbacks that delay everything at random, the
+/// expiries and the overruns together are exactly the periods of that hour. Both ends of every
+/// window are on the phase that was chosen at the start.
 #[test]
 fn an_hour_with_random_delays_has_its_exact_rate() {
     let chance = seed("phases", "an_hour_with_random_delays_has_its_exact_rate");
@@ -44,7 +44,7 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
                     == known.load(Ordering::Relaxed)
                     && p.hard_deadline() == p.deadline() + slack;
                 counts[2].fetch_add(u64::from(!is_right), Ordering::Relaxed);
-                // Mostly quick, sometimes some periods.
+                // Mostly short, sometimes some periods.
                 let takes = if rng.below(20) == 0 { 60_000_000 } else { 4_000_000 };
                 clock.advance(Duration::from_nanos(rng.below(takes)));
             })
@@ -59,7 +59,7 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
         while time.now() < end {
             assert!(time.advance_to_next());
         }
-        // A last callback sees what the ones before it have missed.
+        // A last callback reports the overruns of the ones before it.
         let next = time.next_event().unwrap() - Instant::ZERO - slack;
         let first =
             (0..).map(|n| n * 10_000_000 + offset).find(|&at| at > begun.as_nanos()).unwrap();
@@ -75,8 +75,8 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
     }
 }
 
-/// Goal: P1, P2: after a billion periods, most of them slept through, the expiry is where its
-/// phase says, to the nanosecond.
+/// Goal: P1, P2: after a billion periods, most of them skipped, the expiry is on its phase, to the
+/// nanosecond.
 #[test]
 fn a_billion_periods_do_not_drift() {
     for policy in POLICIES {
@@ -105,9 +105,10 @@ fn a_billion_periods_do_not_drift() {
     }
 }
 
-/// Goal: timers of all bases are seen together, and the first expiry is at most a period away.
+/// Goal: the timers of all bases are spread together, and the first expiry is at most a period
+/// away.
 #[test]
-fn all_bases_share_a_circle() {
+fn timers_of_all_bases_are_spread_together() {
     let timers = Timers::builder().bases(2).start().unwrap();
     let started: Vec<Periodic> = (0..8)
         .map(|_| {
@@ -127,10 +128,10 @@ fn all_bases_share_a_circle() {
     assert_eq!((view.timers, view.gap_max), (8, eighth));
 }
 
-/// Goal: a seat is given back by a cancel, a drop, another period and a start at a given time;
-/// kept by a restart, and by a timer that stops by itself.
+/// Goal: a cancel, a drop, another period and a start at a given time release the phase. A restart
+/// keeps it, and so does a timer that stops itself.
 #[test]
-fn seats_are_kept_and_given_back() {
+fn phases_are_kept_and_released() {
     let time = VirtualTime::new();
     let timers = time.timers();
     let seated = |period| timers.phases_of(period).map_or(0, |view| view.timers);
@@ -160,7 +161,7 @@ fn seats_are_kept_and_given_back() {
     assert_eq!(seated(MS), 1);
 }
 
-/// Goal: what cannot be had is refused with a reason, and leaves a running timer alone.
+/// Goal: impossible settings are refused with a reason, and a running timer continues.
 #[test]
 fn absurd_periods_and_phases_are_refused() {
     let time = VirtualTime::new();
@@ -188,7 +189,7 @@ fn absurd_periods_and_phases_are_refused() {
     assert!(PeriodError::Phase(beyond).to_string().contains("not below its period"));
 }
 
-/// What a number of equal timers cost together.
+/// The total cost of a number of equal timers.
 struct Cost {
     wakeups_per_s: u64,
     at_once_max: usize,
@@ -210,7 +211,7 @@ fn cost(count: u64, policy: Phase, slack: Duration) -> Cost {
         timer
     };
     let timers: Vec<Periodic> = (0..count).map(start).collect();
-    // A whole number of periods from when all of them run steadily.
+    // A whole number of periods, starting when all of them run steadily.
     time.advance(PERIOD * 3);
     let before = time.timers().stats().bases[0].device.events;
     log.take();
@@ -237,10 +238,10 @@ fn cost(count: u64, policy: Phase, slack: Duration) -> Cost {
     }
 }
 
-/// Goal: P4: what each combination of phase and slack costs in wakeups and in collisions is as
-/// `docs/book/src/phases.md` says, which quotes this table.
+/// Goal: P4: the wakeups and collisions of each combination of phase and slack are those in
+/// `docs/book/src/phases.md`, which quotes this table.
 #[test]
-fn phase_and_slack_cost_what_the_page_says() {
+fn phase_and_slack_cost_as_documented() {
     let mut table = String::new();
     for slack in [0, 1, 5, 12, 25, 100] {
         for (name, policy) in

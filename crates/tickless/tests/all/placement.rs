@@ -1,4 +1,4 @@
-//! Which base a timer is on, whether it wakes anybody, and making it earlier only.
+//! The base of a timer, deferrable timers, and `reduce`, which only makes a deadline earlier.
 
 use crate::support::{Log, PATIENCE, wait_until};
 use std::sync::mpsc::channel;
@@ -17,10 +17,10 @@ fn virtual_bases(count: u16) -> VirtualTime {
     VirtualTime::with_builder(Timers::builder().bases(count), Instant::from_secs(1))
 }
 
-/// Goal: a pinned timer is pending and fires where it is pinned, whoever arms it and however it
-/// is armed again; pinned anew, it moves.
+/// Goal: a pinned timer is pending and fires on its base, whichever thread arms it and however it
+/// is rearmed. Pinning it again moves it.
 #[test]
-fn pinned_timers_are_where_they_are_pinned() {
+fn pinned_timers_fire_on_their_base() {
     let time = virtual_bases(4);
     let log = Log::new();
     for base in [3, 0, 2, 1].map(CpuId) {
@@ -42,7 +42,7 @@ fn pinned_timers_are_where_they_are_pinned() {
         assert_eq!(stats.pending(), 2);
         time.advance(MS * 10);
         assert_eq!(log.take(), [base; 4]);
-        // From one base to another, pending.
+        // From one base to another, while pending.
         timeout.start(MS).unwrap();
         let elsewhere = CpuId((base.0 + 1) % 4);
         let timeout = timeout.pinned(elsewhere);
@@ -79,10 +79,10 @@ fn pinned_timers_fire_on_their_driver() {
     }
 }
 
-/// Goal: a base that does not exist is an error that says what to do, and leaves the timer as
-/// it was.
+/// Goal: pinning to a base that does not exist is an error that states what to do, and does not
+/// change the timer.
 #[test]
-fn a_base_that_does_not_exist() {
+fn pinning_to_a_missing_base_is_refused() {
     let time = virtual_bases(2);
     for base in [2, 3, 1000, u16::MAX].map(CpuId) {
         let timeout = time.timers().timeout(|_| {});
@@ -99,7 +99,7 @@ fn a_base_that_does_not_exist() {
     }
 }
 
-/// Goal: on virtual time, a deferrable timeout is no event, and fires with the next one.
+/// Goal: on virtual time, a deferrable timeout causes no event, and fires with the next one.
 #[test]
 fn deferrable_timeouts_cause_no_event() {
     let time = VirtualTime::new();
@@ -113,7 +113,7 @@ fn deferrable_timeouts_cause_no_event() {
     assert_eq!(time.next_event(), Some(begin + MS * 35));
     assert!(time.advance_to_next());
     assert_eq!(log.take(), [(begin + MS * 10, begin + MS * 35)]);
-    // An event before it is due does not take it along.
+    // An event before its deadline does not fire it.
     deferrable.start(MS * 10).unwrap();
     other.start(MS).unwrap();
     assert!(time.advance_to_next());
@@ -121,8 +121,8 @@ fn deferrable_timeouts_cause_no_event() {
     assert_eq!(time.timers().stats().bases[0].device.writes, 2);
 }
 
-/// Goal: a driver does not wake for deferrable timeouts, overdue as they may be, and fires all
-/// of them with its next event.
+/// Goal: a driver does not wake for deferrable timeouts, however overdue, and fires all of them
+/// with its next event.
 #[test]
 fn deferrable_timeouts_wake_no_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -137,7 +137,7 @@ fn deferrable_timeouts_wake_no_driver() {
         });
         before
     };
-    // The anchor's own wakeup, late as it may be on a busy machine, would take some along.
+    // If the machine is busy, a late wakeup for the anchor timer would fire some of them.
     asleep();
     let (tx, rx) = channel();
     let all: Vec<_> = (0..100u32)
@@ -161,7 +161,7 @@ fn deferrable_timeouts_wake_no_driver() {
     assert_eq!(fired, (0..100).collect::<Vec<_>>());
 }
 
-/// Goal: reducing makes a timeout earlier, never later; an idle one is armed.
+/// Goal: `reduce` makes a timeout earlier, never later; it arms an idle one.
 #[test]
 fn reducing_only_makes_earlier() {
     let time = VirtualTime::new();

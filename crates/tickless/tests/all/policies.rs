@@ -1,4 +1,4 @@
-//! R12: what each rearm policy writes to the event device, to the last write.
+//! R12: exactly which device writes each rearm policy makes.
 
 use std::time::Duration;
 use tickless::policy::Policy;
@@ -11,7 +11,7 @@ fn with(policy: Policy) -> VirtualTime {
     VirtualTime::with_builder(Timers::builder().bases(1).policy(policy), Instant::from_secs(1))
 }
 
-/// Device writes that `work` makes, on a base where something far away is pending.
+/// Device writes by `work`, on a base with a distant pending timer.
 fn writes(policy: Policy, work: impl FnOnce(&VirtualTime)) -> u64 {
     let time = with(policy);
     let anchor = time.timers().hrtimer(|_| {});
@@ -25,10 +25,10 @@ fn each(work: impl Fn(&VirtualTime)) -> [u64; 3] {
     Policy::ALL.map(|policy| writes(policy, &work))
 }
 
-/// Goal: a cancel of the first timer writes under `Eager` and `RestartAware`, not under `Lazy`:
-/// there the next start of the same finds the device where it is to be.
+/// Goal: cancelling the first timer writes under `Eager` and `RestartAware`, but not under `Lazy`:
+/// there a restart for the same deadline finds the device already armed for it.
 #[test]
-fn a_thousand_timers_that_are_cancelled() {
+fn device_writes_of_a_thousand_cancels() {
     let start_and_cancel = |time: &VirtualTime| {
         let timer = time.timers().hrtimer(|_| {});
         for _ in 0..1000 {
@@ -49,9 +49,10 @@ fn a_thousand_timers_that_are_cancelled() {
 }
 
 /// Goal: R4: pushing the first timer out writes twice under `Eager`, once under `RestartAware`,
-/// never under `Lazy`; to where it stands, and of any other timer, nothing does.
+/// never under `Lazy`. Starting it for its current deadline writes nothing, and neither does
+/// pushing out any other timer.
 #[test]
-fn a_thousand_timers_that_are_pushed_out() {
+fn device_writes_of_a_thousand_push_outs() {
     let first = |time: &VirtualTime| {
         let timer = time.timers().hrtimer(|_| {});
         for later in 0..1000 {
@@ -79,9 +80,9 @@ fn a_thousand_timers_that_are_pushed_out() {
     assert_eq!(each(others), [1 + 1, 1, 1 + 1]);
 }
 
-/// Goal: R1, R2: whatever the policy does not write, nothing fires late.
+/// Goal: R1, R2: no timer fires late under a policy that omits writes.
 #[test]
-fn laziness_is_never_late() {
+fn no_policy_fires_late() {
     for policy in Policy::ALL {
         let time = with(policy);
         let begin = time.now();
@@ -106,8 +107,7 @@ fn laziness_is_never_late() {
     }
 }
 
-/// Goal: with a driver, the lazy policy lets it wake once, early, for what was cancelled, and
-/// not again.
+/// Goal: with a driver under the lazy policy, a cancelled timer causes at most one early wakeup.
 #[test]
 fn a_lazy_driver_wakes_once_for_what_was_cancelled() {
     let device = |policy: Policy| {
@@ -121,8 +121,8 @@ fn a_lazy_driver_wakes_once_for_what_was_cancelled() {
         timers.stats().bases[0]
     };
     let (lazy, eager) = (device(Policy::Lazy), device(Policy::Eager));
-    // Before the first sleep, after each wake call, and when 20 ms are over (and again, if its
-    // clock says that a nanosecond is missing).
+    // Before the first sleep, after each wake call, and after 20 ms (and again, if the driver's
+    // clock is a nanosecond short of the deadline).
     assert!(lazy.device.spurious <= 1 + lazy.wake_calls + 3, "{lazy:?}");
     assert!(eager.device.spurious <= 1 + eager.wake_calls, "{eager:?}");
     assert_eq!((lazy.counts.fired, eager.counts.fired), (0, 0));

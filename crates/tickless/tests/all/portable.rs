@@ -1,5 +1,5 @@
-//! What the portable platform does in another way than Linux: timers on the time of day look at
-//! their clock once a second, since nobody tells when it was set; and a base belongs to threads.
+//! Differences of the portable platform from Linux: timers on realtime check their clock once a
+//! second, because the system does not report steps; and a base belongs to threads, not to a CPU.
 
 use crate::support::wait_until;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use tickless::clock::{TimeBase, realtime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Goal: an alarm on the time of day is not early on it, and is told what it was armed with.
+/// Goal: an alarm on realtime is not early by that clock, and its callback sees the deadline with
+/// which it was armed.
 #[test]
-fn an_alarm_on_the_time_of_day() {
+fn an_alarm_on_realtime_is_not_early() {
     let timers = Timers::start().unwrap();
     let rang = Arc::new(AtomicU64::new(0));
     let at = Arc::clone(&rang);
@@ -30,7 +31,7 @@ fn an_alarm_on_the_time_of_day() {
     assert_eq!(alarm.cancel_sync(), Ok(Cancel::Pending));
 }
 
-/// Goal: timers that many threads arm fire, none early by the standard library's own clock.
+/// Goal: timers that many threads arm all fire, none early by the standard library's clock.
 #[test]
 fn none_is_early_by_instant() {
     let timers = Timers::start().unwrap();

@@ -1,7 +1,7 @@
-//! A seccomp filter that refuses what an event device needs: timers say what and why, and go on
-//! with a futex, every one of them.
+//! Processes in which a seccomp filter refuses a system call that an event device needs: the timers
+//! report the call and the error, fall back to a futex, and lose no timer.
 //!
-//! Each case is a process of its own, since a filter cannot be taken off again.
+//! Each case is a process of its own, because a filter cannot be removed.
 
 use crate::support::{PATIENCE, wait_until};
 use std::process::Command;
@@ -14,12 +14,12 @@ use tickless::driver::{Device, StartTimersError};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Says to a child process what it is for.
+/// The environment variable that selects a child process's task.
 const CASE: &str = "TICKLESS_TEST_REFUSED";
-/// A child's way to say that this system lets nobody put a filter up.
+/// The exit status of a child if the system does not allow filters.
 const CANNOT: i32 = 77;
 
-/// A call that is refused from the beginning, by the name that the fallback must have for it.
+/// The calls that are refused from the start, by the name that the fallback must report.
 const AT_START: [(&str, &[libc::c_long]); 6] = [
     ("timerfd_create", &[libc::SYS_timerfd_create]),
     ("timerfd_settime", &[libc::SYS_timerfd_settime]),
@@ -37,8 +37,8 @@ const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 const OTHERS: [&str; 7] =
     ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp", "threads", "names"];
 
-/// Goal: whichever call is refused, from the beginning or once timers run, it is named with the
-/// reason, and everything that was or is armed fires.
+/// Goal: whichever call is refused, from the start or while timers run, the fallback names it with
+/// the error, and every timer that is or was armed fires.
 #[test]
 fn timers_are_kept_when_calls_are_refused() {
     if cfg!(miri) {
@@ -70,8 +70,8 @@ fn child(case: &str) {
         None if case == "loop" => a_loop_without_a_descriptor(),
         None if case == "threads" => no_threads(),
         None if case == "names" => no_names(),
-        None if case == "ptp" => a_clock_that_may_not_be_opened(),
-        None if case == "clock" => a_clock_that_nobody_tells_of(),
+        None if case == "ptp" => a_clock_without_permission(),
+        None if case == "clock" => a_clock_without_step_notifications(),
         None => refused_at_start(case),
     }
 }
@@ -80,7 +80,7 @@ fn start() -> Timers {
     Timers::builder().bases(2).device(Device::Timerfd).start().unwrap()
 }
 
-/// Has the timers named this call and gone over to a futex?
+/// Asserts that the timers report this call, and that they fell back to a futex.
 fn assert_fallback(timers: &Timers, call: &str) {
     let fallback = timers.device_fallback().expect("it says why");
     assert_eq!((fallback.call, fallback.errno), (call, libc::EPERM));
@@ -88,7 +88,7 @@ fn assert_fallback(timers: &Timers, call: &str) {
     assert_eq!(timers.device(), Some(Device::Futex));
 }
 
-/// Everything that is armed fires.
+/// Asserts that every armed timer fires.
 fn assert_fires(timers: &Timers) {
     let (tx, rx) = mpsc::channel();
     let one = |nth: u32| {
@@ -111,7 +111,8 @@ fn refused_at_start(call: &str) {
     assert_fires(&timers);
 }
 
-/// Drivers are threads: without them there are timers in a loop of the program's only.
+/// Drivers need threads: without threads, timers are available only in an event loop of the
+/// program.
 fn no_threads() {
     #[cfg(target_arch = "x86_64")]
     let calls = [libc::SYS_clone3, libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
@@ -121,7 +122,7 @@ fn no_threads() {
     crate::shortage::assert_no_threads();
 }
 
-/// Drivers whose threads may not have a name, nor a slack, do their work without.
+/// Drivers run although their threads may set neither a name nor a slack.
 fn no_names() {
     refuse(&[libc::SYS_prctl], Whom::ThisThread);
     let timers = Timers::builder().bases(2).expiry_threads().start().unwrap();
@@ -132,7 +133,7 @@ fn no_names() {
     assert!(names.len() > 2 && !names.iter().any(|name| name.contains("tickless")), "{names:?}");
 }
 
-/// A filter that comes when timers run already, upon all threads.
+/// A filter that is installed on all threads while timers run.
 fn refused_later(call: &str, numbers: &[libc::c_long]) {
     let timers = start();
     assert_eq!((timers.device(), timers.device_fallback()), (Some(Device::Timerfd), None));
@@ -145,7 +146,7 @@ fn refused_later(call: &str, numbers: &[libc::c_long]) {
     pending.start(MS * 50).unwrap();
     heart.start(MS).unwrap();
     let churned = std::thread::scope(|s| {
-        // Bases whose devices are being written while the filter comes.
+        // Bases whose devices are written while the filter is installed.
         let churners = [0, 1].map(|base| {
             let (timers, stop) = (&timers, &stop);
             s.spawn(move || {
@@ -179,8 +180,8 @@ fn a_loop_without_a_descriptor() {
     wait_until("it fires", || driver.run() == 1);
 }
 
-/// Timers on the time of day, where nobody tells when that is set.
-fn a_clock_that_nobody_tells_of() {
+/// Timers on realtime, on a system that does not report steps.
+fn a_clock_without_step_notifications() {
     refuse(&[libc::SYS_timerfd_create], Whom::ThisThread);
     let timers = Timers::builder().bases(1).start().unwrap();
     let (tx, rx) = mpsc::channel();
@@ -193,25 +194,25 @@ fn a_clock_that_nobody_tells_of() {
     assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));
 }
 
-/// A PTP device whose opening is refused.
-fn a_clock_that_may_not_be_opened() {
+/// A PTP device that may not be opened.
+fn a_clock_without_permission() {
     refuse(&[libc::SYS_openat], Whom::ThisThread);
     let error = PtpClock::open("/dev/ptp0").unwrap_err();
     assert!(matches!(error, OpenClockError::NoPermission { .. }), "{error:?}");
     assert!(error.to_string().contains("/dev/ptp0"), "{error}");
 }
 
-/// On whom a filter is put.
+/// The threads to which a filter applies.
 #[derive(PartialEq)]
 enum Whom {
-    /// The calling thread and those that it starts.
+    /// The calling thread and the threads that it starts.
     ThisThread,
     AllThreads,
 }
 
-/// Has the system refuse these calls, with EPERM; ends the process if that cannot be.
+/// Makes the system refuse these calls with EPERM. Ends the process if it cannot.
 fn refuse(numbers: &[libc::c_long], whom: Whom) {
-    // Loads the number of the call, compares it with each, and jumps to the end if it is that.
+    // Loads the number of the call, compares it with each, and jumps to the end on a match.
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
     for (place, number) in numbers.iter().enumerate() {
         let code = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -222,7 +223,7 @@ fn refuse(numbers: &[libc::c_long], whom: Whom) {
     filter.push(instruction(give_back, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, 0));
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     let flags = if whom == Whom::AllThreads { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
-    // SAFETY: the program and its instructions are there while the kernel reads them.
+    // SAFETY: the program and its instructions outlive the call in which the kernel reads them.
     let refused = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
             || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &program) != 0
