@@ -7,4 +7,4 @@
 . "$(dirname "$0")/lib.sh"
 
 TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)} TICKLESS_SOAK_SECONDS=${1:-3600} \
-  cargo test --locked --release -p tickless --test stress -- --exact soak::for_long --nocapture
+  cargo test --locked --release -p tickless --test stress -- --exact soak::endurance --nocapture

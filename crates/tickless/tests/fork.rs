@@ -1,4 +1,4 @@
-//! H4: what a fork leaves of timers in the child, and in the parent.
+//! H4: timers in a forked child, and in its parent.
 
 #![expect(unsafe_code, reason = "fork(2) has no safe function")]
 // A test fails by panicking, and may print and sleep.
@@ -26,23 +26,23 @@ use tickless::{Fired, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs `body` in a child of this process, which must be done with it in time.
+/// Runs `body` in a forked child, which must exit in time.
 fn in_child(body: impl FnOnce()) {
-    // SAFETY: the child only runs `body`, which prints nothing, and ends without running
-    // anything that belongs to the test harness.
+    // SAFETY: the child only runs `body`, which prints nothing, and exits without running any code
+    // of the test harness.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let ended = catch_unwind(AssertUnwindSafe(body));
-        // SAFETY: ends the process at once.
+        // SAFETY: ends the process immediately.
         unsafe { libc::_exit(if ended.is_ok() { 0 } else { 1 }) }
     }
     assert!(pid > 0, "a child can be made");
     let begun = Instant::now();
     let mut status = 0;
-    // SAFETY: a child of ours and a place for its status.
+    // SAFETY: the child is ours, and the status pointer is valid.
     while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
         if begun.elapsed() > PATIENCE {
-            // SAFETY: it is still our child, as nobody has waited for it.
+            // SAFETY: it is still our child, because no thread has reaped it.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             panic!("the child hangs");
         }
@@ -66,10 +66,10 @@ fn assert_beats(beats: &AtomicU64) {
     wait_until("it goes on", || beats.load(Ordering::Relaxed) > before + 2);
 }
 
-/// Goal: in a child everything counts as shut down, nothing fires, and dropping it all returns;
-/// the parent's timers go on.
+/// Goal: in a child all timers count as shut down, nothing fires, and dropping everything returns;
+/// the parent's timers keep firing.
 #[test]
-fn a_child_has_no_timers() {
+fn in_a_child_all_timers_are_shut_down() {
     let timers = Timers::builder().bases(2).start().unwrap();
     let (heart, beats) = beating(&timers);
     let (timeout, idle) = (timers.timeout(|_| {}), timers.hrtimer(|_| {}));
@@ -101,7 +101,7 @@ fn a_child_has_no_timers() {
     assert_eq!(timeout.cancel(), Cancel::Pending);
 }
 
-/// Goal: dropping returns in a child that was forked while a callback ran.
+/// Goal: in a child that was forked while a callback ran, dropping returns.
 #[test]
 fn a_child_does_not_wait_for_callbacks() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -129,8 +129,8 @@ impl OnFire for Boxed {
     }
 }
 
-/// Goal: X4 (an address is no identity) in a child that a callback has forked: the timer of that
-/// callback is dropped there, and a timer in its memory is waited for as any other.
+/// Goal: X4 (an address is no identity) in a child that a callback has forked: the callback's timer
+/// can be dropped there, and a drop of a timer in its memory waits as for any other.
 #[test]
 fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -163,8 +163,7 @@ fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
     drop(place.take());
 }
 
-/// Goal: dropping returns in a child that was forked while other threads, drivers among them,
-/// held locks.
+/// Goal: in a child that was forked while drivers and other threads held locks, dropping returns.
 #[test]
 fn a_child_does_not_wait_for_locks() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -204,7 +203,7 @@ fn a_child_does_not_wait_for_locks() {
     assert_beats(&beats);
 }
 
-/// Goal: a child may have timers of its own, and so may its child.
+/// Goal: a child may start timers of its own, and so may its child.
 #[test]
 fn a_child_starts_its_own() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -222,8 +221,8 @@ fn a_child_starts_its_own() {
     });
 }
 
-/// Goal: in a child an event loop's driver finds nothing, and leaves the descriptor that it shares
-/// with its parent's as it is; a driver in an epoll goes on in the parent as well.
+/// Goal: in a child an event loop's driver finds no timers, and does not change the descriptor that
+/// it shares with its parent's; a driver in an epoll keeps working in the parent, too.
 #[test]
 fn a_child_leaves_its_parents_devices_alone() {
     let (timers, mut driver) = Timers::builder().start_in_loop().unwrap();
@@ -254,9 +253,9 @@ fn a_child_leaves_its_parents_devices_alone() {
     assert_eq!(last.map(|timer| timer.cancel()), Some(Cancel::Pending));
 }
 
-/// Goal: virtual time needs no driver, and goes on in a child.
+/// Goal: virtual time needs no driver, and works in a child.
 #[test]
-fn virtual_time_goes_on_in_a_child() {
+fn virtual_time_works_in_a_child() {
     let time = VirtualTime::new();
     let timer = time.timers().timeout(|f| f.restart(Duration::from_secs(1)));
     timer.start(Duration::from_secs(1)).unwrap();
@@ -268,10 +267,11 @@ fn virtual_time_goes_on_in_a_child() {
     assert_eq!(time.timers().stats().total().fired, 0);
 }
 
-/// What a child does with timers of its own: everything that takes a lock which a process has once.
+/// What a child does with timers of its own: every operation that takes a lock of the whole
+/// process.
 fn uses_its_own() {
     let own = Timers::builder().bases(2).start().unwrap();
-    // Often enough to own a base's lock, and to lose it again.
+    // Often enough to become owner of a base's lock, and to lose that again.
     let timer = own.timeout(|_| {});
     for _ in 0..5_000 {
         timer.start(Duration::from_secs(60)).unwrap();
@@ -283,7 +283,7 @@ fn uses_its_own() {
     drop((timer, heart, own));
 }
 
-/// Cancels a timer whose callback runs, and waits for long enough to say so.
+/// Cancels a timer whose callback runs, and waits for long enough to register the wait.
 fn waits_for_a_callback(timers: &Timers) {
     let begun = Arc::new(AtomicBool::new(false));
     let announce = Arc::clone(&begun);
@@ -296,18 +296,18 @@ fn waits_for_a_callback(timers: &Timers) {
     assert!(busy.cancel_sync().is_ok());
 }
 
-/// Runs `body` on a thread that `std` did not start: `std` has a lock for those that begin and end,
-/// and a child that is forked meanwhile can start none of its own.
+/// Runs `body` on a thread that `std` did not start: `std` takes a lock when its threads start and
+/// end, so a child that is forked at that time could start no threads.
 fn on_a_foreign_thread<F: Fn() + Sync>(body: F) {
     extern "C" fn begin<F: Fn() + Sync>(body: *mut libc::c_void) -> *mut libc::c_void {
-        // SAFETY: the body of the caller, which waits until this has ended.
+        // SAFETY: this is the caller's body, and the caller waits until this thread has ended.
         let body = unsafe { &*body.cast::<F>() };
         let ended = catch_unwind(AssertUnwindSafe(body));
         if ended.is_ok() { core::ptr::null_mut() } else { core::ptr::dangling_mut() }
     }
     let (mut thread, mut ended) = (0, core::ptr::null_mut());
     let given = core::ptr::from_ref(&body).cast_mut().cast();
-    // SAFETY: places for what is returned, and a body that outlives the thread, which is joined.
+    // SAFETY: the out-pointers are valid, and the body outlives the thread, which is joined.
     unsafe {
         assert_eq!(libc::pthread_create(&mut thread, core::ptr::null(), begin::<F>, given), 0);
         assert_eq!(libc::pthread_join(thread, &mut ended), 0);
@@ -315,11 +315,11 @@ fn on_a_foreign_thread<F: Fn() + Sync>(body: F) {
     assert!(ended.is_null(), "it panicked");
 }
 
-/// Goal: K4: whichever of the library's locks other threads hold at the fork, the child makes,
-/// starts, cancels and drops timers of its own. Method: threads that come and go, own a base's lock
-/// and lose it, and wait for callbacks and for each other's locks all the time.
+/// Goal: K4: whichever of the library's locks other threads hold at the fork, the child can create,
+/// start, cancel and drop timers of its own. Method: threads that start and end, become owner of a
+/// base's lock and lose that, and wait for callbacks and for each other's locks.
 #[test]
-fn a_child_is_not_held_up_by_locks_of_the_process() {
+fn locks_of_the_process_do_not_block_a_child() {
     let timers = Timers::builder().bases(2).start().unwrap();
     let guarded = tickless::callback::CallbackLock::new(0u64);
     let done = AtomicBool::new(false);
@@ -354,10 +354,10 @@ fn a_child_is_not_held_up_by_locks_of_the_process() {
     });
 }
 
-/// Goal: a child may use futures although another thread was just starting the process's timers
-/// when it was forked. Method: in children, since a process starts them once.
+/// Goal: a child may use futures although another thread was starting the process's timers at the
+/// fork. Method: in children, because a process starts these timers once.
 #[test]
-fn a_child_is_not_held_up_by_a_first_future() {
+fn a_concurrent_first_future_does_not_block_a_child() {
     for round in 0..30u64 {
         in_child(|| {
             let first = std::thread::spawn(|| {
@@ -370,14 +370,14 @@ fn a_child_is_not_held_up_by_a_first_future() {
     }
 }
 
-/// Goal: nothing gives permits in a child, and nothing waits there for a refill or a lock.
+/// Goal: in a child no permits are granted, and no call waits for a refill or a lock.
 #[test]
 fn a_child_has_no_permits() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let limiter = timers.limiter(10, MS * 1_000).start().unwrap();
     let keys: tickless::bandwidth::KeyedLimiter<u32> =
         timers.limiter(10, MS * 1_000).keyed().unwrap();
-    // Permits can be had without a lock.
+    // Some permits can be taken without a lock.
     limiter.try_acquire(1).unwrap();
     keys.try_acquire(&1, 1).unwrap();
     in_child(|| {
@@ -391,20 +391,20 @@ fn a_child_has_no_permits() {
     assert_eq!((limiter.try_acquire(9), keys.try_acquire(&1, 9)), (Ok(()), Ok(())));
 }
 
-/// The system's allocator, which holds a thread up in one of its allocations if a test asks for it.
+/// The system's allocator, which pauses a thread in one of its allocations if a test requests it.
 struct Pausing;
 
 #[global_allocator]
 static ALLOCATOR: Pausing = Pausing;
 
 thread_local! {
-    /// This thread pauses in this many allocations from now; 0 if it does not.
+    /// This thread pauses in its n-th allocation from now; 0 if it does not pause.
     static PAUSES_IN: Cell<u32> = const { Cell::new(0) };
 }
 static IS_PAUSED: AtomicBool = AtomicBool::new(false);
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-// SAFETY: the system's allocator does it all.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Pausing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let left = PAUSES_IN.get();
@@ -415,20 +415,20 @@ unsafe impl GlobalAlloc for Pausing {
                 std::thread::yield_now();
             }
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
 
-/// Something that a program does with a set of timers, and what it is called.
+/// An operation on a set of timers, and its name.
 type Use = (&'static str, fn(&Timers));
 
-/// Every way into a set of timers that takes one of its locks, or one of the process.
+/// Every operation on a set of timers that takes one of the set's locks, or one of the process.
 const USES: [Use; 9] = [
     ("timeout", |timers| drop(timers.timeout(|_| {}).labelled("a timeout"))),
     ("large closure", |timers| {
@@ -470,11 +470,11 @@ const USES: [Use; 9] = [
     }),
 ];
 
-/// Goal: K4: a child is not held up by any lock that another thread of its parent held over an
-/// allocation, whatever it does with its parent's timers; and drops them. Method: another thread
-/// pauses in each allocation of each use, one after the other, while the process forks.
+/// Goal: K4: a child can use and drop its parent's timers, whichever lock another thread of the
+/// parent held during an allocation. Method: another thread pauses in each allocation of each
+/// operation, one after the other, while the process forks.
 #[test]
-fn a_child_uses_its_parents_timers_whichever_lock_was_held() {
+fn no_lock_of_the_parent_blocks_a_child() {
     for (name, other) in USES {
         for nth in 1.. {
             let timers = Timers::builder().bases(2).start().unwrap();

@@ -1,4 +1,5 @@
-//! The features `tracing` and `metrics`: what is told, to whom, and that telling changes nothing.
+//! The features `tracing` and `metrics`: which events are emitted, and that a subscriber changes
+//! nothing.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -25,7 +26,7 @@ const MS: Duration = Duration::from_millis(1);
 
 type Seen = Arc<Mutex<Vec<(Level, BTreeMap<&'static str, String>)>>>;
 
-/// A subscriber that notes every event up to a level, and then does something of its own.
+/// A subscriber that records every event up to a level, and then runs a closure.
 struct Notes {
     level: Level,
     seen: Seen,
@@ -65,7 +66,7 @@ impl Subscriber for Notes {
     fn exit(&self, _: &Id) {}
 }
 
-/// Runs something with a subscriber; returns the events as level, message and timer.
+/// Runs `body` with a subscriber; returns the events as level, message and timer.
 fn told(
     level: Level,
     then: impl Fn(&Metadata<'_>) + Send + Sync + 'static,
@@ -81,7 +82,7 @@ fn told(
         .collect()
 }
 
-/// A story in which everything happens that is told; returns what the program itself sees.
+/// Causes every event that is emitted; returns what the program itself observes.
 fn story() -> String {
     let builder = Timers::builder().bases(2).slow_after(5 * MS).time_callbacks();
     let time = Arc::new(VirtualTime::with_builder(builder, Instant::from_secs(1)));
@@ -102,10 +103,10 @@ fn story() -> String {
     format!("{:?}", time.timers().stats())
 }
 
-/// Goal: what should worry somebody is told at levels that are usually on, with whose it is; the
-/// rest only to who asks for it; nothing changes for the program.
+/// Goal: problems are events at levels that are usually enabled, with the timer's owner; other
+/// events need a lower level. The events change nothing for the program.
 #[test]
-fn worries_are_told_with_their_owner() {
+fn problems_are_events_with_their_owner() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let (quiet, mut heard) = (story(), String::new());
@@ -131,10 +132,10 @@ fn worries_are_told_with_their_owner() {
     assert_eq!(all.len(), worries.len() + 4 + 1 + 3);
 }
 
-/// Goal: a subscriber may use timers, and may panic: then the panic counts as a callback's, and
-/// neither the clock nor the other timers mind.
+/// Goal: a subscriber may use timers, and may panic. Its panic counts as a callback's, and the
+/// clock and the other timers are unaffected.
 #[test]
-fn a_subscriber_may_do_anything() {
+fn a_subscriber_may_use_timers_and_panic() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let time = Arc::new(VirtualTime::new());
@@ -143,7 +144,7 @@ fn a_subscriber_may_do_anything() {
         if *metadata.level() == Level::TRACE {
             return;
         }
-        // Within the frame of a callback: refused or done, and never a wait without an end.
+        // Inside a callback's frame: each call is refused or done, and none waits forever.
         own.start(MS).unwrap();
         let _ = own.cancel_sync();
         panic!("the subscriber panics");
@@ -163,8 +164,8 @@ fn a_subscriber_may_do_anything() {
     assert_eq!(time.timers().stats().panics, 2);
 }
 
-/// Goal: X4, K3: a subscriber may drop the very future or pinned timer whose firing it is told of:
-/// neither is called any more.
+/// Goal: X4, K3: a subscriber may drop the future or pinned timer whose expiry it observes: then
+/// its waker or callback is not called.
 #[test]
 fn a_subscriber_drops_the_sleep_that_fires() {
     type Callback = Box<dyn FnMut(&mut Fired<'_>) + Send>;
@@ -182,7 +183,7 @@ fn a_subscriber_drops_the_sleep_that_fires() {
     let both = Arc::new(Mutex::new(Both { sleep, timer: Box::pin(Some(timer)) }));
     let dropped = Arc::clone(&both);
     let then = move |_: &Metadata<'_>| {
-        // What is armed is armed under this lock.
+        // This lock is held while the timers are armed.
         if let Ok(mut both) = dropped.try_lock() {
             both.sleep.set(None);
             both.timer.set(None);
@@ -268,10 +269,10 @@ impl metrics::Recorder for Recorder {
     }
 }
 
-/// Goal: what is published is what the statistics say, by base, and publishing once more does not
-/// count anything twice.
+/// Goal: the published values equal the statistics, by base, and publishing again counts nothing
+/// twice.
 #[test]
-fn metrics_are_the_statistics() {
+fn metrics_equal_the_statistics() {
     let builder = Timers::builder().bases(2).time_callbacks();
     let time = VirtualTime::with_builder(builder, Instant::from_secs(1));
     let [soon, far] = [0, 1].map(|base| time.timers().timeout(|_| {}).pinned(CpuId(base)));
@@ -294,7 +295,7 @@ fn metrics_are_the_statistics() {
     ] {
         assert_eq!(recorder.value(name), value, "{name}");
     }
-    // Counted where the caller is, which may be either.
+    // Counted on the caller's base, which may be either.
     let idle = |base: u8| recorder.value(&format!("tickless_cancels_total base={base} found=idle"));
     assert_eq!(idle(0) + idle(1), 1);
     let gauge = |name| f64::from_bits(recorder.value(name));

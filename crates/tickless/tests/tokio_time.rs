@@ -1,7 +1,7 @@
-//! `tickless::tokio_time` beside `tokio::time`: one body, run against both.
+//! `tickless::tokio_time` compared with `tokio::time`: one test body runs against both.
 //!
-//! What is the same must come out the same; what differs must differ as the table in the module's
-//! documentation says.
+//! The results must be equal, except for the differences in the table in the module's
+//! documentation, which must hold.
 
 // They fail by panicking, and may sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
@@ -13,7 +13,7 @@ use tickless::VirtualTime;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The bodies, against the module that is called `time` where this is used.
+/// The bodies, which use the module named `time` where the macro is expanded.
 macro_rules! bodies {
     () => {
         use super::*;
@@ -25,7 +25,7 @@ macro_rules! bodies {
             Duration::from_millis(n)
         }
 
-        /// Sleeps in tasks, in an order that is not that of their deadlines.
+        /// Sleeps in tasks, created in another order than that of their deadlines.
         pub async fn sleeps() -> Vec<(u64, Duration)> {
             let begin = Instant::now();
             let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -56,7 +56,7 @@ macro_rules! bodies {
             assert!(!sleep.is_elapsed());
             sleep.as_mut().await;
             let second = begin.elapsed();
-            // One that has passed is ready at once.
+            // A deadline that has passed is ready immediately.
             sleep.as_mut().reset(begin);
             sleep.await;
             vec![first, second, begin.elapsed()]
@@ -132,7 +132,7 @@ macro_rules! bodies {
             seen
         }
 
-        /// A paused clock stands, is moved, and runs again.
+        /// A paused clock does not advance by itself, can be advanced, and runs again.
         pub async fn pausing() -> Vec<Duration> {
             let begin = Instant::now();
             let mut seen = vec![begin.elapsed()];
@@ -174,7 +174,7 @@ macro_rules! bodies {
             ]
         }
 
-        /// When two sleeps find that they are over, after a jump past both.
+        /// The times at which two sleeps complete after one advance past both.
         pub async fn advances_past_both() -> Vec<Duration> {
             let begin = Instant::now();
             let sleeps = [1, 2].map(|hours| {
@@ -192,7 +192,7 @@ macro_rules! bodies {
             seen
         }
 
-        // What differs.
+        // The differences.
 
         pub fn sleeps_outside_of_a_runtime() -> bool {
             catch_unwind(|| drop(time::sleep(ms(1)))).is_ok()
@@ -202,7 +202,7 @@ macro_rules! bodies {
             catch_unwind(|| Instant::now() + Duration::MAX).is_ok()
         }
 
-        /// How often timers that are ready can be polled in one turn, of a thousand tries.
+        /// How many of a thousand ready timers can be polled in one turn of a task.
         pub async fn ready_polls_in_one_turn() -> usize {
             let mut sleep = pin!(time::sleep(ms(1)));
             sleep.as_mut().await;
@@ -251,7 +251,7 @@ mod ours {
     bodies!();
 }
 
-/// What somebody panics with.
+/// Returns the message of a panic.
 fn message(panics: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(panics)).expect_err("it panics");
     let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
@@ -264,7 +264,7 @@ fn on_tokio<F: Future>(body: F) -> F::Output {
     runtime.enable_time().start_paused(true).build().expect("a runtime").block_on(body)
 }
 
-/// On tokio's current-thread runtime without its time, and a virtual clock that stands.
+/// On tokio's current-thread runtime without its timers, and a paused virtual clock.
 fn on_ours<F: Future>(body: F) -> F::Output {
     let time = tickless::tokio_time::start_paused();
     let _entered = tickless::tokio_time::enter(&time);
@@ -280,7 +280,7 @@ fn runtime(time: &VirtualTime) -> tokio::runtime::Runtime {
     runtime.build().expect("a runtime")
 }
 
-/// Rounded to what tokio's clock can tell, and what a sleep of ours may be late by.
+/// Rounds down to the resolution of tokio's clock and the slack of our sleeps.
 fn coarse(at: Duration) -> u128 {
     let at = at.as_micros();
     if at >= 3_600_000_000 { at / 3_600_000_000 * 3_600_000 } else { at / 1000 }
@@ -319,7 +319,7 @@ fn intervals_are_the_same() {
     assert_eq!(bursts, rounded(on_tokio(theirs::bursts())));
     assert_eq!(rounded(on_ours(ours::delays())), rounded(on_tokio(theirs::delays())));
     assert_eq!(rounded(on_ours(ours::skips())), rounded(on_tokio(theirs::skips())));
-    // They are three behaviours.
+    // The three behaviors differ.
     assert_ne!(bursts, rounded(on_ours(ours::delays())));
     assert_ne!(rounded(on_ours(ours::skips())), rounded(on_ours(ours::delays())));
 
@@ -350,7 +350,7 @@ fn instants_are_the_same() {
     assert_eq!(on_ours(ours::instants()), on_tokio(theirs::instants()));
 }
 
-/// Goal: what tokio panics at, this panics at, so that a crate that moves is not surprised.
+/// Goal: this module panics where tokio does.
 #[test]
 fn panics_are_the_same() {
     assert!(theirs::pauses_without_a_clock().contains("outside the Tokio runtime"));
@@ -359,9 +359,9 @@ fn panics_are_the_same() {
     assert_eq!(on_ours(ours::intervals_of_nothing()), on_tokio(theirs::intervals_of_nothing()));
 }
 
-/// Each row of the table of differences.
+/// Goal: each row of the table of differences holds.
 #[test]
-fn what_differs_differs_as_documented() {
+fn differences_are_as_documented() {
     // Outside of a runtime.
     assert!(!theirs::sleeps_outside_of_a_runtime());
     assert!(ours::sleeps_outside_of_a_runtime());
@@ -377,9 +377,9 @@ fn what_differs_differs_as_documented() {
     assert_eq!(ms(on_ours(ours::short_periods())), [1, 5, 6]);
 }
 
-/// Goal: the clock that is resolved to 1 ms there is not here: 250 µs are not a millisecond.
+/// Goal: the resolution is finer than tokio's: a sleep of 250 µs takes less than a millisecond.
 #[test]
-fn resolution_differs_as_documented() {
+fn the_resolution_is_as_documented() {
     async fn slept(sleep: impl Future<Output = ()>, now: impl Fn() -> Duration) -> Duration {
         let begin = now();
         sleep.await;
@@ -398,7 +398,7 @@ fn resolution_differs_as_documented() {
     assert_eq!(ours, short);
 }
 
-/// Goal: several threads of one runtime on one virtual clock, which tokio's cannot be.
+/// Goal: several threads of one runtime can share one virtual clock, which tokio does not support.
 #[test]
 fn a_runtime_of_several_threads_enters_a_clock() {
     let time = tickless::tokio_time::start_paused();
@@ -427,7 +427,7 @@ fn a_runtime_of_several_threads_enters_a_clock() {
     assert!(refused.contains("requires the `current_thread`"), "{refused}");
 }
 
-/// Goal: without a virtual clock everything runs on the timers of the process, never early.
+/// Goal: without a virtual clock all timers run on those of the process, and none is early.
 #[test]
 fn real_time_works_in_any_executor() {
     use tickless::tokio_time::{Instant, interval, sleep, timeout};
@@ -446,7 +446,8 @@ fn real_time_works_in_any_executor() {
     });
 }
 
-/// Goal: the innermost clock counts, guards may go in any order, and afterwards the process's does.
+/// Goal: a thread uses the innermost clock, guards may be dropped in any order, and without a guard
+/// it uses the process's clock.
 #[test]
 fn clocks_are_entered_and_left() {
     use tickless::tokio_time::{Instant, enter, start_paused};

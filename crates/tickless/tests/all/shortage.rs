@@ -1,5 +1,4 @@
-//! Processes that are short of something: threads that the system refuses, and sets by the
-//! thousand.
+//! Processes that are short of a resource: threads that the system refuses, and thousands of sets.
 
 use crate::support::wait_until;
 use std::sync::Arc;
@@ -18,8 +17,8 @@ fn counting(timers: &Timers, fired: &Arc<AtomicU64>) -> Timeout {
     timer
 }
 
-/// Nobody gets a thread: starting drivers says so and leaves nothing behind. A loop of the
-/// program's and virtual time need none.
+/// Asserts, in a process that may start no threads, that starting drivers is an error and leaks
+/// nothing. An event loop of the program and virtual time need no threads.
 pub fn assert_no_threads() {
     let refused = Timers::builder().bases(3).start();
     assert!(matches!(refused, Err(StartTimersError::Thread { .. })), "{refused:?}");
@@ -39,11 +38,11 @@ pub fn assert_no_threads() {
     drop((timer, other));
 }
 
-/// Goal: a limit on threads is an error that says so. Method: a child of a user who is not root,
-/// whose limits would not count, that may have no thread more.
+/// Goal: reaching the limit on threads is an error with that reason. Method: a child process at its
+/// limit, as a user other than root, to whom limits do not apply.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_limit_on_threads() {
+fn a_limit_on_threads_is_an_error() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     use std::os::unix::process::CommandExt;
 
@@ -58,7 +57,7 @@ fn a_limit_on_threads() {
         return assert_no_threads();
     }
     let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
-    child.args(["--exact", "shortage::a_limit_on_threads", "--nocapture"]).env(CHILD, "1");
+    child.args(["--exact", "shortage::a_limit_on_threads_is_an_error", "--nocapture"]).env(CHILD, "1");
     if rustix::process::geteuid().is_root() {
         child.uid(NOBODY).gid(NOBODY);
     }
@@ -71,10 +70,11 @@ fn a_limit_on_threads() {
     }
 }
 
-/// Goal: 10,000 sets in one process, all alive, each with a timer that fires. Method: in virtual
-/// time and in a loop, which need no threads; and 200 with drivers of their own.
+/// Goal: 10,000 sets in one process work at the same time, each with a timer that fires. Method: in
+/// virtual time and in an event loop, which need no threads; and 200 sets with drivers of their
+/// own.
 #[test]
-fn ten_thousand_sets() {
+fn ten_thousand_sets_work_in_one_process() {
     let count = if cfg!(miri) { 10 } else { 10_000 };
     let fired = Arc::new(AtomicU64::new(0));
     let virtual_sets: Vec<_> = (0..count)

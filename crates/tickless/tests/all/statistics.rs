@@ -1,4 +1,4 @@
-//! What is counted, what is listed, and who is named as still pending.
+//! Counters, lists of pending timers, and the owners in them.
 
 use crate::support::{Place, wait_until};
 use std::future::pending;
@@ -26,8 +26,8 @@ fn poll_once(future: std::pin::Pin<&mut impl Future>) {
     assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
 }
 
-/// Goal: pending timers are counted on the level of the wheel that reaches them, and each way to
-/// cancel by what it found.
+/// Goal: pending timers are counted by level of the wheel, and cancels by the state in which they
+/// found the timer.
 #[test]
 fn pending_by_level_and_cancelled_by_state() {
     let time = VirtualTime::new();
@@ -65,8 +65,8 @@ fn pending_by_level_and_cancelled_by_state() {
     assert_eq!(stats.total().cancelled, 6);
 }
 
-/// Goal: each expiry is counted once as how late it was, by family, on each base; what is later
-/// than the limit is overdue.
+/// Goal: each expiry is counted once, by lateness and kind of timer, on each base; one that is
+/// later than the limit is overdue.
 #[test]
 fn lateness_and_overdue_expiries_are_counted() {
     let time = VirtualTime::with_builder(
@@ -78,7 +78,8 @@ fn lateness_and_overdue_expiries_are_counted() {
     let held_up = clock.timers().hrtimer(move |_| own.upgrade().unwrap().advance(10 * MS));
     let (late, coarse) = (clock.timers().hrtimer(|_| {}), clock.timers().timeout(|_| {}));
     let other = clock.timers().hrtimer(|_| {}).pinned(CpuId(1));
-    // Late, but not by that much; and late by its deadline, but not by what that is rounded to.
+    // Late, but by less than the limit; and later than its deadline by more, but not than the
+    // wheel's rounded one.
     let barely = clock.timers().hrtimer(|_| {}).pinned(CpuId(0));
     let rounded = clock.timers().timeout(|_| {}).pinned(CpuId(0));
     barely.start(9 * MS).unwrap();
@@ -106,10 +107,10 @@ fn lateness_and_overdue_expiries_are_counted() {
     assert!(clock.timers().stats().to_string().contains("late p99"));
 }
 
-/// Goal: the longest callback is known with whose it is, how many were slow, and what all took;
-/// nothing of that unless asked for.
+/// Goal: with timed callbacks, the statistics have the longest callback and its owner, the number
+/// of slow ones, and the total time; without, none of these.
 #[test]
-fn callbacks_are_timed_if_asked_for() {
+fn callbacks_are_timed_on_request() {
     for times in [true, false] {
         let builder = Timers::builder().bases(1).slow_after(4 * MS);
         let builder = if times { builder.time_callbacks() } else { builder };
@@ -155,8 +156,8 @@ fn migrations_writes_and_wakes_are_counted() {
     assert_eq!((bases[0].precise, bases[1].precise, bases[1].counts.migrated), (0, 1, 1));
 }
 
-/// Goal: the list names every pending timer with its owner, times, family and state, in order,
-/// and its text has a line for each.
+/// Goal: the list has every pending timer with its owner, times, kind and state, in order, and its
+/// text has a line for each.
 #[test]
 fn the_list_names_every_pending_timer() {
     fn named(_: &mut Fired<'_>) {}
@@ -195,7 +196,7 @@ fn the_list_names_every_pending_timer() {
     assert!(!timers.timer_list().to_string().contains("conn idle"));
 }
 
-/// Goal: W8: however many share one deadline, all are listed, a few at a time.
+/// Goal: W8: however many timers have one deadline, all are listed, a few at a time.
 #[test]
 fn a_list_of_very_many_is_whole() {
     let time = VirtualTime::new();
@@ -210,8 +211,8 @@ fn a_list_of_very_many_is_whole() {
     assert_eq!(time.timers().stats().bases[0].longest_holding, 64);
 }
 
-/// Goal: a test that leaves something pending is told what, how many and, in debug builds, where
-/// it was armed; one that leaves nothing is not bothered.
+/// Goal: `assert_idle` panics with the owners, the number of timers and, in debug builds, where
+/// they were armed; it returns if none is pending.
 #[test]
 fn leaks_are_named() {
     let time = VirtualTime::new();
@@ -240,7 +241,7 @@ fn leaks_are_named() {
     time.assert_idle();
 }
 
-/// Goal: futures are armed where they are awaited, whatever they are wrapped in.
+/// Goal: a future counts as armed where it is awaited, whatever wraps it.
 #[test]
 fn futures_are_armed_where_they_are_awaited() {
     if !cfg!(debug_assertions) {
@@ -262,9 +263,9 @@ fn futures_are_armed_where_they_are_awaited() {
     assert!(leaks.iter().all(|leak| leak.armed_at.is_some_and(|at| at.file() == file!())));
 }
 
-/// Goal: the futures of the process have statistics, too.
+/// Goal: the timers of the process have statistics, too.
 #[test]
-fn the_timers_of_the_process_can_be_looked_at() {
+fn the_timers_of_the_process_have_statistics() {
     let timers = tickless::future::timers().expect("the system allows a few threads");
     let mut sleep = std::pin::pin!(tickless::future::sleep(HOUR));
     poll_once(sleep.as_mut());
@@ -272,7 +273,7 @@ fn the_timers_of_the_process_can_be_looked_at() {
     assert!(list.timers().any(|timer| timer.label == "tickless::future::Sleep"), "{list}");
 }
 
-/// Goal: a label goes with its timer: who takes the memory over does not get it.
+/// Goal: a label belongs to its timer: the next timer in that memory does not have it.
 #[test]
 fn labels_are_not_inherited() {
     let time = VirtualTime::new();
@@ -286,10 +287,10 @@ fn labels_are_not_inherited() {
     }
 }
 
-/// Goal: lists may be taken while everything moves: each timer that stays put is listed, and
-/// nothing that is gone is followed.
+/// Goal: lists may be taken while other threads start, move and drop timers: each timer that stays
+/// pending is listed, and a dropped timer's memory is not accessed.
 #[test]
-fn lists_may_be_taken_at_any_time() {
+fn lists_may_be_taken_while_timers_change() {
     let timers = Timers::builder().bases(2).note_armings().start().unwrap();
     let stays = timers.timeout(|_| {}).labelled("stays");
     stays.start(HOUR).unwrap();

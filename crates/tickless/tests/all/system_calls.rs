@@ -1,4 +1,4 @@
-//! H1 and H2: who makes system calls, and who does not.
+//! H1, H2: which operations make system calls, and which make none.
 
 use crate::support::{Rng, wait_until};
 use std::process::Command;
@@ -7,7 +7,7 @@ use tickless::driver::CpuId;
 use tickless::stats::Stats;
 use tickless::{Timeout, Timers};
 
-/// Counts one base and waits until its driver sleeps.
+/// Waits until the driver of the only base sleeps, and returns the counters.
 fn settled(timers: &Timers) -> Stats {
     let mut last = timers.stats();
     wait_until("the drivers sleep", || {
@@ -26,7 +26,7 @@ fn calls(stats: &Stats) -> (u64, u64, u64) {
     (sum(|b| b.wake_calls), sum(|b| b.sleeps), sum(|b| b.device.writes))
 }
 
-/// A timer on each base that is due before everything else.
+/// A timer on each base that is due before all others.
 fn sentinels(timers: &Timers) -> Vec<Timeout> {
     let bases = timers.stats().bases.len() as u16;
     let all = (0..bases).map(|base| timers.timeout(|_| {}).pinned(CpuId(base)));
@@ -37,7 +37,7 @@ fn sentinels(timers: &Timers) -> Vec<Timeout> {
     all
 }
 
-/// Arms, pushes out, pulls in, cancels and arms again, none of it before `earliest`.
+/// Arms, pushes out, pulls in, cancels and rearms timers, none of them for before `earliest`.
 fn churn(timers: &Timers, rng: &mut Rng, pool: &[Timeout], rounds: u64) {
     let mut now = timers.now();
     for round in 0..rounds {
@@ -53,8 +53,8 @@ fn churn(timers: &Timers, rng: &mut Rng, pool: &[Timeout], rounds: u64) {
     }
 }
 
-/// Goal: H1: with 10,000 timeouts, arming, re-arming and cancelling wakes nobody and writes no
-/// device, once each base is armed for something earlier.
+/// Goal: H1: with 10,000 timeouts, arming, rearming and cancelling wakes no driver and writes no
+/// device, once each base is armed for an earlier deadline.
 #[test]
 fn a_steady_state_makes_no_system_call() {
     for bases in [1, 2] {
@@ -71,10 +71,10 @@ fn a_steady_state_makes_no_system_call() {
     }
 }
 
-/// Goal: H1: a driver that sleeps is woken once for any number of ever earlier deadlines, not
-/// once for each of them.
+/// Goal: H1: a sleeping driver is woken once for any number of ever earlier deadlines, not once for
+/// each.
 #[test]
-fn a_driver_that_has_been_woken_is_not_woken_again() {
+fn a_woken_driver_is_not_woken_again() {
     let timers = Timers::builder().bases(1).start().unwrap();
     settled(&timers);
     let pool: Vec<_> = (0..2000).map(|_| timers.hrtimer(|_| {})).collect();
@@ -82,7 +82,7 @@ fn a_driver_that_has_been_woken_is_not_woken_again() {
         timer.start(Duration::from_millis(100_000 - place as u64)).unwrap();
     }
     let (wakes, _, writes) = calls(&timers.stats());
-    // Once more than it looked: it was asleep before the first.
+    // One more than the number of sleeps: it was asleep before the first.
     let looks = timers.stats().bases[0].device.events + 1;
     println!("{writes} device writes, {wakes} wake calls, the driver looked {looks} times");
     assert!((1..=looks).contains(&wakes), "{wakes} calls to wake a driver {looks} times");
@@ -91,7 +91,7 @@ fn a_driver_that_has_been_woken_is_not_woken_again() {
     assert_eq!(timers.stats().bases[0].earliest, earliest);
 }
 
-/// Goal: H2: drivers that have nothing to do, or whose timers are all far away, do not wake.
+/// Goal: H2: drivers without timers, or with distant ones only, do not wake.
 #[test]
 fn idle_drivers_sleep() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -102,8 +102,8 @@ fn idle_drivers_sleep() {
     stays_asleep(&timers);
 }
 
-/// On a busy machine a driver that has been woken may lie down late; one that wakes by itself never
-/// has such a rest.
+/// Asserts that no driver wakes for a while. Repeats that on a busy machine, where a driver may go
+/// to sleep late; a driver that wakes without a reason never sleeps that long.
 fn stays_asleep(timers: &Timers) {
     let slept = |stats: &Stats| -> Vec<_> {
         stats.bases.iter().map(|base| (base.sleeps, base.device)).collect()
@@ -115,10 +115,10 @@ fn stays_asleep(timers: &Timers) {
     });
 }
 
-/// Says to a child process what it is for.
+/// The environment variable with a child process's number of rounds.
 const ROUNDS: &str = "TICKLESS_TEST_ROUNDS";
 
-/// Goal: H1 as the kernel sees it: a child process that arms and cancels half a million times
+/// Goal: H1 as the kernel counts it: a child process that arms and cancels half a million times
 /// makes as many system calls, of all kinds and on all threads, as one that does not.
 #[test]
 fn the_kernel_sees_no_system_calls() {
@@ -130,7 +130,7 @@ fn the_kernel_sees_no_system_calls() {
         return;
     };
     println!("{none} system calls without, {many} with 500,000 operations");
-    // The allocator, and where the drivers happen to be, make a few dozen more or less.
+    // The allocator and the placement of the drivers make a difference of a few dozen.
     assert!(many.abs_diff(none) < 1000, "{none} without, {many} with 500,000 operations");
 }
 
@@ -141,7 +141,7 @@ fn child(rounds: u64) {
     churn(&timers, &mut Rng::new(7), &pool, rounds);
 }
 
-/// The number of system calls of a child process that does so many rounds.
+/// Returns the number of system calls of a child process with this many rounds.
 fn traced(rounds: u64) -> Option<u64> {
     let begun = Instant::now();
     let output = Command::new("strace")

@@ -1,4 +1,4 @@
-//! Virtual time: what fires when, in which order, and what callbacks may do to the clock.
+//! Virtual time: which timers fire, in which order, and what callbacks may do to the clock.
 
 use crate::support::{Log, Place, Rng, seed};
 use std::cell::RefCell;
@@ -12,9 +12,9 @@ use tickless::{HrTimer, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Goal: the order of expiry is exactly that of time, over bases and families, and of equal
-/// deadlines on one base and in one family that of arming.
-/// Method: thousands of timers on three bases, armed at different times for few instants.
+/// Goal: timers fire in order of expiry over bases and kinds; those of one base and kind with equal
+/// deadlines fire in the order of arming. Method: thousands of timers on three bases, armed at
+/// different times for a few instants.
 #[test]
 fn order_is_by_time_and_ties_are_as_armed() {
     let mut rng = Rng::new(seed("virtual_time", "order_is_by_time_and_ties_are_as_armed"));
@@ -62,10 +62,10 @@ fn order_is_by_time_and_ties_are_as_armed() {
     }
 }
 
-/// Goal: a callback that arms timers for its own instant sees them fire at that instant, on its
-/// own base and on others, in that order.
+/// Goal: timers that a callback arms for the current instant fire at that instant, on its own base
+/// and on others, in that order.
 #[test]
-fn what_a_callback_arms_for_its_instant_fires_at_it() {
+fn timers_armed_for_the_current_instant_fire_at_it() {
     let time = VirtualTime::with_builder(Timers::builder().bases(3), Instant::from_secs(5));
     let log = Log::new();
     let others: Vec<HrTimer> = [0u16, 2, 1]
@@ -84,13 +84,13 @@ fn what_a_callback_arms_for_its_instant_fires_at_it() {
     first.start(MS).unwrap();
     time.advance(MS * 3);
     let at = Instant::from_secs(5) + MS;
-    // The handler of base 1 finishes its base, then comes base 2, then base 0 once more.
+    // Base 1 finishes its expiry, then base 2 has its turn, then base 0 once more.
     assert_eq!(log.take(), [(CpuId(1), at), (CpuId(2), at), (CpuId(0), at)]);
     assert_eq!(time.now(), Instant::from_secs(5) + MS * 3);
 }
 
-/// Goal: a callback that takes time is one that moves the clock, and what came due meanwhile
-/// runs late, after it; nothing runs inside it.
+/// Goal: a callback takes virtual time by advancing the clock. Timers that come due by then fire
+/// late, after it has returned; none fires inside it.
 #[test]
 fn a_callback_may_move_the_clock() {
     let time = Arc::new(VirtualTime::new());
@@ -124,8 +124,8 @@ fn a_callback_may_move_the_clock() {
     assert_eq!((time.timers().stats().panics, time.now() - begin), (0, MS * 20));
 }
 
-/// Goal: X2 on virtual time: a callback never overlaps itself, though it arms itself and moves
-/// the clock past its own deadline.
+/// Goal: X2 (no overlap) on virtual time: a callback that rearms its timer and advances the clock
+/// past the new deadline does not run inside itself.
 #[test]
 fn a_callback_that_moves_the_clock_does_not_overlap_itself() {
     let time = Arc::new(VirtualTime::new());
@@ -147,7 +147,8 @@ fn a_callback_that_moves_the_clock_does_not_overlap_itself() {
     drop(place.take());
 }
 
-/// Goal: X2 with two threads that move one clock: one callback at a time, each once.
+/// Goal: X2 (no overlap) with two threads that advance one clock: one callback at a time, each
+/// once.
 #[test]
 fn threads_that_move_the_clock_take_turns() {
     let time = VirtualTime::new();
@@ -177,10 +178,10 @@ fn threads_that_move_the_clock_take_turns() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: callbacks of one clock may move another one, and drop timers of the first, the one
-/// whose callback this all happens in included.
+/// Goal: a callback on one clock may advance another clock, and drop timers of the first, including
+/// its own.
 #[test]
-fn clocks_within_clocks() {
+fn a_callback_may_advance_another_clock() {
     let (outer, inner) = (VirtualTime::new(), Arc::new(VirtualTime::new()));
     let (place, owned) = (Place::<HrTimer>::empty(), Arc::new(()));
     let (own, captured, clock) = (place.clone(), Arc::clone(&owned), Arc::clone(&inner));
@@ -197,7 +198,7 @@ fn clocks_within_clocks() {
     assert_eq!((outer.timers().stats().panics, outer.timers().stats().pending()), (0, 0));
 }
 
-/// Goal: a callback that really blocks blocks the clock, and costs no virtual time.
+/// Goal: a callback that blocks in real time stops the clock, and takes no virtual time.
 #[test]
 fn a_callback_that_blocks_stops_the_clock() {
     let time = VirtualTime::new();
@@ -224,8 +225,8 @@ fn a_callback_that_blocks_stops_the_clock() {
     assert_eq!(log.take(), [begin + MS, begin + MS]);
 }
 
-/// Goal: each step to the next expiry fires something, also if that is years away and the wheel
-/// has to look at the timer on the way; and only what is due fires.
+/// Goal: each step to the next expiry fires a timer, even if the expiry is years ahead and the
+/// wheel moves the timer on the way; and only due timers fire.
 #[test]
 fn each_step_fires_something() {
     let time = VirtualTime::new();
@@ -246,9 +247,9 @@ fn each_step_fires_something() {
     assert!(!time.advance_to_next());
 }
 
-/// Goal: nothing but the hand moves the clock, and never back.
+/// Goal: only explicit advances move the clock, and only forward.
 #[test]
-fn the_clock_never_goes_back() {
+fn only_explicit_advances_move_the_clock() {
     let time = VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(7));
     time.advance_to(Instant::from_secs(3));
     assert_eq!(time.now(), Instant::from_secs(7));
@@ -262,11 +263,11 @@ fn the_clock_never_goes_back() {
     assert_eq!((time.now(), timer.is_pending()), (Instant::from_secs(7), false));
 }
 
-/// Goal: what a callback arms for the very instant runs at that instant, on whichever base, and
-/// nothing that is due is left when an advance has returned. Method: two bases; a callback on the
-/// one that comes later arms timers on the one that has had its turn, deferrable ones among them.
+/// Goal: timers that a callback arms for the current instant fire at that instant, on any base, and
+/// no due timer is left when an advance has returned. Method: two bases; a callback on the second
+/// one arms timers on the first, which has had its turn, including deferrable ones.
 #[test]
-fn nothing_overdue_is_left() {
+fn an_advance_leaves_no_timer_overdue() {
     let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     for by in [Duration::ZERO, MS, Duration::from_secs(5)] {
         let log = Log::new();
@@ -299,10 +300,10 @@ fn nothing_overdue_is_left() {
     }
 }
 
-/// Goal: what comes due while a callback takes its time runs before the advance returns, in order,
-/// although it is due later than that was to go.
+/// Goal: timers that come due while a callback advances the clock fire before the outer advance
+/// returns, in order, even if they are due after the time to which that advance goes.
 #[test]
-fn a_callback_that_takes_long_leaves_nothing_overdue() {
+fn a_long_callback_leaves_no_timer_overdue() {
     let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     let (log, begun) = (Log::new(), time.now());
     let clock = time.clone();
@@ -324,9 +325,9 @@ fn a_callback_that_takes_long_leaves_nothing_overdue() {
     drop(late);
 }
 
-/// Goal: a step runs all that its instant brings about, on whichever base.
+/// Goal: a step fires all timers that its instant brings about, on any base.
 #[test]
-fn a_step_is_a_whole_instant() {
+fn a_step_fires_all_timers_of_its_instant() {
     let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
     let log = Log::new();
     let (seen, clock) = (log.clone(), time.clone());
@@ -342,10 +343,10 @@ fn a_step_is_a_whole_instant() {
     assert_eq!(log.take(), [time.now(); 2]);
 }
 
-/// Goal: virtual time may be moved in a thread-local's destructor, whichever other thread-locals
-/// are gone by then.
+/// Goal: virtual time may be advanced in the destructor of a thread-local, whichever other
+/// thread-locals have been destroyed.
 #[test]
-fn time_may_be_moved_while_a_thread_ends() {
+fn time_may_be_advanced_while_a_thread_ends() {
     struct AtTheEnd(RefCell<Option<(VirtualTime, Log<&'static str>)>>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
@@ -372,7 +373,7 @@ fn time_may_be_moved_while_a_thread_ends() {
     let log = Log::new();
     let said = log.clone();
     let ended = std::thread::spawn(move || {
-        // One before the library has anything of this thread's, one after it.
+        // One before the library initializes a thread-local of this thread, one after it.
         EARLY.with(|end| *end.0.borrow_mut() = Some((VirtualTime::new(), said.clone())));
         let time = VirtualTime::new();
         let mut sleep = Box::pin(time.timers().sleep(Duration::from_secs(1)));
@@ -386,10 +387,11 @@ fn time_may_be_moved_while_a_thread_ends() {
     assert_eq!(log.take(), ["woken", "fired", "woken", "fired"]);
 }
 
-/// Goal: a timer that is rearmed for the current instant forever is a panic that says so, and the
-/// clock can be moved again once the timer is gone. A long chain at one instant is none.
+/// Goal: rearming a timer for the current instant forever is a panic with that reason, and the
+/// clock can be advanced again once the timer has been dropped. A long but finite chain at one
+/// instant does not panic.
 #[test]
-fn a_clock_that_would_never_move_on_panics() {
+fn rearming_for_the_current_instant_forever_panics() {
     let time = VirtualTime::new();
     let mut left = 100_000;
     let chain = time.timers().hrtimer(move |fired| {

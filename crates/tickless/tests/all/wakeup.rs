@@ -1,4 +1,4 @@
-//! Drivers that get up before a deadline and spin: never early, for no more than they may.
+//! Drivers that wake before a deadline and spin: never early, and no longer than configured.
 
 use crate::support::wait_until;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tickless::driver::{Device, Wakeup};
 use tickless::time::Instant;
 use tickless::{HrTimer, Timers};
 
-/// Those that this platform has.
+/// The event devices of this platform.
 const DEVICES: &[Device] = &[
     Device::Futex,
     #[cfg(linux_platform)]
@@ -18,7 +18,7 @@ const DEVICES: &[Device] = &[
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A timer that fires every so often, and what its callback saw.
+/// A timer that fires at an interval, and the measurements of its callback.
 struct Cycle {
     timers: Timers,
     timer: HrTimer,
@@ -30,7 +30,7 @@ struct Cycle {
 struct Seen {
     fired: AtomicU64,
     early: AtomicU64,
-    /// Of the driver's thread.
+    /// The CPU time of the driver's thread.
     schedstat: OnceLock<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ impl Cycle {
         self.seen.early.load(Ordering::Relaxed) == 0
     }
 
-    /// For how long the driver has spun.
+    /// How long the driver has spun.
     fn spun(&self) -> Duration {
         self.timers.stats().bases[0].spun
     }
@@ -72,7 +72,7 @@ impl Cycle {
         self.timers.now() - self.begun
     }
 
-    /// CPU time of the driver's thread; `None` where the system does not tell.
+    /// CPU time of the driver's thread; `None` if the system does not report it.
     fn cpu(&self) -> Option<Duration> {
         let text = std::fs::read_to_string(self.seen.schedstat.get()?).ok()?;
         let ns = text.split(' ').next()?.parse().ok()?;
@@ -80,10 +80,10 @@ impl Cycle {
     }
 }
 
-/// Goal: nobody is early, and a driver spins for its margin at most, each time. Method: margins
-/// shorter and longer than the interval, on each device.
+/// Goal: no timer is early, and a driver spins for at most its margin before each expiry. Method:
+/// margins shorter and longer than the interval, on each device.
 #[test]
-fn nobody_is_early_and_the_margin_is_kept() {
+fn no_timer_is_early_and_the_margin_is_kept() {
     let margins = [MS / 5, 3 * MS];
     for &device in DEVICES {
         for margin in margins {
@@ -91,7 +91,7 @@ fn nobody_is_early_and_the_margin_is_kept() {
             assert_eq!(cycle.timers.device_fallback(), None);
             wait_until("it has fired 50 times", || cycle.fired() >= 50);
             cycle.timer.cancel();
-            // What is spun for, and is under way, comes to one more.
+            // The spin that is under way adds one more.
             let (spun, fired) = (cycle.spun(), cycle.fired() as u32 + 1);
             assert!(cycle.is_on_time(), "{device:?}, {margin:?}");
             assert!(spun > Duration::ZERO, "{device:?}, {margin:?}: it did not spin");
@@ -101,14 +101,14 @@ fn nobody_is_early_and_the_margin_is_kept() {
 }
 
 #[test]
-fn nobody_spins_unless_told_to() {
+fn drivers_do_not_spin_by_default() {
     let cycle = Cycle::start(Wakeup::Sleep, Device::Futex, MS);
     wait_until("it has fired", || cycle.fired() >= 20);
     assert_eq!((cycle.spun(), cycle.is_on_time()), (Duration::ZERO, true));
 }
 
-/// Goal: a driver keeps to its share of a CPU. Method: beside one that only sleeps, for a second
-/// each at the same time; both CPU times as the kernel counts them.
+/// Goal: a driver keeps to its share of a CPU. Method: compared with one that only sleeps, for a
+/// second each, concurrently; both CPU times as the kernel counts them.
 #[test]
 fn the_share_of_a_cpu_is_kept() {
     const SHARE: f64 = 0.05;
@@ -122,16 +122,16 @@ fn the_share_of_a_cpu_is_kept() {
         assert!(auto.is_on_time() && plain.is_on_time());
         assert!(spun > Duration::ZERO && spun <= allowed, "{spun:?} of {allowed:?}");
         if let (Some(cpu), Some(plain_cpu)) = (cpu, plain_cpu) {
-            // Two wakeups of one kind differ in what they cost, on a busy machine too.
+            // On a busy machine, even two wakeups of one kind differ in cost.
             assert!(cpu <= 2 * plain_cpu + allowed + 10 * MS, "{cpu:?}, else {plain_cpu:?}");
         }
     }
 }
 
-/// Goal: a driver that spins hears of an earlier deadline, and of its end. Method: a margin that
-/// is longer than anybody waits.
+/// Goal: a spinning driver notices an earlier deadline, and its own end. Method: a margin longer
+/// than the test.
 #[test]
-fn a_driver_that_spins_can_be_called() {
+fn a_spinning_driver_notices_an_earlier_deadline() {
     for &device in DEVICES {
         let hour = Duration::from_secs(3600);
         let cycle = Cycle::start(Wakeup::SpinBefore(2 * hour), device, hour);

@@ -1,5 +1,5 @@
-//! Wakers are somebody else's code: they may wait for a lock, or drop any future. Nothing waits for
-//! the thread that runs them.
+//! Wakers are code of the runtime or the program: they may wait for a lock, or drop any future. So
+//! no operation waits for a thread that runs them.
 
 use crate::support::woken::{poll, woken};
 use crate::support::{Log, rounds, wait_until};
@@ -16,7 +16,7 @@ use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Calls a closure when it is woken.
+/// A waker that calls a closure.
 struct Calls<F>(F);
 
 impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
@@ -37,7 +37,7 @@ fn polled(mut sleep: Pin<Box<Sleep>>, waker: &Waker) -> Pin<Box<Sleep>> {
 /// A waker that waits for a lock.
 struct Wanting {
     lock: Arc<Mutex<()>>,
-    /// Has it been woken?
+    /// Whether the waker was called.
     is_waking: Arc<AtomicBool>,
     waker: Waker,
 }
@@ -54,15 +54,15 @@ impl Default for Wanting {
     }
 }
 
-/// Ends in time, or the test fails; the thread is left alone then.
+/// Fails the test unless the thread ends in time; then the thread is detached.
 fn ends(what: &str, thread: JoinHandle<()>) {
     wait_until(what, || thread.is_finished());
     assert!(thread.join().is_ok(), "{what}: it panicked");
 }
 
-/// Goal: dropping a future that has just fired does not wait for a waker, which may want a lock
-/// that the dropping thread has. Method: batches of as many as a driver might wake at once, and
-/// one more or less; the waker of one of them waits for the lock, while the last one is dropped.
+/// Goal: dropping a future that has just fired does not wait for wakers, which may need a lock that
+/// the dropping thread holds. Method: batches of the size that a driver wakes at once, and one more
+/// or less. One waker waits for the lock while the last future is dropped.
 #[test]
 fn a_drop_does_not_wait_for_wakers() {
     for (count, waits) in [(1, 0), (63, 0), (64, 0), (65, 0), (128, 0), (128, 64), (200, 150)] {
@@ -78,7 +78,7 @@ fn a_drop_does_not_wait_for_wakers() {
         let mover = std::thread::spawn(move || moves.advance(2 * MS));
         wait_until("a waker runs", || is_waking.load(Ordering::SeqCst));
         let dropper = std::thread::spawn(move || {
-            // The last one first: it is the one whose callback would be waking the others.
+            // Drop the last one first: its callback would be the one that wakes the others.
             while sleeps.pop().is_some() {}
         });
         ends("the futures are dropped", dropper);
@@ -117,11 +117,11 @@ fn a_waker_that_panics_in_its_drop_makes_no_sleep_early() {
     assert_eq!((woken.count(), poll(&mut sleep)), (1, Poll::Ready(())));
 }
 
-/// Goal: however many futures come due at once, no more than 64 of them wait with their wakers.
-/// Method: each waker counts how many have fired that were not woken. In a driver, in an expiry
-/// thread, and in who moves the clock.
+/// Goal: however many futures come due at once, at most 64 fired ones wait for their wakers to be
+/// called. Method: each waker counts the futures that have fired and were not woken. In a driver,
+/// in an expiry thread, and in a thread that advances virtual time.
 #[test]
-fn no_more_than_64_are_kept_waiting() {
+fn at_most_64_fired_futures_wait_for_their_wakers() {
     const COUNT: u64 = 1_000;
     let virtual_time = VirtualTime::new();
     let real = |deferral| Timers::builder().bases(1).deferral(deferral).start().unwrap();
@@ -143,7 +143,7 @@ fn no_more_than_64_are_kept_waiting() {
         virtual_time.advance(300 * MS);
         wait_until("all are woken", || woken.load(Ordering::SeqCst) == COUNT);
         let most = most.load(Ordering::SeqCst);
-        // Real time may have gone on between two of them.
+        // Real time may have advanced between two of them.
         assert!((2..=64).contains(&most), "{most} were kept");
         drop(sleeps);
     }
@@ -180,8 +180,8 @@ fn wakers_may_drop_each_others_futures() {
     }
 }
 
-/// Goal: dropping the last handle waits for callbacks, not for wakers, which may want a lock that
-/// the dropping thread has. Method: with expiry threads and without.
+/// Goal: dropping the last handle waits for callbacks, not for wakers, which may need a lock that
+/// the dropping thread holds. Method: with and without expiry threads.
 #[test]
 fn the_last_drop_does_not_wait_for_wakers() {
     for deferral in [Deferral::None, Deferral::OnExpiry] {
@@ -196,7 +196,7 @@ fn the_last_drop_does_not_wait_for_wakers() {
     }
 }
 
-/// Goal: the same for whoever moves virtual time by itself.
+/// Goal: dropping an `AutoAdvance` does not wait for wakers, either.
 #[test]
 fn ending_auto_advance_does_not_wait_for_wakers() {
     let time = VirtualTime::new();
@@ -209,7 +209,7 @@ fn ending_auto_advance_does_not_wait_for_wakers() {
     drop(held);
 }
 
-/// Goal: when the last handle is gone, no callback runs any more, although wakers may.
+/// Goal: after the last handle has been dropped, no callback runs any more, although wakers may.
 #[test]
 fn the_last_drop_waits_for_callbacks() {
     for _ in 0..rounds(50) {
@@ -232,10 +232,11 @@ fn the_last_drop_waits_for_callbacks() {
     }
 }
 
-/// Goal: wakers of a batch wait for its end, not for that of another set's batch that a callback
-/// of theirs runs. Method: a callback of one set that advances the clock of another.
+/// Goal: the wakers of a batch are called at the end of that batch, not at the end of another set's
+/// batch that runs inside one of its callbacks. Method: a callback of one set that advances the
+/// clock of another.
 #[test]
-fn a_callback_that_moves_other_time_wakes_nobody_of_its_own() {
+fn a_nested_batch_does_not_call_the_wakers_of_the_outer_one() {
     let (outer, inner) = (VirtualTime::new(), VirtualTime::new());
     let log = Log::new();
     let says = |word: &'static str| {

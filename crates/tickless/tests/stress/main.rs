@@ -1,8 +1,8 @@
-//! Everything at once, by chance, from several threads and from callbacks; in the end each
-//! arming must have fired or been cancelled, exactly once, and each firing been one call.
+//! Random operations on all kinds of timers, from several threads and from callbacks. At the end
+//! each arming must have fired or been cancelled exactly once, and each expiry been one call.
 //!
-//! `TICKLESS_STRESS_OPERATIONS` sets how many operations threads do in each set-up, callbacks'
-//! own not counted. `ci/soak.sh` does it for an hour, with what `soak` adds.
+//! `TICKLESS_STRESS_OPERATIONS` sets the number of operations of the threads in each setup, without
+//! those of callbacks. `ci/soak.sh` runs this for an hour, together with `soak`.
 
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -27,10 +27,11 @@ use tickless::{Builder, Fired, HrTimer, Timeout, Timers};
 const SLOTS: usize = 64;
 const BASES: u16 = 3;
 
-/// What all threads and callbacks share.
+/// The state that all threads and callbacks share.
 struct World {
     timers: Timers,
-    /// Timers come and go here. A slot's lock is only held to clone or to replace.
+    /// Timers are created and dropped here. A slot's lock is held only to clone or replace its
+    /// timer.
     slots: Vec<RwLock<Option<Arc<Timer>>>>,
     calls: AtomicU64,
     early: AtomicU64,
@@ -43,7 +44,7 @@ enum Timer {
     Precise(HrTimer),
 }
 
-/// What a callback panics with on purpose.
+/// The payload of intended panics.
 struct OnPurpose;
 
 impl World {
@@ -55,15 +56,15 @@ impl World {
         self.slots[slot].read().unwrap().clone()
     }
 
-    /// Puts another timer into a slot, or none. The old one is dropped by whoever is the last
-    /// to use it: this thread, another, or its own callback.
+    /// Puts another timer into a slot, or none. The old timer is dropped by its last user: this
+    /// thread, another one, or its own callback.
     fn replace(&self, slot: usize, timer: Option<Timer>) {
         let old = std::mem::replace(&mut *self.slots[slot].write().unwrap(), timer.map(Arc::new));
         drop(old);
     }
 }
 
-/// One thing by chance, as threads and callbacks do it.
+/// Performs one random operation, as threads and callbacks do.
 fn act(world: &Arc<World>, rng: &mut Rng) {
     let slot = rng.below(SLOTS as u64) as usize;
     let after = Duration::from_nanos(rng.of_any_size(22));
@@ -81,7 +82,7 @@ fn act(world: &Arc<World>, rng: &mut Rng) {
         (10..12, Some(Timer::Precise(timer))) => drop(timer.cancel()),
         (12, Some(Timer::Coarse(timer))) => drop(timer.try_cancel()),
         (12, Some(Timer::Precise(timer))) => drop(timer.try_cancel()),
-        // In a callback some of these waits would never end, which they say.
+        // In a callback some of these waits would never end, so they return an error.
         (13 | 14, Some(Timer::Coarse(timer))) => drop(timer.cancel_sync()),
         (13 | 14, Some(Timer::Precise(timer))) => drop(timer.cancel_sync()),
         (15, Some(Timer::Coarse(timer))) => drop(timer.cancel_single_shot()),
@@ -103,7 +104,7 @@ fn act(world: &Arc<World>, rng: &mut Rng) {
 fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
     let known = Arc::downgrade(world);
     let callback = move |fired: &mut Fired<'_>| {
-        // The world is kept by the test until all is quiet, so this holds no timer alive.
+        // Weak: the test owns the world until all threads have ended, so this keeps no timer alive.
         let Some(world) = known.upgrade() else { return };
         world.calls.fetch_add(1, Ordering::Relaxed);
         world.early.fetch_add(u64::from(fired.now() < fired.deadline()), Ordering::Relaxed);
@@ -131,7 +132,7 @@ fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
     }
 }
 
-/// A timer that one thread uses alone, so that it knows when the callback must not run.
+/// A timer that only one thread uses, so that this thread knows when the callback must not run.
 struct Own {
     timer: Timer,
     calls: Arc<AtomicU64>,
@@ -146,7 +147,8 @@ impl Own {
         let (in_callback, counted) = (Arc::clone(&inside), Arc::clone(&calls));
         let callback = move |fired: &mut Fired<'_>| {
             in_callback.store(true, Ordering::Relaxed);
-            // Relaxed, and not atomic as a whole: the cancel has to order it (X1).
+            // Relaxed, in two steps: only the cancel orders it (X1: writes are visible after a
+            // cancel).
             let count = counted.load(Ordering::Relaxed) + 1;
             if count % 3 == 0 {
                 fired.restart(Duration::from_micros(count % 50));
@@ -161,7 +163,7 @@ impl Own {
         Own { timer, calls, inside, armed: false, seen: 0 }
     }
 
-    /// Arms it, or cancels it for sure and looks whether that held until now.
+    /// Arms it, or cancels it and waits, and checks that the callback did not run since.
     fn act(&mut self, rng: &mut Rng) {
         if !self.armed {
             assert_eq!(self.calls.load(Ordering::Relaxed), self.seen, "ran after a cancel (X1)");
@@ -211,8 +213,8 @@ fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
         }
     });
     (0..BASES).for_each(|base| world.timers.online(CpuId(base)).unwrap());
-    // Callbacks may still put new timers in. One that runs keeps its closure, so once all closures
-    // are gone nobody is left to make another.
+    // Callbacks may still put new timers into slots. A running callback owns its closure, so once
+    // all closures have been dropped, no callback is left to create another.
     wait_until("each closure has been dropped", || {
         (0..SLOTS).for_each(|slot| world.replace(slot, None));
         Arc::weak_count(&world) == 0
@@ -227,7 +229,7 @@ fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
     stats
 }
 
-/// Keeps panics that are on purpose off the screen.
+/// Suppresses the messages of intended panics.
 fn hush() {
     let loud = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -237,15 +239,15 @@ fn hush() {
     }));
 }
 
-/// Goal: X10, R1, H3, X4 under stress: nothing is lost, fired twice, early, or leaked.
+/// Goal: X10, R1, H3, X4 under stress: no timer is lost, fires twice, is early, or leaks.
 #[test]
-fn everything_at_once() {
-    let seed = seed("stress", "everything_at_once");
+fn random_operations_lose_no_timer() {
+    let seed = seed("stress", "random_operations_lose_no_timer");
     hush();
     let given = std::env::var("TICKLESS_STRESS_OPERATIONS").ok();
     let operations = given.and_then(|count| count.parse().ok()).unwrap_or(400_000);
     for builder in setups() {
-        let stats = stress_or_say(builder, seed, operations);
+        let stats = stress_printing_failures(builder, seed, operations);
         println!("{:?}, {} panics", stats.total(), stats.panics);
         assert!(stats.total().fired > 0 && stats.total().cancelled > 100);
     }
@@ -261,8 +263,8 @@ fn setups() -> [Builder; 5] {
     ]
 }
 
-/// The same; says what it was if it fails.
-fn stress_or_say(builder: Builder, seed: u64, operations: u64) -> Stats {
+/// Runs `stress`; prints its setup and seed if it panics.
+fn stress_printing_failures(builder: Builder, seed: u64, operations: u64) -> Stats {
     let setup = format!("{builder:?}");
     let ended = catch_unwind(AssertUnwindSafe(|| stress(builder, seed, operations)));
     ended.unwrap_or_else(|cause| {

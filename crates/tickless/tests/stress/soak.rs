@@ -1,21 +1,22 @@
-//! Endurance: the stress again and again in one process, with threads that end with timers in
-//! thread-locals, and children that are forked amid it. Memory stays flat, the accounts are exact.
+//! Endurance: runs the stress test repeatedly in one process, with threads that end while their
+//! thread-locals own timers, and forked children. Memory use must not grow, and the counters must
+//! agree.
 //!
-//! `cargo test` does it for two seconds; `TICKLESS_SOAK_SECONDS` says for how long otherwise.
+//! `cargo test` runs it for two seconds; `TICKLESS_SOAK_SECONDS` sets another duration.
 
 use crate::support::{PATIENCE, Rng, seed};
-use crate::{hush, setups, stress_or_say};
+use crate::{hush, setups, stress_printing_failures};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tickless::{Timeout, Timers};
 
-/// So much more than after the first rounds is no growth: allocators keep what they were given.
+/// The tolerated growth after the first rounds: allocators keep memory that was freed.
 const GROWTH_MAX_KB: u64 = 16 * 1024;
 const WARM_UP: u64 = 5;
 
-/// Timers of a thread: armed once more, cancelled and dropped when the thread is gone.
+/// Timers of a thread: rearmed, cancelled and dropped when the thread's locals are destroyed.
 struct Kept(Vec<Timeout>);
 
 impl Drop for Kept {
@@ -33,7 +34,7 @@ thread_local! {
     static KEPT: RefCell<Kept> = const { RefCell::new(Kept(Vec::new())) };
 }
 
-/// Threads that come and go. Every arming of theirs has an end, and every firing is one call.
+/// Starts threads that end. Each arming of theirs must end, and each expiry be one call.
 fn threads_come_and_go(timers: &Timers, rng: &mut Rng) -> u64 {
     let calls = Arc::new(AtomicU64::new(0));
     let before = timers.stats().total();
@@ -64,8 +65,8 @@ fn threads_come_and_go(timers: &Timers, rng: &mut Rng) -> u64 {
     armed
 }
 
-/// A child in which the parent's timers are left behind, dropped in a callback's stead and by the
-/// child itself.
+/// Forks a child, in which the parent's timers are abandoned, dropped in a callback's frame, and
+/// dropped by the child itself.
 fn fork_amid(timers: &Timers) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|s| {
@@ -78,17 +79,17 @@ fn fork_amid(timers: &Timers) {
         });
         let own = timers.hrtimer(|_| {});
         own.start(Duration::from_secs(3600)).unwrap();
-        // SAFETY: the child drops nothing of the harness, prints nothing, and ends at once.
+        // SAFETY: the child drops nothing of the harness, prints nothing, and exits immediately.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             let is_refused = own.start(Duration::from_millis(1)).is_err();
             drop(own);
-            // SAFETY: ends the process at once.
+            // SAFETY: ends the process immediately.
             unsafe { libc::_exit(if is_refused { 0 } else { 1 }) }
         }
         assert!(pid > 0, "a child can be made");
         let (begun, mut status) = (Instant::now(), 0);
-        // SAFETY: a child of ours, and a place for its status.
+        // SAFETY: the child is ours, and the status pointer is valid.
         while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
             assert!(begun.elapsed() < PATIENCE, "the child hangs");
             std::thread::sleep(Duration::from_millis(1));
@@ -98,20 +99,20 @@ fn fork_amid(timers: &Timers) {
     });
 }
 
-/// What the process occupies, in KiB.
+/// The resident memory of the process, in KiB.
 fn resident_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Goal: X10, H3, H4 for long: nothing is lost, leaked, or kept, however threads and children come
-/// and go.
+/// Goal: X10, H3, H4 over a long time: no timer is lost, leaked or kept, though threads and
+/// children start and end.
 #[test]
-fn for_long() {
+fn endurance() {
     let given = std::env::var("TICKLESS_SOAK_SECONDS").ok();
     let seconds = given.and_then(|seconds| seconds.parse().ok()).unwrap_or(2);
-    let seed = seed("stress", "for_long");
+    let seed = seed("stress", "endurance");
     hush();
     let mut rng = Rng::new(seed);
     let begun = Instant::now();
@@ -125,7 +126,7 @@ fn for_long() {
         let setup = rng.below(5) as usize;
         let builder = setups().into_iter().nth(setup).unwrap();
         let operations = if given_long(seconds) { 400_000 } else { 20_000 };
-        let total = stress_or_say(builder, rng.next(), operations).total();
+        let total = stress_printing_failures(builder, rng.next(), operations).total();
         armings += total.armed + total.rearmed;
         rounds += 1;
         let now = resident_kb();

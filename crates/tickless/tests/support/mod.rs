@@ -1,5 +1,5 @@
-//! What several test files share: numbers by chance, patience, and a place to put timers where
-//! their callbacks find them.
+//! Shared by several test files: random numbers, timeouts of tests, and places where callbacks find
+//! timers.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 pub mod rig;
@@ -8,15 +8,15 @@ pub mod woken;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// No test waits longer than this for something that must happen.
+/// The longest time that a test waits for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// So many rounds, or a few under Miri, which is a thousand times slower and sees more.
+/// Returns `count`, or a few under Miri, which is a thousand times slower and detects more.
 pub fn rounds(count: u64) -> u64 {
     if cfg!(miri) { 3 } else { count }
 }
 
-/// Waits until `done` says so. Says what did not come about otherwise.
+/// Waits until `done` returns `true`. Panics with `what` if it does not in time.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -25,7 +25,7 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Numbers by chance: splitmix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
+/// Random numbers: splitmix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
 /// Generators", 2014).
 pub struct Rng(u64);
 
@@ -41,21 +41,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Of any magnitude up to `bits` bits: a short timeout is as likely as a long one.
+    /// Returns a number of any magnitude up to `bits` bits: short timeouts are as likely as long
+    /// ones.
     pub fn of_any_size(&mut self, bits: u64) -> u64 {
         let bits = self.below(bits) + 1;
         self.next() >> (64 - bits)
     }
 }
 
-/// The number from which a test draws, and how to draw the same again: always the same, so that one
-/// change and not the hour decides whether tests pass. `TICKLESS_RUN` with any text in it chooses
-/// another for every test, `TICKLESS_SEED` this very one.
+/// Returns the seed of a test. It is fixed, so that only changes of the code decide whether tests
+/// pass. `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets
+/// it.
 pub fn seed(file: &str, test: &str) -> u64 {
     let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
     let of_run = [file, test, &run].concat();
@@ -68,8 +69,8 @@ pub fn seed(file: &str, test: &str) -> u64 {
     seed
 }
 
-/// A shared place for a value that comes later, or goes: mostly a timer that its own callback
-/// or another one is to find.
+/// A shared place for a value that is set later, or taken: mostly a timer that a callback must
+/// find.
 pub struct Place<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Clone for Place<T> {
@@ -87,7 +88,7 @@ impl<T> Place<T> {
         *self.lock() = Some(value);
     }
 
-    /// Takes the value out; the place is free again when the value is dropped.
+    /// Takes the value out and unlocks the place before the caller drops the value.
     pub fn take(&self) -> Option<T> {
         self.lock().take()
     }
@@ -105,7 +106,7 @@ impl<T> Place<T> {
     }
 }
 
-/// A list that callbacks write and the test reads.
+/// A list to which callbacks write, and which the test reads.
 pub struct Log<T>(Arc<Mutex<Vec<T>>>);
 
 impl<T> Clone for Log<T> {
@@ -127,7 +128,7 @@ impl<T> Log<T> {
         self.lock().len()
     }
 
-    /// What has been written since the last time.
+    /// Takes the entries written since the previous call.
     pub fn take(&self) -> Vec<T> {
         std::mem::take(&mut *self.lock())
     }
@@ -137,11 +138,11 @@ impl<T> Log<T> {
     }
 }
 
-/// What each level of the wheel reaches, in ticks: the table of its documentation.
+/// The range of each level of the wheel, in ticks, as in the table of its documentation.
 const REACH: [u64; 9] =
     [63, 497, 3_972, 31_776, 254_201, 2_033_602, 16_268_816, 130_150_524, 1_040_187_392];
 
-/// When a timeout fires that is armed at `now`, in nanoseconds, if somebody looks all the time:
+/// When a timeout armed at `now` fires, in nanoseconds, if its base is always served in time:
 /// computed from the documentation, by division.
 pub fn coarse_expiry(now: u64, deadline: u64, tick: u64) -> u64 {
     let due = deadline.div_ceil(tick);
@@ -155,13 +156,13 @@ pub fn coarse_expiry(now: u64, deadline: u64, tick: u64) -> u64 {
         if let Some(level) = level {
             return due.next_multiple_of(8u64.pow(level as u32)).saturating_mul(tick);
         }
-        // Beyond the last level: looked at again when that has passed.
+        // Beyond the last level: its position is computed again when that range has passed.
         clock = (clock + REACH[8]).next_multiple_of(8u64.pow(8));
     }
     clock.saturating_mul(tick)
 }
 
-/// The granule of a timeout's level, in nanoseconds: what it may be late by.
+/// The granule of a timeout's level, in nanoseconds: the most by which it may be late.
 pub fn granule(now: u64, deadline: u64, tick: u64) -> u64 {
     let distance = deadline.div_ceil(tick).saturating_sub(now / tick);
     let level = REACH.iter().position(|&reach| distance <= reach).unwrap_or(8);

@@ -1,5 +1,4 @@
-//! The same timers on each event device: driver threads of theirs, or an event loop of the
-//! test's.
+//! Runs one test on each event device: on driver threads, or in an event loop of the test.
 
 #[cfg(linux_platform)]
 use rustix::event::{PollFd, PollFlags, poll};
@@ -8,7 +7,7 @@ use std::thread::{JoinHandle, Thread};
 use tickless::driver::{Device, EventLoopDriver};
 use tickless::{Builder, Timers};
 
-/// Who waits for what.
+/// The event device, and the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum On {
     Futex,
@@ -17,7 +16,7 @@ pub enum On {
     /// A loop that polls the driver's descriptor.
     #[cfg(linux_platform)]
     Polled,
-    /// A loop that waits by a timeout and is called.
+    /// A loop that waits with a timeout and is woken by the driver's callback.
     Called,
 }
 
@@ -31,7 +30,7 @@ impl On {
         On::Called,
     ];
 
-    /// Those that this system has: Miri has no timerfd.
+    /// Returns the devices of this system: Miri has no timerfd.
     pub fn each() -> impl Iterator<Item = On> {
         On::ALL.iter().copied().filter(|on| !cfg!(miri) || matches!(on, On::Futex | On::Called))
     }

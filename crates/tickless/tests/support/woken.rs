@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Counts how often it was woken.
+/// Counts its wakeups.
 #[derive(Default)]
 pub struct Woken(AtomicU64);
 
@@ -16,19 +16,19 @@ impl Wake for Woken {
 }
 
 impl Woken {
-    /// How often.
+    /// Returns the number of wakeups.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// A count of wakeups, and the waker that counts.
+/// Returns a counter of wakeups, and its waker.
 pub fn woken() -> (Arc<Woken>, Waker) {
     let woken = Arc::new(Woken::default());
     (Arc::clone(&woken), Waker::from(woken))
 }
 
-/// Polls once.
+/// Polls a future once.
 pub fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
