@@ -1,10 +1,10 @@
-//! What reading the time costs, beside the instruction that it rests on; and what combining the
-//! reads of a slow counter costs whoever reads alone.
+//! The cost of reading the time, compared with the instruction that it is based on, and the cost of
+//! combined reads of a slow counter for a single reader.
 //!
-//! `cargo bench -p tickless --bench clocks`. Wall time, shown with the quickest and the median of
-//! interleaved rounds; nothing is asserted about it. Without `--bench` every case runs tiny, so
-//! that this cannot rot, and only checks that no clock goes back. What combining does for many
-//! threads is shown by `tickless study clock --live`.
+//! `cargo bench -p tickless --bench clocks`. Prints the minimum and the median wall time of
+//! interleaved rounds; asserts nothing about them. Without `--bench` every case runs briefly and
+//! only checks that no clock goes back, so that CI executes the code. For many threads, `tickless
+//! study clock --live` shows the effect of combining.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -17,7 +17,7 @@ use tickless::clock::{
     Clock, ClockId, Combined, Counter, Hertz, Rating, ReadPolicy, SystemClock, Tsc, TscOrder, Width,
 };
 
-/// A name, and what is read.
+/// A name, and the function that reads.
 type Case<'a> = (&'a str, Box<dyn Fn(u64) -> u64 + 'a>);
 
 fn main() {
@@ -28,7 +28,7 @@ fn main() {
     reading_a_slow_counter(rounds_slow, reads_slow);
 }
 
-/// Goal: reading the time takes at most 1.15 times what rdtsc and a multiplication take.
+/// Goal: reading the time takes at most 1.15 times as long as rdtsc and a multiplication.
 fn reading_the_time(rounds: usize, reads: u64) {
     let timers = Timers::start().expect("timers");
     let monotonic = || SystemClock::open(ClockId::MONOTONIC).expect("CLOCK_MONOTONIC");
@@ -52,7 +52,8 @@ fn reading_the_time(rounds: usize, reads: u64) {
     show("reading the time", &cases, rounds, reads);
 }
 
-/// Goal: who reads alone pays at most 1.25 times the direct read of a slow device.
+/// Goal: for a single reader, a combined read takes at most 1.25 times as long as a direct read of
+/// a slow device.
 fn reading_a_slow_counter(rounds: usize, reads: u64) {
     let cpu_time = || SystemClock::open(ClockId::PROCESS_CPU).expect("a process has CPU time");
     let direct = Combined::new(cpu_time()).with_policy(ReadPolicy::Direct);
@@ -72,7 +73,7 @@ fn reading_a_slow_counter(rounds: usize, reads: u64) {
     show("an emulated device of 1 us", &cases, rounds, reads);
 }
 
-/// A device whose readings take so long.
+/// A device whose reads take this long.
 struct Emulated {
     takes: Duration,
     start: Instant,
@@ -104,7 +105,7 @@ impl Counter for Emulated {
     }
 }
 
-/// So many readings; returns nanoseconds for all of them.
+/// Makes this many reads; returns the nanoseconds for all of them.
 fn quickly(reads: u64, read: impl Fn() -> u64) -> u64 {
     let start = Instant::now();
     let mut last = 0;
@@ -116,7 +117,7 @@ fn quickly(reads: u64, read: impl Fn() -> u64) -> u64 {
     start.elapsed().as_nanos() as u64
 }
 
-/// The first case is the unit.
+/// The first case is the unit of the others.
 fn show(title: &str, cases: &[Case<'_>], rounds: usize, reads: u64) {
     let mut figures = vec![Vec::new(); cases.len()];
     for _ in 0..rounds {

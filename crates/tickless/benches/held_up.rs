@@ -1,12 +1,11 @@
-//! How long `start` takes from another thread while very many pushed-out timers come due on the
-//! same base, beside the same with a quiet base, in turn. And beside a base that one more thread
-//! arms timers on, where nothing comes due: what the lock and the lines of a base cost when they go
-//! from one CPU to another, which no bound on a holding can take away.
+//! How long `start` takes on another thread while very many pushed-out timers come due on its base,
+//! compared with a quiet base, in alternating rounds; and compared with a base without due timers
+//! on which one more thread arms timers. The last case shows the cost of moving a base's lock and
+//! cache lines between CPUs, which a bound on the time that the lock is held cannot remove.
 //!
-//! `cargo bench -p tickless --bench held_up [-- ROUNDS]`, on a machine with nothing else to do: on
-//! a busy one both tails are the scheduler's. Without `--bench` it runs tiny, so that it cannot
-//! rot.
-//! What is bounded, in timers, is asserted in either case.
+//! `cargo bench -p tickless --bench held_up [-- ROUNDS]`, on an idle machine: on a busy one the
+//! scheduler determines both tails. Without `--bench` it runs briefly, so that CI executes the
+//! code. In both modes it asserts the bound on the number of timers moved under one lock.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -17,9 +16,9 @@ use std::time::Duration;
 use tickless::time::Instant;
 use tickless::{Timeout, Timers};
 
-/// How far ahead all of them are armed at first.
+/// The distance at which all timers are first armed.
 const FIRST: Duration = Duration::from_secs(2);
-/// And to where they are pushed out: far enough to leave their bucket.
+/// The distance to which they are pushed out: far enough to leave their bucket.
 const THEN: Duration = Duration::from_secs(600);
 
 fn main() {
@@ -41,18 +40,18 @@ fn main() {
     }
 }
 
-/// What goes on beside the thread whose `start` is measured.
+/// The load beside the thread whose `start` is measured.
 #[derive(Clone, Copy, PartialEq)]
 enum Beside {
     Nothing,
     /// A thread arms and cancels a timer of its own.
     Thread,
-    /// So many timers that have been pushed out come due.
+    /// This many pushed-out timers come due.
     Due(u64),
 }
 
-/// How long each `start` took, in order of length; if timers come due, from shortly before until
-/// all have been moved.
+/// Returns how long each `start` took, sorted. If timers come due, measures from shortly before
+/// until all have been moved.
 fn round(beside: Beside) -> Vec<u64> {
     let timers = Timers::builder().bases(1).start().expect("a driver can be started");
     let is_over = AtomicBool::new(false);
@@ -84,7 +83,7 @@ fn measured(timers: &Timers, count: u64) -> Vec<u64> {
     let spare = timers.timeout(|_| ());
     let from = (begun + FIRST).max(timers.now()) + Duration::from_millis(20);
     let mut took = Vec::with_capacity(1 << 23);
-    // What comes due lies in one bucket, and is moved once its driver has something to wake for.
+    // The due timers are in one bucket, and are moved once their driver has a reason to wake.
     let wake = timers.timeout(|_| ());
     wake.start_at(from).expect("not shut down");
     let end = from + Duration::from_millis(if count == 0 { 300 } else { 3_000 });
@@ -112,7 +111,8 @@ fn measured(timers: &Timers, count: u64) -> Vec<u64> {
     took
 }
 
-/// Have all been moved? Asked now and then, since asking takes the lock.
+/// Returns whether all timers have been moved. Checks only now and then, because the check takes
+/// the lock.
 fn is_through(timers: &Timers, count: u64, starts: usize, now: Instant, from: Instant) -> bool {
     let is_time = count > 0 && starts % 20_000 == 19_999 && now >= from;
     is_time && timers.stats().bases[0].relocated >= count

@@ -1,13 +1,13 @@
-//! How many instructions the hot operations take: exact where wall time is noise.
+//! Counts the instructions of the hot operations: exact, where wall time is noisy.
 //!
-//! `cargo bench -p tickless --bench instructions`, or `ci/benches.sh`; a part of a name behind `--`
-//! selects. Fails if an operation takes over a tenth more than it should. Needs valgrind and
-//! nothing else; where that is missing it says so and passes. (gungraun does the same with 24
-//! crates and a runner of its own, whose build takes minutes.) Without `--bench` every operation
-//! runs once, so that this cannot rot.
+//! `cargo bench -p tickless --bench instructions`, or `ci/benches.sh`; part of a name after `--`
+//! selects. Fails if an operation takes over a tenth more than expected. Needs only valgrind;
+//! without it, prints a message and passes. (gungraun does this, too, with 24 crates and a runner
+//! of its own, whose build takes minutes.) Without `--bench` every operation runs once, so that CI
+//! executes the code.
 //!
-//! The thread-safe types have one base here: under valgrind there are no restartable sequences
-//! to ask for the CPU.
+//! The thread-safe types have one base here: under valgrind there are no restartable sequences from
+//! which to read the CPU.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -23,13 +23,13 @@ use tickless::local::Key;
 use tickless::time::Instant;
 use tickless::{LocalTimers, Timeout, Timers, VirtualTime};
 
-/// Operations a figure is the mean of.
+/// The number of operations over which a figure is averaged.
 const OPERATIONS: u64 = 1_000;
 /// How far a deadline is pushed out.
 const PUSH: Duration = Duration::from_secs(10);
 const START: Instant = Instant::from_secs(1);
 
-/// What is counted: a function's name, and how it is called once everything is set up.
+/// The counted functions: their names, and the calls after everything has been set up.
 const COUNTED: &[(&str, fn())] = &[
     ("local_nothing", || local_nothing(&mut Local::with_pending(OPERATIONS))),
     ("local_pair", || local_pair(&mut Local::with_pending(OPERATIONS))),
@@ -53,7 +53,8 @@ const COUNTED: &[(&str, fn())] = &[
     ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
 ];
 
-/// What some of them should take: without the loop around them, which `local_nothing` is.
+/// The expected figures of some of them, without the loop around them, which `local_nothing`
+/// measures.
 const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_push_out_to", 24.0),
     ("local_push_out", 30.0),
@@ -67,7 +68,7 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("limiter_refuse", 42.0),
     ("timeout_pair", 258.0),
     ("timeout_push_out", 50.0),
-    // Reading the clock is 31 of it.
+    // 31 of these read the clock.
     ("coarse_sleep_reset", 84.0),
     ("coarse_sleep_push_out", 35.0),
     ("timeout_expiry", 178.0),
@@ -88,7 +89,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs each function with this in its name in a valgrind of its own, and shows what it took.
+/// Runs each function whose name contains `part` under its own valgrind, and prints its figure.
 fn count(part: &str) -> ExitCode {
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("SKIPPED: instruction counts: valgrind is not installed");
@@ -123,7 +124,7 @@ fn count(part: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Instructions inside one function, and whatever it calls.
+/// Returns the instructions inside one function and its callees.
 fn instructions(name: &str) -> Result<f64, String> {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new("valgrind")
@@ -141,9 +142,9 @@ fn instructions(name: &str) -> Result<f64, String> {
     }
 }
 
-/// Local timers, so many of them pending, and one that is not.
+/// Local timers: this many pending, and one that is idle.
 struct Local {
-    /// One for each operation, so that making them up is not counted.
+    /// One deadline for each operation, so that computing them is not counted.
     after: Vec<Duration>,
     later: Vec<Duration>,
     deadlines: Vec<Instant>,
@@ -168,7 +169,7 @@ impl Local {
     }
 }
 
-/// Thread-safe timers on one base, likewise.
+/// Thread-safe timers on one base: this many pending, and one that is idle.
 struct Shared {
     after: Vec<Duration>,
     timers: Timers,
@@ -192,7 +193,7 @@ impl Shared {
     }
 }
 
-/// Limiters whose period has begun and does not end.
+/// Limiters in the middle of a period that does not end.
 struct Permits {
     plenty: Limiter,
     none: Limiter,
@@ -214,14 +215,14 @@ impl Permits {
     }
 }
 
-/// Are callbacks timed?
+/// Whether callbacks are timed.
 #[derive(PartialEq)]
 enum Timing {
     Off,
     On,
 }
 
-/// Thread-safe timers on virtual time, so many of them pending.
+/// Thread-safe timers on virtual time, this many of them pending.
 struct Virtual {
     time: VirtualTime,
     _timeouts: Vec<Timeout>,
@@ -252,12 +253,12 @@ fn deadlines_after() -> Vec<Duration> {
     (0..OPERATIONS).map(after).collect()
 }
 
-/// 60 to 70 s, not in order.
+/// 60 to 70 s, unordered.
 fn after(nth: u64) -> Duration {
     Duration::from_millis(60_000 + nth * 7_919 % 10_000)
 }
 
-/// The loop that is around the others.
+/// The loop around the other operations, without an operation.
 #[inline(never)]
 fn local_nothing(local: &mut Local) {
     for (&key, &after) in local.keys.iter().zip(&local.after) {
@@ -265,7 +266,7 @@ fn local_nothing(local: &mut Local) {
     }
 }
 
-/// As most timeouts are: each as long as the one before.
+/// The usual case: each timeout is as long as the one before.
 #[inline(never)]
 fn local_pair(local: &mut Local) {
     for &key in &local.keys {
@@ -275,7 +276,7 @@ fn local_pair(local: &mut Local) {
     }
 }
 
-/// Earlier and later by chance; few of them before the earliest bucket so far.
+/// Random deadlines; few of them are before the earliest bucket so far.
 #[inline(never)]
 fn local_pair_anywhere(local: &mut Local) {
     for &after in &local.after {
@@ -284,7 +285,7 @@ fn local_pair_anywhere(local: &mut Local) {
     }
 }
 
-/// To a point in time.
+/// Pushes out to a point in time.
 #[inline(never)]
 fn local_push_out_to(local: &mut Local) {
     for (&key, &deadline) in local.keys.iter().zip(&local.deadlines) {
@@ -347,7 +348,7 @@ fn timeout_push_out(shared: &mut Shared) {
     }
 }
 
-/// Made, polled once, and dropped: what a timeout around some work costs.
+/// Creates a sleep, polls it once and drops it: the cost of a timeout around some work.
 #[inline(never)]
 fn sleep_once(shared: &mut Shared) {
     for &after in &shared.after {
@@ -362,7 +363,7 @@ fn coarse_sleep_once(shared: &mut Shared) {
     }
 }
 
-/// Pushed out, as the idle timeout of a connection is by each request.
+/// Pushes out, as each request does with the idle timeout of its connection.
 #[inline(never)]
 fn coarse_sleep_reset(shared: &mut Shared) {
     let mut sleep = pin!(shared.timers.coarse_sleep(shared.after[0]));
@@ -372,7 +373,7 @@ fn coarse_sleep_reset(shared: &mut Shared) {
     }
 }
 
-/// The same in a loop that has read the clock.
+/// Pushes out, in a loop that has already read the clock.
 #[inline(never)]
 fn coarse_sleep_push_out(shared: &mut Shared) {
     let now = shared.timers.now();
@@ -417,6 +418,6 @@ fn timeout_expiry(virtual_timers: &Virtual) {
 #[inline(never)]
 fn timed_expiry(virtual_timers: &Virtual) {
     virtual_timers.fire();
-    // Makes it another function than the one above, which would else be the same one.
+    // Makes it different from the function above. Otherwise the compiler would merge the two.
     black_box(virtual_timers.time.timers().stats().callbacks().is_some());
 }

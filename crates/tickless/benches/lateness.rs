@@ -1,12 +1,12 @@
-//! How late a precise timer is beside `Condvar::wait_timeout`, in turn, on the platform that the
-//! library was built for. The portable one:
+//! The lateness of a precise timer compared with `Condvar::wait_timeout`, in alternating rounds, on
+//! the platform for which the library was built. For the portable platform:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg tickless_portable" cargo bench -p tickless --bench lateness
 //! ```
 //!
-//! and what a push-out costs there beside Linux's: the same for `--bench timers`, with and without.
-//! Under `cargo test` it runs tiny, and asserts that nothing is early.
+//! For the cost of a push-out there compared with Linux, run `--bench timers` with and without that
+//! flag. Under `cargo test` it runs briefly, and asserts that no timer is early.
 
 // It fails by panicking, and prints.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic, clippy::print_stdout)]
@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tickless::{HrTimer, Timers};
 
-/// How late a thread is that waits on a condition variable nobody signals.
+/// How late a thread wakes that waits on a condition variable without a notification.
 fn condvar(after: Duration) -> Duration {
     let (lock, condvar) = (Mutex::new(()), Condvar::new());
     let due = Instant::now() + after;
@@ -30,7 +30,7 @@ fn condvar(after: Duration) -> Duration {
     }
 }
 
-/// How late our callback is.
+/// How late our callback runs.
 fn timer(timers: &Timers, after: Duration) -> Duration {
     let (send, receive) = channel();
     let timer: HrTimer = timers.hrtimer(move |_| send.send(Instant::now()).unwrap_or(()));

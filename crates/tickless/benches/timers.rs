@@ -1,9 +1,9 @@
-//! What the hot operations of this library's own types cost, by the clock on the wall.
+//! The wall time of the hot operations of this library's own types.
 //!
-//! `cargo bench -p tickless --bench timers`, best as `taskset -c 1 ci/benches.sh timers` on a
-//! machine with nothing else to do. Side by side with peers: `bench/` in the repository's root.
-//! Counted in instructions instead: `instructions.rs`. Without `--bench` everything runs once,
-//! tiny, so that it cannot rot.
+//! `cargo bench -p tickless --bench timers`, best as `taskset -c 1 ci/benches.sh timers` on an idle
+//! machine. For a comparison with other crates: `bench/` in the repository's root. For counts of
+//! instructions: `instructions.rs`. Without `--bench` everything runs once, briefly, so that CI
+//! executes the code.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -25,24 +25,24 @@ fn main() {
     divan::main();
 }
 
-/// How many timers are pending.
+/// The numbers of pending timers.
 fn sizes() -> &'static [u64] {
     if std::env::args().any(|arg| arg == "--bench") { &[1_000, 100_000, 1_000_000] } else { &[100] }
 }
 
-/// How many timers expire at once.
+/// The numbers of timers that expire at once.
 fn bulk() -> &'static [u64] {
     if std::env::args().any(|arg| arg == "--bench") { &[1_000, 1_000_000] } else { &[100] }
 }
 
-/// The unit that other figures are compared with.
+/// The unit with which other figures are compared.
 #[divan::bench]
 fn atomic_add(bencher: Bencher) {
     let word = AtomicU64::new(0);
     bencher.bench_local(|| word.fetch_add(1, Ordering::SeqCst));
 }
 
-/// Xorshift, up to `bound`.
+/// Xorshift, below `bound`.
 fn below(state: &Cell<u64>, bound: u64) -> u64 {
     let mut x = state.get();
     x ^= x << 13;
@@ -200,7 +200,7 @@ mod shared {
         TIMERS.now()
     }
 
-    /// Spread over a second, on a clock that is moved by hand.
+    /// Spread over a second, on a virtual clock.
     #[divan::bench(args = bulk(), sample_count = 9, sample_size = 1)]
     fn bulk_expiry(bencher: Bencher, count: u64) {
         static FIRED: AtomicU64 = AtomicU64::new(0);

@@ -1,8 +1,9 @@
-//! A server's idle timeouts: one a connection, pushed out by every request, seldom fired.
+//! The idle timeouts of a server: one for each connection, pushed out by every request, seldom
+//! fired.
 //!
-//! A thousand simulated connections. Each is closed by its own timeout once nothing has been
-//! heard of it for a while. Traffic comes for a quarter of a second; the program ends when all
-//! connections are closed.
+//! A thousand simulated connections. Each is closed by its own timeout after a time without
+//! requests. Requests arrive for a quarter of a second; the program ends when all connections are
+//! closed.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -25,16 +26,16 @@ struct Connection {
 impl Connection {
     fn open(timers: &Timers, number: u64, closed: &Sender<(u64, Instant)>) -> Connection {
         let closed = closed.clone();
-        // What a callback needs it owns. This one captures two words, so timer, callback and
-        // all are 64 bytes.
+        // The callback owns everything it needs. This one captures two words, so the timer and its
+        // callback take 64 bytes.
         let idle = timers.timeout(move |fired| closed.send((number, fired.now())).unwrap_or(()));
         Connection { idle, last_request: AtomicU64::new(0) }
     }
 
-    /// Something was heard of it. `now` is read once for many of these.
+    /// Handles a request. `now` is read once for many requests.
     fn request(&self, now: Instant) {
         self.last_request.store(now.as_nanos(), Ordering::Relaxed);
-        // Arms it at first, pushes it out later: a few nanoseconds and no system call.
+        // Arms it on the first call, pushes it out later: a few nanoseconds and no system call.
         self.idle.start_from(now, IDLE).expect("nobody shuts it down");
     }
 }
@@ -45,8 +46,8 @@ fn main() {
     let connections: Vec<Connection> =
         (0..CONNECTIONS).map(|number| Connection::open(&timers, number, &closed)).collect();
 
-    // Each round, a request on one connection of three. Some have been closed by then, if this
-    // thread had to wait for its CPU: a request opens them again.
+    // Each round, a request on one connection of three. Some are closed by then if this thread had
+    // to wait for its CPU; the request reopens them.
     let begin = timers.now();
     let (mut requests, mut round) = (0u64, 0);
     while timers.now() - begin < Duration::from_millis(250) {
@@ -59,7 +60,7 @@ fn main() {
         std::thread::sleep(Duration::from_millis(1));
     }
 
-    // Silence. Every connection closes by itself.
+    // No more requests. Every connection is closed by its timeout.
     let mut closed_at = vec![Instant::ZERO; connections.len()];
     while connections.iter().any(|connection| connection.idle.is_active()) {
         std::thread::sleep(Duration::from_millis(5));
@@ -73,7 +74,7 @@ fn main() {
     }
 
     let total = timers.stats().total();
-    // Pushing a pending timeout out takes no lock, and is not counted.
+    // Pushing out a pending timeout takes no lock, and is not counted.
     assert_eq!(total.armed, CONNECTIONS);
     assert_eq!(total.fired, total.armed, "each was closed as often as it was opened");
     println!(

@@ -1,7 +1,7 @@
-//! Timers inside a mio loop: an echo server that hangs up on who says nothing for too long.
+//! Timers inside a mio loop: an echo server that disconnects silent clients.
 //!
-//! mio has no timers of its own: its `poll` takes a duration, and [`LocalTimers`] says which. One
-//! thread, no locks, and no system call to push a timeout out.
+//! mio has no timers: its `poll` takes a duration, and [`LocalTimers`] computes it. One thread, no
+//! locks, and no system call to push out a timeout.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -27,7 +27,7 @@ struct Connection {
     last_heard: Instant,
 }
 
-/// Each timer belongs to the connection whose token is its value.
+/// The value of each timer is the token of its connection.
 struct Server {
     listener: TcpListener,
     timers: LocalTimers<Token>,
@@ -39,7 +39,7 @@ struct Server {
 
 impl Server {
     fn accept(&mut self, poll: &Poll) -> io::Result<()> {
-        // mio tells of each event once, so everything that has come is taken.
+        // mio reports each event once, so accept all pending connections.
         while let Some((mut socket, _)) = unless_blocked(self.listener.accept())? {
             self.opened += 1;
             let token = Token(self.opened);
@@ -57,7 +57,7 @@ impl Server {
         let mut bytes = [0; MESSAGE_BYTES_MAX];
         while let Some(length) = unless_blocked(connection.socket.read(&mut bytes))? {
             assert!(length > 0, "clients do not hang up");
-            // A client waits for its echo, so there is always room for it.
+            // A client waits for each echo, so the socket's buffer always has room.
             connection.socket.write_all(&bytes[..length])?;
             self.echoes += 1;
             connection.last_heard = self.timers.now();
@@ -66,7 +66,7 @@ impl Server {
         Ok(())
     }
 
-    /// Closes every connection whose idle timeout is over.
+    /// Closes every connection whose idle timeout has fired.
     fn close_silent(&mut self) {
         let Server { timers, connections, closed, .. } = self;
         timers.advance(now(), |timers, key| {
@@ -101,7 +101,7 @@ fn main() -> io::Result<()> {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             outcome => outcome?,
         }
-        // First the time, so that what is armed below is armed from the present.
+        // Advance first, so that the deadlines set below count from the current time.
         server.close_silent();
         for event in &events {
             match event.token() {
@@ -112,7 +112,8 @@ fn main() -> io::Result<()> {
     }
 
     println!("{} echoes on {CLIENTS} connections", server.echoes);
-    // No echo was lost. A client that was late with a message may have missed the last one.
+    // No echo was lost. If a client was late with a message, its connection may have been closed
+    // before the last one.
     let heard = clients.finish();
     assert!(heard > 0 && (heard..=heard + CLIENTS as u64).contains(&server.echoes));
     assert_eq!((server.timers.len(), server.connections.len()), (0, 0));

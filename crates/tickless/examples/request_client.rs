@@ -1,8 +1,8 @@
-//! A client whose requests have a deadline, are tried again with growing pauses, and give up in the
-//! end; and its test, which takes minutes of virtual time and none of yours.
+//! A client whose requests have a deadline, are retried with growing pauses, and finally give up;
+//! and its tests, which take minutes of virtual time and no real time.
 //!
-//! The client asks for connections through a closure: over TCP in `main`, through a pipe in memory
-//! under virtual time, where nothing else than time passes.
+//! The client opens connections through a closure: over TCP in `main`, through a pipe in memory
+//! under virtual time, where only time passes.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -18,15 +18,15 @@ use tokio::io::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
-/// How patient a client is.
+/// How long a client waits and retries.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// For one try, connecting included.
+    /// The limit for one attempt, including the connection.
     request: Duration,
     /// The first pause; each further one is twice as long.
     pause: Duration,
     longest_pause: Duration,
-    /// For all tries and pauses together.
+    /// The limit for all attempts and pauses together.
     total: Duration,
 }
 
@@ -49,7 +49,7 @@ impl std::error::Error for GaveUp {
     }
 }
 
-/// One line over one connection, and the line that comes back.
+/// Sends one line over one connection, and returns the line that comes back.
 async fn try_once<S, F>(connect: F, line: &str) -> io::Result<String>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -64,8 +64,8 @@ where
     }
 }
 
-/// Asks until there is an answer or the patience is over. `chance` says which part of a pause's
-/// second half to wait, from 0 to 1, so that clients who fail together do not come back together.
+/// Retries until there is an answer or the time limit has passed. `chance` returns the random part
+/// of a pause's second half, from 0 to 1, so that clients that fail together do not retry together.
 async fn ask<S, F>(
     timers: &TimerSource,
     patience: Patience,
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// A future with a deadline, on whichever timers.
+/// A future with a deadline, on the given timers.
 async fn deadline<F: Future>(
     timers: &TimerSource,
     after: Duration,
@@ -107,7 +107,7 @@ async fn deadline<F: Future>(
     }
 }
 
-/// A server that hangs, hangs up, and then answers.
+/// A server that hangs, then closes the connection, and then answers.
 async fn flaky_server(listener: TcpListener) -> io::Result<()> {
     let (hangs, _) = listener.accept().await?;
     let (hangs_up, _) = listener.accept().await?;
@@ -122,8 +122,8 @@ async fn flaky_server(listener: TcpListener) -> io::Result<()> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    a_server_that_comes_back_is_reached();
-    patience_ends();
+    a_recovered_server_is_reached();
+    the_client_gives_up_after_an_hour();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -154,21 +154,21 @@ const PATIENT: Patience = Patience {
     total: Duration::from_secs(3600),
 };
 
-/// A connection to a server in memory that answers, or one that never does.
+/// A connection to a server in memory that answers, or to one that never does.
 fn in_memory(answers: bool) -> DuplexStream {
     let (client, mut server) = duplex(64);
     if answers {
-        // The pipe holds the answer before the question is asked.
+        // The pipe holds the answer before the request is sent.
         let written = pollster::block_on(server.write_all(b"here\n"));
         written.expect("the pipe has room");
     }
-    // A server that is dropped has hung up, which is not the same as one that hangs.
+    // Keep the other end open: dropping it would close the connection, and this server hangs.
     std::mem::forget(server);
     client
 }
 
 /// A server that hangs for ten minutes is reached soon after.
-fn a_server_that_comes_back_is_reached() {
+fn a_recovered_server_is_reached() {
     let time = VirtualTime::new();
     let begin = time.now();
     let connect = || {
@@ -185,8 +185,8 @@ fn a_server_that_comes_back_is_reached() {
     time.assert_idle();
 }
 
-/// A server that refuses every connection is given up after an hour.
-fn patience_ends() {
+/// A client gives up after an hour of refused connections.
+fn the_client_gives_up_after_an_hour() {
     let time = VirtualTime::new();
     let begin = time.now();
     let refuse =

@@ -1,9 +1,9 @@
-//! A retry policy, and tests of it that take days of virtual time and none of yours.
+//! A retry policy, and tests of it that take days of virtual time and no real time.
 //!
-//! The policy tries something until it works: again after a second, then two, then four, at
-//! most every five minutes, and gives up after a day. It takes [`Timers`] and does not care
-//! whether their clock is a real one. It comes as callbacks, and as a future with jitter, so that
-//! many who fail together do not come back together.
+//! The policy tries an operation until it succeeds: again after a second, then two, then four, at
+//! most every five minutes, and gives up after a day. It takes [`Timers`], and works on a real and
+//! on a virtual clock. It comes as callbacks, and as a future with jitter, so that clients that
+//! fail together do not retry together.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -18,7 +18,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Tries until `attempt` returns true or a day has passed. Dropping it stops it.
+/// Retries until `attempt` returns `true` or a day has passed. Dropping it stops the retries.
 struct Retry {
     _timer: HrTimer,
 }
@@ -41,8 +41,8 @@ impl Retry {
     }
 }
 
-/// The same as a future. Each attempt may take ten seconds, and each pause is anything between
-/// half and the whole of what it would be, by `chance`: numbers from 0 to 1.
+/// Retries as a future. Each attempt may take ten seconds, and each pause is between half and all
+/// of its length, by `chance`, which returns numbers from 0 to 1.
 async fn retry<T, F: Future<Output = Option<T>>>(
     timers: &Timers,
     mut chance: impl FnMut() -> f64,
@@ -63,15 +63,15 @@ async fn retry<T, F: Future<Output = Option<T>>>(
 }
 
 fn main() {
-    it_works_the_fifth_time();
-    it_gives_up_after_a_day();
-    dropping_it_stops_it();
-    jitter_keeps_clients_apart();
-    a_server_that_hangs_costs_ten_seconds();
+    the_fifth_attempt_succeeds();
+    retries_end_after_a_day();
+    dropping_stops_the_retries();
+    jitter_spreads_the_clients();
+    a_hanging_server_costs_ten_seconds();
     println!("days of retries are over");
 }
 
-/// When each attempt is made, if the `works`-th works.
+/// Returns when each attempt is made, if the `works`-th succeeds.
 fn attempts(time: &VirtualTime, works: usize) -> (Retry, Arc<Mutex<Vec<Duration>>>) {
     let (begin, made) = (time.now(), Arc::new(Mutex::new(Vec::new())));
     let (log, clock) = (Arc::clone(&made), time.clone());
@@ -84,7 +84,7 @@ fn attempts(time: &VirtualTime, works: usize) -> (Retry, Arc<Mutex<Vec<Duration>
 }
 
 #[cfg_attr(test, test)]
-fn it_works_the_fifth_time() {
+fn the_fifth_attempt_succeeds() {
     let time = VirtualTime::new();
     let (_retry, made) = attempts(&time, 5);
     time.advance(DAY * 2);
@@ -94,7 +94,7 @@ fn it_works_the_fifth_time() {
 
 /// The pauses grow to five minutes and no longer, and end after a day.
 #[cfg_attr(test, test)]
-fn it_gives_up_after_a_day() {
+fn retries_end_after_a_day() {
     let time = VirtualTime::new();
     let (_retry, made) = attempts(&time, usize::MAX);
     time.advance(DAY * 2);
@@ -107,7 +107,7 @@ fn it_gives_up_after_a_day() {
 }
 
 #[cfg_attr(test, test)]
-fn dropping_it_stops_it() {
+fn dropping_stops_the_retries() {
     let time = VirtualTime::new();
     let (retry, made) = attempts(&time, usize::MAX);
     time.advance(Duration::from_secs(10));
@@ -117,7 +117,7 @@ fn dropping_it_stops_it() {
     time.assert_idle();
 }
 
-/// Chance for tests: golden-ratio steps, which are spread evenly.
+/// Jitter for tests: steps of the golden ratio, which are spread evenly.
 fn chance(seed: u32) -> impl FnMut() -> f64 {
     let mut at = f64::from(seed) * 0.618_033_988_749_895;
     move || {
@@ -126,15 +126,16 @@ fn chance(seed: u32) -> impl FnMut() -> f64 {
     }
 }
 
-/// A hundred clients lose their server at once and retry on one thread each; it is back after an
-/// hour. Nobody moves the clock: it moves on whenever all of them wait.
+/// A hundred clients lose their server at the same time, and each retries on its own thread. The
+/// server is back after an hour. The clock advances automatically whenever all of them wait.
 #[cfg_attr(test, test)]
-fn jitter_keeps_clients_apart() {
+fn jitter_spreads_the_clients() {
     let time = VirtualTime::shuffled_anew();
     let begin = time.now();
     let back = begin + Duration::from_secs(3600);
     let mut reached: Vec<Duration> = std::thread::scope(|s| {
-        // Made first, so that nobody begins before all are there.
+        // All guards exist before the first thread starts, so the clock does not advance until
+        // then.
         let guards: Vec<_> = (0..100).map(|_| time.busy()).collect();
         let clients = (0..).zip(guards).map(|(client, guard)| {
             let time = &time;
@@ -159,9 +160,9 @@ fn jitter_keeps_clients_apart() {
     time.assert_idle();
 }
 
-/// An attempt that never ends is given up, and the next one made.
+/// An attempt that never completes is abandoned, and the next one made.
 #[cfg_attr(test, test)]
-fn a_server_that_hangs_costs_ten_seconds() {
+fn a_hanging_server_costs_ten_seconds() {
     let (time, mut tries) = (VirtualTime::new(), 0);
     let begin = time.now();
     let attempt = || {
@@ -175,7 +176,7 @@ fn a_server_that_hangs_costs_ten_seconds() {
         }
     };
     assert_eq!(time.block_on(retry(time.timers(), || 1.0, attempt)), Some("done"));
-    // Two attempts of ten seconds, noticed up to 13 % later, and pauses of one and two.
+    // Two attempts of ten seconds, which end up to 13 % later, and pauses of one and two seconds.
     let took = time.now() - begin;
     assert!(took >= Duration::from_secs(23) && took < Duration::from_secs(26), "{took:?}");
     time.assert_idle();

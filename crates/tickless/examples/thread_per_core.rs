@@ -1,10 +1,10 @@
-//! Timers of one's own inside a current-thread runtime: one runtime and one [`LocalTimers`] a
-//! thread, nothing shared.
+//! A program's own timers inside a current-thread runtime: each thread has one runtime and one
+//! [`LocalTimers`], and shares nothing.
 //!
 //! Two threads, each an echo server with idle timeouts on tokio's current-thread runtime. Of all
-//! the timers of a thread the runtime sees a single one: the driver's, a task that sleeps until
-//! the first of them is due, and is woken when one is armed for earlier than that. Everything
-//! stays on its thread, so there is no lock and no atomic operation in it.
+//! timers of a thread, the runtime sees a single one: that of the driver, a task that sleeps until
+//! the first of them is due, and that is woken when an earlier one is armed. Everything stays on
+//! its thread, so it needs no lock and no atomic operation.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -35,12 +35,12 @@ const CLIENTS: usize = 10;
 /// The timers of a thread.
 struct Timers {
     local: RefCell<LocalTimers<Sleeper>>,
-    /// The driver, and what it sleeps for.
+    /// The waker of the driver, and the deadline until which it sleeps.
     driver: RefCell<Waker>,
     armed: Cell<Instant>,
 }
 
-/// What is to be known of a sleep.
+/// The state of a sleep.
 #[derive(Default)]
 struct Sleeper {
     waker: Option<Waker>,
@@ -56,7 +56,7 @@ impl Timers {
         timers
     }
 
-    /// The driver. Ends with its thread.
+    /// The driver's task. It ends with its thread.
     async fn drive(self: Rc<Timers>) {
         let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
         poll_fn(|cx| {
@@ -76,7 +76,7 @@ impl Timers {
         .await
     }
 
-    /// Wakes whose time has come. Says when to come again.
+    /// Wakes the sleeps that are due. Returns when to call it again.
     fn advance(&self) -> Instant {
         let mut due = Vec::new();
         let mut local = self.local.borrow_mut();
@@ -87,7 +87,7 @@ impl Timers {
         });
         let next = local.next_event();
         drop(local);
-        // A waker may do anything, arm a timer for instance.
+        // Outside of the borrow: a waker may do anything, for example arm a timer.
         due.into_iter().for_each(Waker::wake);
         next
     }
@@ -100,18 +100,18 @@ impl Timers {
     }
 }
 
-/// Over when its time has come. Dropping it cancels it.
+/// Completes when its deadline has passed. Dropping it cancels it.
 struct Sleep {
     timers: Rc<Timers>,
     key: Key,
 }
 
 impl Sleep {
-    /// Pushes it out: no system call, and the driver is left alone.
+    /// Pushes the sleep out: no system call, and the driver is not woken.
     fn reset(&self, after: Duration) {
         let mut local = self.timers.local.borrow_mut();
         local.value(self.key).expect("its own").is_over = false;
-        // The present, and not that of the last advance, which may be long ago.
+        // The current time, not that of the last advance, which may be long ago.
         local.start_at(self.key, now() + after).expect("its own");
         if local.next_event() < self.timers.armed.get() {
             self.timers.driver.borrow().wake_by_ref();
@@ -128,7 +128,7 @@ impl Sleep {
         Poll::Pending
     }
 
-    /// What `work` comes to, or nothing if this is over first.
+    /// Returns the output of `work`, or `None` if this sleep completes first.
     async fn guard<F: Future>(&self, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -145,7 +145,7 @@ impl Drop for Sleep {
     }
 }
 
-/// Says what it hears until it hears nothing for too long. Returns how often it heard something.
+/// Echoes messages until the client is silent for too long. Returns how many there were.
 async fn echo(mut socket: TcpStream, timers: Rc<Timers>) -> io::Result<u64> {
     let (mut last_heard, idle) = (now(), timers.sleep(IDLE));
     let (mut echoes, mut bytes) = (0, [0; MESSAGE_BYTES_MAX]);
@@ -199,7 +199,8 @@ fn main() -> io::Result<()> {
         echoes += server.join().expect("no assertion fails")?;
     }
     println!("{echoes} echoes on {CLIENTS} connections of each of {THREADS} threads");
-    // No echo was lost. A client that was late with a message may have missed the last one.
+    // No echo was lost. If a client was late with a message, its connection may have been closed
+    // before the last one.
     let heard: u64 = clients.into_iter().map(Clients::finish).sum();
     assert!(heard > 0 && (heard..=heard + (CLIENTS * THREADS) as u64).contains(&echoes));
     Ok(())

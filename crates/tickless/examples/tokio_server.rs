@@ -1,10 +1,10 @@
-//! A server on tokio's multi-thread runtime that hangs up on clients who fall silent, and closes
+//! A server on tokio's multi-thread runtime that disconnects silent clients and shuts down
 //! gracefully.
 //!
 //! Each connection has one idle timeout, which every message pushes out: a [`CoarseSleep`], the
-//! cheapest thing to push out there is. When the server is told to stop, it accepts nobody any
-//! more, tells its connections, which finish the message they are at, and gives them two seconds
-//! for that. It comes as a function of any stream and any timers, so that its tests take no time.
+//! cheapest future to push out. On shutdown the server accepts no more connections, notifies the
+//! open ones, which finish their current message, and gives them two seconds for that. It is a
+//! function of any stream and any timers, so that its tests take no real time.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -30,16 +30,16 @@ enum End {
     Stopped,
 }
 
-/// What a server is made with.
+/// The settings of a server.
 #[derive(Clone)]
 struct Settings {
     timers: TimerSource,
     idle: Duration,
-    /// For what is running when the server is told to stop.
+    /// The time that open connections have to finish on shutdown.
     grace: Duration,
 }
 
-/// What happens first: `Some(work)`, or `None` if the sleep is over.
+/// Returns `Some` with the output of `work`, or `None` if the sleep completes first.
 async fn unless_idle<F: Future>(
     idle: std::pin::Pin<&mut CoarseSleep>,
     work: F,
@@ -52,7 +52,7 @@ async fn unless_idle<F: Future>(
     .await
 }
 
-/// Says what it hears.
+/// Sends back what the client sends.
 async fn echo<S>(socket: S, settings: Settings, mut stop: watch::Receiver<bool>) -> io::Result<End>
 where
     S: AsyncRead + AsyncWrite,
@@ -80,7 +80,8 @@ where
     }
 }
 
-/// Serves until `stop`, then what is left. Returns how many connections ended in each way.
+/// Serves until `stop`, then waits for the open connections. Returns how many ended for each
+/// reason.
 async fn serve(
     listener: TcpListener,
     settings: Settings,
@@ -108,12 +109,12 @@ async fn serve(
     drop(listener);
     let rest = async { while connections.join_next().await.is_some() {} };
     let mut grace = pin!(settings.timers.coarse_sleep(settings.grace));
-    // What has not ended by then is dropped with the set.
+    // Dropping the set drops the connections that have not ended.
     unless_idle(grace.as_mut(), rest).await;
     Ok([0, 1, 2].map(|end| ends[end].load(Ordering::Relaxed)))
 }
 
-/// One client talks and hangs up, one falls silent, one is there when the server stops.
+/// One client disconnects, one stops sending, and one is connected when the server stops.
 async fn clients(server: std::net::SocketAddr, stop: watch::Sender<bool>) -> io::Result<()> {
     let mut connected = [server; 3].map(TcpStream::connect).into_iter();
     let mut next = || connected.next().expect("three");

@@ -1,8 +1,8 @@
-//! A pool of threads that does jobs at a limited rate, counts what they take, and can be stopped at
-//! any moment: what has not begun is handed back.
+//! A pool of threads that runs jobs at a limited rate, measures them, and can be stopped at any
+//! time: it returns the jobs that have not started.
 //!
-//! The rate is a [`Limiter`]'s: permits in every period. Each job has a timer that notes it as slow
-//! if it is not done in time, which is cheap enough to be armed for every job.
+//! The rate is that of a [`Limiter`]: permits in every period. Each job has a timer that marks it
+//! as slow if it is not done in time, which is cheap enough to be armed for every job.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -20,7 +20,7 @@ use tickless::callback::Cancel;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Jobs that wait, and the threads that do them.
+/// Queued jobs, and the threads that run them.
 struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Pool {
-    /// So many threads, and so many jobs in every period.
+    /// Starts `threads` threads, which run at most `jobs` jobs in every period.
     fn start(
         timers: &Timers,
         threads: usize,
@@ -71,7 +71,7 @@ impl Pool {
         self.shared.changed.notify_one();
     }
 
-    /// Lets jobs that are running finish. Returns those that have not begun.
+    /// Waits for the running jobs to end. Returns the jobs that have not started.
     fn stop(self) -> VecDeque<Job> {
         let jobs = {
             let mut state = self.shared.state();
@@ -79,7 +79,7 @@ impl Pool {
             std::mem::take(&mut state.jobs)
         };
         self.shared.changed.notify_all();
-        // Those that wait for a permit wait no longer.
+        // Wakes the threads that wait for a permit.
         self.shared.limiter.close();
         for worker in self.workers {
             worker.join().expect("no job panics");
@@ -104,12 +104,12 @@ impl Shared {
             slow.start(self.slow_after).expect("nobody shuts it down");
             job();
             self.done.fetch_add(1, Ordering::Relaxed);
-            // It either was pending still, or it has noted the job: never both.
+            // The timer either was still pending, or has marked the job as slow: never both.
             assert!(matches!(slow.cancel(), Cancel::Pending | Cancel::Idle | Cancel::Running));
         }
     }
 
-    /// Until there is a job and a permit for it. False if the pool has been stopped.
+    /// Waits until there is a job and a permit for it. Returns false if the pool has been stopped.
     fn wait_for_turn(&self) -> bool {
         let mut state = self.state();
         while state.jobs.is_empty() && !state.is_stopped {
@@ -117,7 +117,7 @@ impl Shared {
         }
         let is_stopped = state.is_stopped;
         drop(state);
-        // Waits for the period in which it is this thread's turn.
+        // Waits for a period with a free permit.
         !is_stopped && pollster::block_on(self.limiter.acquire(1)).is_ok()
     }
 }
@@ -128,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool::start(&timers, 4, rate, Duration::from_millis(20))?;
     let (begun, shared) = (Instant::now(), Arc::clone(&pool.shared));
     for nth in 0..1000 {
-        // Every tenth is slow.
+        // Every tenth job is slow.
         pool.submit(move || {
             std::thread::sleep(Duration::from_millis(if nth % 10 == 0 { 60 } else { 1 }))
         });
@@ -142,7 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         begun.elapsed(),
         left.len()
     );
-    // A permit may have been taken by a worker that found no job any more.
+    // A permit may have been taken by a worker that then found no job.
     assert_eq!(done + left.len() as u64, 1000, "every job was done or handed back");
     let periods = begun.elapsed().as_nanos() / rate.1.as_nanos() + 1;
     assert!(u128::from(done) <= periods * u128::from(rate.0), "the rate was kept");

@@ -19,7 +19,7 @@ use tickless::time::Instant;
 const CLIENTS: usize = 20;
 const HEARTBEAT: Duration = Duration::from_millis(10);
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Purpose {
     /// The idle timeout of the connection with this number.
@@ -47,7 +47,7 @@ impl Server {
         let number = socket.as_raw_fd() as u64;
         let data = epoll::EventData::new_u64(number);
         epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN)?;
-        // Coarse, as it is pushed out all the time and hardly ever fires.
+        // Coarse, because it is pushed out often and hardly ever fires.
         let idle = self.timers.insert(Purpose::Idle(number)).map_err(io::Error::other)?;
         self.timers.start(idle, IDLE).map_err(io::Error::other)?;
         let last_heard = self.timers.now();
@@ -55,14 +55,14 @@ impl Server {
         Ok(())
     }
 
-    /// Says what it hears.
+    /// Sends back what the client sent.
     fn echo(&mut self, number: u64) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(&number) else { return Ok(()) };
         let mut bytes = [0; MESSAGE_BYTES_MAX];
         match connection.socket.read(&mut bytes) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Ok(length @ 1..) => {
-                // A client waits for its echo, so there is always room for it.
+                // A client waits for each echo, so the socket's buffer always has room.
                 connection.socket.write_all(&bytes[..length])?;
                 self.echoes += 1;
             }
@@ -72,7 +72,7 @@ impl Server {
         self.timers.start(connection.idle, IDLE).map_err(io::Error::other)
     }
 
-    /// Its idle timeout has fired.
+    /// Called when a connection's idle timeout has fired.
     fn close(&mut self, number: u64) {
         let Some(connection) = self.connections.remove(&number) else { return };
         assert!(self.timers.now() >= connection.last_heard + IDLE, "never early");
@@ -81,7 +81,7 @@ impl Server {
     }
 }
 
-/// How long to wait from `now` until `then`; `None`: until something happens.
+/// Returns how long to wait from `now` until `then`; `None` to wait for an event.
 fn timeout(now: Instant, then: Instant) -> Option<Timespec> {
     let wait = then - now;
     (then != Instant::NEVER)
@@ -111,13 +111,13 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     while server.closed < CLIENTS {
         let wait = timeout(now(), server.timers.next_event());
         retry_on_intr(|| epoll::wait(&server.epoll, spare_capacity(&mut events), wait.as_ref()))?;
-        // First the time, so that what is armed below is armed from the present.
+        // Advance first, so that the deadlines set below count from the current time.
         let mut silent = Vec::new();
         server.timers.advance(now(), |timers, key| match timers.value(key) {
             Some(&mut Purpose::Idle(number)) => silent.push(number),
             _ => {
                 beats += 1;
-                // From beat to beat, not from now: it does not drift.
+                // One interval after the last beat, not after now, so that it does not drift.
                 next_beat += HEARTBEAT;
                 timers.start_at(key, next_beat).expect("the key is its own");
             }
@@ -133,10 +133,11 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let Server { mut timers, echoes, .. } = server;
     println!("{echoes} echoes on {CLIENTS} connections, {beats} beats");
-    // No echo was lost. A client that was late with a message may have missed the last one.
+    // No echo was lost. If a client was late with a message, its connection may have been closed
+    // before the last one.
     let heard = clients.finish();
     assert!(heard > 0 && (heard..=heard + CLIENTS as u64).contains(&echoes));
-    // No beat was early, and none was lost: the next one is the first that has not come.
+    // No beat was early or lost: the next one is the first whose time has not come.
     assert_eq!(next_beat, begin + HEARTBEAT * (beats + 1));
     assert!(beats > 0 && HEARTBEAT * beats <= now() - begin);
     assert_eq!(timers.remove(heartbeat), Some(Purpose::Heartbeat));

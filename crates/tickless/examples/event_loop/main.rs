@@ -1,15 +1,15 @@
-//! Timers inside an event loop of one's own: no threads, no locks, no callbacks.
+//! Timers inside a program's own event loop: no threads, no locks, no callbacks.
 //!
-//! An echo server in a plain epoll loop. The loop asks [`LocalTimers`] how long it may wait.
-//! Whatever a connection says pushes its idle timeout out; a connection that says nothing for
-//! long enough is closed. A heartbeat keeps its pace by itself. The clients fall silent after a
-//! while, and when the last one has been hung up on the program ends.
+//! An echo server in a plain epoll loop. The loop asks [`LocalTimers`] how long it may wait. Each
+//! message pushes out the idle timeout of its connection; a connection without messages for that
+//! long is closed. A heartbeat keeps its pace. After a while the clients stop sending, and the
+//! program ends when the last one has been disconnected.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
-// `tickless` sets this for Linux, in `build.rs`; a program of yours says `target_os = "linux"`.
+// Tickless sets this for Linux in `build.rs`. Your program uses `target_os = "linux"` instead.
 #[cfg(linux_platform)]
 mod linux;
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     linux::main()
 }
 
-/// epoll is Linux's; `mio_loop` is the same server for every system.
+/// epoll exists only on Linux. `mio_loop` is this server for every system.
 #[cfg(not(linux_platform))]
 fn main() {
     println!("this example needs Linux");

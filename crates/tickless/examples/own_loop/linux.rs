@@ -36,7 +36,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         let peer = s.spawn(|| {
             for _ in 0..5 {
                 writer.write_all(b"hello\n")?;
-                // From this thread: the loop need not know.
+                // Armed on this thread. The loop is not involved.
                 idle.start(IDLE).map_err(std::io::Error::other)?;
                 std::thread::sleep(IDLE / 3);
             }

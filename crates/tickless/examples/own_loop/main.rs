@@ -1,16 +1,16 @@
-//! Timers that any thread arms, and that fire in an epoll loop of the program's own: no thread
-//! but the program's.
+//! Timers that any thread can arm, and that fire in the program's own epoll loop, without other
+//! threads.
 //!
-//! The loop waits for a pipe and for the timers' driver, which is one more descriptor to it.
-//! Another thread writes to the pipe, and pushes the idle timeout out as it does so; then it
-//! falls silent, and the timeout ends the loop. (For timers that only the loop itself arms see
-//! `event_loop`, which needs no lock either.)
+//! The loop waits for a pipe and for the timers' driver, which is one more descriptor. Another
+//! thread writes to the pipe and pushes out the idle timeout each time; then it stops writing, and
+//! the timeout ends the loop. (For timers that only the loop itself arms see `event_loop`, which
+//! needs no lock either.)
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
-// `tickless` sets this for Linux, in `build.rs`; a program of yours says `target_os = "linux"`.
+// Tickless sets this for Linux in `build.rs`. Your program uses `target_os = "linux"` instead.
 #[cfg(linux_platform)]
 mod linux;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     linux::main()
 }
 
-/// A loop that waits for a descriptor needs a timerfd. `Builder::start_in_loop_with` needs none.
+/// A loop that waits for a descriptor needs a timerfd. `Builder::start_in_loop_with` does not.
 #[cfg(not(linux_platform))]
 fn main() {
     println!("this example needs Linux");

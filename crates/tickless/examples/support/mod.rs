@@ -1,4 +1,4 @@
-//! The other side of the echo servers: clients that talk, then fall silent.
+//! The clients of the echo servers: they send messages for a while, then stop.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,13 +10,14 @@ use tickless::time::Instant;
 /// How long a connection may be silent.
 pub const IDLE: Duration = Duration::from_millis(150);
 
-/// Longer than a message.
+/// Longer than any message.
 pub const MESSAGE_BYTES_MAX: usize = 64;
 
-/// All of them together last longer than [`IDLE`]: a server that pushes nothing out is noticed.
+/// Sending all of them takes longer than [`IDLE`]: the example fails if its server pushes nothing
+/// out.
 const MESSAGES: u32 = 30;
 
-/// The servers' clock. Any will do that does not go back.
+/// The servers' clock. Any clock that does not go back will do.
 pub fn now() -> Instant {
     static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
     Instant::from_secs(1) + BEGUN.get_or_init(std::time::Instant::now).elapsed()
@@ -31,24 +32,24 @@ impl Clients {
         Clients((0..count as u32).map(client).collect())
     }
 
-    /// How many echoes they have heard, once all have been hung up on.
+    /// Waits until all clients have been disconnected. Returns how many echoes they received.
     pub fn finish(self) -> u64 {
         let join = |client: JoinHandle<_>| client.join().expect("no client is let down");
         self.0.into_iter().map(|client| join(client).expect("the server is there")).sum()
     }
 }
 
-/// Says something a few times, then waits to be hung up on. Returns how many echoes it heard.
+/// Sends a few messages, then waits to be disconnected. Returns how many echoes it received.
 fn talk(mut server: TcpStream, nth: u32) -> io::Result<u64> {
     server.set_nodelay(true)?;
-    // Should nobody hang up, that is an error and not a wait for ever.
+    // If the server never disconnects, this is an error instead of a wait without end.
     server.set_read_timeout(Some(Duration::from_secs(20)))?;
     let (mut heard, mut last) = (0, std::time::Instant::now());
     for round in 0..MESSAGES {
         let said = std::time::Instant::now();
         let message = format!("message {round} of client {nth}");
         if !is_echoed(&mut server, message.as_bytes())? {
-            // On a machine that is busy this thread may itself have been silent for too long.
+            // On a busy machine this thread may itself have been silent for too long.
             break;
         }
         (heard, last) = (heard + 1, said);
@@ -60,7 +61,7 @@ fn talk(mut server: TcpStream, nth: u32) -> io::Result<u64> {
     Ok(heard)
 }
 
-/// Says something and hears the same; false if the server has hung up.
+/// Sends a message and reads its echo. Returns false if the server has closed the connection.
 fn is_echoed(server: &mut TcpStream, message: &[u8]) -> io::Result<bool> {
     if server.write_all(message).is_err() {
         return Ok(false);
@@ -76,7 +77,7 @@ fn is_echoed(server: &mut TcpStream, message: &[u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// What has come; nothing if the server has hung up.
+/// Reads what has arrived. Returns zero if the server has closed the connection.
 fn read(server: &mut TcpStream, bytes: &mut [u8]) -> io::Result<usize> {
     match server.read(bytes) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),

@@ -1,4 +1,4 @@
-//! The workers: the CPU time of threads is known on Linux alone.
+//! The workers, on Linux: only there can a program read the CPU time of a thread.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -8,14 +8,14 @@ use tickless::bandwidth::{AcquireError, Checked, Throttle};
 
 const PIECES: u64 = 200;
 
-/// A quarter of a millisecond or so.
+/// About a quarter of a millisecond.
 fn piece_of_work() {
     for n in 0..1_000_000u64 {
         black_box(n);
     }
 }
 
-/// Does its pieces and says how often it had to wait.
+/// Does its pieces of work, and returns how often it had to wait.
 fn work(throttle: &Throttle) -> Result<u64, Box<dyn Error + Send + Sync>> {
     let mut worker = throttle.join()?;
     let mut waited = 0;
@@ -42,7 +42,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let counts = throttle.counts();
     println!("together they used {} ms of CPU time", counts.used / 1_000_000);
 
-    // The same machinery with permits instead of time: five in 20 ms.
+    // A rate limit on these timers: five permits in 20 ms.
     let limiter = timers.limiter(5, Duration::from_millis(20)).start()?;
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..8 {
