@@ -20,13 +20,13 @@ use tickless::{HrTimer, Timers};
 fn condvar(after: Duration) -> Duration {
     let (lock, condvar) = (Mutex::new(()), Condvar::new());
     let due = Instant::now() + after;
-    let mut guard = lock.lock().expect("nobody else has it");
+    let mut guard = lock.lock().expect("no other thread uses it");
     loop {
         let now = Instant::now();
         if now >= due {
             return now - due;
         }
-        guard = condvar.wait_timeout(guard, due - now).expect("nobody else has it").0;
+        guard = condvar.wait_timeout(guard, due - now).expect("no other thread uses it").0;
     }
 }
 

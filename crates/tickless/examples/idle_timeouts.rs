@@ -36,7 +36,7 @@ impl Connection {
     fn request(&self, now: Instant) {
         self.last_request.store(now.as_nanos(), Ordering::Relaxed);
         // Arms it on the first call, pushes it out later: a few nanoseconds and no system call.
-        self.idle.start_from(now, IDLE).expect("nobody shuts it down");
+        self.idle.start_from(now, IDLE).expect("it is never shut down");
     }
 }
 

@@ -177,7 +177,7 @@ fn a_recovered_server_is_reached() {
     };
     let timers = TimerSource::from(&time);
     let asked = ask(&timers, PATIENT, || 1.0, connect, "hello");
-    let (answer, tries) = time.block_on(asked).expect("it comes back");
+    let (answer, tries) = time.block_on(asked).expect("the server recovers");
     let took = time.now() - begin;
     assert_eq!(answer, "here");
     assert!(took >= 10 * MINUTE && took < 12 * MINUTE, "{took:?}");
@@ -192,7 +192,7 @@ fn the_client_gives_up_after_an_hour() {
     let refuse =
         || std::future::ready(Err::<DuplexStream, _>(io::ErrorKind::ConnectionRefused.into()));
     let gave_up = time.block_on(ask(&TimerSource::from(&time), PATIENT, || 0.0, refuse, "hello"));
-    let gave_up = gave_up.expect_err("nobody answers");
+    let gave_up = gave_up.expect_err("no server answers");
     assert_eq!(gave_up.last.kind(), io::ErrorKind::ConnectionRefused);
     let took = time.now() - begin;
     assert!(took <= PATIENT.total && took > PATIENT.total - MINUTE, "{took:?}");

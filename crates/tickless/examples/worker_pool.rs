@@ -101,7 +101,7 @@ impl Shared {
         let slow = slow.labelled("slow job");
         while self.wait_for_turn() {
             let Some(job) = self.state().jobs.pop_front() else { continue };
-            slow.start(self.slow_after).expect("nobody shuts it down");
+            slow.start(self.slow_after).expect("it is never shut down");
             job();
             self.done.fetch_add(1, Ordering::Relaxed);
             // The timer either was still pending, or has marked the job as slow: never both.

@@ -63,7 +63,7 @@ fn beating(timers: &Timers) -> (tickless::Periodic, Arc<AtomicU64>) {
 
 fn assert_beats(beats: &AtomicU64) {
     let before = beats.load(Ordering::Relaxed);
-    wait_until("it goes on", || beats.load(Ordering::Relaxed) > before + 2);
+    wait_until("it keeps beating", || beats.load(Ordering::Relaxed) > before + 2);
 }
 
 /// Goal: in a child all timers count as shut down, nothing fires, and dropping everything returns;
@@ -91,7 +91,7 @@ fn in_a_child_all_timers_are_shut_down() {
         assert_eq!(fresh.reduce(MS), Err(StartError::Shut));
         assert!(timers.stats().bases.is_empty());
         std::thread::sleep(MS * 5);
-        assert!(timers.now() - before >= MS * 5, "the clock goes on");
+        assert!(timers.now() - before >= MS * 5, "the clock advances");
         assert_eq!(beats.load(Ordering::Relaxed), beaten);
         drop((heart, fresh, timers, timeout, idle));
     });
@@ -402,7 +402,7 @@ thread_local! {
     static PAUSES_IN: Cell<u32> = const { Cell::new(0) };
 }
 static IS_PAUSED: AtomicBool = AtomicBool::new(false);
-static GOES_ON: AtomicBool = AtomicBool::new(false);
+static IS_RESUMED: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Pausing {
@@ -411,7 +411,7 @@ unsafe impl GlobalAlloc for Pausing {
         PAUSES_IN.set(left.saturating_sub(1));
         if left == 1 {
             IS_PAUSED.store(true, Ordering::SeqCst);
-            while !GOES_ON.load(Ordering::SeqCst) {
+            while !IS_RESUMED.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
         }
@@ -479,7 +479,7 @@ fn no_lock_of_the_parent_blocks_a_child() {
         for nth in 1.. {
             let timers = Timers::builder().bases(2).start().unwrap();
             IS_PAUSED.store(false, Ordering::SeqCst);
-            GOES_ON.store(false, Ordering::SeqCst);
+            IS_RESUMED.store(false, Ordering::SeqCst);
             let forked = std::thread::scope(|s| {
                 let pausing = s.spawn(|| {
                     PAUSES_IN.set(nth);
@@ -496,7 +496,7 @@ fn no_lock_of_the_parent_blocks_a_child() {
                         USES.iter().for_each(|(_, used)| used(&timers));
                     });
                 }));
-                GOES_ON.store(true, Ordering::SeqCst);
+                IS_RESUMED.store(true, Ordering::SeqCst);
                 let has_paused = pausing.join().unwrap();
                 assert!(forked.is_ok(), "a child hangs: allocation {nth} of {name}");
                 has_paused

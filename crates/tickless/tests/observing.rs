@@ -67,7 +67,7 @@ impl Subscriber for Notes {
 }
 
 /// Runs `body` with a subscriber; returns the events as level, message and timer.
-fn told(
+fn recorded(
     level: Level,
     then: impl Fn(&Metadata<'_>) + Send + Sync + 'static,
     run: impl FnOnce(),
@@ -110,8 +110,8 @@ fn problems_are_events_with_their_owner() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let (quiet, mut heard) = (story(), String::new());
-    let worries = told(Level::INFO, |_| {}, || heard = story());
-    let all = told(Level::TRACE, |_| {}, || _ = story());
+    let worries = recorded(Level::INFO, |_| {}, || heard = story());
+    let all = recorded(Level::TRACE, |_| {}, || _ = story());
     std::panic::set_hook(hook);
     assert_eq!(quiet, heard, "telling changes nothing");
     let expected = [
@@ -150,14 +150,14 @@ fn a_subscriber_may_use_timers_and_panic() {
         panic!("the subscriber panics");
     };
     let fired = Arc::new(AtomicU64::new(0));
-    let events = told(Level::WARN, then, || {
+    let events = recorded(Level::WARN, then, || {
         let counted = Arc::clone(&fired);
         let bad = time.timers().timeout(|_| panic!("on purpose"));
         let good = time.timers().timeout(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
         bad.start(MS).unwrap();
         good.start(2 * MS).unwrap();
         let advanced = catch_unwind(AssertUnwindSafe(|| time.advance(10 * MS)));
-        assert!(advanced.is_ok(), "it reached the one who moves the clock");
+        assert!(advanced.is_ok(), "the panic reached the caller of `advance`");
     });
     std::panic::set_hook(hook);
     assert_eq!((events.len(), fired.load(Ordering::Relaxed)), (1, 1));
@@ -189,7 +189,7 @@ fn a_subscriber_drops_the_sleep_that_fires() {
             both.timer.set(None);
         }
     };
-    told(Level::TRACE, then, || {
+    recorded(Level::TRACE, then, || {
         {
             let mut both = both.lock().unwrap();
             let sleep = both.sleep.as_mut().as_pin_mut().unwrap();

@@ -63,6 +63,6 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(fired, timers.stats().total().fired);
     assert!(heard > 0 && beats > 0);
     assert!(took >= IDLE, "never early");
-    assert_eq!(device.sleeps, 0, "nobody but the loop sleeps");
+    assert_eq!(device.sleeps, 0, "only the loop sleeps");
     Ok(())
 }

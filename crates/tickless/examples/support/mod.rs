@@ -56,7 +56,7 @@ fn talk(mut server: TcpStream, nth: u32) -> io::Result<u64> {
         std::thread::sleep(Duration::from_millis(u64::from(6 + nth % 5)));
     }
     let is_silent = heard < u64::from(MESSAGES) || read(&mut server, &mut [0])? == 0;
-    assert!(is_silent, "the server says something by itself");
+    assert!(is_silent, "the server sends only echoes");
     assert!(last.elapsed() >= IDLE, "hung up on after {:?}", last.elapsed());
     Ok(heard)
 }

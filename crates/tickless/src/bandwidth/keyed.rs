@@ -336,7 +336,9 @@ impl KeyState {
             KeyState::Limiter(limiter) => {
                 KeyTake { take: Take::AskGroup, limiter: Some(limiter.clone()) }
             }
-            KeyState::Compact(compact) => KeyTake { take: compact.take(permits, now), limiter: None },
+            KeyState::Compact(compact) => {
+                KeyTake { take: compact.take(permits, now), limiter: None }
+            }
         }
     }
 }

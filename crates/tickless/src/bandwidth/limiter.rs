@@ -82,12 +82,12 @@ impl fmt::Display for AcquireError {
                 write!(f, "more than {most} are never available at once; ask for less at a time")
             }
             AcquireError::NoTimers => {
-                f.write_str("nothing refills these permits in this process; start timers anew")
+                f.write_str("nothing refills these permits in this process; start new timers")
             }
             AcquireError::TimedOut => {
-                f.write_str("the permits did not come in time; wait longer, or do without")
+                f.write_str("the permits were not available in time; wait longer")
             }
-            AcquireError::Closed => f.write_str("the limiter is closed; stop asking, or make anew"),
+            AcquireError::Closed => f.write_str("the limiter is closed; stop, or create another"),
         }
     }
 }

@@ -71,7 +71,7 @@ impl fmt::Display for ThrottleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ThrottleError::NoTimers => f.write_str(
-                "nothing refills this quota in this process; start timers anew, or go on without",
+                "nothing refills this quota in this process; start new timers, or run unthrottled",
             ),
         }
     }

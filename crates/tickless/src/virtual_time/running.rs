@@ -1,6 +1,6 @@
 //! Runs a virtual clock with real time until it is paused.
 
-use super::{VirtualTime, Inner};
+use super::{Inner, VirtualTime};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;

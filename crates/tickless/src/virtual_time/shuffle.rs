@@ -30,7 +30,7 @@ impl VirtualTime {
     /// Creates a virtual time that breaks ties at random: the seed decides the order in which
     /// timers of equal expiry fire. Timers that are pinned to one base keep their relative order.
     ///
-    /// If a thread panics while it holds this, a message on standard error tells how to reproduce
+    /// If a thread panics while it holds this, the seed is printed to standard error, to reproduce
     /// the order. A seed reproduces a run only if a single thread uses the timers.
     ///
     /// ```

@@ -291,7 +291,7 @@ fn impossible_groups_are_refused() {
     let slice = timers.throttle(MS, MS * 10).slice(MS * 2).start().err();
     let below = SettingsError::QuotaBelowSlice { quota: 1_000_000, slice: 2_000_000 };
     assert_eq!(slice, refused(below));
-    assert_eq!(timers.phases_of(MS), None, "nobody is left sitting");
+    assert_eq!(timers.phases_of(MS), None, "all phases are free");
     let limiter = timers.limiter(5, MS).extra(2).start().unwrap();
     assert_eq!(limiter.try_acquire(8), Err(AcquireError::NeverEnough { most: 7 }));
     let mut never = Task::new(&limiter, 8, 0, &Log::new());

@@ -103,7 +103,7 @@ fn running() {
         assert_eq!(timer.cancel(), Cancel::Running);
         assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
         let_go.store(true, Ordering::Release);
-        wait_until("the callback is over", || !timer.is_active());
+        wait_until("the callback has returned", || !timer.is_active());
         assert_eq!(timer.cancel(), Cancel::Idle);
     }
     let total = timers.stats().total();
@@ -134,7 +134,7 @@ fn each_arming_fires_or_is_cancelled() {
             let before = calls.load(Ordering::Relaxed);
             let found = timer.cancel();
             cancelled += u64::from(found == Cancel::Pending);
-            wait_until("it is over", || !timer.is_active());
+            wait_until("the callback has returned", || !timer.is_active());
             let fired = calls.load(Ordering::Relaxed);
             assert_eq!(fired + cancelled, round + 1, "{found:?}, {before} then {fired} calls");
         }

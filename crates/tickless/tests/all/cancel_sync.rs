@@ -36,7 +36,7 @@ impl Gate {
     }
 
     fn wait_inside(&self) {
-        wait_until("somebody is inside", || self.inside.load(Ordering::SeqCst));
+        wait_until("a callback is inside", || self.inside.load(Ordering::SeqCst));
     }
 }
 
@@ -250,7 +250,7 @@ fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
             let begun = Instant::now();
             assert_eq!(timer.cancel_sync(), Err(CancelError::Lock));
             assert!(begun.elapsed() < crate::support::PATIENCE / 2);
-            assert_eq!(timer.start(HOUR), Ok(Started::Idle), "nobody waits any more");
+            assert_eq!(timer.start(HOUR), Ok(Started::Idle), "no cancel waits any more");
         });
         drop(mine);
         assert!(matches!(timer.cancel_sync(), Ok(Cancel::Pending | Cancel::Running)));

@@ -44,7 +44,7 @@ fn steps_of_realtime_move_absolute_timers() {
     timer.start_at(noon + HOUR).unwrap();
     time.set_realtime(before(noon, HOUR));
     time.advance(HOUR + SECOND);
-    assert_eq!((log.len(), timer.is_pending()), (0, true), "it was put off");
+    assert_eq!((log.len(), timer.is_pending()), (0, true), "it waits for its clock");
     time.advance(HOUR);
     assert_eq!(log.take(), [noon + HOUR], "to the nanosecond");
     // Steps back by hours, again and again: the timer waits. Then one step forward.

@@ -74,7 +74,7 @@ fn expiry_threads_wake_only_for_expiries() {
             wait_until("it fired", || fired.load(Ordering::Relaxed) == round);
         }
         // On a busy machine some ticks are missed.
-        wait_until("ticks have come", || !ticking || timers.stats().bases[0].ticks > 90);
+        wait_until("the driver has ticked", || !ticking || timers.stats().bases[0].ticks > 90);
         timers.stats().bases[0]
     };
     let after = run(Deferral::OnExpiry, false);
@@ -109,7 +109,7 @@ fn a_long_callback_does_not_hold_up_the_driver() {
         }
     });
     precise.start(MS).unwrap();
-    wait_until("the slow one is over", || !busy.load(Ordering::SeqCst));
+    wait_until("the slow callback has returned", || !busy.load(Ordering::SeqCst));
     assert_eq!(timers.stats().panics, 0);
 }
 
@@ -173,8 +173,8 @@ fn dropping_waits_for_expiry_threads() {
 /// Goal: D8 (offline bases): if a base goes offline while its timers come due, all of them fire
 /// once, in time, on another base.
 #[test]
-fn a_base_goes_offline_under_load() {
-    let mut rng = Rng::new(seed("deferred", "a_base_goes_offline_under_load"));
+fn an_offline_base_under_load_loses_no_timer() {
+    let mut rng = Rng::new(seed("deferred", "an_offline_base_under_load_loses_no_timer"));
     for deferral in [Deferral::None, Deferral::OnExpiry] {
         let timers = Timers::builder().bases(2).deferral(deferral).start().unwrap();
         let fired = Arc::new(AtomicU64::new(0));
@@ -234,7 +234,7 @@ fn an_always_due_timer_does_not_block_the_expiry_thread() {
     });
     always.start(Duration::ZERO).unwrap();
     coarse.start(20 * MS).unwrap();
-    wait_until("it goes on no more", || ended.get().is_some());
+    wait_until("it has stopped rearming", || ended.get().is_some());
     assert!(ended.get() == Some(&true), "the timeout fired only when the other one had ended");
     assert!(timers.stats().bases[0].device.hangs == 0, "that is no hang");
 }

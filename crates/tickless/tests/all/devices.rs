@@ -111,7 +111,7 @@ fn a_handler_writes_once() {
         let before = base(&rig).device;
         first.start(MS).unwrap();
         wait_until("it has fired", || pool.iter().all(HrTimer::is_pending) && !first.is_active());
-        wait_until("the handler is over", || rig.stats().bases[0].device.writes > before.writes);
+        wait_until("the expiry has ended", || rig.stats().bases[0].device.writes > before.writes);
         let after = base(&rig).device.since(before);
         // One write for the first timer and one for each event: some events may come too early.
         assert!(after.writes <= 1 + after.events, "{on:?} {after:?}");
@@ -191,7 +191,7 @@ fn deadlines_are_clamped_and_kept() {
         let looks = base(&rig).device;
         println!("{on:?}: {looks:?}");
         assert!(looks.spurious >= 5, "{on:?}: it was to look every other ms: {looks:?}");
-        wait_until("the handler is over", || base(&rig).device.writes > 0 && !timer.is_active());
+        wait_until("the expiry has ended", || base(&rig).device.writes > 0 && !timer.is_active());
         let begin = rig.now();
         timer.start(Duration::ZERO).unwrap();
         wait_until("the near one fires", || fired.load(Ordering::SeqCst) == 2);

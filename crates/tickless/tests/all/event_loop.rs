@@ -63,7 +63,7 @@ fn running_too_often_costs_no_system_call() {
         assert_eq!(driver.run(), 0);
         assert!(driver.timeout() > Some(HOUR / 2));
     }
-    assert_eq!(timers.stats().bases[0], before, "nothing was programmed, nobody was called");
+    assert_eq!(timers.stats().bases[0], before, "no device write and no call");
     assert_eq!((before.device.writes, before.device_calls), (1, 1));
     assert_eq!((before.sleeps, before.wake_calls), (0, 0));
 }

@@ -62,7 +62,7 @@ fn histories_fire_at_their_deadlines() {
                     if kind < 4 || common <= time.now() {
                         common = time.now() + Duration::from_nanos(1 + rng.of_any_size(42));
                     }
-                    timers[number].start_at(common).expect("nobody stopped it");
+                    timers[number].start_at(common).expect("it is not shut down");
                     armed_at[number] = time.now();
                     pending.retain(|of| of.2 != number);
                     pending.push((common, step, number));
@@ -95,7 +95,7 @@ fn the_cost_of_an_expiry_does_not_grow_with_the_number_of_timers() {
             let log = log.clone();
             let timer = time.timers().timeout(move |f| log.push(f.now()));
             let spread = Duration::from_micros(number * 7_919 % 100_000);
-            timer.start(60 * SECOND + spread).expect("nobody stopped it");
+            timer.start(60 * SECOND + spread).expect("it is not shut down");
             timer
         })
         .collect();
@@ -116,8 +116,8 @@ fn a_second_is_a_second() {
     let hrtimer = time.timers().hrtimer(move |f| precise.push((f.now(), "precise")));
     for after in [SECOND, 10 * SECOND, 86_400 * SECOND, Duration::from_nanos(1_234_567_891)] {
         let at = time.now() + after;
-        timeout.start(after).expect("nobody stopped it");
-        hrtimer.start(after).expect("nobody stopped it");
+        timeout.start(after).expect("it is not shut down");
+        hrtimer.start(after).expect("it is not shut down");
         assert_eq!(time.next_event(), Some(at));
         while log.len() < 2 {
             assert!(time.advance_to_next());
@@ -138,17 +138,18 @@ fn timers_fire_in_order_after_a_callback_advances_the_clock() {
             time.advance(7_200 * SECOND);
         }
     });
-    let mut rng = Rng::new(seed("exact_time", "timers_fire_in_order_after_a_callback_advances_the_clock"));
+    let seed = seed("exact_time", "timers_fire_in_order_after_a_callback_advances_the_clock");
+    let mut rng = Rng::new(seed);
     let timers: Vec<Timeout> = (0..500)
         .map(|_| {
             let log = log.clone();
             let timer = time.timers().timeout(move |f| log.push((f.deadline(), f.now())));
             let after = SECOND + Duration::from_millis(rng.below(7_000_000));
-            timer.start(after).expect("nobody stopped it");
+            timer.start(after).expect("it is not shut down");
             timer
         })
         .collect();
-    mover.start(SECOND).expect("nobody stopped it");
+    mover.start(SECOND).expect("it is not shut down");
     time.advance(2 * SECOND);
     let fired = log.take();
     assert_eq!(fired.len(), timers.len());
@@ -166,14 +167,14 @@ fn deferrable_timers_wait_for_others() {
     let deferrable =
         time.timers().timeout(move |f| mine.push(("deferrable", f.now()))).deferrable();
     let other = time.timers().timeout(move |f| others.push(("other", f.now())));
-    deferrable.start(5 * SECOND).expect("nobody stopped it");
+    deferrable.start(5 * SECOND).expect("it is not shut down");
     assert_eq!(time.next_event(), None);
-    other.start(8 * SECOND).expect("nobody stopped it");
+    other.start(8 * SECOND).expect("it is not shut down");
     time.advance(20 * SECOND);
     let mut fired = log.take();
     fired.sort();
     assert_eq!(fired, [("deferrable", START + 8 * SECOND), ("other", START + 8 * SECOND)]);
-    deferrable.start(5 * SECOND).expect("nobody stopped it");
+    deferrable.start(5 * SECOND).expect("it is not shut down");
     time.advance(6 * SECOND);
     assert_eq!(log.take(), [("deferrable", START + 26 * SECOND)]);
 }
@@ -189,7 +190,7 @@ fn bases_share_one_clock() {
             let log = log.clone();
             let timer = time.timers().timeout(move |f| log.push((f.now(), f.deadline())));
             let timer = timer.pinned(CpuId(number % 4));
-            timer.start(Duration::from_nanos(rng.of_any_size(45))).expect("nobody stopped it");
+            timer.start(Duration::from_nanos(rng.of_any_size(45))).expect("it is not shut down");
             timer
         })
         .collect();

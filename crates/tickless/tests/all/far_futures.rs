@@ -65,7 +65,7 @@ fn futures_can_be_reset_by_centuries() {
         for later in [1 << 62, 3 << 62, 1 << 63, u64::MAX] {
             reset_at(sleep.as_mut(), Instant::from_nanos(later));
             time.advance(2 * HOUR);
-            assert_eq!(count.count(), 1, "put off until {later}");
+            assert_eq!(count.count(), 1, "pushed out to {later}");
         }
         assert!(poll(sleep.as_mut(), &waker).is_pending());
         reset_at(sleep.as_mut(), time.now() + HOUR);

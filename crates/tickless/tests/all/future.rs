@@ -296,7 +296,7 @@ fn sleeps_fire_while_their_runtime_does_not_poll() {
     });
     wait_until("all have fired unheard", || timers.stats().total().fired == count);
     pollster::block_on(timers.sleep(MS));
-    assert!(tasks.iter().all(|task| !task.is_finished()), "nobody polls them");
+    assert!(tasks.iter().all(|task| !task.is_finished()), "no runtime polls them");
     let armed = timers.stats().total().armed;
     runtime.block_on(async {
         for task in tasks {
@@ -518,7 +518,8 @@ fn reset_from_counts_from_the_given_time() {
 /// deadline, which is when the task asks for an earlier deadline.
 #[test]
 fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
-    let mut rng = Rng::new(seed("future", "a_sleep_brought_nearer_during_a_push_out_wakes_its_task"));
+    let seed = seed("future", "a_sleep_brought_nearer_during_a_push_out_wakes_its_task");
+    let mut rng = Rng::new(seed);
     let tick = Tick::new(Duration::from_micros(1)).unwrap();
     let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
     let is_over = Arc::new(AtomicBool::new(false));

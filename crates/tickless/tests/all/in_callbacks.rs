@@ -74,7 +74,7 @@ fn callbacks_may_rearm_their_own_timer() {
         assert_eq!(rx.recv_timeout(PATIENCE), Ok(left));
     }
     let own = own.get().expect("set above");
-    wait_until("the last callback is over", || !own.is_active());
+    wait_until("the last callback has returned", || !own.is_active());
     let total = timers.stats().total();
     // Rearming the pending timer took no lock, and is not counted.
     assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 0, 3, 0));
@@ -302,7 +302,7 @@ fn the_last_handle_is_dropped_in_a_callback() {
         // At the deadline the test holds no handle.
         place.with(|(_, timer)| timer.start(MS * 5)).unwrap();
         drop(place);
-        rx.recv_timeout(PATIENCE).expect("the callback goes on after the drop");
+        rx.recv_timeout(PATIENCE).expect("the callback continues after the drop");
         wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
         drop(owner);
     }

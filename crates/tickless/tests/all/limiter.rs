@@ -127,8 +127,8 @@ fn threads_never_get_more_than_the_quota() {
 /// without having taken permits.
 #[test]
 fn blocking_threads_wait_in_the_queue_of_tasks() {
-    struct Nobody;
-    impl Wake for Nobody {
+    struct NoopWaker;
+    impl Wake for NoopWaker {
         fn wake(self: Arc<Self>) {}
     }
     let time = VirtualTime::new();
@@ -139,7 +139,7 @@ fn blocking_threads_wait_in_the_queue_of_tasks() {
     assert_eq!(limiter.blocking_acquire(5), never);
     assert_eq!(limiter.blocking_acquire_timeout(1, Duration::ZERO), Err(AcquireError::TimedOut));
     let mut task = pin!(limiter.acquire(3));
-    let waker = Waker::from(Arc::new(Nobody));
+    let waker = Waker::from(Arc::new(NoopWaker));
     assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     std::thread::scope(|scope| {
         let late = scope.spawn(|| limiter.blocking_acquire_timeout(2, MS * 50));
@@ -310,7 +310,7 @@ fn idle_keys_are_removed() {
     busy.try_acquire(2).unwrap();
     time.advance(MS * 300);
     assert!(keys.remove_idle() > 900);
-    assert_eq!(keys.len(), 1, "somebody has it");
+    assert_eq!(keys.len(), 1, "its limiter is in use");
     assert_eq!(keys.try_acquire("busy", 2), Ok(()), "the same permits");
     assert_eq!((busy.available(), keys.available("busy")), (0, 0));
     assert_eq!(keys.try_acquire("busy", 3), Err(AcquireError::NeverEnough { most: 2 }));

@@ -64,15 +64,15 @@ fn thousands(builder: Builder, mut rng: Rng, is_exact: bool) {
 
 /// Goal: no timer is early by the set's own clock, on every clock source of this machine.
 #[test]
-fn nothing_is_early() {
-    let rng = Rng::new(seed("never_early", "nothing_is_early"));
+fn no_timer_is_early() {
+    let rng = Rng::new(seed("never_early", "no_timer_is_early"));
     thousands(Timers::builder().bases(2), rng, false);
 }
 
 /// Goal: no timer is early by `Instant`, with the system's clock.
 #[test]
-fn nothing_is_early_by_the_systems_clock() {
-    let rng = Rng::new(seed("never_early", "nothing_is_early_by_the_systems_clock"));
+fn no_timer_is_early_by_the_systems_clock() {
+    let rng = Rng::new(seed("never_early", "no_timer_is_early_by_the_systems_clock"));
     thousands(Timers::builder().bases(2).system_clock(), rng, true);
 }
 

@@ -62,7 +62,7 @@ fn a_panic_is_caught_counted_and_reported() {
     for round in 0..4u32 {
         assert_eq!(timer.start(Duration::from_micros(10)), Ok(Started::Idle));
         assert_eq!(rx.recv_timeout(PATIENCE), Ok(round + 1));
-        wait_until("the callback is over", || !timer.is_active());
+        wait_until("the callback has returned", || !timer.is_active());
     }
     assert_eq!(timers.stats().panics, 2);
     assert_eq!(reports.take(), ["first of two", "first of two"]);

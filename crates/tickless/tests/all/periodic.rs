@@ -201,7 +201,7 @@ fn a_cancel_in_its_callback_stops_a_timer() {
 
 /// Goal: a callback may choose its own next deadline, or stop the timer.
 #[test]
-fn a_callback_decides_what_comes_next() {
+fn a_callback_chooses_its_next_deadline() {
     let time = VirtualTime::new();
     let log = Log::new();
     let (written, begin) = (log.clone(), time.now());

@@ -55,7 +55,7 @@ fn timers_are_kept_when_calls_are_refused() {
             .output()
             .unwrap();
         if output.status.code() == Some(CANNOT) {
-            println!("SKIPPED: this system lets nobody put a seccomp filter up");
+            println!("SKIPPED: this system does not allow seccomp filters");
             return;
         }
         let said = String::from_utf8_lossy(&output.stderr);
@@ -82,7 +82,7 @@ fn start() -> Timers {
 
 /// Asserts that the timers report this call, and that they fell back to a futex.
 fn assert_fallback(timers: &Timers, call: &str) {
-    let fallback = timers.device_fallback().expect("it says why");
+    let fallback = timers.device_fallback().expect("a fallback is reported");
     assert_eq!((fallback.call, fallback.errno), (call, libc::EPERM));
     assert!(fallback.to_string().contains("seccomp"), "{fallback}");
     assert_eq!(timers.device(), Some(Device::Futex));
@@ -188,7 +188,7 @@ fn a_clock_without_step_notifications() {
     let timer = timers.clock_timer(tickless::clock::TimeBase::Realtime, move |fired| {
         tx.send(fired.now() >= fired.deadline()).unwrap();
     });
-    let fallback = timers.clock_watch_fallback().expect("it says why");
+    let fallback = timers.clock_watch_fallback().expect("a fallback is reported");
     assert_eq!((fallback.call, fallback.errno), ("timerfd_create", libc::EPERM));
     timer.start_at(timers.now_on(tickless::clock::TimeBase::Realtime) + MS * 20).unwrap();
     assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));

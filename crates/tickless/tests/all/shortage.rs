@@ -39,7 +39,7 @@ pub fn assert_no_threads() {
 }
 
 /// Goal: reaching the limit on threads is an error with that reason. Method: a child process at its
-/// limit, as a user other than root, to whom limits do not apply.
+/// limit, as a user other than root, because limits do not apply to root.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_limit_on_threads_is_an_error() {
@@ -47,7 +47,7 @@ fn a_limit_on_threads_is_an_error() {
     use std::os::unix::process::CommandExt;
 
     const CHILD: &str = "TICKLESS_TEST_NPROC";
-    const NOBODY: u32 = 65_534;
+    const UNPRIVILEGED: u32 = 65_534;
     if cfg!(miri) {
         return;
     }
@@ -57,9 +57,10 @@ fn a_limit_on_threads_is_an_error() {
         return assert_no_threads();
     }
     let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
-    child.args(["--exact", "shortage::a_limit_on_threads_is_an_error", "--nocapture"]).env(CHILD, "1");
+    let test = "shortage::a_limit_on_threads_is_an_error";
+    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
     if rustix::process::geteuid().is_root() {
-        child.uid(NOBODY).gid(NOBODY);
+        child.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     match child.output() {
         Ok(output) => {

@@ -15,14 +15,14 @@ use tickless::{Fired, Timeout, Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-struct Nobody;
+struct NoopWaker;
 
-impl Wake for Nobody {
+impl Wake for NoopWaker {
     fn wake(self: Arc<Self>) {}
 }
 
 fn poll_once(future: std::pin::Pin<&mut impl Future>) {
-    let waker = Waker::from(Arc::new(Nobody));
+    let waker = Waker::from(Arc::new(NoopWaker));
     assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
 }
 
@@ -278,7 +278,7 @@ fn the_timers_of_the_process_have_statistics() {
 fn labels_are_not_inherited() {
     let time = VirtualTime::new();
     for round in 0..100 {
-        let label = if round % 2 == 0 { "even" } else { "of nobody" };
+        let label = if round % 2 == 0 { "even" } else { "unused" };
         let timer = time.timers().timeout(|_| {});
         let timer = if round % 2 == 0 { timer.labelled(label) } else { timer };
         timer.start(MS).unwrap();
@@ -299,7 +299,7 @@ fn lists_may_be_taken_while_timers_change() {
             .map(|_| {
                 s.spawn(|| {
                     for round in 0..crate::support::rounds(3_000) as u32 {
-                        let timeout = timers.timeout(|_| {}).labelled("comes and goes");
+                        let timeout = timers.timeout(|_| {}).labelled("short-lived");
                         let hrtimer = timers.hrtimer(|_| {});
                         timeout.start(MS * (round % 100)).unwrap();
                         hrtimer.start(MS * (round % 3)).unwrap();

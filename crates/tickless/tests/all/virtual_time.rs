@@ -351,7 +351,7 @@ fn time_may_be_advanced_while_a_thread_ends() {
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
             let Some((time, log)) = self.0.take() else { return };
-            let waker = Waker::from(Arc::new(Says(log.clone())));
+            let waker = Waker::from(Arc::new(LogsWake(log.clone())));
             let mut sleep = Box::pin(time.timers().sleep(Duration::from_secs(1)));
             assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             let timer = time.timers().timeout(move |_| log.push("fired"));
@@ -360,8 +360,8 @@ fn time_may_be_advanced_while_a_thread_ends() {
             assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
         }
     }
-    struct Says(Log<&'static str>);
-    impl Wake for Says {
+    struct LogsWake(Log<&'static str>);
+    impl Wake for LogsWake {
         fn wake(self: Arc<Self>) {
             self.0.push("woken");
         }

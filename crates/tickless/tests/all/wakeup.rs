@@ -115,7 +115,7 @@ fn the_share_of_a_cpu_is_kept() {
     for &device in DEVICES {
         let plain = Cycle::start(Wakeup::Sleep, device, MS);
         let auto = Cycle::start(Wakeup::Auto { cpu_share: SHARE }, device, MS);
-        wait_until("a second is over", || auto.wall() >= 1000 * MS);
+        wait_until("a second has passed", || auto.wall() >= 1000 * MS);
         let (spun, cpu, plain_cpu, wall) = (auto.spun(), auto.cpu(), plain.cpu(), auto.wall());
         let allowed = wall.mul_f64(SHARE) + MS;
         println!("{device:?}: spun {spun:?} of {allowed:?}; CPU {cpu:?}, else {plain_cpu:?}");

@@ -35,22 +35,22 @@ fn polled(mut sleep: Pin<Box<Sleep>>, waker: &Waker) -> Pin<Box<Sleep>> {
 }
 
 /// A waker that waits for a lock.
-struct Wanting {
+struct LocksOnWake {
     lock: Arc<Mutex<()>>,
     /// Whether the waker was called.
     is_waking: Arc<AtomicBool>,
     waker: Waker,
 }
 
-impl Default for Wanting {
-    fn default() -> Wanting {
+impl Default for LocksOnWake {
+    fn default() -> LocksOnWake {
         let (lock, is_waking) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
         let (wanted, says_so) = (Arc::clone(&lock), Arc::clone(&is_waking));
         let waker = calls(move || {
             says_so.store(true, Ordering::SeqCst);
             drop(wanted.lock().unwrap_or_else(PoisonError::into_inner));
         });
-        Wanting { lock, is_waking, waker }
+        LocksOnWake { lock, is_waking, waker }
     }
 }
 
@@ -67,7 +67,7 @@ fn ends(what: &str, thread: JoinHandle<()>) {
 fn a_drop_does_not_wait_for_wakers() {
     for (count, waits) in [(1, 0), (63, 0), (64, 0), (65, 0), (128, 0), (128, 64), (200, 150)] {
         let time = VirtualTime::new();
-        let Wanting { lock, is_waking, waker: waiting } = Wanting::default();
+        let LocksOnWake { lock, is_waking, waker: waiting } = LocksOnWake::default();
         let sleeps = (0..count).map(|nth| {
             let waker = if nth == waits { &waiting } else { Waker::noop() };
             polled(Box::pin(time.timers().sleep(MS)), waker)
@@ -186,7 +186,7 @@ fn wakers_may_drop_each_others_futures() {
 fn the_last_drop_does_not_wait_for_wakers() {
     for deferral in [Deferral::None, Deferral::OnExpiry] {
         let timers = Timers::builder().bases(2).deferral(deferral).start().unwrap();
-        let Wanting { lock, is_waking, waker: waiting } = Wanting::default();
+        let LocksOnWake { lock, is_waking, waker: waiting } = LocksOnWake::default();
         let held = lock.lock().unwrap();
         let sleep = polled(Box::pin(timers.sleep(MS)), &waiting);
         wait_until("the waker runs", || is_waking.load(Ordering::SeqCst));
@@ -200,7 +200,7 @@ fn the_last_drop_does_not_wait_for_wakers() {
 #[test]
 fn ending_auto_advance_does_not_wait_for_wakers() {
     let time = VirtualTime::new();
-    let Wanting { lock, is_waking, waker: waiting } = Wanting::default();
+    let LocksOnWake { lock, is_waking, waker: waiting } = LocksOnWake::default();
     let held = lock.lock().unwrap();
     let sleep = polled(Box::pin(time.timers().sleep(MS)), &waiting);
     let moves = time.auto_advance();
@@ -239,12 +239,12 @@ fn the_last_drop_waits_for_callbacks() {
 fn a_nested_batch_does_not_call_the_wakers_of_the_outer_one() {
     let (outer, inner) = (VirtualTime::new(), VirtualTime::new());
     let log = Log::new();
-    let says = |word: &'static str| {
+    let logs = |word: &'static str| {
         let log = log.clone();
         calls(move || log.push(word))
     };
-    let _own = polled(Box::pin(outer.timers().sleep(2 * MS)), &says("outer woken"));
-    let _other = polled(Box::pin(inner.timers().sleep(MS)), &says("inner woken"));
+    let _own = polled(Box::pin(outer.timers().sleep(2 * MS)), &logs("outer woken"));
+    let _other = polled(Box::pin(inner.timers().sleep(MS)), &logs("inner woken"));
     let (moved, lines) = (inner.clone(), log.clone());
     let mover = outer.timers().hrtimer(move |_| {
         lines.push("callback begins");
