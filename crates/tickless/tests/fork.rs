@@ -398,7 +398,7 @@ struct Pausing;
 static ALLOCATOR: Pausing = Pausing;
 
 thread_local! {
-    /// This thread pauses in its n-th allocation from now; 0 if it does not pause.
+    /// The number of allocations until this thread pauses in one; 0 if it does not pause.
     static PAUSES_IN: Cell<u32> = const { Cell::new(0) };
 }
 static IS_PAUSED: AtomicBool = AtomicBool::new(false);

@@ -188,7 +188,7 @@ impl VirtualTime {
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
         // A callback does not wait: the step may be waiting for that callback to return.
-        while state.stepping.is_some_and(|who| who != me) && !frame::is_in_callback() {
+        while state.stepping.is_some_and(|thread| thread != me) && !frame::is_in_callback() {
             state = self.inner.work.wait(state);
         }
         state.busy += 1;

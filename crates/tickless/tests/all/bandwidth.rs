@@ -121,8 +121,8 @@ fn futures_are_served_in_order_and_in_batches() {
             woken.push(((time.now() - Instant::ZERO).as_millis(), number));
         }
     }
-    // 4 + 1 permits, then 1 + 1. The request for 9 needs the next period, and the last one takes
-    // what that leaves.
+    // A batch of 4 + 1 permits, then one of 1 + 1. The request for 9 needs the next period, and the
+    // last one takes what that leaves.
     let expected = [(1100, 0), (1100, 1), (1103, 2), (1103, 3), (1200, 4), (1200, 5)];
     assert_eq!(woken, expected);
     assert_conserved(limiter.counts(), limiter.available());
@@ -417,7 +417,7 @@ fn rest_returns_unused_quota() {
         worker.rest().unwrap();
     });
     assert_eq!(*came.lock().unwrap(), Some(Checked::Waited));
-    // The second thread left with quota remaining, so a third does not wait.
+    // The second worker returned its unused quota when it was dropped, so a third does not wait.
     assert_eq!(throttle.join().unwrap().check(), Ok(Checked::AtOnce));
     assert_eq!(throttle.counts().refills, 0, "no refill was needed");
 }

@@ -18,7 +18,7 @@ fn two_bases() -> Timers {
     Timers::builder().bases(2).start().unwrap()
 }
 
-/// A callback passes through it, reports that it runs, and stays until it is released.
+/// Holds a callback until the test opens the gate. The test can wait until a callback is inside.
 struct Gate {
     inside: AtomicBool,
     open: AtomicBool,

@@ -220,8 +220,7 @@ fn an_always_due_timer_does_not_block_the_expiry_thread() {
     let (begun, seen) = (Instant::now(), Arc::new(AtomicBool::new(false)));
     let has_seen = Arc::clone(&seen);
     let coarse = timers.timeout(move |_| has_seen.store(true, Ordering::SeqCst));
-    // Checked in the callback: by the time the callback has returned, the other timer has fired in
-    // any case.
+    // The check is in the callback: once this timer stops rearming, the timeout fires in any case.
     let ended = Arc::new(OnceLock::new());
     let ends = Arc::clone(&ended);
     let always = timers.hrtimer(move |fired| {

@@ -17,7 +17,7 @@ fn bases(count: u16) -> Timers {
     Timers::builder().bases(count).start().unwrap()
 }
 
-/// The number of clones of a value: 0 or 1 once all others have been dropped.
+/// The number of clones of `value`, not counting itself.
 fn alive(value: &Arc<()>) -> usize {
     Arc::strong_count(value) - 1
 }

@@ -194,7 +194,7 @@ fn closing_a_limiter_wakes_its_waiters() {
     assert_eq!(pin!(limiter.acquire(1)).poll(&mut context), Poll::Ready(closed));
     assert_eq!((limiter.available(), limiter.waiting(), limiter.counts().used), (0, 0, 3));
     limiter.close();
-    // A task whose permits are taken without the lock.
+    // A limiter whose permits can be taken without the lock.
     let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
     limiter.try_acquire(1).unwrap();
     limiter.close();

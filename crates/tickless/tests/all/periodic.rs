@@ -37,7 +37,8 @@ fn a_million_periods_are_a_million_expiries() {
     assert_eq!(timer.cancel(), Cancel::Pending);
 }
 
-/// A timer whose callback takes `takes[n]` at its n-th call, and the log of its calls.
+/// Runs a periodic timer whose callback takes `takes[n]` nanoseconds at its n-th call. Returns the
+/// deadline, time and overruns of each call, and the first deadline.
 fn slow_callback(
     missed: Missed,
     period: Duration,
@@ -274,7 +275,7 @@ fn starts_and_stops_during_callbacks_never_mix() {
         let belongs = |&(_, first, period): &(Instant, Instant, Duration)| {
             p.deadline() >= first && (p.deadline() - first).as_nanos() % period.as_nanos() == 0
         };
-        // A driver that loses its CPU here may run after many more starts.
+        // Ignore starts after `found_at`: if the driver loses its CPU here, there may be many.
         let known = known.lock().unwrap();
         let newest = known.partition_point(|&(made, ..)| made <= p.found_at());
         let is_known = known[newest.saturating_sub(2)..].iter().any(belongs);

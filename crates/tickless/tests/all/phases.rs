@@ -59,7 +59,7 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
         while time.now() < end {
             assert!(time.advance_to_next());
         }
-        // A last callback reports the overruns of the ones before it.
+        // Every period before the next event has either fired or been counted as missed.
         let next = time.next_event().unwrap() - Instant::ZERO - slack;
         let first =
             (0..).map(|n| n * 10_000_000 + offset).find(|&at| at > begun.as_nanos()).unwrap();

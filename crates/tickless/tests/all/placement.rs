@@ -137,7 +137,7 @@ fn deferrable_timeouts_wake_no_driver() {
         });
         before
     };
-    // If the machine is busy, a late wakeup for the anchor timer would fire some of them.
+    // Wait until the drivers sleep: a late wakeup for the anchor timer would fire some timeouts.
     asleep();
     let (tx, rx) = channel();
     let all: Vec<_> = (0..100u32)

@@ -49,8 +49,8 @@ fn device_writes_of_a_thousand_cancels() {
 }
 
 /// Goal: R4: pushing the first timer out writes twice under `Eager`, once under `RestartAware`,
-/// never under `Lazy`. Starting it for its current deadline writes nothing, and neither does
-/// pushing out any other timer.
+/// never under `Lazy`. Starting it for its current deadline writes twice under `Eager`, otherwise
+/// nothing. Pushing out any other timer writes nothing.
 #[test]
 fn device_writes_of_a_thousand_push_outs() {
     let first = |time: &VirtualTime| {
@@ -121,8 +121,8 @@ fn a_lazy_driver_wakes_once_for_what_was_cancelled() {
         timers.stats().bases[0]
     };
     let (lazy, eager) = (device(Policy::Lazy), device(Policy::Eager));
-    // Before the first sleep, after each wake call, and after 20 ms (and again, if the driver's
-    // clock is a nanosecond short of the deadline).
+    // The driver finds nothing due before its first sleep, after each wake call, and after 20 ms
+    // (again, if its clock is a nanosecond short of the deadline).
     assert!(lazy.device.spurious <= 1 + lazy.wake_calls + 3, "{lazy:?}");
     assert!(eager.device.spurious <= 1 + eager.wake_calls, "{eager:?}");
     assert_eq!((lazy.counts.fired, eager.counts.fired), (0, 0));

@@ -22,8 +22,8 @@ fn counting(timers: &Timers, fired: &Arc<AtomicU64>) -> Timeout {
 pub fn assert_no_threads() {
     let refused = Timers::builder().bases(3).start();
     assert!(matches!(refused, Err(StartTimersError::Thread { .. })), "{refused:?}");
-    let told = refused.map(drop).expect_err("no threads").to_string();
-    assert!(told.contains("limit on threads"), "{told}");
+    let message = refused.map(drop).expect_err("no threads").to_string();
+    assert!(message.contains("limit on threads"), "{message}");
     let fired = Arc::new(AtomicU64::new(0));
     let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| ());
     let timer = counting(&timers, &fired);

@@ -78,8 +78,8 @@ fn lateness_and_overdue_expiries_are_counted() {
     let held_up = clock.timers().hrtimer(move |_| own.upgrade().unwrap().advance(10 * MS));
     let (late, coarse) = (clock.timers().hrtimer(|_| {}), clock.timers().timeout(|_| {}));
     let other = clock.timers().hrtimer(|_| {}).pinned(CpuId(1));
-    // Late, but by less than the limit; and later than its deadline by more, but not than the
-    // wheel's rounded one.
+    // Neither is overdue: `barely` is late by less than the limit, and `rounded` fires late after
+    // its deadline, but in time for the deadline as the wheel rounded it.
     let barely = clock.timers().hrtimer(|_| {}).pinned(CpuId(0));
     let rounded = clock.timers().timeout(|_| {}).pinned(CpuId(0));
     barely.start(9 * MS).unwrap();
@@ -232,10 +232,10 @@ fn leaks_are_named() {
         assert_eq!(first.armed_at.map(|at| (at.file(), at.line())), Some((file!(), line)));
         assert!(leaks.leaks[1].armed_at.is_some_and(|at| at.file() == file!()));
     }
-    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
-    let told = told.expect_err("something is pending");
-    let told = told.downcast_ref::<String>().expect("a text");
-    assert!(told.starts_with("4 timers pending") && told.contains("3 x conn idle"), "{told}");
+    let message = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
+    let message = message.expect_err("something is pending");
+    let message = message.downcast_ref::<String>().expect("a text");
+    assert!(message.starts_with("4 timers pending") && message.contains("3 x conn idle"), "{message}");
     drop(timeouts);
     time.advance(2 * MS);
     time.assert_idle();

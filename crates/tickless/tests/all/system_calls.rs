@@ -83,9 +83,9 @@ fn a_woken_driver_is_not_woken_again() {
     }
     let (wakes, _, writes) = calls(&timers.stats());
     // One more than the number of sleeps: it was asleep before the first.
-    let looks = timers.stats().bases[0].device.events + 1;
-    println!("{writes} device writes, {wakes} wake calls, the driver looked {looks} times");
-    assert!((1..=looks).contains(&wakes), "{wakes} calls to wake a driver {looks} times");
+    let checks = timers.stats().bases[0].device.events + 1;
+    println!("{writes} device writes, {wakes} wake calls, the driver checked {checks} times");
+    assert!((1..=checks).contains(&wakes), "{wakes} calls to wake a driver that checked {checks} times");
     let earliest = timers.stats().bases[0].earliest;
     settled(&timers);
     assert_eq!(timers.stats().bases[0].earliest, earliest);

@@ -91,7 +91,7 @@ fn no_timer_is_early_and_the_margin_is_kept() {
             assert_eq!(cycle.timers.device_fallback(), None);
             wait_until("it has fired 50 times", || cycle.fired() >= 50);
             cycle.timer.cancel();
-            // The spin that is under way adds one more.
+            // One more for a spin before an expiry that has not happened yet.
             let (spun, fired) = (cycle.spun(), cycle.fired() as u32 + 1);
             assert!(cycle.is_on_time(), "{device:?}, {margin:?}");
             assert!(spun > Duration::ZERO, "{device:?}, {margin:?}: it did not spin");

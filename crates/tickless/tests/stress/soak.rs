@@ -16,7 +16,7 @@ use tickless::{Timeout, Timers};
 const GROWTH_MAX_KB: u64 = 16 * 1024;
 const WARM_UP: u64 = 5;
 
-/// Timers of a thread: rearmed, cancelled and dropped when the thread's locals are destroyed.
+/// Timers in a thread-local. Its destructor rearms and drops them, and cancels every third.
 struct Kept(Vec<Timeout>);
 
 impl Drop for Kept {
