@@ -70,7 +70,7 @@ fn main() {
     }
     for (connection, &at) in connections.iter().zip(&closed_at) {
         let silent_since = Instant::from_nanos(connection.last_request.load(Ordering::Relaxed));
-        assert!(at >= silent_since + IDLE, "closed while it might still have said something");
+        assert!(at >= silent_since + IDLE, "closed before it was idle for long enough");
     }
 
     let total = timers.stats().total();

@@ -114,8 +114,8 @@ fn main() -> io::Result<()> {
     println!("{} echoes on {CLIENTS} connections", server.echoes);
     // No echo was lost. If a client was late with a message, its connection may have been closed
     // before the last one.
-    let heard = clients.finish();
-    assert!(heard > 0 && (heard..=heard + CLIENTS as u64).contains(&server.echoes));
+    let received = clients.finish();
+    assert!(received > 0 && (received..=received + CLIENTS as u64).contains(&server.echoes));
     assert_eq!((server.timers.len(), server.connections.len()), (0, 0));
     Ok(())
 }

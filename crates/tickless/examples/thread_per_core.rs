@@ -201,7 +201,7 @@ fn main() -> io::Result<()> {
     println!("{echoes} echoes on {CLIENTS} connections of each of {THREADS} threads");
     // No echo was lost. If a client was late with a message, its connection may have been closed
     // before the last one.
-    let heard: u64 = clients.into_iter().map(Clients::finish).sum();
-    assert!(heard > 0 && (heard..=heard + (CLIENTS * THREADS) as u64).contains(&echoes));
+    let received: u64 = clients.into_iter().map(Clients::finish).sum();
+    assert!(received > 0 && (received..=received + (CLIENTS * THREADS) as u64).contains(&echoes));
     Ok(())
 }

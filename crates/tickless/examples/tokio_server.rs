@@ -61,14 +61,14 @@ where
     let mut idle = pin!(settings.timers.coarse_sleep(settings.idle));
     let mut bytes = [0; 1024];
     loop {
-        let heard = unless_idle(idle.as_mut(), async {
+        let received = unless_idle(idle.as_mut(), async {
             tokio::select! {
                 biased;
                 read = reader.read(&mut bytes) => Some(read),
                 _ = stop.wait_for(|stopped| *stopped) => None,
             }
         });
-        match heard.await {
+        match received.await {
             None => return Ok(End::Idle),
             Some(None) => return Ok(End::Stopped),
             Some(Some(length)) => match length? {
@@ -121,9 +121,9 @@ async fn clients(server: std::net::SocketAddr, stop: watch::Sender<bool>) -> io:
     let (mut talks, mut silent, mut stays) = (next().await?, next().await?, next().await?);
     for socket in [&mut talks, &mut stays] {
         socket.write_all(b"hello").await?;
-        let mut heard = [0; 5];
-        socket.read_exact(&mut heard).await?;
-        assert_eq!(&heard, b"hello");
+        let mut received = [0; 5];
+        socket.read_exact(&mut received).await?;
+        assert_eq!(&received, b"hello");
     }
     drop(talks);
     let still_there = async {

@@ -109,11 +109,11 @@ fn story() -> String {
 fn problems_are_events_with_their_owner() {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let (quiet, mut heard) = (story(), String::new());
-    let worries = recorded(Level::INFO, |_| {}, || heard = story());
+    let (quiet, mut observed) = (story(), String::new());
+    let found = recorded(Level::INFO, |_| {}, || observed = story());
     let all = recorded(Level::TRACE, |_| {}, || _ = story());
     std::panic::set_hook(hook);
-    assert_eq!(quiet, heard, "telling changes nothing");
+    assert_eq!(quiet, observed, "a subscriber changes nothing");
     let expected = [
         (Level::WARN, "slow callback", "slow"),
         (Level::WARN, "overdue", "late"),
@@ -121,7 +121,7 @@ fn problems_are_events_with_their_owner() {
         (Level::INFO, "base offline", ""),
         (Level::INFO, "base online", ""),
     ];
-    assert_eq!(worries, expected.map(|(level, what, who)| (level, what.into(), who.into())));
+    assert_eq!(found, expected.map(|(level, what, who)| (level, what.into(), who.into())));
     let of = |what: &str| {
         let found = all.iter().filter(|event| event.1 == what);
         found.map(|event| event.2.as_str()).collect::<Vec<_>>()
@@ -129,7 +129,7 @@ fn problems_are_events_with_their_owner() {
     assert_eq!(of("armed"), ["slow", "late", "bad", "never"]);
     assert_eq!(of("cancelled"), ["never"]);
     assert_eq!(of("fired"), ["slow", "late", "bad"]);
-    assert_eq!(all.len(), worries.len() + 4 + 1 + 3);
+    assert_eq!(all.len(), found.len() + 4 + 1 + 3);
 }
 
 /// Goal: a subscriber may use timers, and may panic. Its panic counts as a callback's, and the

@@ -28,17 +28,17 @@ macro_rules! bodies {
         /// Sleeps in tasks, created in another order than that of their deadlines.
         pub async fn sleeps() -> Vec<(u64, Duration)> {
             let begin = Instant::now();
-            let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+            let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
             for hours in [3, 1, 2, 5, 4] {
-                let tell = tell.clone();
+                let tx = tx.clone();
                 tokio::spawn(async move {
                     time::sleep(HOUR * hours).await;
-                    tell.send((u64::from(hours), begin.elapsed())).unwrap();
+                    tx.send((u64::from(hours), begin.elapsed())).unwrap();
                 });
             }
-            drop(tell);
+            drop(tx);
             let mut order = Vec::new();
-            while let Some(one) = told.recv().await {
+            while let Some(one) = rx.recv().await {
                 order.push(one);
             }
             order

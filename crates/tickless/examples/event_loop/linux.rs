@@ -135,8 +135,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{echoes} echoes on {CLIENTS} connections, {beats} beats");
     // No echo was lost. If a client was late with a message, its connection may have been closed
     // before the last one.
-    let heard = clients.finish();
-    assert!(heard > 0 && (heard..=heard + CLIENTS as u64).contains(&echoes));
+    let received = clients.finish();
+    assert!(received > 0 && (received..=received + CLIENTS as u64).contains(&echoes));
     // No beat was early or lost: the next one is the first whose time has not come.
     assert_eq!(next_beat, begin + HEARTBEAT * (beats + 1));
     assert!(beats > 0 && HEARTBEAT * beats <= now() - begin);

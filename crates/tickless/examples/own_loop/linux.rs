@@ -32,7 +32,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     epoll::add(&epoll, &driver, epoll::EventData::new_u64(TIMERS), readable)?;
 
     let begin = timers.now();
-    let (heard, fired) = std::thread::scope(|s| {
+    let (received, fired) = std::thread::scope(|s| {
         let peer = s.spawn(|| {
             for _ in 0..5 {
                 writer.write_all(b"hello\n")?;
@@ -42,26 +42,26 @@ pub fn main() -> Result<(), Box<dyn Error>> {
             }
             Ok::<_, std::io::Error>(&writer)
         });
-        let (mut heard, mut fired, mut events) = (0, 0, Vec::with_capacity(8));
+        let (mut received, mut fired, mut events) = (0, 0, Vec::with_capacity(8));
         while !is_idle.load(Ordering::Relaxed) {
             epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), None)?;
             for event in events.drain(..) {
                 match event.data.u64() {
-                    PIPE => heard += reader.read(&mut [0; 64])?,
+                    PIPE => received += reader.read(&mut [0; 64])?,
                     _ => fired += driver.run(),
                 }
             }
         }
         peer.join().expect("it does not panic")?;
-        Ok::<_, Box<dyn Error>>((heard, fired))
+        Ok::<_, Box<dyn Error>>((received, fired))
     })?;
 
     let (took, device) = (timers.now() - begin, timers.stats().bases[0]);
     let beats = beats.load(Ordering::Relaxed);
-    println!("heard {heard} bytes and {beats} beats in {took:?}");
+    println!("received {received} bytes and {beats} beats in {took:?}");
     println!("{} system calls to program the timerfd", device.device_calls);
     assert_eq!(fired, timers.stats().total().fired);
-    assert!(heard > 0 && beats > 0);
+    assert!(received > 0 && beats > 0);
     assert!(took >= IDLE, "never early");
     assert_eq!(device.sleeps, 0, "only the loop sleeps");
     Ok(())

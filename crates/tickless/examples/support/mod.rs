@@ -44,21 +44,21 @@ fn talk(mut server: TcpStream, nth: u32) -> io::Result<u64> {
     server.set_nodelay(true)?;
     // If the server never disconnects, this is an error instead of a wait without end.
     server.set_read_timeout(Some(Duration::from_secs(20)))?;
-    let (mut heard, mut last) = (0, std::time::Instant::now());
+    let (mut received, mut last) = (0, std::time::Instant::now());
     for round in 0..MESSAGES {
-        let said = std::time::Instant::now();
+        let sent = std::time::Instant::now();
         let message = format!("message {round} of client {nth}");
         if !is_echoed(&mut server, message.as_bytes())? {
             // On a busy machine this thread may itself have been silent for too long.
             break;
         }
-        (heard, last) = (heard + 1, said);
+        (received, last) = (received + 1, sent);
         std::thread::sleep(Duration::from_millis(u64::from(6 + nth % 5)));
     }
-    let is_silent = heard < u64::from(MESSAGES) || read(&mut server, &mut [0])? == 0;
+    let is_silent = received < u64::from(MESSAGES) || read(&mut server, &mut [0])? == 0;
     assert!(is_silent, "the server sends only echoes");
-    assert!(last.elapsed() >= IDLE, "hung up on after {:?}", last.elapsed());
-    Ok(heard)
+    assert!(last.elapsed() >= IDLE, "disconnected after {:?}", last.elapsed());
+    Ok(received)
 }
 
 /// Sends a message and reads its echo. Returns false if the server has closed the connection.

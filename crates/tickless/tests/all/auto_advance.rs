@@ -61,8 +61,8 @@ fn the_clock_does_not_advance_while_work_holds_a_guard() {
         }
         tx.send("done").unwrap();
     });
-    let heard = time.block_on(time.timers().timeout_after(SECOND, rx));
-    assert_eq!((heard, time.now()), (Ok(Ok("done")), start));
+    let answer = time.block_on(time.timers().timeout_after(SECOND, rx));
+    assert_eq!((answer, time.now()), (Ok(Ok("done")), start));
     worker.join().unwrap();
 
     // A future in `outside` stops the clock, too.
@@ -272,8 +272,8 @@ fn several_timers_share_one_clock() {
     let expected = [("b1", 1), ("a2", 2), ("a3", 3), ("b3", 3)];
     assert_eq!(log.take(), expected.map(|(what, ms)| (what, begin + ms * MS)));
     let left = start(&other, 1, "left");
-    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
-    assert!(told.is_err(), "the other's leaks count");
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
+    assert!(result.is_err(), "the other's leaks count");
     drop(left);
     time.assert_idle();
 }
@@ -345,10 +345,10 @@ fn a_failure_prints_its_seed() {
         .env("TICKLESS_SEED", "4711")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert_eq!(said.matches("TICKLESS_SEED=4711").count(), 1, "{said}");
-    assert!(said.contains("on purpose, with Some(4711)"), "{said}");
+    assert_eq!(stderr.matches("TICKLESS_SEED=4711").count(), 1, "{stderr}");
+    assert!(stderr.contains("on purpose, with Some(4711)"), "{stderr}");
 }
 
 /// Goal: a resumed clock runs with real time and fires timers without calls, never early; a paused
@@ -392,10 +392,10 @@ fn a_clock_runs_with_real_time_until_paused() {
 fn a_running_clock_may_be_dropped_anywhere() {
     let time = VirtualTime::new();
     let paused = Arc::new(AtomicBool::new(false));
-    let (clock, told) = (time.clone(), Arc::clone(&paused));
+    let (clock, sets_paused) = (time.clone(), Arc::clone(&paused));
     let stops = time.timers().timeout(move |_| {
         clock.pause();
-        told.store(true, Ordering::SeqCst);
+        sets_paused.store(true, Ordering::SeqCst);
     });
     stops.start(MS).unwrap();
     time.resume();

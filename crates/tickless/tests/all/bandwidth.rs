@@ -154,8 +154,8 @@ fn dropped_futures_return_their_permits() {
             }
             if rng.below(2) == 0 {
                 // Either queued, or woken and not polled.
-                let gone = rng.below(tasks.len() as u64) as usize;
-                tasks[gone] = None;
+                let victim = rng.below(tasks.len() as u64) as usize;
+                tasks[victim] = None;
             }
             for woken in log.take() {
                 let Some(task) = tasks[woken].as_mut().filter(|_| rng.below(4) > 0) else {
@@ -395,7 +395,7 @@ fn no_worker_stays_parked() {
         })
         .collect();
     drop(throttle);
-    wait_until("all have waited and gone on", || waits.load(Ordering::SeqCst) == 7);
+    wait_until("all have waited and continued", || waits.load(Ordering::SeqCst) == 7);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let_go.store(true, Ordering::SeqCst);
 }
@@ -407,16 +407,16 @@ fn rest_returns_unused_quota() {
     let throttle = timers.throttle(MS * 20, MS * 1_000).slice(MS * 20).start().unwrap();
     let mut worker = throttle.join().unwrap();
     assert_eq!(worker.check(), Ok(Checked::AtOnce));
-    let came = Mutex::new(None);
+    let checked = Mutex::new(None);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut second = throttle.join().unwrap();
-            *came.lock().unwrap() = second.check().ok();
+            *checked.lock().unwrap() = second.check().ok();
         });
         wait_until("the second waits", || throttle.waiting() == 1);
         worker.rest().unwrap();
     });
-    assert_eq!(*came.lock().unwrap(), Some(Checked::Waited));
+    assert_eq!(*checked.lock().unwrap(), Some(Checked::Waited));
     // The second worker returned its unused quota when it was dropped, so a third does not wait.
     assert_eq!(throttle.join().unwrap().check(), Ok(Checked::AtOnce));
     assert_eq!(throttle.counts().refills, 0, "no refill was needed");

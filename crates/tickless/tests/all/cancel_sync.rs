@@ -56,7 +56,7 @@ fn cancel_sync_waits_for_a_running_callback() {
     std::thread::scope(|s| {
         let canceller = s.spawn(|| (timer.cancel_sync(), written.load(Ordering::Relaxed)));
         std::thread::sleep(20 * MS);
-        assert!(!canceller.is_finished(), "came back while the callback ran");
+        assert!(!canceller.is_finished(), "returned while the callback ran");
         assert_eq!(timer.try_cancel(), Cancel::Running);
         gate.open.store(true, Ordering::SeqCst);
         assert_eq!(canceller.join().unwrap(), (Ok(Cancel::Running), 1));
@@ -207,12 +207,12 @@ fn callbacks_cannot_wait_for_each_other() {
             timer.start(Duration::ZERO).unwrap();
         }
         drop(tx);
-        let told: Vec<_> = (0..=usize::from(circle))
+        let results: Vec<_> = (0..=usize::from(circle))
             .map(|_| rx.recv_timeout(crate::support::PATIENCE).expect("both hang"))
             .collect();
         match circle {
-            true => assert!(told.contains(&Err(CancelError::EachOther)), "{told:?}"),
-            false => assert_eq!(told, [Ok(Cancel::Running)]),
+            true => assert!(results.contains(&Err(CancelError::EachOther)), "{results:?}"),
+            false => assert_eq!(results, [Ok(Cancel::Running)]),
         }
         for timer in &pair {
             timer.cancel_sync().unwrap();

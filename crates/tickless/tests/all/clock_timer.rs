@@ -338,7 +338,7 @@ fn no_timer_is_early_on_real_clocks() {
     heart.cancel_sync().unwrap();
     drop((heart, timer, boot, timers));
     // A joined thread may still be listed for a moment.
-    wait_until("the watching thread is gone", || !has_thread("tickless-c/"));
+    wait_until("the watching thread has ended", || !has_thread("tickless-c/"));
 
     let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
     let (timer, log) = noting(&timers, Realtime);

@@ -212,20 +212,23 @@ fn a_path_without_a_ptp_device_is_an_error() {
     std::fs::write(&file, "not a clock").unwrap();
     std::os::unix::fs::symlink(place.join("gone"), &link).unwrap();
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic())];
-    let mut said = Vec::new();
+    let mut errors = Vec::new();
     for path in [&file, &link, &place] {
         match PtpClock::open(path) {
             Ok(clock) => counters.push(Box::new(clock)),
             Err(error) => {
                 assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-                said.push(error);
+                errors.push(error);
             }
         }
     }
     let clock = Clock::over(counters).unwrap();
     std::fs::remove_dir_all(&place).unwrap();
     use OpenClockError::{NoDevice, NotAClock};
-    assert!(matches!(said[..], [NotAClock { .. }, NoDevice { .. }, NotAClock { .. }]), "{said:?}");
+    assert!(
+        matches!(errors[..], [NotAClock { .. }, NoDevice { .. }, NotAClock { .. }]),
+        "{errors:?}"
+    );
     assert_eq!(clock.source_name(), "CLOCK_MONOTONIC");
 }
 

@@ -36,7 +36,7 @@ fn timers_outlive_their_set() {
     timer.start(MS).unwrap();
     (0..5).for_each(|_| rx.recv_timeout(PATIENCE).unwrap());
     drop(timer);
-    assert!(rx.iter().count() < 1000 * 20, "the closure, and with it the channel, is gone");
+    assert!(rx.iter().count() < 1000 * 20, "the closure, and with it the channel, was dropped");
 }
 
 /// Goal: the set may be dropped after its pending, idle and never armed timers; each closure is
@@ -106,7 +106,7 @@ fn dropped_sets_leave_no_threads() {
         drop(timers);
         drop(pending);
         // A joined thread may still be listed for a moment.
-        wait_until("its driver is gone", || threads() == 0);
+        wait_until("its driver has ended", || threads() == 0);
     }
 }
 

@@ -116,7 +116,7 @@ impl OnFire for LastOwner {
         drop(self.circle.lock().unwrap().take());
         // The callback still exists, although its timer has been dropped.
         self.after.send(5).unwrap();
-        assert!(!self.panics, "panics after its timer is gone");
+        assert!(!self.panics, "panics after its timer was dropped");
     }
 }
 
@@ -127,15 +127,15 @@ fn a_callback_drops_its_own_struct() {
     for panics in [false, true] {
         let time = VirtualTime::new();
         let (dropped, circle) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(None)));
-        let (after, told) = mpsc::channel();
+        let (after, rx) = mpsc::channel();
         let own = LastOwner { circle: Arc::clone(&circle), after, panics };
         let timer = PinnedHrTimer::new(time.timers(), own);
         let whole = Arc::pin(Circle { timer, counts: CountsDrops(Arc::clone(&dropped)) });
         whole.as_ref().project_ref().timer.timer().start(MS).unwrap();
         *circle.lock().unwrap() = Some(whole);
         time.advance(5 * MS);
-        assert_eq!((dropped.load(Ordering::SeqCst), told.try_recv()), (1, Ok(5)));
-        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+        assert_eq!((dropped.load(Ordering::SeqCst), rx.try_recv()), (1, Ok(5)));
+        assert_eq!(rx.try_recv(), Err(mpsc::TryRecvError::Disconnected));
         assert_eq!(Arc::strong_count(&circle), 1, "the callback was dropped");
         assert_eq!(
             (time.timers().stats().pending(), time.timers().stats().panics),
@@ -217,7 +217,7 @@ fn a_drop_that_would_never_end_aborts() {
     let mut child = std::process::Command::new(test);
     child.args(["embed::a_drop_that_would_never_end_aborts", "--exact", "--nocapture"]);
     let ended = child.env(CHILD, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(!ended.status.success(), "it went on: {said}");
-    assert!(said.contains("dropped by a callback"), "{said}");
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success(), "it continued: {stderr}");
+    assert!(stderr.contains("dropped by a callback"), "{stderr}");
 }

@@ -86,7 +86,7 @@ fn an_edge_triggered_loop_misses_no_expiry() {
     let mut events = mio::Events::with_capacity(4);
     while beats.load(Ordering::Relaxed) < BEATS {
         poll.poll(&mut events, Some(crate::support::PATIENCE)).unwrap();
-        assert!(!events.is_empty(), "nothing came for long");
+        assert!(!events.is_empty(), "no event for a long time");
         driver.run();
     }
 }

@@ -72,11 +72,11 @@ fn histories_fire_at_their_deadlines() {
         let next = pending.iter().map(|of| of.0).min();
         // Timers armed beyond the wheel's last level, 17 minutes with the shortest tick, have an
         // event before they are due (W3).
-        let look = |of: &(Instant, u64, usize)| armed_at[of.2] + 900 * SECOND;
-        let looked_at = pending.iter().filter(|of| of.0 >= look(of)).map(look).min();
-        let told = time.next_event();
-        let is_look = told < next && looked_at.is_some_and(|at| Some(at) <= told);
-        assert!(told == next || is_look, "{told:?} {next:?} {looked_at:?}");
+        let moves_at = |of: &(Instant, u64, usize)| armed_at[of.2] + 900 * SECOND;
+        let first_move = pending.iter().filter(|of| of.0 >= moves_at(of)).map(moves_at).min();
+        let event = time.next_event();
+        let is_move = event < next && first_move.is_some_and(|at| Some(at) <= event);
+        assert!(event == next || is_move, "{event:?} {next:?} {first_move:?}");
         time.advance(Duration::MAX);
         pending.sort();
         expected.extend(pending.iter().map(|&(at, _, number)| (number, at)));

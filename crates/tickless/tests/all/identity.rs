@@ -246,13 +246,13 @@ fn a_restart_of_a_dead_timer_is_ignored() {
 #[test]
 fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     let timers = Timers::builder().bases(1).expiry_threads().patience(MS).start().unwrap();
-    let (set, (told, result)) = (timers.clone(), mpsc::channel());
+    let (set, (tx, result)) = (timers.clone(), mpsc::channel());
     let first = |callback| coarse(&timers, callback);
     fires_and(first, move |mut memory| {
         let (fires, fired) = mpsc::channel();
         replace(&mut memory, coarse(&set, move |_| fires.send(()).unwrap_or(())));
         start(&memory, 2 * MS);
-        told.send(fired.recv_timeout(Duration::from_secs(10))).unwrap();
+        tx.send(fired.recv_timeout(Duration::from_secs(10))).unwrap();
     });
     assert_eq!(result.recv(), Ok(Ok(())), "it waited for the callback of a dead timer");
 }
@@ -264,13 +264,13 @@ fn a_timer_in_reused_memory_leaves_an_offline_base() {
     let timers = Timers::builder().bases(2).start().unwrap();
     // Timers armed here go to base 1, whatever CPU this thread runs on.
     timers.offline(CpuId(0)).unwrap();
-    let (set, (told, moved)) = (timers.clone(), mpsc::channel());
+    let (set, (tx, moved)) = (timers.clone(), mpsc::channel());
     let first = |callback| precise(&timers, callback);
     fires_and(first, move |mut memory| {
         replace(&mut memory, precise(&set, |_| ()));
         start(&memory, Duration::from_secs(3_600));
         set.online(CpuId(0)).unwrap();
-        told.send(set.offline(CpuId(1))).unwrap();
+        tx.send(set.offline(CpuId(1))).unwrap();
         set.online(CpuId(1)).unwrap();
     });
     assert_eq!(moved.recv(), Ok(Ok(1)), "it stayed for the callback of a dead timer");
@@ -322,7 +322,7 @@ fn sleeps_in_the_memory_of_dropped_timers_are_safe() {
     let others = Timers::builder().bases(1).start().unwrap();
     let (woken, mut done) = (Arc::new(AtomicU64::new(0)), 0);
     while done < rounds(2_000) || Instant::now() < until {
-        let (told, died) = mpsc::channel();
+        let (tx, died) = mpsc::channel();
         let (others, woken) = (others.clone(), Arc::clone(&woken));
         let nth = done;
         let first = |callback| precise(&mine, callback);
@@ -336,7 +336,7 @@ fn sleeps_in_the_memory_of_dropped_timers_are_safe() {
                 std::hint::spin_loop();
             }
             drop(memory);
-            told.send(()).unwrap();
+            tx.send(()).unwrap();
         });
         died.recv().unwrap();
         done += 1;

@@ -29,8 +29,8 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
     for (policy, missed) in POLICIES.into_iter().zip([Missed::Skip, Missed::Burst].repeat(2)) {
         let time = Arc::new(VirtualTime::new());
         let (period, slack) = (MS * 10, MS * 3);
-        let (came, lost, astray) = <[Arc<AtomicU64>; 3]>::default().into();
-        let counts = [&came, &lost, &astray].map(Arc::clone);
+        let (expired, lost, astray) = <[Arc<AtomicU64>; 3]>::default().into();
+        let counts = [&expired, &lost, &astray].map(Arc::clone);
         let (clock, place) = (Arc::clone(&time), Arc::new(AtomicU64::new(0)));
         let (mut rng, known) = (Rng::new(chance), Arc::clone(&place));
         let timer = time
@@ -64,7 +64,7 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
         let first =
             (0..).map(|n| n * 10_000_000 + offset).find(|&at| at > begun.as_nanos()).unwrap();
         let passed = (next.as_nanos() as u64 - first) / 10_000_000;
-        let counted = came.load(Ordering::Relaxed) + lost.load(Ordering::Relaxed);
+        let counted = expired.load(Ordering::Relaxed) + lost.load(Ordering::Relaxed);
         assert_eq!(counted, passed, "{policy:?}, {missed:?}");
         assert_eq!(astray.load(Ordering::Relaxed), 0, "{policy:?}, {missed:?}");
         assert_eq!(timer.phase_offset(), Some(chosen));

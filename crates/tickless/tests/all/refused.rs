@@ -58,8 +58,8 @@ fn timers_are_kept_when_calls_are_refused() {
             println!("SKIPPED: this system does not allow seccomp filters");
             return;
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{case}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{case}: {stderr}");
     }
 }
 

@@ -64,8 +64,8 @@ fn a_limit_on_threads_is_an_error() {
     }
     match child.output() {
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{stderr}");
         }
         Err(error) => println!("SKIPPED: no process of another user's can be started: {error}"),
     }

@@ -371,17 +371,17 @@ fn time_may_be_advanced_while_a_thread_ends() {
         static LATE: AtTheEnd = const { AtTheEnd(RefCell::new(None)) };
     }
     let log = Log::new();
-    let said = log.clone();
+    let written = log.clone();
     let ended = std::thread::spawn(move || {
         // One before the library initializes a thread-local of this thread, one after it.
-        EARLY.with(|end| *end.0.borrow_mut() = Some((VirtualTime::new(), said.clone())));
+        EARLY.with(|end| *end.0.borrow_mut() = Some((VirtualTime::new(), written.clone())));
         let time = VirtualTime::new();
         let mut sleep = Box::pin(time.timers().sleep(Duration::from_secs(1)));
         assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         for _ in 0..5_000 {
             time.advance(Duration::from_nanos(1));
         }
-        LATE.with(|end| *end.0.borrow_mut() = Some((time, said)));
+        LATE.with(|end| *end.0.borrow_mut() = Some((time, written)));
     });
     assert!(ended.join().is_ok());
     assert_eq!(log.take(), ["woken", "fired", "woken", "fired"]);
