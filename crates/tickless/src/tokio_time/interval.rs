@@ -82,7 +82,7 @@ impl Interval {
         }
     }
 
-    /// Makes the next tick come a period from now.
+    /// Makes the next tick due one period from now.
     pub fn reset(&mut self) {
         self.reset_after(self.period);
     }

@@ -71,8 +71,8 @@ fn churn(timers: &Timers, early: &Arc<AtomicU64>, rng: &mut Rng) {
     wait_until("the pool has fired", || pool.iter().all(|timer| !timer.is_active()));
 }
 
-/// Goal: R2, H1: a driver that waits for a distant deadline fires earlier deadlines in time, from
-/// whichever thread they are armed.
+/// Goal: R2, H1: a driver that waits for a distant deadline fires earlier deadlines in time, also
+/// if other threads arm them.
 #[test]
 fn an_earlier_deadline_wakes_the_driver() {
     for on in On::each() {
