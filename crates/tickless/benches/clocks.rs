@@ -6,7 +6,7 @@
 //! only checks that no clock goes back, so that CI executes the code. For many threads, `tickless
 //! study clock --live` shows the effect of combining.
 
-// It fails by panicking, and may print and sleep.
+// A bench fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -7,7 +7,7 @@
 //! scheduler determines both tails. Without `--bench` it runs briefly, so that CI executes the
 //! code. In both modes it asserts the bound on the number of timers moved under one lock.
 
-// It fails by panicking, and may print and sleep.
+// A bench fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -9,7 +9,7 @@
 //! The thread-safe types have one base here: under valgrind there are no restartable sequences from
 //! which to read the CPU.
 
-// It fails by panicking, and may print and sleep.
+// A bench fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

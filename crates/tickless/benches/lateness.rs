@@ -8,7 +8,7 @@
 //! For the cost of a push-out there compared with Linux, run `--bench timers` with and without that
 //! flag. Under `cargo test` it runs briefly, and asserts that no timer is early.
 
-// It fails by panicking, and prints.
+// A bench fails by panicking, and prints.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::sync::mpsc::channel;

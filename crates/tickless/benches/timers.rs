@@ -5,7 +5,7 @@
 //! instructions: `instructions.rs`. Without `--bench` everything runs once, briefly, so that CI
 //! executes the code.
 
-// It fails by panicking, and may print and sleep.
+// A bench fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -3,7 +3,7 @@
 //! mio has no timers: its `poll` takes a duration, and [`LocalTimers`] computes it. One thread, no
 //! locks, and no system call to push out a timeout.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -4,7 +4,7 @@
 //! The client opens connections through a closure: over TCP in `main`, through a pipe in memory
 //! under virtual time, where only time passes.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -5,7 +5,7 @@
 //! on a virtual clock. It comes as callbacks, and as a future with jitter, so that clients that
 //! fail together do not retry together.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

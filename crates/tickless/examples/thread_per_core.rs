@@ -6,7 +6,7 @@
 //! the first of them is due, and that is woken when an earlier one is armed. Everything stays on
 //! its thread, so it needs no lock and no atomic operation.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

@@ -6,7 +6,7 @@
 //! open ones, which finish their current message, and gives them two seconds for that. It is a
 //! function of any stream and any timers, so that its tests take no real time.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

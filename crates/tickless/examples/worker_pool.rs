@@ -4,7 +4,7 @@
 //! The rate is that of a [`Limiter`]: permits in every period. Each job has a timer that marks it
 //! as slow if it is not done in time, which is cheap enough to be armed for every job.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

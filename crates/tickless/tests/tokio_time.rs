@@ -3,7 +3,7 @@
 //! The results must be equal, except for the differences in the table in the module's
 //! documentation, which must hold.
 
-// They fail by panicking, and may sleep.
+// Tests fail by panicking, and may sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
 
 use std::future::Future;

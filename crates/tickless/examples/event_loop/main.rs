@@ -5,7 +5,7 @@
 //! long is closed. A heartbeat keeps its pace. After a while the clients stop sending, and the
 //! program ends when the last one has been disconnected.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

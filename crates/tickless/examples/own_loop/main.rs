@@ -6,7 +6,7 @@
 //! the timeout ends the loop. (For timers that only the loop itself arms see `event_loop`, which
 //! needs no lock either.)
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

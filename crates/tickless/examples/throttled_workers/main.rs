@@ -5,7 +5,7 @@
 //! time in every 100 ms. They check between two pieces of work, which should be short compared with
 //! the quota: a thread exceeds its share by at most one piece.
 
-// It fails by panicking, and may print and sleep.
+// An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 

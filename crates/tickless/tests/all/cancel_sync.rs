@@ -284,7 +284,8 @@ fn a_rearmed_single_shot_is_reported() {
     assert!(!timer.is_active());
 }
 
-/// Goal: H3, X1: a callback that panics has ended, and a cancel that waits for it returns.
+/// Goal: H3 (panics), X1 (waiting cancels): a callback that panics counts as ended, so a cancel
+/// that waits for it returns.
 #[test]
 fn a_panic_ends_the_wait() {
     let timers = Timers::start().unwrap();

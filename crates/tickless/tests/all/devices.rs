@@ -168,7 +168,7 @@ fn arming_the_past_does_not_push_the_event_ahead() {
                 });
             }
             wait_until("it fires all the same", || fired.load(Ordering::SeqCst) > 10);
-            // One event may fire the timer more than once.
+            // Wait for events, not expiries: one event may fire the timer more than once.
             wait_until("events are armed for the past", || base(&rig).device.forced >= 5);
             done.store(true, Ordering::Relaxed);
         });
