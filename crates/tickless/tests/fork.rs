@@ -205,7 +205,7 @@ fn a_child_does_not_wait_for_locks() {
 
 /// Goal: a child may start timers of its own, and so may its child.
 #[test]
-fn a_child_starts_its_own() {
+fn a_child_may_start_timers() {
     let timers = Timers::builder().bases(1).start().unwrap();
     in_child(|| {
         let own = Timers::builder().bases(2).start().unwrap();

@@ -287,7 +287,7 @@ fn coarse(at: Duration) -> u128 {
 }
 
 #[test]
-fn sleeps_are_the_same() {
+fn sleeps_match_tokio() {
     let rounded = |order: Vec<(u64, Duration)>| -> Vec<_> {
         order.into_iter().map(|(hours, at)| (hours, coarse(at))).collect()
     };
@@ -301,7 +301,7 @@ fn sleeps_are_the_same() {
 }
 
 #[test]
-fn timeouts_are_the_same() {
+fn timeouts_match_tokio() {
     let rounded = |ends: Vec<(Result<u32, String>, Duration)>| -> Vec<_> {
         ends.into_iter().map(|(end, at)| (end, at.as_secs())).collect()
     };
@@ -311,7 +311,7 @@ fn timeouts_are_the_same() {
 }
 
 #[test]
-fn intervals_are_the_same() {
+fn intervals_match_tokio() {
     let rounded = |seen: Vec<(Duration, Duration)>| -> Vec<_> {
         seen.into_iter().map(|(due, taken)| (due.as_millis(), taken.as_millis())).collect()
     };
@@ -335,7 +335,7 @@ fn intervals_are_the_same() {
 }
 
 #[test]
-fn pausing_is_the_same() {
+fn pausing_matches_tokio() {
     let ours = on_ours(ours::pausing());
     assert_eq!(ours, on_tokio(theirs::pausing()));
     assert_eq!(ours, [Duration::ZERO, HOUR, 2 * HOUR]);
@@ -346,13 +346,13 @@ fn pausing_is_the_same() {
 }
 
 #[test]
-fn instants_are_the_same() {
+fn instants_match_tokio() {
     assert_eq!(on_ours(ours::instants()), on_tokio(theirs::instants()));
 }
 
 /// Goal: this module panics where tokio does.
 #[test]
-fn panics_are_the_same() {
+fn panics_match_tokio() {
     assert!(theirs::pauses_without_a_clock().contains("outside the Tokio runtime"));
     assert!(ours::pauses_without_a_clock().contains("on no virtual clock"));
     assert_eq!(on_ours(ours::pauses_twice()), on_tokio(theirs::pauses_twice()));

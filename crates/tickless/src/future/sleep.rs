@@ -136,7 +136,7 @@ mod tests {
     /// Goal: the futures have the sizes that the documentation states.
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn sleeps_are_as_small_as_promised() {
+    fn sleeps_have_the_documented_sizes() {
         assert_eq!((size_of::<Sleep>(), size_of::<CoarseSleep>()), (96, 88));
         let over = size_of::<super::super::CoarseTimeout<std::future::Ready<u64>>>()
             - size_of::<std::future::Ready<u64>>();

@@ -248,7 +248,7 @@ fn an_idle_runtime_advances_the_clock() {
 /// Goal: the timers of several sets on one clock fire in one order, by time, then by when their
 /// sets were added; `assert_idle` checks all sets.
 #[test]
-fn several_timers_share_one_clock() {
+fn several_sets_share_one_clock() {
     let time = VirtualTime::new();
     let other = time.add_timers(Timers::builder().bases(2));
     let log = Log::new();
@@ -281,7 +281,7 @@ fn several_timers_share_one_clock() {
 /// Goal: a callback of one set may advance the clock and arm timers of another set; callbacks do
 /// not nest.
 #[test]
-fn callbacks_of_several_timers_do_not_nest() {
+fn callbacks_of_several_sets_do_not_nest() {
     let time = VirtualTime::new();
     let other = time.add_timers(Timers::builder().bases(1));
     let (log, clock) = (Log::new(), time.clone());

@@ -362,8 +362,8 @@ fn threads_are_throttled() {
 #[test]
 fn no_worker_stays_parked() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let (is_held, let_go) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (holds, ends) = (Arc::clone(&is_held), Arc::clone(&let_go));
+    let (is_held, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (holds, ends) = (Arc::clone(&is_held), Arc::clone(&released));
     let hog = timers.hrtimer(move |_| {
         holds.store(true, Ordering::SeqCst);
         while !ends.load(Ordering::SeqCst) {
@@ -397,7 +397,7 @@ fn no_worker_stays_parked() {
     drop(throttle);
     wait_until("all have waited and continued", || waits.load(Ordering::SeqCst) == 7);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    let_go.store(true, Ordering::SeqCst);
+    released.store(true, Ordering::SeqCst);
 }
 
 /// Goal: `rest` returns a thread's unused quota to its group.

@@ -81,10 +81,10 @@ fn starts_and_cancels_report_pending_and_idle() {
 /// Goal: a cancel during the callback reports that it runs, from another thread and from within,
 /// removes what was armed since the callback began, and does not wait.
 #[test]
-fn running() {
+fn a_cancel_during_the_callback_reports_running() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let (begun, let_go) = <[Arc<AtomicBool>; 2]>::default().into();
-    let (announce, held) = (Arc::clone(&begun), Arc::clone(&let_go));
+    let (begun, release) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, held) = (Arc::clone(&begun), Arc::clone(&release));
     let callback = move || {
         announce.store(true, Ordering::Release);
         while !held.load(Ordering::Acquire) {
@@ -93,7 +93,7 @@ fn running() {
     };
     for timer in both(&timers, callback) {
         begun.store(false, Ordering::Relaxed);
-        let_go.store(false, Ordering::Relaxed);
+        release.store(false, Ordering::Relaxed);
         timer.start(Duration::ZERO);
         wait_until("the callback runs", || begun.load(Ordering::Acquire));
         assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
@@ -102,7 +102,7 @@ fn running() {
         assert!(timer.is_pending());
         assert_eq!(timer.cancel(), Cancel::Running);
         assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
-        let_go.store(true, Ordering::Release);
+        release.store(true, Ordering::Release);
         wait_until("the callback has returned", || !timer.is_active());
         assert_eq!(timer.cancel(), Cancel::Idle);
     }
@@ -160,8 +160,8 @@ fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     let [idle, _] = both(&timers, || {});
     idle.start(HOUR);
     idle.cancel();
-    let (begun, let_go) = <[Arc<AtomicBool>; 2]>::default().into();
-    let (announce, held) = (Arc::clone(&begun), Arc::clone(&let_go));
+    let (begun, release) = <[Arc<AtomicBool>; 2]>::default().into();
+    let (announce, held) = (Arc::clone(&begun), Arc::clone(&release));
     let busy = timers.hrtimer(move |_| {
         announce.store(true, Ordering::Release);
         while !held.load(Ordering::Acquire) {
@@ -174,5 +174,5 @@ fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     assert_eq!(idle.cancel(), Cancel::Idle);
     // Arming and cancelling other timers needs the base's lock, which no callback holds.
     assert_eq!((idle.start(HOUR), idle.cancel()), (Started::Idle, Cancel::Pending));
-    let_go.store(true, Ordering::Release);
+    release.store(true, Ordering::Release);
 }

@@ -90,13 +90,13 @@ fn expiry_threads_wake_only_for_expiries() {
 
 /// Goal: a long callback in the expiry thread does not delay the timers of the driver.
 #[test]
-fn a_long_callback_does_not_hold_up_the_driver() {
+fn a_long_callback_does_not_delay_the_driver() {
     let timers = one_base(Deferral::OnExpiry);
     let (busy, fired) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let (in_callback, let_go) = (Arc::clone(&busy), Arc::clone(&fired));
+    let (in_callback, released) = (Arc::clone(&busy), Arc::clone(&fired));
     let slow = timers.timeout(move |_| {
         in_callback.store(true, Ordering::SeqCst);
-        wait_until("the other fired five times", || let_go.load(Ordering::SeqCst) >= 5);
+        wait_until("the other fired five times", || released.load(Ordering::SeqCst) >= 5);
         in_callback.store(false, Ordering::SeqCst);
     });
     slow.start(Duration::ZERO).unwrap();

@@ -93,7 +93,7 @@ fn an_earlier_deadline_wakes_the_driver() {
 /// Goal: R5, R6: a callback that arms a hundred timers programs the device once, when the expiry
 /// ends, whether it returns or panics.
 #[test]
-fn a_handler_writes_once() {
+fn an_expiry_writes_the_device_once() {
     for (on, panics) in On::each().flat_map(|on| [(on, false), (on, true)]) {
         let rig = Rig::start(on, Timers::builder());
         let pool: Vec<HrTimer> = (0..100).map(|_| rig.hrtimer(|_| {})).collect();
@@ -124,7 +124,7 @@ fn a_handler_writes_once() {
 /// Goal: R7: a base with a callback that is always due again backs off, bounded and counted. A
 /// concurrent cancel does not stall.
 #[test]
-fn hangs_are_backed_off() {
+fn an_always_due_base_backs_off() {
     for on in On::each() {
         let rig = Rig::start(on, Timers::builder().back_off(3, MS * 5));
         let runs = Arc::new(AtomicU64::new(0));

@@ -53,7 +53,7 @@ fn pinned_timers_have_the_documented_sizes() {
 
 /// Goal: dropping one cancels it and drops its callback.
 #[test]
-fn a_drop_cancels() {
+fn dropping_a_pinned_timer_cancels_it() {
     let time = VirtualTime::new();
     let held = Arc::new(());
     let own = Arc::clone(&held);

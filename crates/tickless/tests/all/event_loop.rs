@@ -55,7 +55,7 @@ fn the_descriptor_is_readable_when_something_is_due() {
 /// Goal: a run that finds nothing due makes no system call, and neither does reading the next
 /// deadline.
 #[test]
-fn running_too_often_costs_no_system_call() {
+fn a_run_with_nothing_due_makes_no_system_call() {
     let (timers, mut driver) = start();
     let timer = timers.hrtimer(|_| {});
     timer.start(HOUR).unwrap();
@@ -221,7 +221,7 @@ fn loop_handles_may_be_dropped_in_any_order() {
 /// Goal: with a loop for each base, pinned timers fire in the loop of their base, also if another
 /// thread arms them. Dropping a set of drivers works like dropping one.
 #[test]
-fn a_loop_for_each_base() {
+fn each_base_may_have_its_own_loop() {
     let (timers, drivers) = Timers::builder().bases(3).start_in_loops().unwrap();
     assert_eq!(drivers.len(), 3);
     let fired: Arc<[AtomicU64; 3]> = Arc::default();

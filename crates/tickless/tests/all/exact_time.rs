@@ -108,7 +108,7 @@ fn the_cost_of_an_expiry_does_not_grow_with_the_number_of_timers() {
 /// Goal: coarse and precise timers with one deadline fire at one instant, and the documented
 /// example of a second takes one second.
 #[test]
-fn a_second_is_a_second() {
+fn coarse_and_precise_timers_fire_at_one_instant() {
     let time = VirtualTime::new();
     let log = Log::new();
     let (coarse, precise) = (log.clone(), log.clone());

@@ -19,7 +19,7 @@ const END: Instant = Instant::from_nanos(u64::MAX - 1);
 /// clock moves: timeouts in the order of arming, high-resolution timers by deadline, and those with
 /// equal deadlines in the order of arming.
 #[test]
-fn the_past_fires_at_once_and_in_order() {
+fn deadlines_in_the_past_fire_at_once_and_in_order() {
     let time = VirtualTime::new();
     let log = Log::new();
     let past = [7u64, 3, 3, 900_000_000, 0, 1_000_000_000, 3];
@@ -56,7 +56,7 @@ fn the_past_fires_at_once_and_in_order() {
 
 /// Goal: with a driver, timeouts armed for the past fire in the order of arming.
 #[test]
-fn the_past_fires_at_once_with_a_driver() {
+fn deadlines_in_the_past_fire_at_once_with_a_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let log = Log::new();
     let armed: Vec<_> = (0..500)

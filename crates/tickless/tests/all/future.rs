@@ -104,7 +104,7 @@ fn a_future_is_armed_by_its_first_poll() {
 
 /// Goal: dropping a future cancels it: no timer stays pending, and no task is woken.
 #[test]
-fn dropping_cancels() {
+fn dropping_a_future_cancels_it() {
     let time = VirtualTime::new();
     let (count, waker) = woken();
     {

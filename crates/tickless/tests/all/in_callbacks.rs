@@ -254,9 +254,9 @@ fn two_callbacks_drop_each_other() {
 #[test]
 fn a_callback_drops_a_timer_that_runs_on_another_base() {
     let timers = bases(2);
-    let (place, owned, let_go) =
+    let (place, owned, released) =
         (Place::<Timeout>::empty(), Arc::new(()), Arc::new(AtomicBool::new(false)));
-    let (captured, held) = (Arc::clone(&owned), Arc::clone(&let_go));
+    let (captured, held) = (Arc::clone(&owned), Arc::clone(&released));
     let (running, is_running) = channel();
     let long = timers.timeout(move |_| {
         let _captured = &captured;
@@ -279,7 +279,7 @@ fn a_callback_drops_a_timer_that_runs_on_another_base() {
     killer.start(Duration::ZERO).unwrap();
     was_dropped.recv_timeout(PATIENCE).expect("the killer does not wait");
     assert_eq!(Arc::strong_count(&owned), 2);
-    let_go.store(true, Ordering::Relaxed);
+    released.store(true, Ordering::Relaxed);
     wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
     assert_eq!(timers.stats().panics, 0);
 }

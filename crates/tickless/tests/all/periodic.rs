@@ -109,8 +109,8 @@ fn missed_periods_are_made_up_for() {
 /// Goal: with `Delay` there is one full period between the start of a callback and the next
 /// deadline.
 #[test]
-fn missed_periods_delay_what_follows() {
-    let mut rng = Rng::new(seed("periodic", "missed_periods_delay_what_follows"));
+fn missed_periods_delay_later_ones() {
+    let mut rng = Rng::new(seed("periodic", "missed_periods_delay_later_ones"));
     let (fired, _) = slow_callback(Missed::Delay, MS, takes(&mut rng, 1_000_000));
     for pair in fired.windows(2) {
         assert_eq!(pair[1].0, pair[0].1 + MS);
@@ -236,8 +236,8 @@ fn a_panic_ends_the_periods() {
 #[test]
 fn a_running_callback_is_the_last() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let (calls, let_go) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let (counted, held) = (Arc::clone(&calls), Arc::clone(&let_go));
+    let (calls, released) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, held) = (Arc::clone(&calls), Arc::clone(&released));
     let timer = timers.periodic(move |_| {
         counted.fetch_add(1, Ordering::SeqCst);
         while !held.load(Ordering::SeqCst) {
@@ -248,7 +248,7 @@ fn a_running_callback_is_the_last() {
     wait_until("the callback runs", || calls.load(Ordering::SeqCst) == 1);
     assert_eq!(timer.cancel(), Cancel::Running);
     assert!(!timer.is_active());
-    let_go.store(true, Ordering::SeqCst);
+    released.store(true, Ordering::SeqCst);
     // A later timer of that base fires after any remaining expiry of the periodic one.
     let (tx, rx) = std::sync::mpsc::channel();
     let later = timers.hrtimer(move |_| tx.send(()).unwrap());

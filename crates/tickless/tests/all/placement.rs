@@ -163,7 +163,7 @@ fn deferrable_timeouts_wake_no_driver() {
 
 /// Goal: `reduce` makes a timeout earlier, never later; it arms an idle one.
 #[test]
-fn reducing_only_makes_earlier() {
+fn reduce_never_makes_a_timeout_later() {
     let time = VirtualTime::new();
     let (log, begin) = (Log::new(), time.now());
     let written = log.clone();

@@ -198,7 +198,7 @@ fn the_list_names_every_pending_timer() {
 
 /// Goal: W8: however many timers have one deadline, all are listed, a few at a time.
 #[test]
-fn a_list_of_very_many_is_whole() {
+fn a_list_of_many_timers_is_complete() {
     let time = VirtualTime::new();
     let timeouts: Vec<Timeout> = (0..2_000).map(|_| time.timers().timeout(|_| {})).collect();
     let hrtimers: Vec<_> = (0..500).map(|_| time.timers().hrtimer(|_| {})).collect();
@@ -265,7 +265,7 @@ fn futures_are_armed_where_they_are_awaited() {
 
 /// Goal: the timers of the process have statistics, too.
 #[test]
-fn the_timers_of_the_process_have_statistics() {
+fn the_futures_of_the_process_have_statistics() {
     let timers = tickless::future::timers().expect("the system allows a few threads");
     let mut sleep = std::pin::pin!(tickless::future::sleep(HOUR));
     poll_once(sleep.as_mut());

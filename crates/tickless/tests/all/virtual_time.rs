@@ -16,8 +16,8 @@ const MS: Duration = Duration::from_millis(1);
 /// deadlines fire in the order of arming. Method: thousands of timers on three bases, armed at
 /// different times for a few instants.
 #[test]
-fn order_is_by_time_and_ties_are_as_armed() {
-    let mut rng = Rng::new(seed("virtual_time", "order_is_by_time_and_ties_are_as_armed"));
+fn timers_fire_in_order_of_expiry_then_of_arming() {
+    let mut rng = Rng::new(seed("virtual_time", "timers_fire_in_order_of_expiry_then_of_arming"));
     let time = VirtualTime::with_builder(Timers::builder().bases(3), Instant::from_secs(5));
     let log = Log::<(u64, u16, &str, Instant, Instant)>::new();
     let (mut timeouts, mut hrtimers, mut due) = (Vec::new(), Vec::new(), Vec::new());
@@ -228,7 +228,7 @@ fn a_callback_that_blocks_stops_the_clock() {
 /// Goal: each step to the next expiry fires a timer, even if the expiry is years ahead and the
 /// wheel moves the timer on the way; and only due timers fire.
 #[test]
-fn each_step_fires_something() {
+fn each_step_fires_a_timer() {
     let time = VirtualTime::new();
     let log = Log::new();
     let years = |n: u32| Duration::from_secs(365 * 86_400) * n;
