@@ -85,7 +85,7 @@ fn a_woken_driver_is_not_woken_again() {
     // One more than the number of sleeps: it was asleep before the first.
     let checks = timers.stats().bases[0].device.events + 1;
     println!("{writes} device writes, {wakes} wake calls, the driver checked {checks} times");
-    assert!((1..=checks).contains(&wakes), "{wakes} calls to wake a driver that checked {checks} times");
+    assert!((1..=checks).contains(&wakes), "{wakes} wake calls for {checks} checks");
     let earliest = timers.stats().bases[0].earliest;
     settled(&timers);
     assert_eq!(timers.stats().bases[0].earliest, earliest);
