@@ -1,4 +1,4 @@
-//! H4: timers in a forked child, and in its parent.
+//! H4 (forks, exits, drops): timers in a forked child, and in its parent.
 
 #![expect(unsafe_code, reason = "fork(2) has no safe function")]
 // A test fails by panicking, and may print and sleep.
@@ -315,9 +315,9 @@ fn on_a_foreign_thread<F: Fn() + Sync>(body: F) {
     assert!(ended.is_null(), "it panicked");
 }
 
-/// Goal: K4: whichever of the library's locks other threads hold at the fork, the child can create,
-/// start, cancel and drop timers of its own. Method: threads that start and end, become owner of a
-/// base's lock and lose that, and wait for callbacks and for each other's locks.
+/// Goal: K4 (locks at a fork): whichever of the library's locks other threads hold at the fork, the
+/// child can create, start, cancel and drop timers of its own. Method: threads that start and end,
+/// become owner of a base's lock and lose that, and wait for callbacks and for each other's locks.
 #[test]
 fn locks_of_the_process_do_not_block_a_child() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -470,9 +470,9 @@ const USES: [Use; 9] = [
     }),
 ];
 
-/// Goal: K4: a child can use and drop its parent's timers, whichever lock another thread of the
-/// parent held during an allocation. Method: another thread pauses in each allocation of each
-/// operation, one after the other, while the process forks.
+/// Goal: K4 (locks at a fork): a child can use and drop its parent's timers, whichever lock another
+/// thread of the parent held during an allocation. Method: another thread pauses in each allocation
+/// of each operation, one after the other, while the process forks.
 #[test]
 fn no_lock_of_the_parent_blocks_a_child() {
     for (name, other) in USES {

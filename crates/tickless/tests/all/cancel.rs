@@ -110,9 +110,9 @@ fn a_cancel_during_the_callback_reports_running() {
     assert_eq!((total.armed, total.fired, total.cancelled), (4, 2, 2));
 }
 
-/// Goal: X10 in a race: for each arming, exactly one of "fired" and "cancelled" is true. Method:
-/// two threads; each arms a timer for about now, cancels it at about that time, and compares the
-/// cancel's result with the firings.
+/// Goal: X10 (fires or is cancelled) in a race: for each arming, exactly one of "fired" and
+/// "cancelled" is true. Method: two threads; each arms a timer for about now, cancels it at about
+/// that time, and compares the cancel's result with the firings.
 #[test]
 fn each_arming_fires_or_is_cancelled() {
     let seed = seed("cancel", "each_arming_fires_or_is_cancelled");

@@ -263,7 +263,8 @@ fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
     }
 }
 
-/// Goal: X8: a wait for a single-shot timer reports that the callback rearmed it.
+/// Goal: X8 (single-shot cancels): a wait for a single-shot timer reports that the callback rearmed
+/// it.
 #[test]
 fn a_rearmed_single_shot_is_reported() {
     let timers = Timers::start().unwrap();

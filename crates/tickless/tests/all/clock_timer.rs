@@ -1,5 +1,6 @@
-//! H5: timers on realtime and boottime while these clocks are set by hours in either direction and
-//! the system is suspended. A timer is never early on its own clock, and never later than the step.
+//! H5 (clocks that step): timers on realtime and boottime while these clocks are set by hours in
+//! either direction and the system is suspended. A timer is never early on its own clock, and never
+//! later than the step.
 
 use crate::support::{Log, Place, Rng, rounds, seed, wait_until};
 use TimeBase::{Boottime, Monotonic, Realtime};
@@ -195,9 +196,9 @@ enum Twin {
     Timers(Instant),
 }
 
-/// Goal: H5, W1 (never early): after every step, suspend, start and cancel, exactly those timers
-/// have fired whose own clock has reached their deadline. Method: random histories against a list
-/// of deadlines.
+/// Goal: H5 (clocks that step), W1 (never early): after every step, suspend, start and cancel,
+/// exactly those timers have fired whose own clock has reached their deadline. Method: random
+/// histories against a list of deadlines.
 #[test]
 fn histories_fire_each_timer_by_its_own_clock() {
     let seed = seed("clock_timer", "histories_fire_each_timer_by_its_own_clock");

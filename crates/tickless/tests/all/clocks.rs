@@ -129,7 +129,8 @@ fn concurrent_reads_share_device_reads() {
     assert!(combined < Some(THREADS as u64), "{combined:?}");
 }
 
-/// Goal: C4, C5: a stopped counter blocks no reader, and direct reads overtake waiting ones.
+/// Goal: C4 (stopped counters), C5 (handlers do not wait): a stopped counter blocks no reader, and
+/// direct reads overtake waiting ones.
 #[test]
 fn a_stopped_counter_blocks_no_reader() {
     let counter = Combined::new(Own::new(Duration::from_micros(1)));
@@ -172,7 +173,8 @@ fn a_clock_falls_back() {
     assert!(clock.monotonic() >= last);
 }
 
-/// Goal: H5: realtime follows a set, and boottime a suspend, that the program reports to its clock.
+/// Goal: H5 (clocks that step): realtime follows a set, and boottime a suspend, that the program
+/// reports to its clock.
 #[test]
 fn realtime_and_boottime_follow_reported_steps() {
     let clock = Clock::over(vec![Box::new(monotonic())]).unwrap();
@@ -257,8 +259,9 @@ fn the_tsc_agrees_with_the_clock_or_is_refused() {
     assert!(skew.is_none(), "{skew}");
 }
 
-/// Goal: H4: a reader that loses its CPU while it reads for others blocks no other reader: a waiter
-/// takes over. The same holds in a forked child, where that reader does not exist.
+/// Goal: H4 (forks, exits, drops): a reader that loses its CPU while it reads for others blocks no
+/// other reader: a waiter takes over. The same holds in a forked child, where that reader does not
+/// exist.
 #[test]
 fn a_waiter_takes_over_from_a_lost_reader() {
     let until = std::time::Instant::now() + Duration::from_secs(2);

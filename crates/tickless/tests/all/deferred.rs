@@ -1,5 +1,5 @@
-//! D3, D8, D9: expiry threads, their wakeups, the threads that relieve them, and bases that go
-//! offline.
+//! D3 (wakeups of expiry threads), D8 (offline bases), D9 (relief): expiry threads, their wakeups,
+//! the threads that relieve them, and bases that go offline.
 
 use crate::support::{Log, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,8 +59,8 @@ fn callbacks_run_in_the_driver_or_the_expiry_thread() {
     }
 }
 
-/// Goal: D3, H2 (no idle wakeups): the expiry thread is woken only for expiries. Before Linux's
-/// patch of 2016 that fixed this, every tick woke it.
+/// Goal: D3 (wakeups of expiry threads), H2 (no idle wakeups): the expiry thread is woken only for
+/// expiries. Before Linux's patch of 2016 that fixed this, every tick woke it.
 #[test]
 fn expiry_threads_wake_only_for_expiries() {
     let run = |deferral, ticking| {

@@ -71,8 +71,8 @@ fn churn(timers: &Timers, early: &Arc<AtomicU64>, rng: &mut Rng) {
     wait_until("the pool has fired", || pool.iter().all(|timer| !timer.is_active()));
 }
 
-/// Goal: R2, H1: a driver that waits for a distant deadline fires earlier deadlines in time, also
-/// if other threads arm them.
+/// Goal: R2 (lazy removals), H1 (no system calls): a driver that waits for a distant deadline fires
+/// earlier deadlines in time, also if other threads arm them.
 #[test]
 fn an_earlier_deadline_wakes_the_driver() {
     for on in On::each() {
@@ -90,8 +90,8 @@ fn an_earlier_deadline_wakes_the_driver() {
     }
 }
 
-/// Goal: R5, R6: a callback that arms a hundred timers programs the device once, when the expiry
-/// ends, whether it returns or panics.
+/// Goal: R5 (one write per expiry), R6 (rearmed at every exit): a callback that arms a hundred
+/// timers programs the device once, when the expiry ends, whether it returns or panics.
 #[test]
 fn an_expiry_writes_the_device_once() {
     for (on, panics) in On::each().flat_map(|on| [(on, false), (on, true)]) {
@@ -121,8 +121,8 @@ fn an_expiry_writes_the_device_once() {
     }
 }
 
-/// Goal: R7: a base with a callback that is always due again backs off, bounded and counted. A
-/// concurrent cancel does not stall.
+/// Goal: R7 (back-off): a base with a callback that is always due again backs off, bounded and
+/// counted. A concurrent cancel does not stall.
 #[test]
 fn an_always_due_base_backs_off() {
     for on in On::each() {
@@ -150,8 +150,8 @@ fn an_always_due_base_backs_off() {
     }
 }
 
-/// Goal: R8: threads that keep arming deadlines in the past do not postpone the event: timers fire
-/// while they do so.
+/// Goal: R8 (no postponed event): threads that keep arming deadlines in the past do not postpone
+/// the event: timers fire while they do so.
 #[test]
 fn arming_the_past_does_not_push_the_event_ahead() {
     for on in On::each() {
@@ -178,7 +178,8 @@ fn arming_the_past_does_not_push_the_event_ahead() {
     }
 }
 
-/// Goal: R11: a deadline outside of the device's range is clamped, and its timer fires.
+/// Goal: R11 (clamped deadlines): a deadline outside of the device's range is clamped, and its
+/// timer fires.
 #[test]
 fn deadlines_are_clamped_and_kept() {
     for on in On::each() {
@@ -255,8 +256,8 @@ fn a_timerfd_driver_sleeps_on_for_an_earlier_deadline() {
     assert_eq!(base(&rig).sleeps, after.sleeps);
 }
 
-/// Goal: R13: a driver with a recheck interval rechecks again and again, idle or not, on each
-/// device. Late events are counted, here those behind a long callback.
+/// Goal: R13 (lost events): a driver with a recheck interval rechecks again and again, idle or not,
+/// on each device. Late events are counted, here those behind a long callback.
 #[test]
 fn rechecks_and_late_events_are_counted() {
     for on in On::each().filter(|on| matches!(on, On::Futex | On::Timerfd)) {

@@ -1,5 +1,5 @@
-//! H4: handles may be dropped in any order, on any thread, including while a thread or the program
-//! ends.
+//! H4 (forks, exits, drops): handles may be dropped in any order, on any thread, including while a
+//! thread or the program ends.
 
 use crate::support::{PATIENCE, wait_until};
 use std::cell::RefCell;

@@ -182,8 +182,8 @@ fn waiting_cancels_of_a_loop_end() {
     assert!(found.load(Ordering::SeqCst));
 }
 
-/// Goal: H4: handles may be dropped in any order. Without its driver nothing fires, but every call
-/// works. Without timers the driver ends, and its descriptor reports that.
+/// Goal: H4 (forks, exits, drops): handles may be dropped in any order. Without its driver nothing
+/// fires, but every call works. Without timers the driver ends, and its descriptor reports that.
 #[test]
 fn loop_handles_may_be_dropped_in_any_order() {
     let (timers, driver) = start();
@@ -250,7 +250,8 @@ fn each_base_may_have_its_own_loop() {
     });
 }
 
-/// Goal: R7: a callback that is always due again does not keep the loop from its other work.
+/// Goal: R7 (back-off): a callback that is always due again does not keep the loop from its other
+/// work.
 #[test]
 fn an_always_due_callback_does_not_block_the_loop() {
     let (timers, mut driver) = start();

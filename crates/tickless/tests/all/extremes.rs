@@ -85,8 +85,9 @@ fn deadlines_in_the_past_fire_at_once_with_a_driver() {
     assert_eq!(log.take(), (0..500).collect::<Vec<_>>());
 }
 
-/// Goal: W5: with distances around 12 days, 2 years, 2^36 ms and a century, high-resolution timers
-/// fire exactly at their deadline, timeouts when the wheel's table predicts, and both fire once.
+/// Goal: W5 (64-bit time): with distances around 12 days, 2 years, 2^36 ms and a century,
+/// high-resolution timers fire exactly at their deadline, timeouts when the wheel's table predicts,
+/// and both fire once.
 #[test]
 fn far_deadlines_fire_when_due() {
     let far = [DAY * 12, DAY * 730, Duration::from_millis(1 << 36), DAY * 36_525, DAY * 150_000];
@@ -132,7 +133,8 @@ fn far_deadlines_fire_when_due() {
     assert!(time.timers().stats().bases[0].relocated > 0, "some were beyond the wheel's reach");
 }
 
-/// Goal: W5: a timer that rearms itself keeps its pace up to the end of time, with every tick.
+/// Goal: W5 (64-bit time): a timer that rearms itself keeps its pace up to the end of time, with
+/// every tick.
 #[test]
 fn a_short_timer_keeps_its_pace_to_the_end_of_time() {
     for tick_us in [1, 1000, 1_000_000] {

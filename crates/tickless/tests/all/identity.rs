@@ -182,8 +182,8 @@ fn a_drop_in_reused_memory_waits_for_the_callback() {
     assert!(begun.load(Ordering::SeqCst) && ended.load(Ordering::SeqCst), "it did not wait");
 }
 
-/// Goal: X4 with nested callbacks: the inner callback's set replaces the timer of the outer
-/// callback, whose frame is not the innermost, and the other way round.
+/// Goal: X4 (an address is no identity) with nested callbacks: the inner callback's set replaces
+/// the timer of the outer callback, whose frame is not the innermost, and the other way round.
 #[test]
 fn nested_callbacks_tell_timers_of_two_sets_apart() {
     let (outer, inner, seen) = (VirtualTime::new(), VirtualTime::new(), Log::new());
@@ -213,8 +213,8 @@ fn nested_callbacks_tell_timers_of_two_sets_apart() {
     assert_eq!(seen.take(), [[PENDING, PENDING, PENDING, PENDING, IDLE]; 4]);
 }
 
-/// Goal: X4: a callback that drops its own timer leaves no arming of it behind, and its requested
-/// restart does not apply to the next timer at that address.
+/// Goal: X4 (an address is no identity): a callback that drops its own timer leaves no arming of it
+/// behind, and its requested restart does not apply to the next timer at that address.
 #[test]
 fn a_restart_of_a_dead_timer_is_ignored() {
     let (time, fired) = (VirtualTime::new(), Arc::new(AtomicU64::new(0)));
@@ -241,8 +241,8 @@ fn a_restart_of_a_dead_timer_is_ignored() {
     drop(kept.take());
 }
 
-/// Goal: X4, D9 (relief): a second expiry thread fires a timer in the memory of a timer whose
-/// callback blocks the first one.
+/// Goal: X4 (an address is no identity), D9 (relief): a second expiry thread fires a timer in the
+/// memory of a timer whose callback blocks the first one.
 #[test]
 fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     let timers = Timers::builder().bases(1).expiry_threads().patience(MS).start().unwrap();
@@ -257,8 +257,8 @@ fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     assert_eq!(result.recv(), Ok(Ok(())), "it waited for the callback of a dead timer");
 }
 
-/// Goal: X4, D8 (offline bases): a base that goes offline migrates a timer in the memory of one
-/// whose callback runs on that base.
+/// Goal: X4 (an address is no identity), D8 (offline bases): a base that goes offline migrates a
+/// timer in the memory of one whose callback runs on that base.
 #[test]
 fn a_timer_in_reused_memory_leaves_an_offline_base() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -276,8 +276,8 @@ fn a_timer_in_reused_memory_leaves_an_offline_base() {
     assert_eq!(moved.recv(), Ok(Ok(1)), "it stayed for the callback of a dead timer");
 }
 
-/// Goal: X4: a slow callback of a dropped timer is not reported under the label of the timer that
-/// now has its memory.
+/// Goal: X4 (an address is no identity): a slow callback of a dropped timer is not reported under
+/// the label of the timer that now has its memory.
 #[test]
 fn timers_in_reused_memory_have_their_own_labels() {
     let time = VirtualTime::with_builder(
@@ -309,11 +309,12 @@ impl Wake for Counts {
     }
 }
 
-/// Goal: X1, X4: dropping a sleep in the memory of a dropped timer waits for the driver that takes
-/// the sleep's waker, though the dropped timer's callback still runs. Method: timers that are
-/// dropped in their callbacks, each followed by a sleep at its address that fires on another driver
-/// while it is dropped. ThreadSanitizer and Miri detect an error here, and sometimes the allocator
-/// does. `TICKLESS_SECONDS` sets the duration.
+/// Goal: X1 (nothing runs after a cancel), X4 (an address is no identity): dropping a sleep in the
+/// memory of a dropped timer waits for the driver that takes the sleep's waker, though the dropped
+/// timer's callback still runs. Method: timers that are dropped in their callbacks, each followed
+/// by a sleep at its address that fires on another driver while it is dropped. ThreadSanitizer and
+/// Miri detect an error here, and sometimes the allocator does. `TICKLESS_SECONDS` sets the
+/// duration.
 #[test]
 fn sleeps_in_the_memory_of_dropped_timers_are_safe() {
     let seconds = std::env::var("TICKLESS_SECONDS").ok().and_then(|text| text.parse().ok());

@@ -47,8 +47,9 @@ fn restarts_through_fired_fire_again() {
     assert_eq!((timer.is_active(), time.timers().stats().panics), (false, 0));
 }
 
-/// Goal: R9: a callback may rearm its own timer by its handle, for both kinds of timers, in a
-/// driver. The timer fires again, and that arming overrides a restart through `Fired`.
+/// Goal: R9 (concurrent arming wins): a callback may rearm its own timer by its handle, for both
+/// kinds of timers, in a driver. The timer fires again, and that arming overrides a restart through
+/// `Fired`.
 #[test]
 fn callbacks_may_rearm_their_own_timer() {
     let timers = bases(1);
@@ -104,7 +105,8 @@ fn callbacks_may_arm_other_timers() {
     assert_eq!(fired, [CpuId(0), CpuId(1)]);
 }
 
-/// Goal: X10 within a batch: a timer that a callback cancels does not fire, although it was due.
+/// Goal: X10 (fires or is cancelled) within a batch: a timer that a callback cancels does not fire,
+/// although it was due.
 #[test]
 fn a_sibling_of_the_batch_is_cancelled() {
     let time = VirtualTime::new();
@@ -197,8 +199,8 @@ fn a_timer_is_dropped_in_its_own_callback() {
     assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
-/// Goal: X1 for drops: dropping a timer while its callback runs waits until it has returned, and
-/// its writes are visible, though they are relaxed stores.
+/// Goal: X1 (nothing runs after a cancel) for drops: dropping a timer while its callback runs waits
+/// until it has returned, and its writes are visible, though they are relaxed stores.
 #[test]
 fn a_drop_from_outside_waits_for_the_callback() {
     let timers = bases(1);
@@ -284,7 +286,8 @@ fn a_callback_drops_a_timer_that_runs_on_another_base() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: H4: if a callback drops the last handle, all drivers end, and the callback returns.
+/// Goal: H4 (forks, exits, drops): if a callback drops the last handle, all drivers end, and the
+/// callback returns.
 #[test]
 fn the_last_handle_is_dropped_in_a_callback() {
     for count in [1, 3] {

@@ -1,5 +1,5 @@
-//! H3: a callback's panic is caught, counted and reported, and the base continues, even if the
-//! payload, the closure or the reporter panics, too.
+//! H3 (panics): a callback's panic is caught, counted and reported, and the base continues, even if
+//! the payload, the closure or the reporter panics, too.
 
 use crate::support::{Log, PATIENCE, Place, wait_until};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ fn a_reporter_may_panic() {
     drop(timer);
 }
 
-/// Goal: X4 for the reporter: it may drop the timer that has panicked.
+/// Goal: X4 (drops in callbacks) for the reporter: it may drop the timer that has panicked.
 #[test]
 fn a_reporter_may_drop_the_timer() {
     let place = Place::<HrTimer>::empty();
@@ -161,7 +161,7 @@ fn a_reporter_may_drop_the_timer() {
     assert!(place.take().is_none());
 }
 
-/// Goal: X4 for the payload: dropping it may drop the timer that has panicked.
+/// Goal: X4 (drops in callbacks) for the payload: dropping it may drop the timer that has panicked.
 #[test]
 fn a_payload_may_own_the_timer() {
     let timers = one_base();

@@ -12,8 +12,8 @@ use tickless::{Periodic, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Goal: P1: a million periods, with the clock advanced in random steps, give exactly a million
-/// expiries, each at first + N x period.
+/// Goal: P1 (no drift): a million periods, with the clock advanced in random steps, give exactly a
+/// million expiries, each at first + N x period.
 #[test]
 fn a_million_periods_are_a_million_expiries() {
     let mut rng = Rng::new(seed("periodic", "a_million_periods_are_a_million_expiries"));
@@ -117,7 +117,7 @@ fn missed_periods_delay_later_ones() {
     }
 }
 
-/// Goal: P3: both ends of the window move by the period.
+/// Goal: P3 (windows move as a whole): both ends of the window move by the period.
 #[test]
 fn the_window_moves_as_a_whole() {
     for missed in [Missed::Skip, Missed::Burst, Missed::Delay] {

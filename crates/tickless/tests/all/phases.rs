@@ -75,8 +75,8 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
     }
 }
 
-/// Goal: P1, P2: after a billion periods, most of them skipped, the expiry is on its phase, to the
-/// nanosecond.
+/// Goal: P1 (no drift), P2 (fixed phase): after a billion periods, most of them skipped, the expiry
+/// is on its phase, to the nanosecond.
 #[test]
 fn a_billion_periods_do_not_drift() {
     for policy in POLICIES {
@@ -238,8 +238,8 @@ fn cost(count: u64, policy: Phase, slack: Duration) -> Cost {
     }
 }
 
-/// Goal: P4: the wakeups and collisions of each combination of phase and slack are those in
-/// `docs/book/src/phases.md`, which quotes this table.
+/// Goal: P4 (spread phases): the wakeups and collisions of each combination of phase and slack are
+/// those in `docs/book/src/phases.md`, which quotes this table.
 #[test]
 fn phase_and_slack_cost_as_documented() {
     let mut table = String::new();

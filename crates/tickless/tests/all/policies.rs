@@ -1,4 +1,4 @@
-//! R12: exactly which device writes each rearm policy makes.
+//! R12 (rearm policies): exactly which device writes each rearm policy makes.
 
 use std::time::Duration;
 use tickless::policy::Policy;
@@ -48,9 +48,9 @@ fn device_writes_of_a_thousand_cancels() {
     assert_eq!(each(timeouts), [2000, 1, 2000]);
 }
 
-/// Goal: R4: pushing the first timer out writes twice under `Eager`, once under `RestartAware`,
-/// never under `Lazy`. Starting it for its current deadline writes twice under `Eager`, otherwise
-/// nothing. Pushing out any other timer writes nothing.
+/// Goal: R4 (one write per restart): pushing the first timer out writes twice under `Eager`, once
+/// under `RestartAware`, never under `Lazy`. Starting it for its current deadline writes twice
+/// under `Eager`, otherwise nothing. Pushing out any other timer writes nothing.
 #[test]
 fn device_writes_of_a_thousand_push_outs() {
     let first = |time: &VirtualTime| {
@@ -80,7 +80,8 @@ fn device_writes_of_a_thousand_push_outs() {
     assert_eq!(each(others), [1 + 1, 1, 1 + 1]);
 }
 
-/// Goal: R1, R2: no timer fires late under a policy that omits writes.
+/// Goal: R1 (armed in time), R2 (lazy removals): no timer fires late under a policy that omits
+/// writes.
 #[test]
 fn no_policy_fires_late() {
     for policy in Policy::ALL {

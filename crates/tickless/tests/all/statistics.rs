@@ -196,7 +196,8 @@ fn the_list_names_every_pending_timer() {
     assert!(!timers.timer_list().to_string().contains("conn idle"));
 }
 
-/// Goal: W8: however many timers have one deadline, all are listed, a few at a time.
+/// Goal: W8 (bounded holdings): however many timers have one deadline, all are listed, a few at a
+/// time.
 #[test]
 fn a_list_of_many_timers_is_complete() {
     let time = VirtualTime::new();

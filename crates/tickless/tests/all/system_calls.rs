@@ -1,4 +1,5 @@
-//! H1, H2: which operations make system calls, and which make none.
+//! H1 (no system calls), H2 (no idle wakeups): which operations make system calls, and which make
+//! none.
 
 use crate::support::{Rng, wait_until};
 use std::process::Command;
@@ -53,8 +54,8 @@ fn churn(timers: &Timers, rng: &mut Rng, pool: &[Timeout], rounds: u64) {
     }
 }
 
-/// Goal: H1: with 10,000 timeouts, arming, rearming and cancelling wakes no driver and writes no
-/// device, once each base is armed for an earlier deadline.
+/// Goal: H1 (no system calls): with 10,000 timeouts, arming, rearming and cancelling wakes no
+/// driver and writes no device, once each base is armed for an earlier deadline.
 #[test]
 fn a_steady_state_makes_no_system_call() {
     for bases in [1, 2] {
@@ -71,8 +72,8 @@ fn a_steady_state_makes_no_system_call() {
     }
 }
 
-/// Goal: H1: a sleeping driver is woken once for any number of ever earlier deadlines, not once for
-/// each.
+/// Goal: H1 (no system calls): a sleeping driver is woken once for any number of ever earlier
+/// deadlines, not once for each.
 #[test]
 fn a_woken_driver_is_not_woken_again() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -91,7 +92,7 @@ fn a_woken_driver_is_not_woken_again() {
     assert_eq!(timers.stats().bases[0].earliest, earliest);
 }
 
-/// Goal: H2: drivers without timers, or with distant ones only, do not wake.
+/// Goal: H2 (no idle wakeups): drivers without timers, or with distant ones only, do not wake.
 #[test]
 fn idle_drivers_sleep() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -118,8 +119,8 @@ fn stays_asleep(timers: &Timers) {
 /// The environment variable with a child process's number of rounds.
 const ROUNDS: &str = "TICKLESS_TEST_ROUNDS";
 
-/// Goal: H1 as the kernel counts it: a child process that arms and cancels half a million times
-/// makes as many system calls, of all kinds and on all threads, as one that does not.
+/// Goal: H1 (no system calls) as the kernel counts it: a child process that arms and cancels half a
+/// million times makes as many system calls, of all kinds and on all threads, as one that does not.
 #[test]
 fn the_kernel_sees_no_system_calls() {
     if let Ok(rounds) = std::env::var(ROUNDS) {

@@ -239,7 +239,8 @@ fn hush() {
     }));
 }
 
-/// Goal: X10, R1, H3, X4 under stress: no timer is lost, fires twice, is early, or leaks.
+/// Goal: X10 (fires or is cancelled), R1 (armed in time), H3 (panics), X4 (drops in callbacks)
+/// under stress: no timer is lost, fires twice, is early, or leaks.
 #[test]
 fn random_operations_lose_no_timer() {
     let seed = seed("stress", "random_operations_lose_no_timer");
