@@ -205,7 +205,7 @@ impl Controller {
             let result = read(&state.group);
             self.open(&mut state);
             result
-            })
+        })
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -305,12 +305,12 @@ impl Controller {
     }
 
     fn perform(&self, effects: Effects) {
-    for wake in effects.woken {
+        for wake in effects.woken {
             self.wake(|| wake.wake());
         }
         if let Some(at) = effects.release_at {
-        // This fails only after a shutdown, which waiters notice without this timer. An earlier
-        // arming that it overwrites was for the same batch.
+            // This fails only after a shutdown, which waiters notice without this timer. An earlier
+            // arming that it overwrites was for the same batch.
             let _ = self.release.start_at(at.into());
         }
     }

@@ -143,7 +143,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         let (hash, now) = inner.enter(key)?;
         let found = inner.read(hash).find(hash, key).map(|state| state.take(permits, now));
         let taken = match found {
-        Some(KeyTake { take: Take::AskGroup, limiter: None }) | None => {
+            Some(KeyTake { take: Take::AskGroup, limiter: None }) | None => {
                 inner.with_key(hash, key, now, |state| {
                     if let KeyState::Compact(compact) = state {
                         compact.refill(&inner.plan.settings, now);
@@ -200,7 +200,9 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         let Ok((hash, now)) = inner.enter(key) else { return 0 };
         let limiter = match inner.read(hash).find(hash, key) {
             None => return inner.plan.settings.most(),
-            Some(KeyState::Compact(compact)) => return compact.available(&inner.plan.settings, now),
+            Some(KeyState::Compact(compact)) => {
+                return compact.available(&inner.plan.settings, now);
+            }
             Some(KeyState::Limiter(limiter)) => limiter.clone(),
         };
         limiter.available()
@@ -254,7 +256,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
     /// Returns the shard of a hash. Uses all bits, because a program's hasher may leave most of
     /// them zero.
     fn shard(&self, hash: u64) -> &RwLock<Shard<K>> {
-    // Fibonacci hashing: 2^64 divided by the golden ratio.
+        // Fibonacci hashing: 2^64 divided by the golden ratio.
         &self.shards[(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS]
     }
 
@@ -324,9 +326,9 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
 
 /// The result of taking permits of a key under the shard's lock.
 struct KeyTake {
-take: Take,
-/// The key's own limiter. The caller takes the permits from it after unlocking the shard,
-/// because that may wake a waiter.
+    take: Take,
+    /// The key's own limiter. The caller takes the permits from it after unlocking the shard,
+    /// because that may wake a waiter.
     limiter: Option<Limiter>,
 }
 

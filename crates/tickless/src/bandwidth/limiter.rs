@@ -316,7 +316,7 @@ impl Limiter {
 
     /// Returns how many callers wait. Takes the lock.
     pub fn waiting(&self) -> usize {
-    self.controller.read(Group::waiting).unwrap_or(0)
+        self.controller.read(Group::waiting).unwrap_or(0)
     }
 
     /// Returns how long after each multiple of its period the limiter is refilled.
@@ -439,12 +439,12 @@ impl Drop for Acquire {
         {
             let wake = state.waiting.remove(&id);
             if wake.is_none() {
-            // The member was released, but the future was not polled since: return its permits.
+                // The member was released, but the future was not polled since: return its permits.
                 state.group.refund(id, self.permits);
             }
             state.group.leave(id);
             self.controller.finish(state, now);
             drop(wake);
-            }
-            }
-            }
+        }
+    }
+}

@@ -169,7 +169,7 @@ impl Throttle {
 
     /// Returns how many workers wait. Takes the lock.
     pub fn waiting(&self) -> usize {
-    self.controller.read(Group::waiting).unwrap_or(0)
+        self.controller.read(Group::waiting).unwrap_or(0)
     }
 
     /// Returns how long after each multiple of its period the group is refilled.
