@@ -1,4 +1,4 @@
-//! So many permits, or so much CPU time, in every period.
+//! Rate limiters (permits per period) and throttles (CPU time per period).
 
 use crate::one_thread::{Handle, OneThread, Sort};
 use crate::options::unknown;
@@ -17,30 +17,30 @@ use tickless::bandwidth::{
 };
 use tickless::periodic::Phase;
 
-/// How much there is in every period, for a limiter in permits, for a throttle in nanoseconds of
-/// CPU time. Set all of it to zero, then `size` to `sizeof(tickless_quota_t)`.
+/// The quota of every period: permits for a limiter, nanoseconds of CPU time for a throttle. Set
+/// the whole struct to zero, then `size` to `sizeof(tickless_quota_t)`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quota {
     /// `sizeof(tickless_quota_t)`.
     pub size: usize,
-    /// So much in every period; at least 1. For a throttle at most a period for each CPU.
+    /// The quota of every period; at least 1. For a throttle at most one period for each CPU.
     pub quota: u64,
     /// The period, in nanoseconds; at least 1.
     pub period_ns: u64,
-    /// So much of what a period leaves over may be used later, on top of a period's own.
+    /// How much unused quota may be kept and used later, in addition to a period's own.
     pub extra: u64,
-    /// How late a refill may be to share a wakeup, in nanoseconds. Default: a thousandth of the
-    /// period, and up to a tenth if there are hundreds of the same period.
+    /// How late a refill may be so that it can share a wakeup, in nanoseconds. Default: a
+    /// thousandth of the period, and up to a tenth if there are hundreds with this period.
     pub slack_ns: u64,
-    /// See `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
+    /// Used with `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
     pub phase_value: u64,
-    /// After a refill those that wait are let go `release_batch` at a time, `release_gap_ns`
-    /// apart. Default: both as suits the period.
+    /// After a refill, waiting threads are released `release_batch` at a time, `release_gap_ns`
+    /// apart. Default: values that suit the period.
     pub release_gap_ns: u64,
-    /// See `release_gap_ns`; `UINT32_MAX` lets all go at once.
+    /// See `release_gap_ns`; `UINT32_MAX` releases all at once.
     pub release_batch: u32,
-    /// Where in its period it is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
+    /// When in its period the quota is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
     pub phase: u32,
 }
 
@@ -67,7 +67,7 @@ impl Quota {
         (self.release_batch > 0).then_some(Release { batch: self.release_batch, gap })
     }
 
-    /// As a limiter on these timers.
+    /// Builds a limiter with this quota.
     fn limiter(&self, timers: &tickless::Timers) -> Outcome<LimiterBuilder> {
         let made = timers.limiter(self.quota, Duration::from_nanos(self.period_ns));
         let made = made.extra(self.extra).phase(self.phase()?);
@@ -76,30 +76,30 @@ impl Quota {
     }
 }
 
-/// What has happened to a limiter or a throttle. Set `size` before asking. In permits, or in
-/// nanoseconds of CPU time.
+/// Counters of a limiter or a throttle, in permits or in nanoseconds of CPU time. Set `size` before
+/// the call.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct QuotaCounts {
     /// `sizeof(tickless_quota_counts_t)`.
     pub size: usize,
-    /// What has been used.
+    /// The quota that has been used.
     pub used: u64,
-    /// What refills have brought.
+    /// The quota that refills have added.
     pub refilled: u64,
-    /// What they brought beyond what may be kept.
+    /// The quota that refills have discarded because it exceeded what may be kept.
     pub expired: u64,
-    /// Refills.
+    /// The number of refills.
     pub refills: u64,
-    /// How often somebody had to wait.
+    /// How often a caller had to wait.
     pub throttled: u64,
-    /// How long they waited all together, in nanoseconds.
+    /// The total time that callers waited, in nanoseconds.
     pub waited_ns: u64,
-    /// How many wait now.
+    /// The number of callers that wait now.
     pub waiting: u64,
 }
 
-// SAFETY: words, a size first.
+// SAFETY: integers without padding, a size first.
 unsafe impl Grows for QuotaCounts {}
 
 impl QuotaCounts {
@@ -126,13 +126,13 @@ fn refused(error: BandwidthError) -> Status {
     failure(status, error)
 }
 
-/// Something that is handed out with a mark.
+/// A value whose pointer the library gives to C, with a mark that identifies it.
 struct Marked<T> {
     mark: u64,
     value: T,
 }
 
-/// What is handed out with a mark of its own.
+/// A type that C holds pointers to, with a mark of its own.
 trait HandedOut {
     const MARK: u64;
     const NAME: &'static str;
@@ -163,35 +163,38 @@ impl<T: HandedOut> Marked<T> {
     }
 }
 
-/// Permits, so many in every period, first come, first served; from `tickless_limiter_create`.
-/// Opaque. May be used from all threads.
+/// A fixed number of permits in every period, granted in the order of the requests; created by
+/// `tickless_limiter_create`. Opaque. All threads may use it.
 pub struct LimiterHandle(Marked<Limiter>);
 
-/// The same for each key apart, addresses or users; from `tickless_keyed_create`. Opaque. May be
-/// used from all threads.
+/// A limiter for each key, for example each address or user; created by `tickless_keyed_create`.
+/// Opaque. All threads may use it.
 pub struct KeyedHandle(Marked<KeyedLimiter<Vec<u8>>>);
 
-/// Threads that share so much CPU time in every period; from `tickless_throttle_create`. Opaque.
-/// May be used from all threads.
+/// A group of threads that share a fixed amount of CPU time in every period; created by
+/// `tickless_throttle_create`. Opaque. All threads may use it.
 pub struct ThrottleHandle(Marked<Throttle>);
 
 macro_rules! handed_out {
     ($live:ident, $free:ident, $handle:ident, $value:ty) => {
         /// # Safety
-        /// `at` is null or leads to something that is readable for as long as the result is used.
+        /// `at` is null or points to memory that stays readable while the result is used.
         unsafe fn $live<'a>(at: *const $handle) -> Outcome<&'a $value> {
-            // SAFETY: as promised.
+            // SAFETY: the caller promises that `at` is null or points to memory that stays readable
+            // while the result is used.
             unsafe { handed_out(at, <$value>::NAME) }?.0.look()
         }
 
-        /// Frees it; null is nothing to do.
+        /// Frees the handle; does nothing if the pointer is null.
         ///
         /// # Safety
-        /// `at` is null, or came from `Box::into_raw` and was not freed; nobody uses it later.
+        /// `at` is null, or came from `Box::into_raw` and was not freed; the caller does not use it
+        /// afterwards.
         unsafe fn $free(at: *mut $handle) -> Outcome {
             let Some(place) = NonNull::new(at) else { return Ok(()) };
-            // SAFETY: as promised. The mark goes first, so that a second time is noticed if the
-            // memory is not used again at once.
+            // SAFETY: the caller promises that `at` came from `Box::into_raw` and is not used
+            // afterwards. The mark is cleared first, so that a second call is detected for as long
+            // as the memory is not reused.
             unsafe {
                 $live(at)?;
                 (&raw mut (*place.as_ptr()).0.mark).write_volatile(0);
@@ -218,15 +221,15 @@ fn acquired(result: Result<(), AcquireError>) -> Outcome {
     })
 }
 
-/// Makes a limiter: `quota` permits in every period. Allocates. Destroy it before the timers are
-/// stopped.
+/// Creates a limiter with `quota` permits in every period. Allocates. Destroy it before the timers
+/// are stopped.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if no limiter
-/// can be like this; `TICKLESS_SHUT` in the child of a fork.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if a field of
+/// the quota is out of range; `TICKLESS_SHUT` in the child of a fork.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped; `quota` leads to as many bytes as
-/// its `size` says; `made` can be written.
+/// `timers` came from the library and was not stopped; `quota` points to as many readable bytes as
+/// its `size` states; `made` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_create(
     timers: *const TimerSet,
@@ -234,19 +237,21 @@ pub unsafe extern "C" fn tickless_limiter_create(
     made: *mut *mut LimiterHandle,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped, and
+        // that `quota` is null or points to as many readable bytes as its `size` states, and that
+        // `made` is null or writable.
         let (timers, quota) = unsafe {
             answer(made, core::ptr::null_mut())?;
             (&set(timers)?.timers, given(quota)?)
         };
         let limiter = quota.limiter(timers)?.start().map_err(refused)?;
         let handle = Box::new(LimiterHandle(Marked::new(limiter)));
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `made` is null or writable.
         unsafe { answer(made, Box::into_raw(handle)) }
     })
 }
 
-/// A quota, which has no default.
+/// Reads a caller's quota. Null is an error, because a quota has no default.
 ///
 /// # Safety
 /// As for [`sized::read`].
@@ -254,37 +259,42 @@ unsafe fn given(quota: *const Quota) -> Outcome<Quota> {
     if quota.is_null() {
         return Err(failure(Status::NullPointer, "the pointer to the quota is null"));
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `quota` is null or points to as many readable bytes as its
+    // `size` states.
     unsafe { sized::read(quota) }
 }
 
-/// Takes permits if they are there. Never waits; while they last, no lock and no system call.
+/// Acquires permits if they are available. Never waits; while permits are available, it takes no
+/// lock and makes no system call.
 ///
-/// Errors: `TICKLESS_EMPTY` if there are too few now, or others wait for them;
-/// `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` once it is closed, and in
-/// the child of a fork;
-/// `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+/// Errors: `TICKLESS_EMPTY` if too few permits are left now, or other threads wait for them;
+/// `TICKLESS_OUT_OF_RANGE` for more permits than there can ever be; `TICKLESS_SHUT` once the
+/// limiter is closed, and in the child of a fork; `TICKLESS_NULL_POINTER`,
+/// `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_try_acquire(
     from: *const LimiterHandle,
     permits: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+        // thread destroys it during the call.
         acquired(unsafe { limiter(from) }?.try_acquire(permits))
     })
 }
 
-/// Takes permits as soon as they are there, in line with others, and blocks the thread until then,
-/// for `timeout_ns` at most; `INT64_MAX` is for ever. Not for callbacks: it holds up their timers.
+/// Acquires permits, and blocks the thread until they are available and all earlier requests are
+/// served, for at most `timeout_ns`; `INT64_MAX` waits without a limit. Do not call it in a
+/// callback: it would delay other timers.
 ///
-/// Errors: `TICKLESS_TIMED_OUT`; the others, which come at once, as `tickless_limiter_try_acquire`.
+/// Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
+/// `TICKLESS_EMPTY`, without waiting.
 ///
 /// # Safety
-/// `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_acquire(
     from: *const LimiterHandle,
@@ -292,7 +302,8 @@ pub unsafe extern "C" fn tickless_limiter_acquire(
     timeout_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+        // thread destroys it during the call.
         let limiter = unsafe { limiter(from) }?;
         acquired(match timeout_ns {
             i64::MAX => limiter.blocking_acquire(permits),
@@ -301,29 +312,31 @@ pub unsafe extern "C" fn tickless_limiter_acquire(
     })
 }
 
-/// Closes a limiter, for a shutdown: from now on every call fails with `TICKLESS_SHUT`, and so do
-/// those that wait, at once. A second call does nothing.
+/// Closes a limiter, for a shutdown: every later call returns `TICKLESS_SHUT`, and so do waiting
+/// calls, at once. Closing it again does nothing.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_close(from: *const LimiterHandle) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+        // thread destroys it during the call.
         unsafe { limiter(from) }?.close();
         Ok(())
     })
 }
 
-/// How many permits are there now, and what has happened. Either pointer may be null.
+/// Reads how many permits are available now, and the counters. Either pointer may be null.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `from` came from `tickless_limiter_create` and nobody destroys it meanwhile; `counts` is null or
-/// leads to as many bytes as its `size` says.
+/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call;
+/// `available` is null or writable; `counts` is null or points to as many writable bytes as its
+/// `size` states.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_look(
     from: *const LimiterHandle,
@@ -331,9 +344,10 @@ pub unsafe extern "C" fn tickless_limiter_look(
     counts: *mut QuotaCounts,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+        // thread destroys it during the call.
         let limiter = unsafe { limiter(from) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `available` and `counts` are null or writable.
         unsafe {
             put(available, limiter.available());
             tell(counts, &limiter.counts(), limiter.waiting())
@@ -347,27 +361,30 @@ unsafe fn tell(counts: *mut QuotaCounts, seen: &Counts, waiting: usize) -> Outco
     if counts.is_null() {
         return Ok(());
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `counts` is null or points to as many writable bytes as its
+    // `size` states.
     unsafe { sized::write(counts, &QuotaCounts::of(seen, waiting)) }
 }
 
-/// Frees a limiter; null is nothing to do.
+/// Frees a limiter; does nothing if the pointer is null.
 ///
 /// Errors: `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `from` is null or came from `tickless_limiter_create` and was not destroyed; nobody uses it now
-/// or later.
+/// `from` is null or came from `tickless_limiter_create` and was not destroyed; no thread uses it
+/// now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_destroy(from: *mut LimiterHandle) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `from` is null or came from `tickless_limiter_create`, and
+    // no thread uses it now or later.
     entry(|| unsafe { free_limiter(from) })
 }
 
-/// Makes a limiter for each key: so many permits in every period, which begins when the key is
-/// first used. A key takes some 60 bytes beside itself until it has all its permits again.
+/// Creates a limiter with `quota` permits for each key in every period. A key's period begins when
+/// the key is first used. A key takes some 60 bytes in addition to its own bytes until it has all
+/// its permits again.
 ///
-/// Errors: as `tickless_limiter_create`.
+/// Errors: those of `tickless_limiter_create`.
 ///
 /// # Safety
 /// As for `tickless_limiter_create`.
@@ -378,26 +395,28 @@ pub unsafe extern "C" fn tickless_keyed_create(
     made: *mut *mut KeyedHandle,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped, and
+        // that `quota` is null or points to as many readable bytes as its `size` states, and that
+        // `made` is null or writable.
         let (timers, quota) = unsafe {
             answer(made, core::ptr::null_mut())?;
             (&set(timers)?.timers, given(quota)?)
         };
         let limiter = quota.limiter(timers)?.keyed().map_err(refused)?;
         let handle = Box::new(KeyedHandle(Marked::new(limiter)));
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `made` is null or writable.
         unsafe { answer(made, Box::into_raw(handle)) }
     })
 }
 
-/// Takes a key's permits if they are there. Never waits for them. `key` leads to `key_size` bytes,
-/// of which the library keeps a copy.
+/// Acquires permits of a key if they are available. Never waits for permits. `key` points to
+/// `key_size` bytes, which the library copies.
 ///
-/// Errors: as `tickless_limiter_try_acquire`.
+/// Errors: those of `tickless_limiter_try_acquire`.
 ///
 /// # Safety
-/// `from` came from `tickless_keyed_create` and nobody destroys it meanwhile; `key` leads to so
-/// many bytes.
+/// `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `key`
+/// points to `key_size` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_try_acquire(
     from: *const KeyedHandle,
@@ -406,20 +425,22 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
     permits: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other
+        // thread destroys it during the call, and that `key` points to `key_size` readable
+        // elements.
         let (limiter, key) = unsafe { (keyed(from)?, crate::local_batches::row(key, key_size)?) };
         acquired(limiter.try_acquire(key, permits))
     })
 }
 
-/// How many keys there are; `TICKLESS_NULL_POINTER` for a null result. With `forget_idle` those
-/// that have all their permits are removed first, which also happens by itself as keys are added.
+/// Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding
+/// keys also removes them from time to time.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `from` came from `tickless_keyed_create` and nobody destroys it meanwhile; `keys` can be
-/// written.
+/// `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `keys`
+/// is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_count(
     from: *const KeyedHandle,
@@ -427,33 +448,35 @@ pub unsafe extern "C" fn tickless_keyed_count(
     keys: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other
+        // thread destroys it during the call.
         let limiter = unsafe { keyed(from) }?;
         if forget_idle {
             limiter.remove_idle();
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `keys` is null or writable.
         unsafe { answer(keys, limiter.len()) }
     })
 }
 
-/// Frees a keyed limiter; null is nothing to do.
+/// Frees a keyed limiter; does nothing if the pointer is null.
 ///
 /// Errors: `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `from` is null or came from `tickless_keyed_create` and was not destroyed; nobody uses it now or
-/// later.
+/// `from` is null or came from `tickless_keyed_create` and was not destroyed; no thread uses it now
+/// or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_destroy(from: *mut KeyedHandle) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `from` is null or came from `tickless_keyed_create`, and no
+    // thread uses it now or later.
     entry(|| unsafe { free_keyed(from) })
 }
 
-/// Makes a group of threads that may use `quota` nanoseconds of CPU time in every period, all
-/// together. Allocates. Destroy it before the timers are stopped.
+/// Creates a group of threads that together may use `quota` nanoseconds of CPU time in every
+/// period. Allocates. Destroy it before the timers are stopped.
 ///
-/// Errors: as `tickless_limiter_create`.
+/// Errors: those of `tickless_limiter_create`.
 ///
 /// # Safety
 /// As for `tickless_limiter_create`.
@@ -464,7 +487,9 @@ pub unsafe extern "C" fn tickless_throttle_create(
     made: *mut *mut ThrottleHandle,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped, and
+        // that `quota` is null or points to as many readable bytes as its `size` states, and that
+        // `made` is null or writable.
         let (timers, quota) = unsafe {
             answer(made, core::ptr::null_mut())?;
             (&set(timers)?.timers, given(quota)?)
@@ -475,45 +500,50 @@ pub unsafe extern "C" fn tickless_throttle_create(
         let group = quota.slack().into_iter().fold(group, |group, slack| group.slack(slack));
         let group = quota.release().into_iter().fold(group, |group, how| group.release(how));
         let handle = Box::new(ThrottleHandle(Marked::new(group.start().map_err(refused)?)));
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `made` is null or writable.
         unsafe { answer(made, Box::into_raw(handle)) }
     })
 }
 
-/// What has happened. Workers report what they use when their slice is used up, 5 ms at most.
+/// Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `group` came from `tickless_throttle_create` and nobody destroys it meanwhile; `counts` leads to
-/// as many bytes as its `size` says.
+/// `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
+/// `counts` points to as many readable bytes as its `size` states.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_look(
     group: *const ThrottleHandle,
     counts: *mut QuotaCounts,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no
+        // other thread destroys it during the call.
         let group = unsafe { throttle(group) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `counts` is null or points to as many writable bytes as
+        // its `size` states.
         unsafe { sized::write(counts, &QuotaCounts::of(&group.counts(), group.waiting())) }
     })
 }
 
-/// Frees a throttle; null is nothing to do. Its workers go on, throttled, until they leave.
+/// Frees a throttle; does nothing if the pointer is null. Its workers stay throttled until they
+/// leave.
 ///
 /// Errors: `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `group` is null or came from `tickless_throttle_create` and was not destroyed; nobody uses it
+/// `group` is null or came from `tickless_throttle_create` and was not destroyed; no thread uses it
 /// now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_destroy(group: *mut ThrottleHandle) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `group` is null or came from `tickless_throttle_create`, and
+    // no thread uses it now or later.
     entry(|| unsafe { free_throttle(group) })
 }
 
-/// One thread's part in a throttle; from `tickless_throttle_join`. Opaque. For that thread alone.
+/// One thread's membership in a throttle; created by `tickless_throttle_join`. Opaque. Only that
+/// thread may use it.
 pub struct WorkerHandle {
     own: OneThread<Worker>,
 }
@@ -535,77 +565,80 @@ fn no_timers(error: ThrottleError) -> Status {
     failure(Status::Shut, error)
 }
 
-/// Makes the calling thread a worker of a throttle. What it used before is not charged.
+/// Makes the calling thread a worker of a throttle. CPU time that it used before is not charged.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_SHUT`.
 ///
 /// # Safety
-/// `group` came from `tickless_throttle_create` and nobody destroys it meanwhile; `worker` can be
-/// written.
+/// `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
+/// `worker` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_join(
     group: *const ThrottleHandle,
     worker: *mut *mut WorkerHandle,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `worker` is null or writable.
         unsafe { answer(worker, core::ptr::null_mut()) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no
+        // other thread destroys it during the call.
         let joined = unsafe { throttle(group) }?.join().map_err(no_timers)?;
         let handle = Box::new(WorkerHandle { own: OneThread::new(&WorkerHandle::SORT, joined) });
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `worker` is null or writable.
         unsafe { answer(worker, Box::into_raw(handle)) }
     })
 }
 
-/// May this thread go on? Parks it, if the quota of this period is used up, until it may; `waited`,
-/// which may be null, says whether it had to. To be called in a loop, between two pieces of work:
-/// the thread uses more than the quota by one piece at most, and pays that back. One system call of
+/// Parks the thread while the quota of this period is used up. `waited`, which may be null,
+/// receives whether it parked. Call it in a loop, between two pieces of work: the thread exceeds
+/// the quota by one piece at most, and that excess is charged to later periods. One system call of
 /// some 100 ns.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_SHUT`.
 ///
 /// # Safety
-/// `worker` came from `tickless_throttle_join` and has not left; `waited` is null or can be
-/// written.
+/// `worker` came from `tickless_throttle_join` and has not left; `waited` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_check(
     worker: *mut WorkerHandle,
     waited: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
         let own = unsafe { WorkerHandle::own_thread(worker)?.value() };
         let checked = own.check().map_err(no_timers)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `waited` is null or writable.
         unsafe { put(waited, checked == Checked::Waited) };
         Ok(())
     })
 }
 
-/// Gives back what the thread has not used of its slice: before it rests for long while others of
-/// its group work.
+/// Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
+/// other workers of its group run.
 ///
-/// Errors: as `tickless_worker_check`.
+/// Errors: those of `tickless_worker_check`.
 ///
 /// # Safety
 /// `worker` came from `tickless_throttle_join` and has not left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_rest(worker: *mut WorkerHandle) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
         unsafe { WorkerHandle::own_thread(worker)?.value() }.rest().map_err(no_timers)
     })
 }
 
-/// Ends the thread's part, and gives back what it has not used; null is nothing to do.
+/// Ends the thread's membership and gives back the unused rest of its slice; does nothing if the
+/// pointer is null.
 ///
 /// Errors: `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `worker` is null or came from `tickless_throttle_join` and has not left; nobody uses it later.
+/// `worker` is null or came from `tickless_throttle_join` and has not left; the caller does not use
+/// it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_leave(worker: *mut WorkerHandle) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `worker` is null or came from the library, and is not used
+    // afterwards.
     entry(|| unsafe { Handle::free(worker) })
 }

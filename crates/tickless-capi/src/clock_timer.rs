@@ -1,4 +1,4 @@
-//! Timers on clocks that are set or go on over a suspend.
+//! Timers on clocks that can be set or that advance during a suspend.
 
 use crate::fired::window;
 use crate::options::unknown;
@@ -12,23 +12,26 @@ use tickless::callback::{StartError, Started};
 use tickless::clock::{ClockFired, ClockTimer, TimeBase};
 use tickless::time::Instant;
 
-/// `clock`: that of all other timers. It is never set, and stands while the system is suspended.
+/// `clock`: the clock of all other timers. It is never set, and does not advance while the system
+/// is suspended.
 pub const TICKLESS_CLOCK_MONOTONIC: u32 = 0;
-/// `clock`: the time since boot. It is never set, and goes on while the system is suspended.
+/// `clock`: the time since boot. It is never set, and advances while the system is suspended.
 pub const TICKLESS_CLOCK_BOOTTIME: u32 = 1;
-/// `clock`: the time of day, in nanoseconds since 1970. It may be set, forwards or backwards, and
-/// goes on while the system is suspended.
+/// `clock`: wall-clock time, in nanoseconds since 1970. It may be set forwards or backwards, and
+/// advances while the system is suspended.
 pub const TICKLESS_CLOCK_REALTIME: u32 = 2;
 
-/// A timer whose deadlines are on a clock of the program's choice; from
+/// A timer whose deadlines are on a clock of the program's choice; created by
 /// `tickless_clock_timer_create`. Opaque.
 ///
-/// Never early on its own clock. When the time of day is set, absolute deadlines on it stay what
-/// they are: they fire at once if they have passed, and are put off if it went back. Durations are
-/// left alone: ten seconds are ten seconds. On boottime both count the time of a suspend.
+/// Never early on its own clock. Setting wall-clock time does not change absolute deadlines on it:
+/// a deadline that has now passed fires at once, and if the clock was set back the timer fires when
+/// the clock reaches the deadline again. Setting the clock does not affect durations: ten seconds
+/// remain ten seconds. On boottime both include the time of a suspend.
 ///
-/// The first one of a set starts a thread that waits for the clock to be set, unless a loop of the
-/// program's drives the set: there such timers look at their clock once a second.
+/// The first such timer of a set starts a thread that waits for wall-clock time to be set. If the
+/// program's own loop drives the set, no thread is started, and the timers check their clock once a
+/// second.
 pub struct Clocked {
     mark: u64,
     timer: ClockTimer,
@@ -37,13 +40,13 @@ pub struct Clocked {
 const MARK: u64 = 0x636c_6f63_6b74_696d;
 const NAME: &str = "clock timer; pass what tickless_clock_timer_create handed out";
 
-/// A clock timer that fires, as its callback sees it. Opaque; good until the callback returns, and
-/// in the thread that runs it.
+/// A clock timer that fires, as its callback sees it. Opaque; valid until the callback returns, in
+/// the thread that runs it.
 pub struct ClockExpiry {
     fired: NonNull<ClockFired<'static>>,
 }
 
-/// What a clock timer calls when it fires; as `tickless_callback_t`.
+/// The callback of a clock timer, under the rules of `tickless_callback_t`.
 pub type ClockCallback =
     Option<unsafe extern "C-unwind" fn(fired: *mut ClockExpiry, data: *mut c_void)>;
 
@@ -54,15 +57,15 @@ struct Call {
     data: *mut c_void,
 }
 
-// SAFETY: the header says that callbacks run on threads of the library, so the data is meant to be
-// used there.
+// SAFETY: the header documents that callbacks run on threads of the library, so the caller passes
+// data that those threads may use.
 unsafe impl Send for Call {}
 
 impl Call {
     fn call(self, fired: &mut ClockFired<'_>) {
         let mut expiry = ClockExpiry { fired: NonNull::from(fired).cast() };
-        // SAFETY: a function of this type, as the header asks for; the expiry is good until it
-        // returns.
+        // SAFETY: C passed a function of this type, as the header requires; the expiry lives until
+        // it returns.
         unsafe { (self.callback)(&raw mut expiry, self.data) }
     }
 }
@@ -77,19 +80,21 @@ fn clock(number: u32) -> Outcome<TimeBase> {
 }
 
 /// # Safety
-/// `timer` is null or leads to something that is readable for as long as the result is used.
+/// `timer` is null or points to memory that stays readable while the result is used.
 unsafe fn live<'a>(timer: *const Clocked) -> Outcome<&'a ClockTimer> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` is null or points to memory that stays readable
+    // while the result is used.
     let known = unsafe { handed_out(timer, NAME) }?;
     if known.mark == MARK { Ok(&known.timer) } else { Err(none_here(NAME)) }
 }
 
-/// What a clock shows, in nanoseconds. One system call, but for the monotonic one.
+/// Reads the current time of a clock, in nanoseconds. One system call, except for the monotonic
+/// clock.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped; `now_ns` can be written.
+/// `timers` came from the library and was not stopped; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_now_on(
     timers: *const TimerSet,
@@ -97,20 +102,20 @@ pub unsafe extern "C" fn tickless_timers_now_on(
     now_ns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `now_ns` is null or writable.
         unsafe { answer(now_ns, set.timers.now_on(clock(clock_number)?).as_nanos()) }
     })
 }
 
-/// Makes a timer on a clock of the program's choice, one of `TICKLESS_CLOCK_...`, not armed. When
-/// it fires `callback` is called with `data`, on a thread of the library. Allocates.
+/// Creates a timer on one of the clocks `TICKLESS_CLOCK_...`, without arming it. When it fires, a
+/// thread of the library calls `callback` with `data`. Allocates.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped; `timer` can be written.
+/// `timers` came from the library and was not stopped; `timer` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_create(
     timers: *const TimerSet,
@@ -120,21 +125,21 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
     timer: *mut *mut Clocked,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` is null or writable.
         unsafe { answer(timer, core::ptr::null_mut()) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let timers = &unsafe { set(timers) }?.timers;
         let Some(callback) = callback else {
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
         let call = Call { callback, data };
         let made = timers.clock_timer(clock(clock_number)?, move |fired| {
-            // The whole of it, which may be sent.
+            // Capture the whole struct, which is `Send`, not its fields.
             let call: Call = call;
             call.call(fired);
         });
         let made = Box::into_raw(Box::new(Clocked { mark: MARK, timer: made }));
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` is null or writable.
         unsafe { answer(timer, made) }
     })
 }
@@ -143,35 +148,36 @@ fn started(result: Result<Started, StartError>) -> Outcome {
     result.map(drop).map_err(|error| failure(Status::Shut, error))
 }
 
-/// Arms a timer, or arms it anew, to fire `after_ns` from now: on boottime with the time of
-/// suspends, on the other clocks without it, and whatever the time of day is set to.
+/// Arms or rearms a timer to fire `after_ns` from now. The duration includes suspends on boottime
+/// only, and does not depend on wall-clock time being set.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, `TICKLESS_NULL_POINTER`,
 /// `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile.
+/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_start(
     timer: *const Clocked,
     after_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
+        // other thread destroys it during the call.
         let timer = unsafe { live(timer) }?;
         started(timer.start(duration(after_ns)?))
     })
 }
 
-/// Arms a timer, or arms it anew, for a window on its own clock: not before `soft_ns`, and at
-/// `hard_ns` with a wakeup of its own. For a point in time both are the same. One that has passed
-/// fires at once.
+/// Arms or rearms a timer for a window on its own clock: not before `soft_ns`, and at `hard_ns`
+/// with a wakeup of its own. Pass equal values for a point in time. A window that has passed fires
+/// at once.
 ///
-/// Errors: as `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
-/// begins.
+/// Errors: those of `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before
+/// it begins.
 ///
 /// # Safety
-/// `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile.
+/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_start_range(
     timer: *const Clocked,
@@ -179,72 +185,78 @@ pub unsafe extern "C" fn tickless_clock_timer_start_range(
     hard_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
+        // other thread destroys it during the call.
         let timer = unsafe { live(timer) }?;
         let (soft, hard) = window(soft_ns, hard_ns)?;
         started(timer.start_range(soft, hard))
     })
 }
 
-/// Cancels a timer without waiting for its callback; as `tickless_timer_cancel`.
+/// Cancels a timer without waiting for its callback, as `tickless_timer_cancel` does.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `found` is
-/// null or can be written.
+/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
+/// `found` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_cancel(
     timer: *const Clocked,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
+        // other thread destroys it during the call, and that `found` is null or writable.
         unsafe { cancelled(Ok(live(timer)?.cancel()), found) }
     })
 }
 
-/// Cancels a timer and waits until its callback runs nowhere; as `tickless_timer_cancel_sync`.
+/// Cancels a timer and waits until no thread runs its callback, as `tickless_timer_cancel_sync`
+/// does.
 ///
-/// Errors: `TICKLESS_WOULD_DEADLOCK` as there, `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+/// Errors: `TICKLESS_WOULD_DEADLOCK` as in `tickless_timer_cancel_sync`, `TICKLESS_NULL_POINTER`,
+/// `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `found` is
-/// null or can be written.
+/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
+/// `found` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_cancel_sync(
     timer: *const Clocked,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
+        // other thread destroys it during the call, and that `found` is null or writable.
         unsafe { cancelled(live(timer)?.cancel_sync(), found) }
     })
 }
 
-/// Is the timer armed? May be out of date as soon as it is known.
+/// Reports whether the timer is armed. Another thread may change this at any time.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `is_pending`
-/// can be written.
+/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
+/// `is_pending` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_is_pending(
     timer: *const Clocked,
     is_pending: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
+        // other thread destroys it during the call, and that `is_pending` is null or writable.
         unsafe { answer(is_pending, live(timer)?.is_pending()) }
     })
 }
 
-/// Ends a timer, waits until its callback is over, and frees it; null is nothing to do. In the
+/// Destroys a timer, after its callback has returned; does nothing if the pointer is null. In the
 /// timer's own callback it does not wait.
 ///
-/// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this one's callback waits
-/// for: the timer is shut down, and still there; destroy it again later.
+/// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
+/// for: the timer is shut down, but still exists; destroy it again later.
 ///
 /// # Safety
 /// `timer` is null or came from `tickless_clock_timer_create` and was not destroyed; no other
@@ -253,12 +265,14 @@ pub unsafe extern "C" fn tickless_clock_timer_is_pending(
 pub unsafe extern "C" fn tickless_clock_timer_destroy(timer: *mut Clocked) -> Status {
     entry(|| {
         let Some(place) = NonNull::new(timer) else { return Ok(()) };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
+        // other thread destroys it during the call.
         match unsafe { live(timer) }?.shutdown_sync() {
             Ok(_) | Err(CancelError::OwnCallback) => {}
             Err(error) => return Err(refused(error)),
         }
-        // SAFETY: it came from `Box::into_raw`, and is used by nobody else.
+        // SAFETY: the caller promises that the timer came from `tickless_clock_timer_create` and
+        // that no other thread uses it.
         unsafe {
             (&raw mut (*place.as_ptr()).mark).write_volatile(0);
             drop(Box::from_raw(place.as_ptr()));
@@ -268,25 +282,27 @@ pub unsafe extern "C" fn tickless_clock_timer_destroy(timer: *mut Clocked) -> St
 }
 
 /// # Safety
-/// `expiry` is null or what a callback was handed that has not returned.
+/// `expiry` is null, or the argument of a callback that has not returned.
 unsafe fn expiry<'a>(expiry: *mut ClockExpiry) -> Outcome<&'a mut ClockFired<'static>> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has not
+    // returned.
     match unsafe { expiry.as_ref() } {
-        // SAFETY: good until the callback returns; there is no other reference, as each entry lets
-        // its own go.
+        // SAFETY: valid until the callback returns. There is no other reference, because each entry
+        // point drops its own before it returns.
         Some(ClockExpiry { fired }) => Ok(unsafe { &mut *fired.as_ptr() }),
         None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
     }
 }
 
-/// What the timer was armed for, and what its own clock shows; null where it is not wanted. The
-/// deadline is on its own clock, but on the timers' clock if it was armed for a duration on
-/// realtime.
+/// Reads the deadline that the timer was armed with, and the current time of its own clock. Pass
+/// null for results that are not needed. The deadline is on the timer's own clock, except after an
+/// arming for a duration on realtime: then it is on the timers' clock.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` was handed to a callback that has not returned, on this thread; the rest can be written.
+/// `fired` is the argument of a callback that has not returned, on this thread; the other pointers
+/// are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_info(
     fired: *mut ClockExpiry,
@@ -294,9 +310,10 @@ pub unsafe extern "C" fn tickless_clock_fired_info(
     now_ns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let fired = unsafe { expiry(fired) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `deadline_ns` and `now_ns` are null or writable.
         unsafe {
             put(deadline_ns, fired.deadline().as_nanos());
             if !now_ns.is_null() {
@@ -307,8 +324,8 @@ pub unsafe extern "C" fn tickless_clock_fired_info(
     })
 }
 
-/// Has the timer armed again, `after_ns` from now, when the callback is over; as
-/// `tickless_fired_restart`.
+/// Requests that the timer be armed again, `after_ns` from now, when the callback has returned, as
+/// `tickless_fired_restart` does.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 ///
@@ -320,13 +337,14 @@ pub unsafe extern "C" fn tickless_clock_fired_restart(
     after_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         unsafe { expiry(fired) }?.restart(duration(after_ns)?);
         Ok(())
     })
 }
 
-/// The same for a point in time on its own clock.
+/// Requests that the timer be armed again for a point in time on its own clock.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
@@ -338,20 +356,22 @@ pub unsafe extern "C" fn tickless_clock_fired_restart_at(
     deadline_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         unsafe { expiry(fired) }?.restart_at(Instant::from_nanos(deadline_ns));
         Ok(())
     })
 }
 
-/// The same whole periods of its own clock after its own deadline, at the first such moment that
-/// has not passed. `overruns`, which may be null, receives how many were missed. When the clock
-/// goes back nothing fires until it has come up to the next moment.
+/// Requests that the timer be armed again a whole number of periods of its own clock after its own
+/// deadline, at the first such time that has not passed. `overruns`, which may be null, receives
+/// how many expiries were missed. If the clock is set back, the timer fires when the clock reaches
+/// the next such time.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 ///
 /// # Safety
-/// `fired` is as for `tickless_clock_fired_info`; `overruns` is null or can be written.
+/// `fired` is as in `tickless_clock_fired_info`; `overruns` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_forward(
     fired: *mut ClockExpiry,
@@ -359,10 +379,11 @@ pub unsafe extern "C" fn tickless_clock_fired_forward(
     overruns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let fired = unsafe { expiry(fired) }?;
         let missed = fired.forward(crate::timers::period(period_ns)?).saturating_sub(1);
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `overruns` is null or writable.
         unsafe { put(overruns, missed) };
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! Timers that a loop of the program's drives, by a descriptor that it polls.
+//! Timers that the program's own event loop drives, by a descriptor that it polls.
 
 use crate::one_thread::{Handle, OneThread, Sort};
 use crate::options::Options;
@@ -10,13 +10,13 @@ use std::os::fd::AsRawFd;
 use tickless::driver::EventLoopDriver;
 use tickless::time::Instant;
 
-/// What drives one base of a set of timers, in the program's own loop. Opaque.
+/// Drives one base of a set of timers from the program's own loop. Opaque.
 ///
-/// The loop polls its descriptor for reading, beside its others, and calls `tickless_loop_run` when
-/// that is readable. Callbacks run inside of that, on the loop's thread, one at a time. Timers can
-/// be armed and cancelled from all threads; while nobody runs the loop none fires.
+/// The loop polls the descriptor for reading, with its other descriptors, and calls
+/// `tickless_loop_run` when it is readable. Callbacks run inside that call, on the loop's thread,
+/// one at a time. All threads may arm and cancel timers; a timer fires only when the loop runs.
 ///
-/// Used by the thread that started it, or the last one that adopted it.
+/// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
 pub struct Loop {
     own: OneThread<EventLoopDriver>,
     descriptor: c_int,
@@ -32,13 +32,13 @@ impl Handle for Loop {
     }
 }
 
-/// Starts timers on `count` bases without any thread of the library: `loops` receives a loop for
-/// each, to be run by the program. For one loop, `count` is 1 and `loops` the address of one
-/// pointer. `options` may be null; its `bases` must be 0 or `count`, and what concerns threads of
-/// the library (deferral, pinned drivers) is ignored.
+/// Starts timers on `count` bases without threads of the library: `loops` receives a loop for each
+/// base, which the program runs. For one loop, `count` is 1 and `loops` is the address of one
+/// pointer. `options` may be null; its `bases` must be 0 or `count`, and options for threads of the
+/// library (deferral, pinned drivers) are ignored.
 ///
-/// Arming a timer that is due before all others of its base is one system call; nothing else is
-/// one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.
+/// Arming a timer makes one system call if its deadline is earlier than all others of its base; no
+/// other operation makes one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.
 ///
 /// Stop the timers first, then destroy the loops.
 ///
@@ -46,8 +46,8 @@ impl Handle for Loop {
 /// 0 or beyond 65,535, `TICKLESS_NO_DESCRIPTOR`.
 ///
 /// # Safety
-/// `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
-/// written, and `count` pointers at `loops`.
+/// `options` is null or points to as many readable bytes as its `size` states; `timers` is
+/// writable, and `count` pointers at `loops`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start_in_loops(
     options: *const Options,
@@ -56,9 +56,10 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
     loops: *mut *mut Loop,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` is null or writable.
         unsafe { answer(timers, core::ptr::null_mut()) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
+        // its `size` states.
         let options = unsafe { sized::read(options) }?;
         let Some(bases) = u16::try_from(count).ok().filter(|&bases| bases > 0) else {
             return Err(failure(
@@ -80,27 +81,28 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
         for (at, driver) in drivers.into_iter().enumerate() {
             let descriptor = driver.as_raw_fd();
             let made = Box::new(Loop { own: OneThread::new(&Loop::SORT, driver), descriptor });
-            // SAFETY: as promised, and there are `count` of them.
+            // SAFETY: the caller promises that `loops` points to `count` writable pointers.
             unsafe { put(loops.add(at), Box::into_raw(made)) };
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` is null or writable.
         unsafe { answer(timers, TimerSet::hand_out(set)) }
     })
 }
 
-/// The descriptor to poll: readable when there is something to do, and not otherwise. For poll,
-/// select, epoll in either way of triggering, and what stands on them. Not to be read, set or
-/// closed. May be asked for by any thread.
+/// Returns the descriptor to poll. It is readable exactly when timers are due. It works with poll,
+/// select, epoll (level- or edge-triggered), and libraries built on them. Do not read, set or close
+/// it. Any thread may call this.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` can be
-/// written.
+/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_int) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `one` came from the library and was not destroyed, and
+        // that `descriptor` is null or writable.
         unsafe {
             Loop::any_thread(one)?;
             answer(descriptor, (*one).descriptor)
@@ -108,71 +110,74 @@ pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_i
     })
 }
 
-/// Runs what is due. `fired`, which may be null, receives how many timers fired. Costs a clock
-/// reading if nothing is due, so it may be called more often than the descriptor asks for.
+/// Fires the timers that are due. `fired`, which may be null, receives how many fired. Costs one
+/// clock reading if none is due, so the program may also call it when the descriptor is not
+/// readable.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
+/// this call runs.
 ///
 /// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or can
-/// be written.
+/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `one` came from the library and was not destroyed.
         let driver = unsafe { Loop::own_thread(one)?.alone(&Loop::SORT) }?;
         let count = driver.value.run();
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { put(fired, count) };
         Ok(())
     })
 }
 
-/// For a loop that waits by a timeout: how long it may, in nanoseconds, from now;
-/// `TICKLESS_NEVER` if nothing is pending, 0 if something is due. Round it up. While the loop waits
-/// the descriptor still has to be polled, as a timer may be armed that is due earlier. No system
-/// call.
+/// Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
+/// `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round it up. The loop must still poll
+/// the descriptor while it waits, because another thread may arm an earlier timer. No system call.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
 ///
 /// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` can be
-/// written.
+/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_timeout(one: *mut Loop, timeout_ns: *mut u64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `one` came from the library and was not destroyed.
         let driver = unsafe { Loop::own_thread(one)?.alone(&Loop::SORT) }?;
         let left = driver.value.timeout().map_or(Instant::NEVER, |left| Instant::ZERO + left);
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timeout_ns` is null or writable.
         unsafe { answer(timeout_ns, left.as_nanos()) }
     })
 }
 
-/// Makes the calling thread the one that runs this loop. The thread before it must be done with it,
-/// and have said so, by a lock or a join.
+/// Makes the calling thread the owner of this loop. The previous owner must have finished using it,
+/// and a lock or a join must order its last use before this call.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback.
 ///
 /// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; nobody uses it
-/// meanwhile.
+/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; no other thread uses it
+/// during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_adopt(one: *mut Loop) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `one` came from the library and no other thread uses it
+    // during the call.
     entry(|| unsafe { Loop::adopt(one) })
 }
 
-/// Ends a loop, and closes its descriptor; null is nothing to do. Take the descriptor out of what
-/// polls it first. Timers of its base never fire from now on.
+/// Destroys a loop and closes its descriptor; does nothing if the pointer is null. First remove the
+/// descriptor from the poller. Timers of its base never fire afterwards.
 ///
 /// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
 ///
 /// # Safety
-/// `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; nobody uses
-/// it later.
+/// `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; the caller
+/// does not use it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_destroy(one: *mut Loop) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `one` is null or came from the library, and is not used
+    // afterwards.
     entry(|| unsafe { Handle::free(one) })
 }

@@ -1,4 +1,4 @@
-//! What a callback is told, and what it may ask for.
+//! What a callback can read about its expiry, and what it can request.
 
 use crate::status::{Outcome, Status, answer, entry, failure, put};
 use crate::timers::{duration, period};
@@ -8,32 +8,32 @@ use tickless::periodic::PeriodFired;
 use tickless::slots::{OnFired, OnPeriod};
 use tickless::time::Instant;
 
-/// A timer that fires, as its callback sees it. Opaque; good until the callback returns, and in
-/// the thread that runs it. Also good after the callback has destroyed its timer: what it asks
-/// for is ignored then.
+/// A timer that fires, as its callback sees it. Opaque; valid until the callback returns, in the
+/// thread that runs it. It stays valid after the callback has destroyed its timer: requests are
+/// ignored then.
 pub struct Expiry {
     fired: NonNull<tickless::Fired<'static>>,
     overruns: u64,
 }
 
-/// What a timer calls when it fires, with the `data` that it was initialised with.
+/// The callback of a timer, called with the `data` that the timer was initialised with.
 ///
-/// Runs on a thread of the library, one at a time per base. It should be short: it delays the
-/// other timers of its base, and no others. It must return: `longjmp`, `pthread_exit` and thread
-/// cancellation across it are undefined. A C++ exception that leaves it ends the process.
+/// Runs on a thread of the library, one at a time per base. It should be short: it delays the other
+/// timers of its base, and no others. It must return: `longjmp`, `pthread_exit` and thread
+/// cancellation across it are undefined. A C++ exception that leaves it aborts the process.
 pub type Callback = Option<unsafe extern "C-unwind" fn(fired: *mut Expiry, data: *mut c_void)>;
 
-/// A callback with its data, as it stands in a timer's slot.
+/// A callback with its data, in the slot of a timer.
 #[derive(Clone, Copy)]
 pub(crate) struct CallC {
     callback: unsafe extern "C-unwind" fn(*mut Expiry, *mut c_void),
     data: *mut c_void,
 }
 
-// SAFETY: the header says that callbacks run on threads of the library, so the data is meant to
-// be used there.
+// SAFETY: the header documents that callbacks run on threads of the library, so the caller passes
+// data that those threads may use.
 unsafe impl Send for CallC {}
-// SAFETY: as for `Send`; there is nothing to change.
+// SAFETY: as for `Send`; the fields are never modified.
 unsafe impl Sync for CallC {}
 
 impl CallC {
@@ -47,8 +47,8 @@ impl CallC {
     fn call(self, fired: &mut tickless::Fired<'_>, overruns: u64) {
         let fired = NonNull::from(fired).cast::<tickless::Fired<'static>>();
         let mut expiry = Expiry { fired, overruns };
-        // SAFETY: a function of this type, as the header asks for; the expiry is good until it
-        // returns.
+        // SAFETY: C passed a function of this type, as the header requires; the expiry lives until
+        // it returns.
         unsafe { (self.callback)(&raw mut expiry, self.data) }
     }
 }
@@ -67,29 +67,30 @@ impl OnPeriod for CallC {
 }
 
 /// # Safety
-/// `expiry` is null or what a callback was handed that has not returned.
+/// `expiry` is null, or the argument of a callback that has not returned.
 unsafe fn expiry<'a>(expiry: *mut Expiry) -> Outcome<(&'a mut tickless::Fired<'static>, u64)> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has not
+    // returned.
     match unsafe { expiry.as_ref() } {
         Some(Expiry { fired, overruns }) => {
-            // SAFETY: good until the callback returns; there is no other reference, as each entry
-            // lets its own go.
+            // SAFETY: valid until the callback returns. There is no other reference, because each
+            // entry point drops its own before it returns.
             Ok((unsafe { &mut *fired.as_ptr() }, *overruns))
         }
         None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
     }
 }
 
-/// Everything about an expiry; null where it is not wanted. The deadline that the timer was armed
-/// with, when it was found to be due (never before the deadline), on which base, and for a
-/// periodic timer how many expiries were missed (with `TICKLESS_BURST`: are still to be made up
-/// for). No clock is read.
+/// Reads the details of an expiry: the deadline that the timer was armed with, when it was found to
+/// be due (never before the deadline), on which base, and for a periodic timer how many expiries
+/// were missed (with `TICKLESS_BURST`: how many are still to be made up for). Pass null for results
+/// that are not needed. Reads no clock.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` was handed to a callback that has not returned, on this thread; the rest can be
-/// written.
+/// `fired` is the argument of a callback that has not returned, on this thread; the other pointers
+/// are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_info(
     fired: *mut Expiry,
@@ -99,9 +100,11 @@ pub unsafe extern "C" fn tickless_fired_info(
     overruns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let (fired, missed) = unsafe { expiry(fired) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `deadline_ns`, `found_ns`, `base` and `overruns` are
+        // null or writable.
         unsafe {
             put(deadline_ns, fired.deadline().as_nanos());
             put(found_ns, fired.found_at().as_nanos());
@@ -112,46 +115,49 @@ pub unsafe extern "C" fn tickless_fired_info(
     })
 }
 
-/// The present, in nanoseconds. Reads the clock.
+/// Reads the current time, in nanoseconds, from the clock.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` is as for `tickless_fired_info`, and results can be written.
+/// `fired` is as for `tickless_fired_info`; a result pointer is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let (fired, _) = unsafe { expiry(fired) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `now_ns` is null or writable.
         unsafe { answer(now_ns, fired.now().as_nanos()) }
     })
 }
 
-/// Has the timer armed again, `after_ns` from now, when the callback is over. Cheaper than
-/// starting it by its handle, and cannot collide with that: if somebody else has armed the timer
-/// meanwhile, that stands. Of several requests the last one counts. Reads the clock.
+/// Requests that the timer be armed again, `after_ns` from now, when the callback has returned.
+/// Cheaper than starting the timer by its handle. If another thread arms the timer while the
+/// callback runs, that arming has precedence. The last of several requests counts. Reads the clock.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 ///
 /// # Safety
-/// `fired` is as for `tickless_fired_info`, and results can be written.
+/// `fired` is as for `tickless_fired_info`; a result pointer is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart(fired: *mut Expiry, after_ns: i64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let (fired, _) = unsafe { expiry(fired) }?;
         fired.restart(duration(after_ns)?);
         Ok(())
     })
 }
 
-/// The same for a window between two points in time; a coarse timer takes the first.
+/// Requests that the timer be armed again for a window between two points in time. A coarse timer
+/// uses the first as its deadline.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
 ///
 /// # Safety
-/// `fired` is as for `tickless_fired_info`, and results can be written.
+/// `fired` is as for `tickless_fired_info`; a result pointer is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart_range(
     fired: *mut Expiry,
@@ -159,7 +165,8 @@ pub unsafe extern "C" fn tickless_fired_restart_range(
     hard_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let (fired, _) = unsafe { expiry(fired) }?;
         let (soft, hard) = window(soft_ns, hard_ns)?;
         fired.restart_range(soft, hard);
@@ -167,7 +174,7 @@ pub unsafe extern "C" fn tickless_fired_restart_range(
     })
 }
 
-/// A window that a caller passed.
+/// Checks a caller's window.
 pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Instant, Instant)> {
     if hard_ns < soft_ns {
         return Err(failure(Status::OutOfRange, "the window ends before it begins"));
@@ -175,15 +182,15 @@ pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Instant, Instant)> 
     Ok((Instant::from_nanos(soft_ns), Instant::from_nanos(hard_ns)))
 }
 
-/// Has the timer armed again whole periods after its own deadline, so that it does not drift: at
-/// the first such moment that has not passed. `overruns`, which may be null, receives how many
-/// expiries were missed: 0 if the callback kept up. Reads the clock. Not needed by periodic
-/// timers, which do this by themselves.
+/// Requests that the timer be armed again a whole number of periods after its own deadline, so that
+/// it does not drift: at the first such time that has not passed. `overruns`, which may be null,
+/// receives how many expiries were missed, 0 if none. Reads the clock. Periodic timers do this by
+/// themselves.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 ///
 /// # Safety
-/// `fired` is as for `tickless_fired_info`, and results can be written.
+/// `fired` is as for `tickless_fired_info`; a result pointer is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_forward(
     fired: *mut Expiry,
@@ -191,25 +198,27 @@ pub unsafe extern "C" fn tickless_fired_forward(
     overruns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let (fired, _) = unsafe { expiry(fired) }?;
         let missed = fired.forward(period(period_ns)?).saturating_sub(1);
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `overruns` is null or writable.
         unsafe { put(overruns, missed) };
         Ok(())
     })
 }
 
-/// Takes back what the callback asked for: the timer stays idle. Ends a periodic timer.
+/// Withdraws the callback's request, so that the timer stays idle. Stops a periodic timer.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` is as for `tickless_fired_info`, and results can be written.
+/// `fired` is as for `tickless_fired_info`; a result pointer is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_stop(fired: *mut Expiry) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+        // thread.
         let (fired, _) = unsafe { expiry(fired) }?;
         fired.stop();
         Ok(())

@@ -1,4 +1,4 @@
-//! Timeouts of one duration for all of a class, for a loop of one's own.
+//! Timeouts that share one duration for each class, for the program's own loop.
 
 use crate::local::{LocalKey, known};
 use crate::one_thread::{Handle, OneThread, Sort};
@@ -8,15 +8,16 @@ use core::ffi::c_void;
 use tickless::local::{Class, FixedError, FixedTimeouts};
 use tickless::time::Instant;
 
-/// Timeouts of one thread, all those of a class with one duration, which can be changed while they
-/// are pending. Opaque. Starting a pending one again is one store.
+/// Timeouts of one thread. All timeouts of a class have one duration, which can change while they
+/// are pending. Opaque. Restarting a pending timeout is a single store.
 ///
-/// A server gives all connections of a listener one idle timeout: a class. Under overload it
-/// halves that with one call, and the connections that have been idle longest come due at once.
+/// For example, a server makes a class of the idle timeouts of all connections of a listener. Under
+/// overload it halves their duration with one call, and the connections that have been idle longest
+/// come due at once.
 ///
-/// Never early; late by at most a sixteenth of the class's duration, or of the one that it was
-/// created with if that is longer. Used by the thread that created them, or the last one that
-/// adopted them, as `tickless_local_t`.
+/// Never early; late by at most a sixteenth of the class's duration, or of its original duration if
+/// that is longer. Only the owner thread may use it: the thread that created it, or the last one
+/// that adopted it, as with `tickless_local_t`.
 pub struct Fixed {
     own: OneThread<Timeouts>,
 }
@@ -36,14 +37,15 @@ impl Handle for Fixed {
     }
 }
 
-/// The class that C names by its number.
+/// Returns the class with a number.
 fn class(timers: &Timeouts, number: u32) -> Outcome<Class> {
     timers.classes().nth(number as usize).ok_or_else(|| {
         failure(Status::OutOfRange, format_args!("there is no class {number}; add it first"))
     })
 }
 
-/// What `tickless_fixed_advance` calls for a timer that fires; as `tickless_local_callback_t`.
+/// Called by `tickless_fixed_advance` for each timer that fires, under the rules of
+/// `tickless_local_callback_t`.
 pub type FixedCallback = Option<
     unsafe extern "C-unwind" fn(
         fixed: *mut Fixed,
@@ -62,57 +64,61 @@ fn wrong(error: FixedError) -> Status {
     failure(status, error)
 }
 
-/// Makes fixed timeouts without classes, at the time `now_ns` of whatever clock the loop has.
+/// Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
+/// which can be any.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fixed` can be written.
+/// `fixed` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fixed) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fixed` is null or writable.
         unsafe { answer(fixed, core::ptr::null_mut()) }?;
         let timers = FixedTimeouts::new(Instant::from_nanos(now_ns));
         let made = Box::new(Fixed { own: OneThread::new(&Fixed::SORT, timers) });
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fixed` is null or writable.
         unsafe { answer(fixed, Box::into_raw(made)) }
     })
 }
 
-/// Frees fixed timeouts with all that is in them; null is nothing to do.
+/// Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
 ///
 /// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
 ///
 /// # Safety
-/// `fixed` is null or came from `tickless_fixed_create` and was not destroyed; nobody uses it
-/// later.
+/// `fixed` is null or came from `tickless_fixed_create` and was not destroyed; the caller does not
+/// use it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_destroy(fixed: *mut Fixed) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `fixed` is null or came from the library, and is not used
+    // afterwards.
     entry(|| unsafe { Handle::free(fixed) })
 }
 
-/// Makes the calling thread the one that uses these fixed timeouts; as `tickless_local_adopt`.
+/// Makes the calling thread the owner of these fixed timeouts, as `tickless_local_adopt` does.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; nobody uses it meanwhile.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; no other thread uses it during
+/// the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_adopt(fixed: *mut Fixed) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `fixed` came from the library and no other thread uses it
+    // during the call.
     entry(|| unsafe { Fixed::adopt(fixed) })
 }
 
-/// Adds a class of timers that fire `after_ns` after they are started, and writes its number: they
-/// count from 0. A class takes 1 KiB.
+/// Adds a class of timers that fire `after_ns` after they are started, and writes its number.
+/// Numbers start at 0. A class takes 1 KiB.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes),
 /// `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `number` can be written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; `number` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_add_class(
     fixed: *mut Fixed,
@@ -120,20 +126,21 @@ pub unsafe extern "C" fn tickless_fixed_add_class(
     number: *mut u32,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `number` is null or writable.
         unsafe { answer(number, 0) }?;
         own.add_class(duration(after_ns)?).map_err(wrong)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `number` is null or writable.
         unsafe { answer(number, own.classes().len() as u32 - 1) }
     })
 }
 
-/// Gives a class another duration, for timers that are pending too. It keeps its factor.
+/// Changes the duration of a class, also for its pending timers. Its scale factor stays.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, also if there is no such class;
-/// `TICKLESS_WRONG_THREAD`.
+/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` for a bad duration or if the class does
+/// not exist; `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
 /// `fixed` came from `tickless_fixed_create` and was not destroyed.
@@ -144,17 +151,19 @@ pub unsafe extern "C" fn tickless_fixed_set_after(
     after_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         let (class, after) = (class(own, number)?, duration(after_ns)?);
         own.set_after(class, after).map_err(wrong)
     })
 }
 
-/// Scales the duration of a class by a factor, for timers that are pending too: 0.5 halves it, 1 is
-/// as it was given. What is overdue by that fires with the next advance.
+/// Scales the duration of a class by a factor, also for its pending timers: 0.5 halves the
+/// duration, 1 restores it. Timers that become overdue fire with the next advance.
 ///
-/// Errors: as `tickless_fixed_set_after`; a factor must be a number from 0 on.
+/// Errors: those of `tickless_fixed_set_after`; `TICKLESS_OUT_OF_RANGE` also for a factor that is
+/// negative or not a number.
 ///
 /// # Safety
 /// `fixed` came from `tickless_fixed_create` and was not destroyed.
@@ -165,21 +174,22 @@ pub unsafe extern "C" fn tickless_fixed_scale(
     factor: f64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         let class = class(own, number)?;
         own.scale(class, factor).map_err(wrong)
     })
 }
 
-/// Makes room for a timer of a class, not started. `data` is handed to the callback when it fires.
-/// Allocates now and then; starting and cancelling never do.
+/// Inserts a timer of a class without starting it. The callback receives `data` when the timer
+/// fires. Allocates occasionally; starting and cancelling never do.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if there is no such class,
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if the class does not exist,
 /// `TICKLESS_FULL` (2^29 timers), `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `key` can be written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; `key` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_insert(
     fixed: *mut Fixed,
@@ -188,25 +198,24 @@ pub unsafe extern "C" fn tickless_fixed_insert(
     key: *mut LocalKey,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `key` is null or writable.
         unsafe { answer(key, LocalKey { bits: 0 }) }?;
         let class = class(own, number)?;
         let made = own.insert(class, data).map_err(wrong)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `key` is null or writable.
         unsafe { answer(key, LocalKey { bits: made.to_bits() }) }
     })
 }
 
-/// Cancels a timer and takes it out; `data`, which may be null, receives what it was inserted
-/// with.
+/// Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 ///
 /// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or can be
-/// written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_remove(
     fixed: *mut Fixed,
@@ -214,18 +223,19 @@ pub unsafe extern "C" fn tickless_fixed_remove(
     data: *mut *mut c_void,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         let gone = FixedError::NoSuchTimer(known(key));
         let held = own.remove(known(key)).ok_or_else(|| wrong(gone))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `data` is null or writable.
         unsafe { put(data, held) };
         Ok(())
     })
 }
 
-/// Starts a timer, or starts it again: it fires its class's duration after what the last advance
-/// said. One store if it is pending.
+/// Starts or restarts a timer, which fires its class's duration after the time of the last advance.
+/// Restarting a pending timer is a single store.
 ///
 /// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
@@ -234,7 +244,8 @@ pub unsafe extern "C" fn tickless_fixed_remove(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_start(fixed: *mut Fixed, key: LocalKey) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         own.start(known(key)).map_err(wrong)
     })
@@ -242,11 +253,11 @@ pub unsafe extern "C" fn tickless_fixed_start(fixed: *mut Fixed, key: LocalKey) 
 
 /// Cancels a timer. `was_pending` may be null.
 ///
-/// Errors: as `tickless_fixed_start`.
+/// Errors: those of `tickless_fixed_start`.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or can
-/// be written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_cancel(
     fixed: *mut Fixed,
@@ -254,22 +265,23 @@ pub unsafe extern "C" fn tickless_fixed_cancel(
     was_pending: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         let pending = own.cancel(known(key)).map_err(wrong)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `was_pending` is null or writable.
         unsafe { put(was_pending, pending) };
         Ok(())
     })
 }
 
-/// How many timers there are, and how many of them are pending. Either pointer may be null.
+/// Counts the timers, and those that are pending. Either pointer may be null.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; the others are null or can be
-/// written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; the other pointers are null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_count(
     fixed: *mut Fixed,
@@ -277,9 +289,10 @@ pub unsafe extern "C" fn tickless_fixed_count(
     pending: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` and `pending` are null or writable.
         unsafe {
             put(timers, own.len());
             put(pending, own.pending());
@@ -288,31 +301,32 @@ pub unsafe extern "C" fn tickless_fixed_count(
     })
 }
 
-/// When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. O(classes).
-/// Never after a timer must fire; before it where timers were started again.
+/// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
+/// O(classes). It is never later than the next expiry, and may be earlier if timers were restarted.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` can be written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *mut u64) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `next_ns` is null or writable.
         unsafe { answer(next_ns, own.next_event().as_nanos()) }
     })
 }
 
-/// Says what time it is, and calls `callback` for each timer that is due, looking at `budget` of
-/// them at most; 0 is no limit. As `tickless_local_advance`.
+/// Sets the current time and calls `callback` for each timer that is due, examining at most
+/// `budget` timers; 0 means no limit. Otherwise as `tickless_local_advance`.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
+/// this call runs.
 ///
 /// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or can be
-/// written.
+/// `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_advance(
     fixed: *mut Fixed,
@@ -323,23 +337,24 @@ pub unsafe extern "C" fn tickless_fixed_advance(
     fired: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
         let own = unsafe { Fixed::own_thread(fixed) }?;
         own.idle(&Fixed::SORT)?;
         let Some(callback) = callback else {
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
         let budget = if budget == 0 { usize::MAX } else { budget };
-        // SAFETY: nobody else has them until this returns, but for whom they are lent to below.
+        // SAFETY: this is the owner thread, and the timers are not lent. While a callback runs,
+        // calls on the handle use the reference that is lent to it below.
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
             let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
             let _take_back = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
-            // SAFETY: a function of this type, as the header asks for.
+            // SAFETY: C passed a function of this type, as the header requires.
             unsafe { callback(fixed, key, data, context) };
         });
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { put(fired, count) };
         Ok(())
     })

@@ -1,4 +1,4 @@
-//! Whose timers are whose: labels, and the list of what is pending.
+//! Labels of timers, and the list of pending timers.
 
 use crate::local_batches::row;
 use crate::periodic::PeriodicStorage;
@@ -9,21 +9,21 @@ use core::ffi::{CStr, c_char};
 use std::collections::BTreeSet;
 use tickless::slots::ProcessLock;
 
-/// Labels are kept for good; there are few different ones. A forked child begins without any,
-/// because another thread may have held the lock at the fork (K4).
+/// Labels are never freed; a program has few different ones. A forked child starts with an empty
+/// set, because another thread may have held the lock at the fork (K4: a child waits for no lock).
 static KEPT: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
 
 const LABELS_MAX: usize = 65_536;
 
-/// A caller's label, as it is kept.
+/// Returns the kept copy of a caller's label.
 ///
 /// # Safety
-/// `label` is null or leads to a text with a zero at its end.
+/// `label` is null or points to a zero-terminated text.
 unsafe fn kept(label: *const c_char) -> Outcome<&'static str> {
     if label.is_null() {
         return Err(failure(Status::NullPointer, "the label is null"));
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `label` points to a zero-terminated text.
     let Ok(text) = unsafe { CStr::from_ptr(label) }.to_str() else {
         return Err(failure(Status::Unsupported, "a label is UTF-8"));
     };
@@ -40,27 +40,29 @@ unsafe fn kept(label: *const c_char) -> Outcome<&'static str> {
     Ok(known)
 }
 
-/// Names a timer for `tickless_timers_list`: "http idle", say. Takes a lock, and allocates. The
-/// library keeps a copy of each different text, for good: name kinds of timers, not single ones.
+/// Labels a timer in `tickless_timers_list`, for example "http idle". Takes a lock, and allocates.
+/// The library keeps a copy of each different text until the process ends, so label kinds of
+/// timers, not single ones.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if it is not UTF-8; `TICKLESS_FULL`
-/// after 65,536 different ones; and those of all calls that take a timer.
+/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if the label is not UTF-8;
+/// `TICKLESS_FULL` after 65,536 different labels; and those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `label` to a text with a zero at its
-/// end.
+/// `timer` points to storage that no other thread destroys during the call; `label` points to a
+/// zero-terminated text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_label(
     timer: *const TimerStorage,
     label: *const c_char,
 ) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `label` is null or points to a zero-terminated text.
     entry(|| unsafe { crate::timer::set_label(timer, kept(label)?) })
 }
 
-/// The same for a periodic timer.
+/// Labels a periodic timer, as `tickless_timer_label` does.
 ///
-/// Errors: as `tickless_timer_label`.
+/// Errors: those of `tickless_timer_label`.
 ///
 /// # Safety
 /// As for `tickless_timer_label`.
@@ -69,20 +71,22 @@ pub unsafe extern "C" fn tickless_periodic_label(
     timer: *const PeriodicStorage,
     label: *const c_char,
 ) -> Status {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `label` is null or points to a zero-terminated text.
     entry(|| unsafe { crate::periodic::set_label(timer, kept(label)?) })
 }
 
-/// Writes a text for people into `text`, which has room for `room` bytes: every pending timer, base
-/// by base, with whose it is and when it is due. It is cut where the room ends, and ends with a
-/// zero unless there is no room at all. `needed`, which may be null, receives how many bytes all of
-/// it takes, the zero included. O(pending), each base held up for at most 64 timers at a time.
+/// Writes a human-readable list of every pending timer, base by base, with its label and its
+/// deadline, into `text`, which has room for `room` bytes. The list is cut off where the room ends,
+/// and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
+/// bytes of the whole list, with the zero. O(pending); holds the lock of a base for at most 64
+/// timers at a time.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped; `text` leads to `room` bytes that
-/// can be written; `needed` is null or can be written.
+/// `timers` came from the library and was not stopped; `text` points to `room` writable bytes;
+/// `needed` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_list(
     timers: *const TimerSet,
@@ -91,20 +95,21 @@ pub unsafe extern "C" fn tickless_timers_list(
     needed: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
-        // SAFETY: as promised; what stands there is not looked at.
+        // SAFETY: the caller promises that `text` points to `room` writable bytes; `MaybeUninit`
+        // reads none of them.
         unsafe { row(text.cast::<core::mem::MaybeUninit<c_char>>(), room) }?;
         let list = set.timers.timer_list().to_string();
         let cut = list.floor_char_boundary(room.saturating_sub(1));
         if room > 0 {
-            // SAFETY: there is room for that many and a zero.
+            // SAFETY: `cut` is less than `room`, so the text and the zero fit.
             unsafe {
                 core::ptr::copy_nonoverlapping(list.as_ptr(), text.cast::<u8>(), cut);
                 text.add(cut).write(0);
             }
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `needed` is null or writable.
         unsafe { put(needed, list.len() + 1) };
         Ok(())
     })

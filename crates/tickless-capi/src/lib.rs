@@ -1,17 +1,18 @@
-//! Tickless for C and C++: `include/tickless.h` is made from these sources.
+//! Tickless for C and C++. `include/tickless.h` is generated from these sources.
 //!
-//! Doc comments here are written for who reads the header. What they promise:
+//! Doc comments in this crate become the C header, so they address C programmers. The crate
+//! guarantees:
 //!
-//! - No panic crosses: every entry is wrapped (`status`), and every call into C is typed
-//!   `C-unwind`, so that a C++ exception which gets out of a callback ends the process.
-//! - Nothing is trusted that can be looked at: null and misaligned pointers, storage that was
-//!   never initialised, was destroyed, or was copied (`storage`), enums and flags that do not
-//!   exist, sizes of structs (`sized`), the thread of local timers. What cannot be seen is
-//!   named in the header.
+//! - No panic reaches C: every entry point runs inside `status::entry`, and every call into C has
+//!   the type `C-unwind`, so that a C++ exception that leaves a callback aborts the process.
+//! - Every argument that can be checked is checked: null and misaligned pointers, storage that was
+//!   never initialised, was destroyed, or was copied (`storage`), unknown enum values and flags,
+//!   sizes of structs (`sized`), and the thread that uses local timers. The header lists the misuse
+//!   that cannot be detected.
 //! - A timer lives in its caller's memory; initialising, starting and cancelling it allocates
-//!   nothing. The code is that of the Rust types, in slots (`tickless::slots`).
+//!   nothing. The Rust timer types do the work, on slots in that memory (`tickless::slots`).
 //!
-//! All of this crate's files are unsafe addresses: pointers come from and go to C.
+//! Every file of this crate may contain unsafe code, because pointers come from C and go to C.
 
 #![expect(unsafe_code, reason = "pointers come from C and go to C")]
 

@@ -1,4 +1,4 @@
-//! Timers for one thread, to be embedded in its own loop: no threads, no locks, no clock.
+//! Timers for one thread, embedded in its own loop: no threads, no locks, no clock.
 
 use crate::fired::window;
 use crate::one_thread::{Handle, OneThread, Sort};
@@ -11,11 +11,12 @@ use tickless::LocalTimers;
 use tickless::local::{Key, LocalError};
 use tickless::time::Instant;
 
-/// Timers of one thread. Opaque. The loop asks when the next one is due, waits that long for its
-/// own events, says what time it is, and is called for each timer that fires.
+/// Timers of one thread. Opaque. The loop asks when the next timer is due, waits that long for its
+/// own events, and passes the current time to an advance, which calls it back for each timer that
+/// fires.
 ///
-/// Used by the thread that created them, or the last one that adopted them; other threads are
-/// told so.
+/// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
+/// Calls from other threads return `TICKLESS_WRONG_THREAD`.
 pub struct Local {
     own: OneThread<Timers>,
 }
@@ -35,18 +36,19 @@ impl Handle for Local {
     }
 }
 
-/// Names a timer of one `tickless_local_t`. Once that timer has been removed the key finds
-/// nothing, and a key of zeros never does.
+/// Identifies a timer of one `tickless_local_t`. Calls with the key of a removed timer return
+/// `TICKLESS_NO_SUCH_TIMER`. A key of zeros never identifies a timer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalKey {
-    /// Not to be interpreted.
+    /// Opaque.
     pub(crate) bits: u64,
 }
 
-/// What `tickless_local_advance` calls for a timer that fires, which is idle by then. It may do
-/// anything with the timers but advance or destroy them. It must return; a C++ exception that
-/// leaves it ends the process. `context` is what was handed to the advance, `data` the timer's.
+/// Called by `tickless_local_advance` for each timer that fires; the timer is already idle. The
+/// callback may use the timers in every way except to advance or destroy them. It must return; a
+/// C++ exception that leaves it aborts the process. `context` is the argument of the advance,
+/// `data` that of the timer's insertion.
 pub type LocalCallback = Option<
     unsafe extern "C-unwind" fn(
         local: *mut Local,
@@ -68,14 +70,14 @@ pub(crate) fn wrong(error: LocalError) -> Status {
     failure(status, error)
 }
 
-/// Makes local timers, at the time `now_ns` of whatever clock the loop has. `tick_ns` is the tick
-/// of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms; `how` is one of
-/// `TICKLESS_PUSH_OUT_...`.
+/// Creates local timers, with `now_ns` as the current time of the loop's clock, which can be any.
+/// `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms;
+/// `how` is one of `TICKLESS_PUSH_OUT_...`.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `local` can be written.
+/// `local` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_create(
     now_ns: u64,
@@ -84,54 +86,57 @@ pub unsafe extern "C" fn tickless_local_create(
     local: *mut *mut Local,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `local` is null or writable.
         unsafe { answer(local, core::ptr::null_mut()) }?;
         let timers =
             LocalTimers::with_tick(Instant::from_nanos(now_ns), tick(tick_ns)?, push_out(how)?);
         let made = Box::new(Local { own: OneThread::new(&Local::SORT, timers) });
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `local` is null or writable.
         unsafe { answer(local, Box::into_raw(made)) }
     })
 }
 
-/// Frees local timers with all that is in them; null is nothing to do.
+/// Frees local timers and all timers in them; does nothing if the pointer is null.
 ///
 /// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
 ///
 /// # Safety
-/// `local` is null or came from `tickless_local_create` and was not destroyed; nobody uses it
-/// later.
+/// `local` is null or came from `tickless_local_create` and was not destroyed; the caller does not
+/// use it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_destroy(local: *mut Local) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `local` is null or came from the library, and is not
+        // used afterwards.
         unsafe { Handle::free(local) }
     })
 }
 
-/// Makes the calling thread the one that uses these local timers. The thread before it must be
-/// done with them, and have said so, by a lock or a join.
+/// Makes the calling thread the owner of these local timers. The previous owner must have finished
+/// using them, and a lock or a join must order its last use before this call.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; nobody uses it meanwhile.
+/// `local` came from `tickless_local_create` and was not destroyed; no other thread uses it during
+/// the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `local` came from the library and no other thread uses
+        // it during the call.
         unsafe { Local::adopt(local) }
     })
 }
 
-/// Makes room for a timer, not armed: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. `data` is handed to
-/// the callback when it fires. Allocates now and then; arming and cancelling never do.
+/// Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
+/// receives `data` when the timer fires. Allocates occasionally; arming and cancelling never do.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31
-/// precise ones), `TICKLESS_WRONG_THREAD`.
+/// precise timers), `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `key` can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `key` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_insert(
     local: *mut Local,
@@ -140,9 +145,10 @@ pub unsafe extern "C" fn tickless_local_insert(
     key: *mut LocalKey,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `key` is null or writable.
         unsafe { answer(key, LocalKey { bits: 0 }) }?;
         let made = match kind {
             TICKLESS_COARSE => timers.insert(data),
@@ -150,19 +156,17 @@ pub unsafe extern "C" fn tickless_local_insert(
             _ => return Err(unknown("kind")),
         };
         let bits = made.map_err(wrong)?.to_bits();
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `key` is null or writable.
         unsafe { answer(key, LocalKey { bits }) }
     })
 }
 
-/// Cancels a timer and takes it out; `data`, which may be null, receives what it was inserted
-/// with.
+/// Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 ///
 /// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `data` is null or can be
-/// written.
+/// `local` came from `tickless_local_create` and was not destroyed; `data` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_remove(
     local: *mut Local,
@@ -170,18 +174,19 @@ pub unsafe extern "C" fn tickless_local_remove(
     data: *mut *mut c_void,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         let gone = LocalError::NoSuchTimer(known(key));
         let held = timers.remove(known(key)).ok_or_else(|| wrong(gone))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `data` is null or writable.
         unsafe { put(data, held) };
         Ok(())
     })
 }
 
-/// Arms a timer, or arms it anew, earlier or later, to fire `after_ns` from what the last advance
-/// said. A loop that slept for long advances first.
+/// Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
+/// earlier or later. A loop that slept for long should advance first.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`,
 /// `TICKLESS_WRONG_THREAD`.
@@ -195,17 +200,19 @@ pub unsafe extern "C" fn tickless_local_start(
     after_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         timers.start(known(key), duration(after_ns)?).map_err(wrong)
     })
 }
 
-/// Arms a timer, or arms it anew, for a window on the loop's clock: a precise timer causes no
-/// wakeup of its own before `hard_ns`, a coarse one takes `soft_ns` as its deadline. What has
-/// passed fires with the next advance.
+/// Arms or rearms a timer for a window on the loop's clock: a precise timer causes no wakeup of its
+/// own before `hard_ns`, a coarse timer uses `soft_ns` as its deadline. A window that has passed
+/// fires with the next advance.
 ///
-/// Errors: as `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
+/// Errors: those of `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
+/// begins.
 ///
 /// # Safety
 /// `local` came from `tickless_local_create` and was not destroyed.
@@ -217,7 +224,8 @@ pub unsafe extern "C" fn tickless_local_start_range(
     hard_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         let (soft, hard) = window(soft_ns, hard_ns)?;
         timers.start_range(known(key), soft, hard).map_err(wrong)
@@ -229,8 +237,8 @@ pub unsafe extern "C" fn tickless_local_start_range(
 /// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or can
-/// be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_cancel(
     local: *mut Local,
@@ -238,21 +246,22 @@ pub unsafe extern "C" fn tickless_local_cancel(
     was_pending: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         let pending = timers.cancel(known(key)).map_err(wrong)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `was_pending` is null or writable.
         unsafe { put(was_pending, pending) };
         Ok(())
     })
 }
 
-/// Is the timer pending? A key that finds nothing is no error here.
+/// Reports whether the timer is pending; false if the key identifies no timer.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `is_pending` can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `is_pending` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_is_pending(
     local: *mut Local,
@@ -260,40 +269,44 @@ pub unsafe extern "C" fn tickless_local_is_pending(
     is_pending: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `is_pending` is null or writable.
         unsafe { answer(is_pending, timers.is_pending(known(key))) }
     })
 }
 
-/// When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. May have
-/// passed. Never after the next timer comes due; before it where coarse timers were pushed out.
+/// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
+/// time may have passed. It is never later than the next expiry, and may be earlier if coarse
+/// timers were pushed out.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `next_ns` can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *mut u64) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `next_ns` is null or writable.
         unsafe { answer(next_ns, timers.next_event().as_nanos()) }
     })
 }
 
-/// Says what time it is, and calls `callback` for each timer that is due, of at most `budget`
-/// timers; 0 is no limit. What is left is first in line next time. What the callback arms for the
-/// past fires with the next advance, so this ends. A time before the last one counts as that.
-/// `fired`, which may be null, receives how many fired.
+/// Sets the current time and calls `callback` for each timer that is due, for at most `budget`
+/// timers; 0 means no limit. The next advance begins with the remaining ones. A timer that the
+/// callback arms for a time that has passed fires with the next advance, so this call ends. If
+/// `now_ns` is earlier than the time of the last advance, that time is used instead. `fired`, which
+/// may be null, receives how many fired.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
+/// this call runs.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `fired` is null or can be
-/// written.
+/// `local` came from `tickless_local_create` and was not destroyed; `fired` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_advance(
     local: *mut Local,
@@ -304,23 +317,24 @@ pub unsafe extern "C" fn tickless_local_advance(
     fired: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed.
         let own = unsafe { Local::own_thread(local) }?;
         own.idle(&Local::SORT)?;
         let Some(callback) = callback else {
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
         let budget = if budget == 0 { usize::MAX } else { budget };
-        // SAFETY: nobody else has them until this returns, but for whom they are lent to below.
+        // SAFETY: this is the owner thread, and the timers are not lent. While a callback runs,
+        // calls on the handle use the reference that is lent to it below.
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
             let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
             let _take_back = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
-            // SAFETY: a function of this type, as the header asks for.
+            // SAFETY: C passed a function of this type, as the header requires.
             unsafe { callback(local, key, data, context) };
         });
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { put(fired, count) };
         Ok(())
     })
@@ -330,7 +344,7 @@ pub unsafe extern "C" fn tickless_local_advance(
 mod tests {
     use super::*;
 
-    /// What the callbacks below have seen.
+    /// What the callback below recorded.
     #[derive(Default)]
     struct Seen {
         data: Vec<usize>,
@@ -338,14 +352,15 @@ mod tests {
     }
 
     /// # Safety
-    /// `local` is being advanced, and `context` leads to a `Seen`.
+    /// `local` is being advanced, and `context` points to a `Seen`.
     unsafe extern "C-unwind" fn note(
         local: *mut Local,
         key: LocalKey,
         data: *mut c_void,
         context: *mut c_void,
     ) {
-        // SAFETY: as promised; the timers are advanced on this thread.
+        // SAFETY: the caller promises that `context` points to a `Seen` and that `local` is being
+        // advanced on this thread.
         unsafe {
             let seen = &mut *context.cast::<Seen>();
             seen.data.push(data.addr());
@@ -360,8 +375,7 @@ mod tests {
         }
     }
 
-    /// Goal: a callback uses the timers that are just being advanced. Miri sees whether that is
-    /// sound.
+    /// Goal: a callback may use the timers that are being advanced. Miri checks that this is sound.
     #[test]
     fn a_callback_may_use_the_timers() {
         // SAFETY: the timers are used by this thread until they are destroyed.
@@ -391,7 +405,7 @@ mod tests {
         }
     }
 
-    /// Goal: a key that somebody made up finds nothing, never an empty slot.
+    /// Goal: an invented key identifies no timer, and no free slot.
     #[test]
     fn made_up_keys_find_nothing() {
         // SAFETY: the timers are used by this thread until they are destroyed.
@@ -416,15 +430,15 @@ mod tests {
         }
     }
 
-    /// Timers on their way to another thread.
+    /// A pointer to local timers that moves to another thread.
     struct Given(*mut Local);
-    // SAFETY: they are for who adopts them.
+    // SAFETY: the receiving thread adopts the timers before it uses them.
     unsafe impl Send for Given {}
 
     /// Goal: another thread is refused until it has adopted the timers.
     #[test]
     fn threads_are_told_apart() {
-        // SAFETY: the timers are used by one thread after the other.
+        // SAFETY: one thread at a time uses the timers.
         unsafe {
             let mut local = core::ptr::null_mut();
             assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);

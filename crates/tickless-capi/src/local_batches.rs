@@ -1,4 +1,4 @@
-//! Local timers many at a time: what a loop does that handles its events in batches.
+//! Operations on many local timers at a time, for loops that handle events in batches.
 
 use crate::local::{Local, LocalKey, known};
 use crate::one_thread::Handle;
@@ -7,23 +7,23 @@ use core::ffi::c_void;
 use tickless::local::LocalError;
 use tickless::time::Instant;
 
-/// A timer of a `tickless_local_t`, and what to arm it for.
+/// A timer of a `tickless_local_t`, and the deadline to arm it for.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// Which one.
+    /// The timer.
     pub key: LocalKey,
-    /// For when, on the loop's clock.
+    /// The deadline, on the loop's clock.
     pub deadline_ns: u64,
 }
 
-/// So many are handed on at once: enough for the core to fetch ahead.
+/// The number of timers in one call to the core: enough for it to prefetch the next ones.
 const CHUNK: usize = 128;
 
-/// What a caller has in a row; empty if there is none of it.
+/// Returns a caller's array as a slice. If `count` is 0, `at` is ignored.
 ///
 /// # Safety
-/// `at` is null, or leads to `count` of them, which stay as they are while the result is used.
+/// `at` is null, or points to `count` elements that do not change while the result is used.
 pub(crate) unsafe fn row<'a, T>(at: *const T, count: usize) -> Outcome<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -34,21 +34,23 @@ pub(crate) unsafe fn row<'a, T>(at: *const T, count: usize) -> Outcome<&'a [T]> 
     if !at.is_aligned() {
         return Err(failure(Status::Misaligned, "the array is not aligned as its type demands"));
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `at` points to `count` elements that do not change while the
+    // result is used.
     Ok(unsafe { core::slice::from_raw_parts(at, count) })
 }
 
-/// Makes room for so many timers of each kind, so that inserting them does not allocate.
+/// Reserves memory for `timers` timers of each kind, so that inserting them does not allocate.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than there
-/// can be.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than 2^29
+/// timers.
 ///
 /// # Safety
 /// `local` came from `tickless_local_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_reserve(local: *mut Local, timers: usize) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local)?.value() };
         if timers > 1 << 29 {
             return Err(failure(Status::Full, "there are never more than 2^29 timers"));
@@ -58,12 +60,12 @@ pub unsafe extern "C" fn tickless_local_reserve(local: *mut Local, timers: usize
     })
 }
 
-/// What a timer was inserted with.
+/// Returns the data that a timer was inserted with.
 ///
 /// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `data` can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `data` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_data(
     local: *mut Local,
@@ -71,22 +73,23 @@ pub unsafe extern "C" fn tickless_local_data(
     data: *mut *mut c_void,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local)?.value() };
         let gone = LocalError::NoSuchTimer(known(key));
         let held = own.value(known(key)).copied().ok_or_else(|| crate::local::wrong(gone))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `data` is null or writable.
         unsafe { answer(data, held) }
     })
 }
 
-/// How many timers there are, and how many of them are pending. Either pointer may be null.
+/// Counts the timers, and those that are pending. Either pointer may be null.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; the others are null or can be
-/// written.
+/// `local` came from `tickless_local_create` and was not destroyed; the other pointers are null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_count(
     local: *mut Local,
@@ -94,9 +97,10 @@ pub unsafe extern "C" fn tickless_local_count(
     pending: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` and `pending` are null or writable.
         unsafe {
             put(timers, own.len());
             put(pending, own.pending());
@@ -105,15 +109,15 @@ pub unsafe extern "C" fn tickless_local_count(
     })
 }
 
-/// Arms many timers, or arms them anew, each for its own deadline: cheaper than one at a time, as
-/// the next ones are fetched from memory meanwhile. Keys of timers that have been removed are
-/// passed over; `armed`, which may be null, receives how many were not.
+/// Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
+/// because the next timers are prefetched. Keys of removed timers are skipped; `armed`, which may
+/// be null, receives how many timers were armed.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `armings` leads to `count` of
-/// them; `armed` is null or can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `armings` points to `count`
+/// elements; `armed` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_start_many(
     local: *mut Local,
@@ -122,7 +126,9 @@ pub unsafe extern "C" fn tickless_local_start_many(
     armed: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+        // that `armings` points to `count` readable elements; no callback runs while the reference
+        // is in use.
         let (own, armings) = unsafe { (Local::own_thread(local)?.value(), row(armings, count)?) };
         let mut started = 0;
         for chunk in armings.chunks(CHUNK) {
@@ -132,7 +138,7 @@ pub unsafe extern "C" fn tickless_local_start_many(
             }
             started += own.start_many(&pairs[..chunk.len()]);
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `armed` is null or writable.
         unsafe { put(armed, started) };
         Ok(())
     })
@@ -143,8 +149,8 @@ pub unsafe extern "C" fn tickless_local_start_many(
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `keys` leads to `count` of
-/// them; `cancelled` is null or can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `keys` points to `count`
+/// elements; `cancelled` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_cancel_many(
     local: *mut Local,
@@ -153,7 +159,9 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
     cancelled: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+        // that `keys` points to `count` readable elements; no callback runs while the reference is
+        // in use.
         let (own, keys) = unsafe { (Local::own_thread(local)?.value(), row(keys, count)?) };
         let mut ended = 0;
         for chunk in keys.chunks(CHUNK) {
@@ -163,24 +171,24 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
             }
             ended += own.cancel_many(&batch[..chunk.len()]);
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `cancelled` is null or writable.
         unsafe { put(cancelled, ended) };
         Ok(())
     })
 }
 
-/// Says what time it is, and writes the keys of the timers that are due into `keys`, in the order
-/// in which they fire; they are not pending any more. The fastest way to take many. Looks at no
-/// more than `room` timers, those that were cancelled included, so it may find none; where more are
-/// due `tickless_local_next_event` has passed, and the next call begins with them. Allocates if any
-/// fire.
+/// Sets the current time, and writes the keys of the due timers into `keys`, in the order in which
+/// they fire; these timers are no longer pending. The fastest way to fire many timers. It examines
+/// at most `room` timers, including cancelled ones, so it may report none. If more are due,
+/// `tickless_local_next_event` returns a time that has passed, and the next call begins with them.
+/// Allocates if a timer fires.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`;
 /// `TICKLESS_BUSY` in a callback of an advance.
 ///
 /// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `keys` leads to room for as
-/// many as `room` says; `fired` can be written.
+/// `local` came from `tickless_local_create` and was not destroyed; `keys` points to `room`
+/// writable elements; `fired` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_advance_into(
     local: *mut Local,
@@ -190,22 +198,25 @@ pub unsafe extern "C" fn tickless_local_advance_into(
     fired: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised; no C is called meanwhile.
+        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
+        // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local) }?;
         own.idle(&Local::SORT)?;
-        // SAFETY: as promised, for the room; what stands in it is not looked at.
+        // SAFETY: the caller promises that `keys` points to `room` writable elements; `MaybeUninit`
+        // reads none of them.
         unsafe { row(keys.cast::<core::mem::MaybeUninit<LocalKey>>(), room) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { answer(fired, 0) }?;
-        // SAFETY: nobody else has them until this returns.
+        // SAFETY: this is the owner thread, and the timers are not lent; no callback runs before
+        // this returns.
         let timers = unsafe { own.value() };
         let mut due = Vec::new();
         timers.advance_into_at_most(Instant::from_nanos(now_ns), room, &mut due);
         for (at, key) in due.iter().enumerate() {
-            // SAFETY: there is room for as many as were looked at.
+            // SAFETY: at most `room` timers were examined, so `at` is less than `room`.
             unsafe { keys.add(at).write(LocalKey { bits: key.to_bits() }) };
         }
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { answer(fired, due.len()) }
     })
 }

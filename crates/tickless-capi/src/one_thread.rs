@@ -1,5 +1,5 @@
-//! What belongs to one thread at a time: how its use by another is noticed, and how a callback gets
-//! at it while it is being advanced.
+//! Values that one thread at a time may use: detecting use by another thread, and lending a value
+//! to the callbacks of its own advance.
 
 use crate::status::{Outcome, Status, failure};
 use crate::timers::{handed_out, none_here};
@@ -7,24 +7,25 @@ use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How things of one sort are told from others, and what errors call them.
+/// Identifies one kind of handle: its mark, and its name in error messages.
 pub(crate) struct Sort {
     pub(crate) mark: u64,
     pub(crate) name: &'static str,
-    /// What to do about the use by another thread.
+    /// The advice in the error about use by another thread.
     pub(crate) remedy: &'static str,
 }
 
-/// Something of one thread, as it stands on the heap.
+/// A value that belongs to one thread, in the memory that a handle points to.
 pub(crate) struct OneThread<T: 'static> {
     mark: Cell<u64>,
     owner: AtomicU64,
     value: UnsafeCell<T>,
-    /// The value as a callback may use it while it is lent; null outside of one.
+    /// While the value is lent to a callback, the pointer through which the callback uses it.
+    /// Otherwise null.
     lent: Cell<*mut T>,
 }
 
-/// The calling thread, by a number that no other thread has or will have.
+/// Returns the number of the calling thread. Numbers are never reused.
 fn here() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -36,29 +37,31 @@ fn here() -> u64 {
     HERE.get()
 }
 
-/// A handle that C has: a struct with something of one thread in it.
+/// A struct that C holds a pointer to, with a value that belongs to one thread.
 pub(crate) trait Handle: Sized + 'static {
     type Value: 'static;
     const SORT: Sort;
 
     fn own(&self) -> &OneThread<Self::Value>;
 
-    /// What stands behind a caller's pointer, whoever uses it.
+    /// Checks a caller's pointer, and accepts a call from any thread.
     ///
     /// # Safety
-    /// `at` is null or leads to something that is readable for as long as the result is used.
+    /// `at` is null or points to memory that stays readable while the result is used.
     unsafe fn any_thread<'a>(at: *const Self) -> Outcome<&'a OneThread<Self::Value>> {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `at` is null or points to memory that stays readable
+        // while the result is used.
         let own = unsafe { handed_out(at, Self::SORT.name) }?.own();
         if own.mark.get() == Self::SORT.mark { Ok(own) } else { Err(none_here(Self::SORT.name)) }
     }
 
-    /// The same, used by its own thread.
+    /// Checks a caller's pointer, and returns an error unless the calling thread is the owner.
     ///
     /// # Safety
     /// As for [`any_thread`](Handle::any_thread).
     unsafe fn own_thread<'a>(at: *const Self) -> Outcome<&'a OneThread<Self::Value>> {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `at` is null or points to memory that stays readable
+        // while the result is used.
         let own = unsafe { Self::any_thread(at) }?;
         if own.owner.load(Ordering::Relaxed) == here() {
             return Ok(own);
@@ -70,29 +73,34 @@ pub(crate) trait Handle: Sized + 'static {
         ))
     }
 
-    /// Frees it, if its own thread does that and it is not lent; null is nothing to do.
+    /// Frees the handle. Returns an error if another thread owns it or its value is lent to a
+    /// callback. Does nothing if the pointer is null.
     ///
     /// # Safety
-    /// `at` is null, or came from `Box::into_raw` and was not freed; nobody uses it later.
+    /// `at` is null, or came from `Box::into_raw` and was not freed; the caller does not use it
+    /// afterwards.
     unsafe fn free(at: *mut Self) -> Outcome {
         let Some(place) = NonNull::new(at) else { return Ok(()) };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `at` came from `Box::into_raw` and was not freed.
         let own = unsafe { Self::own_thread(at) }?;
         own.idle(&Self::SORT)?;
-        // The mark goes first, so that a second time is noticed if the memory is not used again at
-        // once.
+        // Clear the mark first, so that a second call is detected for as long as the memory is not
+        // reused.
         own.mark.set(0);
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `at` came from `Box::into_raw` and is not used
+        // afterwards.
         drop(unsafe { Box::from_raw(place.as_ptr()) });
         Ok(())
     }
 
-    /// Makes the calling thread the one that uses it.
+    /// Makes the calling thread the owner.
     ///
     /// # Safety
-    /// As for [`any_thread`](Handle::any_thread), and nobody uses it meanwhile.
+    /// As for [`any_thread`](Handle::any_thread), and no other thread uses the handle during the
+    /// call.
     unsafe fn adopt(at: *const Self) -> Outcome {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `at` is null or points to memory that stays readable
+        // while the result is used.
         let own = unsafe { Self::any_thread(at) }?;
         own.idle(&Self::SORT)?;
         own.owner.store(here(), Ordering::Relaxed);
@@ -101,7 +109,7 @@ pub(crate) trait Handle: Sized + 'static {
 }
 
 impl<T> OneThread<T> {
-    /// The calling thread's.
+    /// Creates a value that belongs to the calling thread.
     pub(crate) fn new(sort: &Sort, value: T) -> OneThread<T> {
         OneThread {
             mark: Cell::new(sort.mark),
@@ -111,7 +119,7 @@ impl<T> OneThread<T> {
         }
     }
 
-    /// An error in a callback of its advance.
+    /// Returns an error while the value is lent or in exclusive use.
     pub(crate) fn idle(&self, sort: &Sort) -> Outcome {
         if self.lent.get().is_null() {
             return Ok(());
@@ -120,43 +128,46 @@ impl<T> OneThread<T> {
         Err(failure(Status::Busy, what))
     }
 
-    /// The value, in a callback that it is lent to as well.
+    /// Returns the value, also in a callback that it is lent to.
     ///
     /// # Safety
-    /// On its own thread; one at a time, and not while C is called.
+    /// The caller is the owner thread, holds one such reference at a time, and calls no C code
+    /// while it holds it.
     #[expect(clippy::mut_from_ref, reason = "as an UnsafeCell: the thread is the lock")]
     pub(crate) unsafe fn value(&self) -> &mut T {
         let lent = self.lent.get();
         let value = if lent.is_null() { self.value.get() } else { lent };
-        // SAFETY: what is lent is so until its callback returns; else nobody has it.
+        // SAFETY: a lent value stays lent until its callback returns. Otherwise there is no other
+        // reference: the caller promises to hold one at a time.
         unsafe { &mut *value }
     }
 
-    /// The value, for a call in which callbacks must not get at it.
+    /// Returns the value for a call during which callbacks must not use it.
     ///
     /// # Safety
-    /// On its own thread; it is only ever got at in this way.
+    /// The caller is the owner thread, and the value is used only through this function.
     pub(crate) unsafe fn alone(&self, sort: &Sort) -> Outcome<Alone<'_, T>> {
         self.idle(sort)?;
         self.lent.set(NonNull::dangling().as_ptr());
-        // SAFETY: nobody else has it, and until it is taken back nobody gets it.
+        // SAFETY: the value was not lent, and until the guard is dropped every other call is
+        // refused.
         Ok(Alone { value: unsafe { &mut *self.value.get() }, _take_back: TakeBack(&self.lent) })
     }
 
-    /// Lends the value to a callback: until the result is dropped others find it there.
+    /// Lends the value to a callback: until the result is dropped, calls on the handle use `value`.
     pub(crate) fn lend(&self, value: &mut T) -> impl Drop + '_ {
         self.lent.set(core::ptr::from_mut(value));
         TakeBack(&self.lent)
     }
 }
 
-/// Something that nobody else gets at: calls that come meanwhile find it busy.
+/// A value in exclusive use: other calls on its handle return `TICKLESS_BUSY`.
 pub(crate) struct Alone<'a, T> {
     pub(crate) value: &'a mut T,
     _take_back: TakeBack<'a, T>,
 }
 
-/// Takes back what was lent, also when a callback does not return.
+/// Ends the loan when it is dropped, also while a callback unwinds.
 struct TakeBack<'a, T>(&'a Cell<*mut T>);
 
 impl<T> Drop for TakeBack<'_, T> {

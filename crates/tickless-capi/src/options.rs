@@ -1,4 +1,4 @@
-//! How a set of timers is to be started, and the choices in it as numbers.
+//! The options of a set of timers, and their choices as numbers.
 
 use crate::sized::Grows;
 use crate::status::{Outcome, Status, failure};
@@ -7,33 +7,38 @@ use tickless::policy::{Deferral, Policy, PushOut};
 use tickless::time::{Tick, TickError};
 use tickless::{Builder, Timers};
 
-/// `policy`: taking the first timer off does not wake the driver; it may wake once for nothing.
+/// `policy`: cancelling the first timer does not reprogram the driver, which may then wake once
+/// without a timer to fire.
 pub const TICKLESS_POLICY_LAZY: u32 = 0;
-/// `policy`: taking the first timer off programs the driver anew, a restart twice.
+/// `policy`: cancelling the first timer reprograms the driver. A restart reprograms it twice.
 pub const TICKLESS_POLICY_EAGER: u32 = 1;
-/// `policy`: a cancel programs, a restart is judged as a whole.
+/// `policy`: cancelling the first timer reprograms the driver. A restart reprograms it at most
+/// once.
 pub const TICKLESS_POLICY_RESTART_AWARE: u32 = 2;
 
-/// `push_out`: pushing a timeout out touches the timer alone.
+/// `push_out`: pushing out a timeout writes to the timer alone. It moves to its new bucket when the
+/// old one comes due.
 pub const TICKLESS_PUSH_OUT_LAZY: u32 = 0;
-/// `push_out`: it moves to its new place at once, so that equals fire exactly as armed.
+/// `push_out`: pushing out a timeout moves it to its new bucket at once, so that timeouts with
+/// equal deadlines fire in the order of their arming.
 pub const TICKLESS_PUSH_OUT_EAGER: u32 = 1;
 
-/// `deferral`: all callbacks run in the drivers.
+/// `deferral`: all callbacks run in the driver threads.
 pub const TICKLESS_DEFERRAL_NONE: u32 = 0;
-/// `deferral`: those of coarse timers, and of precise ones that are `TICKLESS_DEFERRED`, run in
-/// an expiry thread of each base, so that they may take long.
+/// `deferral`: callbacks of coarse timers, and of precise timers with `TICKLESS_DEFERRED`, run in
+/// an expiry thread of their base, so that they may take long.
 pub const TICKLESS_DEFERRAL_ON_EXPIRY: u32 = 1;
-/// `deferral`: the same, woken by every tick. There to be compared with.
+/// `deferral`: as `TICKLESS_DEFERRAL_ON_EXPIRY`, but every tick wakes the expiry thread. For
+/// comparisons.
 pub const TICKLESS_DEFERRAL_EVERY_TICK: u32 = 2;
 
-/// `flags`: read `CLOCK_MONOTONIC` every time, even where the CPU's counter could be trusted.
+/// `flags`: always read `CLOCK_MONOTONIC`, even where the CPU's counter is reliable.
 pub const TICKLESS_SYSTEM_CLOCK: u32 = 1;
 /// `flags`: keep each driver thread on its base's CPU.
 pub const TICKLESS_PIN_DRIVERS: u32 = 2;
 
-/// How to start timers. Set all of it to zero, then `size` to `sizeof(tickless_options_t)`; zero
-/// is the default everywhere.
+/// How to start timers. Set the whole struct to zero, then `size` to `sizeof(tickless_options_t)`;
+/// zero selects the default of each field.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
@@ -42,11 +47,11 @@ pub struct Options {
     /// The tick of coarse timers in nanoseconds, 1,000 (1 us) to 1,000,000,000 (1 s). Default:
     /// 1 ms.
     pub tick_ns: u64,
-    /// With deferral: how long an expiry thread may be in one callback before another thread
-    /// fires its other timers, in nanoseconds. Default: 100 ms.
+    /// With deferral: how long an expiry thread may spend in one callback before another thread
+    /// fires the other timers of its base, in nanoseconds. Default: 100 ms.
     pub patience_ns: u64,
-    /// How many bases, each with a driver thread; at most 65,535. Default: one for each CPU that
-    /// the process may use.
+    /// The number of bases, each with a driver thread; at most 65,535. Default: one for each CPU
+    /// that the process may use.
     pub bases: u32,
     /// One of `TICKLESS_POLICY_...`.
     pub policy: u32,
@@ -56,7 +61,7 @@ pub struct Options {
     pub deferral: u32,
     /// `TICKLESS_SYSTEM_CLOCK`, `TICKLESS_PIN_DRIVERS`, or both with `|`.
     pub flags: u32,
-    /// Zero.
+    /// Must be zero.
     pub reserved: u32,
 }
 

@@ -18,34 +18,37 @@ use tickless::periodic::{Missed, PeriodError, Phase};
 use tickless::slots::{self, PeriodSlot};
 use tickless::time::Instant;
 
-/// `missed`: periods that were missed are skipped, and counted. The phase stays.
+/// `missed`: missed periods are skipped and counted. The phase stays.
 pub const TICKLESS_SKIP: u32 = 0;
-/// `missed`: each is made up for at once, one callback after another. The phase stays.
+/// `missed`: the callback runs once for each missed period, one run directly after another. The
+/// phase stays.
 pub const TICKLESS_BURST: u32 = 1;
-/// `missed`: the next expiry is a full period from now. The phase moves.
+/// `missed`: the next expiry is a full period after the callback. The phase moves.
 pub const TICKLESS_DELAY: u32 = 2;
 
-/// `phase`: none; the first expiry is a period from the start.
+/// `phase`: none; the first expiry is one period after the start.
 pub const TICKLESS_PHASE_NONE: u32 = 0;
-/// `phase`: multiples of the period on the clock, so that all such timers share wakeups.
+/// `phase`: expiries at multiples of the period on the clock, so that all such timers share
+/// wakeups.
 pub const TICKLESS_PHASE_ALIGNED: u32 = 1;
-/// `phase`: as far as can be from other timers of the same period.
+/// `phase`: expiries as far as possible from those of other timers with the same period.
 pub const TICKLESS_PHASE_SPREAD: u32 = 2;
-/// `phase`: by chance; `phase_value` is the seed.
+/// `phase`: random; `phase_value` is the seed.
 pub const TICKLESS_PHASE_RANDOM: u32 = 3;
-/// `phase`: `phase_value` nanoseconds behind the multiples of the period; below one period.
+/// `phase`: expiries `phase_value` nanoseconds after the multiples of the period; less than one
+/// period.
 pub const TICKLESS_PHASE_FIXED: u32 = 4;
 
-/// How a periodic timer behaves. Set all of it to zero, then `size` to
-/// `sizeof(tickless_periodic_options_t)`; zero is the default everywhere.
+/// How a periodic timer behaves. Set the whole struct to zero, then `size` to
+/// `sizeof(tickless_periodic_options_t)`; zero selects the default of each field.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PeriodicOptions {
     /// `sizeof(tickless_periodic_options_t)`.
     pub size: usize,
-    /// By how much each expiry may be late to share a wakeup with others, in nanoseconds.
+    /// How late each expiry may be so that it can share a wakeup with others, in nanoseconds.
     pub slack_ns: u64,
-    /// See `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
+    /// Used with `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
     pub phase_value: u64,
     /// One of `TICKLESS_SKIP`, `TICKLESS_BURST`, `TICKLESS_DELAY`.
     pub missed: u32,
@@ -79,50 +82,51 @@ impl PeriodicOptions {
     }
 }
 
-/// Memory for one periodic timer: as `tickless_timer_t`, but 320 bytes. Opaque.
+/// Memory for one periodic timer, under the rules of `tickless_timer_t`; 320 bytes. Opaque.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PeriodicStorage {
-    /// Not to be touched.
+    /// Private to the library.
     opaque: [u64; 40],
 }
 
 const KIND: Kind = Kind { mark: 0x43f8_d6a1_907e_5c2b, name: "periodic timer" };
 
-/// What stands in a periodic timer's storage.
+/// The value in a periodic timer's storage.
 struct Timer {
     periodic: Periodic,
     slot: UnsafeCell<MaybeUninit<PeriodSlot<CallC>>>,
 }
 
-/// A periodic timer behind a caller's pointer: a copy of what leads to it.
+/// Returns the periodic timer that a caller's pointer points to: a copy of its handle.
 ///
 /// # Safety
-/// `timer` is null or leads to storage, and nobody destroys it while the result is used.
+/// `timer` is null or points to storage that no other thread destroys while the result is used.
 unsafe fn live(timer: *const PeriodicStorage) -> Outcome<ManuallyDrop<Periodic>> {
     let place = place::<Timer, _>(timer, &KIND)?;
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` points to storage that is not freed or moved while
+    // the result is used.
     let value = unsafe { Stored::value(place, &KIND) }?;
-    // SAFETY: an initialised timer; what is in its slot is not part of this. The copy is not
-    // dropped.
+    // SAFETY: the mark shows an initialised timer, and the handle does not include the contents of
+    // the slot. The copy is not dropped.
     Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
 }
 
-/// Makes a periodic timer, not started, in its caller's memory. Allocates nothing, and starting
-/// one allocates only to choose a phase.
+/// Initialises a periodic timer in its caller's memory, without starting it. Allocates nothing;
+/// starting a timer allocates only to choose a phase.
 ///
-/// It does not drift: an expiry is computed from the last one's deadline, never from when a
-/// callback happened to run. `options` may be null for the defaults. `callback` is called with
-/// `data` at each expiry, on a thread of the library; `tickless_fired_info` tells it how many
-/// expiries were missed, `tickless_fired_stop` ends it.
+/// The timer does not drift: each expiry is computed from the previous deadline, not from the time
+/// at which a callback ran. `options` may be null for the defaults. A thread of the library calls
+/// `callback` with `data` at each expiry; in the callback, `tickless_fired_info` reports how many
+/// expiries were missed, and `tickless_fired_stop` stops the timer.
 ///
 /// Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
 /// `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
-/// from `tickless_timers_start` and was not stopped; `options` is null or leads to as many bytes
-/// as its `size` says.
+/// `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
+/// from `tickless_timers_start` and was not stopped; `options` is null or points to as many
+/// readable bytes as its `size` states.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_init(
     timer: *mut PeriodicStorage,
@@ -133,14 +137,16 @@ pub unsafe extern "C" fn tickless_periodic_init(
 ) -> Status {
     entry(|| {
         let place = place::<Timer, _>(timer, &KIND)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let timers = &unsafe { set(timers) }?.timers;
         let call = CallC::new(callback, data)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
+        // its `size` states.
         let options = unsafe { sized::read(options) }?;
         let (missed, phase) = (options.missed()?, options.phase()?);
         let make = |value: NonNull<Timer>| {
-            // SAFETY: `fill` hands out room for a timer, whose slot is given back before it goes.
+            // SAFETY: `fill` passes a pointer to memory for a timer, and the slot is given back
+            // before that memory is released.
             unsafe {
                 let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast());
                 let timer = slots::periodic(timers, slot, missed, call);
@@ -153,7 +159,8 @@ pub unsafe extern "C" fn tickless_periodic_init(
             }
             Ok(())
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that nothing else uses during
+        // the call.
         unsafe { Stored::fill(place, &KIND, make) }
     })
 }
@@ -169,33 +176,35 @@ fn started(result: Result<(), PeriodError>) -> Outcome {
     })
 }
 
-/// Starts a periodic timer, or starts it anew: first a period from now, or where its phase puts
-/// it, then every `period_ns`.
+/// Starts or restarts a periodic timer. The first expiry is one period from now, or where its phase
+/// places it; further ones follow every `period_ns`.
 ///
-/// Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive, or the phase not below it;
-/// `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
+/// Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive, or the phase is not less than the
+/// period; `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
 /// `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_start(
     timer: *const PeriodicStorage,
     period_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let timer = unsafe { live(timer) }?;
         started(timer.start(duration(period_ns)?))
     })
 }
 
-/// Starts a periodic timer at a point in time, which fixes its phase, whatever its options say.
+/// Starts a periodic timer with its first expiry at a point in time. This sets its phase and
+/// overrides the phase in its options.
 ///
-/// Errors: as `tickless_periodic_start`.
+/// Errors: those of `tickless_periodic_start`.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_start_at(
     timer: *const PeriodicStorage,
@@ -203,123 +212,135 @@ pub unsafe extern "C" fn tickless_periodic_start_at(
     period_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let timer = unsafe { live(timer) }?;
         started(timer.start_at(Instant::from_nanos(first_ns), duration(period_ns)?))
     })
 }
 
-/// Stops a periodic timer without waiting for its callback: one that is running now is the last,
-/// whatever it asks for. `found` may be null.
+/// Stops a periodic timer without waiting for its callback. If the callback is running, that run is
+/// the last, regardless of what it requests. `found` may be null.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_cancel(
     timer: *const PeriodicStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let timer = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(Ok(timer.cancel()), found) }
     })
 }
 
-/// Stops a periodic timer and waits until its callback runs nowhere; as
-/// `tickless_timer_cancel_sync`, with its errors.
+/// Stops a periodic timer and waits until no thread runs its callback, as
+/// `tickless_timer_cancel_sync` does, with its errors.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_cancel_sync(
     timer: *const PeriodicStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let timer = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(timer.cancel_sync(), found) }
     })
 }
 
-/// Is the timer running its periods?
+/// Reports whether the timer has been started and not stopped.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
+/// `timer` points to storage that no other thread destroys during the call; `is_active` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_is_active(
     timer: *const PeriodicStorage,
     is_active: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let timer = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `is_active` is null or writable.
         unsafe { answer(is_active, timer.is_active()) }
     })
 }
 
-/// Names a timer.
+/// Labels a timer.
 ///
 /// # Safety
 /// As for [`live`].
 pub(crate) unsafe fn set_label(timer: *const PeriodicStorage, label: &'static str) -> Outcome {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
     unsafe { live(timer) }?.relabel(label);
     Ok(())
 }
 
-/// How far behind the multiples of its period the timer expires, in nanoseconds;
-/// `TICKLESS_NEVER` unless it was started with a phase.
+/// Reports the timer's phase: how long after the multiples of its period it expires, in
+/// nanoseconds; `TICKLESS_NEVER` unless it was started with a phase.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `place_ns` can be written.
+/// `timer` points to storage that no other thread destroys during the call; `place_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_phase_offset(
     timer: *const PeriodicStorage,
     place_ns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let timer = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `place_ns` is null or writable.
         unsafe {
             answer(place_ns, timer.phase_offset().map_or(u64::MAX, |place| place.as_nanos() as u64))
         }
     })
 }
 
-/// Ends a periodic timer; as `tickless_timer_destroy`, with its errors, and like that also in the
-/// timer's own callback.
+/// Destroys a periodic timer, as `tickless_timer_destroy` does, with its errors. A callback may
+/// destroy its own timer.
 ///
 /// # Safety
-/// `timer` leads to storage; no other thread uses the timer now or later.
+/// `timer` points to storage; no other thread uses the timer now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_destroy(timer: *mut PeriodicStorage) -> Status {
     entry(|| {
         let place = place::<Timer, _>(timer, &KIND)?;
         let end = |value: NonNull<Timer>| {
-            // SAFETY: an initialised timer, which nobody else uses: it is dropped once.
+            // SAFETY: the timer is initialised, and the caller promises that no other thread uses
+            // it; `empty` calls this once.
             let mut periodic = unsafe { (&raw mut (*value.as_ptr()).periodic).read() };
-            // SAFETY: it came from a slot, and is dropped at once after a success.
+            // SAFETY: the timer came from a slot, and is dropped without another use after a
+            // success.
             let given = unsafe { periodic.give_back() };
             if let Err(error) = given {
-                // It stays in its storage, whose copy this was.
+                // The timer stays in its storage; do not drop this copy.
                 core::mem::forget(periodic);
                 return Err(refused(error));
             }
             Ok(())
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread uses now
+        // or later.
         unsafe { Stored::empty(place, &KIND, end) }
     })
 }

@@ -1,34 +1,36 @@
-//! Structs that carry their own size, so that later versions can add fields at their ends.
+//! Structs that carry their own size, so that later versions can append fields.
 //!
-//! A program may be older than the library: what it does not know stays zero, which means the
-//! default. It may be newer: what the library does not know must be zero, or is an error.
+//! A program may be older than the library: fields that it does not know stay zero, which means the
+//! default. It may be newer: bytes that the library does not know must be zero, otherwise the call
+//! fails.
 
 use crate::status::{Outcome, Status, failure};
 
-/// A struct of integers whose first field is its size, and whose all-zero value is good.
+/// A struct of integers whose first field is its size, and for which all zeros are a valid value.
 ///
 /// # Safety
-/// Every bit pattern is a value, there is no padding, and a `usize` comes first.
+/// Every bit pattern is a valid value, there is no padding, and the first field is a `usize`.
 pub(crate) unsafe trait Grows: Copy + Default {}
 
-/// Reads what a caller filled in, or the default if the pointer is null.
+/// Reads a caller's struct, or returns the default if the pointer is null.
 ///
 /// # Safety
-/// `from` is null, or leads to as many bytes as its first word says.
+/// `from` is null, or points to as many readable bytes as its first word states.
 pub(crate) unsafe fn read<T: Grows>(from: *const T) -> Outcome<T> {
     let mut value = T::default();
     if from.is_null() {
         return Ok(value);
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `from` points to at least one readable word.
     let size = unsafe { size_at(from) }?;
     let known = size.min(size_of::<T>());
-    // SAFETY: `known` bytes are there, and fit; any bytes are a value.
+    // SAFETY: `known` is at most the size that the caller promises and the size of `T`; every bit
+    // pattern is a valid `T`.
     unsafe {
         let to = (&raw mut value).cast::<u8>();
         core::ptr::copy_nonoverlapping(from.cast::<u8>(), to, known);
     }
-    // SAFETY: `size` bytes are there.
+    // SAFETY: the caller promises `size` readable bytes.
     let is_zero = |at| unsafe { from.cast::<u8>().add(at).read() == 0 };
     if !(known..size).all(is_zero) {
         let what = "the options ask for something that only a later version of the library knows";
@@ -37,19 +39,20 @@ pub(crate) unsafe fn read<T: Grows>(from: *const T) -> Outcome<T> {
     Ok(value)
 }
 
-/// Writes what a caller has room for.
+/// Writes as many fields as the caller's struct has room for, and sets further bytes to zero.
 ///
 /// # Safety
-/// `to` is null, or leads to as many bytes as its first word says, which may be written.
+/// `to` is null, or points to as many writable bytes as its first word states.
 pub(crate) unsafe fn write<T: Grows>(to: *mut T, value: &T) -> Outcome {
     if to.is_null() {
         return Err(failure(Status::NullPointer, "the pointer for the result is null"));
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `to` points to at least one readable word.
     let size = unsafe { size_at(to) }?;
     let known = size.min(size_of::<T>());
     let word = size_of::<usize>();
-    // SAFETY: `known` bytes behind the size are there and in `value`; the rest is there too.
+    // SAFETY: `known` is at most the size of `value` and the size that the caller promises, which
+    // is at least a word; the remaining bytes lie within that size too.
     unsafe {
         let (from, to) = (core::ptr::from_ref(value).cast::<u8>(), to.cast::<u8>());
         core::ptr::copy_nonoverlapping(from.add(word), to.add(word), known - word);
@@ -58,13 +61,13 @@ pub(crate) unsafe fn write<T: Grows>(to: *mut T, value: &T) -> Outcome {
     Ok(())
 }
 
-/// More than any version will have; a size beyond it is no size.
+/// No version of a struct is larger than this.
 const SIZE_MAX: usize = 4096;
 
 /// # Safety
-/// A word may be read here.
+/// `at` points to a readable word.
 unsafe fn size_at<T: Grows>(at: *const T) -> Outcome<usize> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `at` points to a readable word.
     let size = unsafe { at.cast::<usize>().read_unaligned() };
     if (size_of::<usize>()..=SIZE_MAX).contains(&size) {
         return Ok(size);
@@ -84,11 +87,11 @@ mod tests {
         one: u64,
         two: u64,
     }
-    // SAFETY: integers, a size first.
+    // SAFETY: integers without padding, a size first.
     unsafe impl Grows for Two {}
 
     fn read_of(words: &[u64]) -> Outcome<Two> {
-        // SAFETY: the tests below say no more bytes than there are.
+        // SAFETY: the tests below state no more bytes than the array has.
         unsafe { read(words.as_ptr().cast()) }
     }
 
@@ -100,7 +103,7 @@ mod tests {
         assert_eq!(read_of(&[32, 7, 8, 1]), Err(Status::Unsupported));
         assert_eq!(read_of(&[0]), Err(Status::Unsupported));
         assert_eq!(read_of(&[u64::MAX]), Err(Status::Unsupported));
-        // SAFETY: null is allowed.
+        // SAFETY: the function accepts null.
         assert_eq!(unsafe { read::<Two>(core::ptr::null()) }, Ok(Two::default()));
     }
 
@@ -108,7 +111,7 @@ mod tests {
     fn results_fill_what_there_is_room_for() {
         let value = Two { size: 24, one: 7, two: 8 };
         let filled = |mut words: [u64; 5]| {
-            // SAFETY: the sizes below are at most that of the array.
+            // SAFETY: the sizes below are at most the size of the array.
             let status = unsafe { write(words.as_mut_ptr().cast::<Two>(), &value) };
             status.map(|()| words)
         };

@@ -1,52 +1,52 @@
-//! Counters of a set of timers, as a struct that can grow.
+//! Counters of a set of timers, as a struct that later versions can extend.
 
 use crate::sized::{self, Grows};
 use crate::status::{Status, entry, failure};
 use crate::timers::{TimerSet, set};
 use tickless::stats::BaseStats;
 
-/// `base`: the sum over all bases.
+/// `base`: selects the sum over all bases.
 pub const TICKLESS_ALL_BASES: u32 = u32::MAX;
 
-/// What has happened on one base, or on all. Set `size` before asking.
+/// Counters of one base, or of all. Set `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TimerStats {
     /// `sizeof(tickless_stats_t)`.
     pub size: usize,
-    /// How many bases this is the sum of; 0 in the child of a fork.
+    /// The number of bases in this sum; 0 in the child of a fork.
     pub bases: u64,
-    /// Coarse timers pending.
+    /// Pending coarse timers.
     pub pending_coarse: u64,
-    /// Precise and periodic timers pending.
+    /// Pending precise and periodic timers.
     pub pending_precise: u64,
-    /// When the next one is due; `TICKLESS_NEVER` if none is.
+    /// The earliest deadline; `TICKLESS_NEVER` if no timer is pending.
     pub earliest_ns: u64,
-    /// Idle timers that were armed.
+    /// Armings of idle timers.
     pub armed: u64,
-    /// Pending timers that were armed anew, but for timeouts that were pushed out without a lock.
+    /// Armings of pending timers, without timeouts that were pushed out without a lock.
     pub rearmed: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,
     /// Armings that fired.
     pub fired: u64,
-    /// Timers that came from another base.
+    /// Timers that moved here from another base.
     pub migrated: u64,
-    /// Pushed-out timeouts that were moved when their old bucket came due.
+    /// Pushed-out timeouts that moved to their new bucket when their old one came due.
     pub relocated: u64,
-    /// Times the driver was programmed.
+    /// How often the driver was programmed.
     pub device_writes: u64,
-    /// Times it woke and found nothing due.
+    /// How often the driver woke and found no timer due.
     pub device_spurious: u64,
     /// System calls that woke the driver for an earlier deadline.
     pub wake_calls: u64,
-    /// System calls by which the driver went to sleep.
+    /// System calls in which the driver slept.
     pub sleeps: u64,
     /// System calls that woke the expiry thread.
     pub expirer_calls: u64,
 }
 
-// SAFETY: words, a size first.
+// SAFETY: integers without padding, a size first.
 unsafe impl Grows for TimerStats {}
 
 impl TimerStats {
@@ -73,14 +73,14 @@ impl TimerStats {
     }
 }
 
-/// Counters of one base, or of all with `TICKLESS_ALL_BASES`. Takes each base's lock once, and
-/// allocates.
+/// Reads the counters of one base, or of all with `TICKLESS_ALL_BASES`. Takes the lock of each base
+/// once, and allocates.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
 ///
 /// # Safety
-/// `timers` came from `tickless_timers_start` and was not stopped; `stats` leads to as many bytes
-/// as its `size` says, which can be written.
+/// `timers` came from `tickless_timers_start` and was not stopped; `stats` points to as many
+/// writable bytes as its `size` states.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_stats(
     timers: *const TimerSet,
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn tickless_timers_stats(
     stats: *mut TimerStats,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
         let all = set.timers.stats().bases;
         let chosen = match base {
@@ -103,7 +103,8 @@ pub unsafe extern "C" fn tickless_timers_stats(
         };
         let none = TimerStats { earliest_ns: u64::MAX, ..TimerStats::default() };
         let sum = chosen.iter().fold(none, TimerStats::plus);
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `stats` is null or points to as many writable bytes as
+        // its `size` states.
         unsafe { sized::write(stats, &sum) }
     })
 }

@@ -1,69 +1,71 @@
-//! What calls return, and the panic boundary around each of them.
+//! The status that calls return, the text of the last error, and the panic boundary.
 
 use core::cell::RefCell;
 use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a call returns. Everything but `TICKLESS_OK` is an error, and has changed nothing
-/// unless it says so; `tickless_error_text` has a sentence on what to do.
+/// The result of a call. Every value but `TICKLESS_OK` is an error, and after an error nothing has
+/// changed unless the value's description states otherwise; `tickless_error_text` returns a
+/// sentence about the cause and the remedy.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// All is well.
+    /// The call succeeded.
     Ok = 0,
     /// A pointer that must not be null is null.
     NullPointer = 1,
-    /// A pointer to storage that is not aligned as its type demands.
+    /// A pointer to storage is not aligned as its type requires.
     Misaligned = 2,
-    /// A struct of a size, or a flag or choice, that this version of the library does not know.
+    /// This version of the library does not know the size of a struct, a flag, or a choice.
     Unsupported = 3,
-    /// A number outside of its range: a negative duration, say.
+    /// A number is outside its range, for example a negative duration.
     OutOfRange = 4,
     /// The storage was never initialised, has been destroyed, or was copied from elsewhere.
     NotInitialised = 5,
-    /// The storage holds a timer already. Destroy that first.
+    /// The storage already holds a timer. Destroy it first.
     AlreadyInitialised = 6,
-    /// It is still in use: a set of timers by its timers, local timers by their own advance.
+    /// The object is still in use: a set of timers has timers, or local timers are being advanced.
     Busy = 7,
-    /// The timer has been shut down, or a fork has left it behind in a child.
+    /// The timer has been shut down, or this process is a forked child and the timer belongs to its
+    /// parent.
     Shut = 8,
-    /// There is no base of this number.
+    /// The set of timers has no base with this number.
     NoSuchBase = 9,
     /// The call would wait for a callback that waits for the caller. A cancel that returns this
     /// has cancelled the timer, but its callback may still be running.
     WouldDeadlock = 10,
-    /// `cancel_single_shot` of a timer that was armed again while its callback ran. It has been
-    /// cancelled, and its callback is over.
+    /// `cancel_single_shot` found that the timer had been armed again while its callback ran. The
+    /// timer has been cancelled, and its callback has returned.
     NotSingleShot = 11,
-    /// Local timers were used by another thread than their own.
+    /// A thread used an object that belongs to another thread.
     WrongThread = 12,
-    /// The key's timer has been removed, or is another table's.
+    /// The timer of this key has been removed, or the key belongs to another table.
     NoSuchTimer = 13,
-    /// There is no room for another local timer.
+    /// A table has reached its maximum number of entries.
     Full = 14,
-    /// The system refused a thread.
+    /// The operating system refused to create a thread.
     NoThread = 15,
     /// The program was compiled with the header of another version.
     AbiMismatch = 16,
-    /// A defect in the library: it panicked, and the panic was caught at its edge. What the call
-    /// was about is in an unknown state.
+    /// A defect in the library: it panicked, and the panic was caught before it reached C. The
+    /// object that the call used is in an unknown state.
     Internal = 17,
-    /// The system refused a descriptor for a loop.
+    /// The operating system refused to create a descriptor for a loop.
     NoDescriptor = 18,
-    /// Too few permits are left in this period, or others wait for them.
+    /// Too few permits are left in this period, or other threads wait for them.
     Empty = 19,
-    /// What was waited for did not come in time.
+    /// The timeout of the call expired.
     TimedOut = 20,
 }
 
-/// How an entry ends inside: the error's text has been kept when it is made.
+/// The result of an entry point's body. [`failure`] has already stored the text of an error.
 pub(crate) type Outcome<T = ()> = Result<T, Status>;
 
 const TEXT_MAX: usize = 256;
 
-/// The text of a thread's last error: bytes, the last of them zero. Needs neither an allocation
-/// nor a destructor, so it is there for as long as its thread runs.
+/// The text of a thread's last error, with a zero byte at its end. It has no destructor and needs
+/// no allocation, so it is valid for as long as its thread runs.
 #[repr(C)]
 struct Text {
     bytes: [u8; TEXT_MAX],
@@ -86,18 +88,18 @@ impl Write for Text {
     }
 }
 
-/// An error, with its text kept for the calling thread.
+/// Stores the text of an error for the calling thread, and returns its status.
 #[cold]
 pub(crate) fn failure(status: Status, what: impl fmt::Display) -> Status {
     LAST.with_borrow_mut(|text| {
         text.len = 0;
-        // A text that panics or fails half-way is as long as it got.
+        // If formatting fails, the text ends where it failed.
         let _ = write!(text, "{what}");
     });
     status
 }
 
-/// The panic boundary: what every entry runs in.
+/// The panic boundary: every entry point runs its body in here.
 #[inline]
 pub(crate) fn entry(body: impl FnOnce() -> Outcome) -> Status {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -109,44 +111,45 @@ pub(crate) fn entry(body: impl FnOnce() -> Outcome) -> Status {
 
 #[cold]
 fn panicked(payload: Box<dyn std::any::Any + Send>) -> Status {
-    // Dropping it might panic again.
+    // Dropping the payload might panic again.
     std::mem::forget(payload);
     failure(Status::Internal, "the library panicked; please report what it printed")
 }
 
-/// Writes a result through a caller's pointer, if there is one.
+/// Writes a result through a caller's pointer, unless the pointer is null.
 ///
 /// # Safety
-/// `place` is null or may be written.
+/// `place` is null or is writable.
 pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     if !place.is_null() {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `place` is null or writable, and it is not null here.
         unsafe { place.write_unaligned(value) };
     }
 }
 
-/// The same for a result that is the purpose of the call.
+/// Writes a result through a caller's pointer. A null pointer is an error.
 ///
 /// # Safety
-/// `place` is null or may be written.
+/// `place` is null or is writable.
 pub(crate) unsafe fn answer<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(failure(Status::NullPointer, "the pointer for the result is null"));
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `place` is null or writable.
     unsafe { put(place, value) };
     Ok(())
 }
 
-/// A sentence about the last error of the calling thread, in English and UTF-8: what is wrong
-/// and what to do. Empty if there was none. The text belongs to the library, and is good until
-/// this thread's next call that fails. Never null.
+/// Returns a sentence about the last error of the calling thread, in English and UTF-8: its cause
+/// and what to do. Returns an empty text if no call has failed. The library owns the text, which is
+/// valid until this thread's next call that fails. Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn tickless_error_text() -> *const c_char {
     LAST.with(|text| text.as_ptr()).cast::<Text>().cast_const().cast()
 }
 
-/// The name of a status, "TICKLESS_BUSY" say; "unknown" for any other number. Never null.
+/// Returns the name of a status, for example "TICKLESS_BUSY", or "unknown" for any other number.
+/// Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn tickless_status_name(status: i32) -> *const c_char {
     let name: &CStr = match status {
@@ -181,12 +184,12 @@ mod tests {
     use super::*;
 
     fn text() -> String {
-        // SAFETY: a text that this thread keeps, with a zero at its end.
+        // SAFETY: the function returns a zero-terminated text that this thread owns.
         let text = unsafe { CStr::from_ptr(tickless_error_text()) };
         text.to_str().unwrap().to_string()
     }
 
-    /// Goal: a panic ends at the edge, whatever it carries.
+    /// Goal: no panic leaves `entry`, not even one whose payload panics when it is dropped.
     #[test]
     fn panics_do_not_cross() {
         struct Bomb;
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn every_status_has_its_name() {
         let name = |status| {
-            // SAFETY: names are constants.
+            // SAFETY: the function returns a zero-terminated constant.
             let name = unsafe { CStr::from_ptr(tickless_status_name(status)) };
             name.to_str().unwrap().replace('_', "")
         };

@@ -1,8 +1,8 @@
-//! What stands in a caller's storage, and how misuse of it is noticed.
+//! The contents of a caller's storage, and the detection of its misuse.
 //!
-//! Storage begins with a mark, a constant mixed with the storage's own address: zeroed memory,
-//! old memory, and a copy of a timer do not have it. A mark is read and written atomically, so
-//! that of two threads that destroy one timer only one does.
+//! Storage begins with a mark: a constant mixed with the storage's own address. Zeroed memory,
+//! reused memory, and a copy of a timer do not carry this mark. The mark is read and written
+//! atomically, so that of two threads that destroy one timer only one succeeds.
 
 use crate::status::{Outcome, Status, failure};
 use core::cell::UnsafeCell;
@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// What timers of one sort have in their mark, and how errors call them.
+/// The mark of one timer type, and its name in error messages.
 pub(crate) struct Kind {
     pub(crate) mark: u64,
     pub(crate) name: &'static str,
@@ -25,7 +25,8 @@ pub(crate) struct Stored<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// A caller's pointer that is neither null nor misaligned.
+/// Returns a caller's pointer as a pointer to its contents, or an error if it is null or
+/// misaligned.
 pub(crate) fn place<T, S>(storage: *const S, kind: &Kind) -> Outcome<NonNull<Stored<T>>> {
     const { assert!(size_of::<Stored<T>>() <= size_of::<S>(), "the storage is too small") };
     const { assert!(align_of::<Stored<T>>() <= align_of::<S>(), "the storage is misaligned") };
@@ -43,20 +44,22 @@ pub(crate) fn place<T, S>(storage: *const S, kind: &Kind) -> Outcome<NonNull<Sto
 }
 
 impl<T> Stored<T> {
-    /// The mark of a timer that stands here.
+    /// Returns the mark of a live timer at this address.
     fn live(place: NonNull<Self>, kind: &Kind) -> u64 {
         kind.mark ^ place.addr().get() as u64
     }
 
-    /// Its value, if it was initialised and not destroyed.
+    /// Returns the value, or an error unless it was initialised and not destroyed.
     ///
     /// # Safety
-    /// `place` leads to storage, and stays as it is while the pointer is used.
+    /// `place` points to storage that is not freed or moved while the pointer is used.
     pub(crate) unsafe fn value(place: NonNull<Self>, kind: &Kind) -> Outcome<NonNull<T>> {
-        // SAFETY: as promised; a mark is only ever used as an atomic.
+        // SAFETY: the caller promises that `place` points to storage; the mark is only accessed
+        // atomically.
         let mark = unsafe { place.as_ref() }.mark.load(Ordering::Acquire);
         if mark == Self::live(place, kind) {
-            // SAFETY: a field of a place that is there.
+            // SAFETY: the caller promises that `place` points to storage, so the field is in
+            // bounds.
             let value = unsafe { UnsafeCell::raw_get(&raw const (*place.as_ptr()).value) };
             return Ok(NonNull::new(value.cast()).unwrap_or(NonNull::dangling()));
         }
@@ -79,39 +82,40 @@ impl<T> Stored<T> {
         failure(Status::NotInitialised, what)
     }
 
-    /// Has `fill` initialise its value; nothing changes if that fails.
+    /// Initialises the value with `fill`. If `fill` fails, nothing changes.
     ///
     /// # Safety
-    /// As for [`value`](Stored::value), and nobody else uses the storage meanwhile.
+    /// As for [`value`](Stored::value), and nothing else uses the storage during the call.
     pub(crate) unsafe fn fill(
         place: NonNull<Self>,
         kind: &Kind,
         fill: impl FnOnce(NonNull<T>) -> Outcome,
     ) -> Outcome {
-        // SAFETY: as promised. Memory that was never written is read as a mark here: the header
-        // asks for zeroed memory where that is to be noticed.
+        // SAFETY: the caller promises that `place` points to storage. Memory that was never written
+        // is read as a mark here, which is why the header asks for zeroed memory.
         let stored = unsafe { place.as_ref() };
         if stored.mark.load(Ordering::Acquire) == Self::live(place, kind) {
             let what = format_args!("this {} is initialised already; destroy it first", kind.name);
             return Err(failure(Status::AlreadyInitialised, what));
         }
         fill(NonNull::from(&stored.value).cast())?;
-        // Release: who finds the mark finds the value.
+        // Release: pairs with the Acquire load in `value`; a thread that reads the mark sees the
+        // value.
         stored.mark.store(Self::live(place, kind), Ordering::Release);
         Ok(())
     }
 
-    /// Has `empty` take the value out; the timer stays if that fails.
+    /// Takes the value out with `empty`. If `empty` fails, the timer stays.
     ///
     /// # Safety
-    /// As for [`value`](Stored::value). The memory may be anybody's once `empty` has succeeded
-    /// and this has returned.
+    /// As for [`value`](Stored::value). The memory may be freed or reused once `empty` has
+    /// succeeded and this function has returned.
     pub(crate) unsafe fn empty(
         place: NonNull<Self>,
         kind: &Kind,
         empty: impl FnOnce(NonNull<T>) -> Outcome,
     ) -> Outcome {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `place` points to storage.
         let stored = unsafe { place.as_ref() };
         let (live, gone) = (Self::live(place, kind), DESTROYED ^ place.addr().get() as u64);
         let (taken, not) = (Ordering::AcqRel, Ordering::Acquire);

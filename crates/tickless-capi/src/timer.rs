@@ -1,4 +1,4 @@
-//! Timers in their caller's memory, of both families.
+//! Coarse and precise timers in their caller's memory.
 
 use crate::fired::{CallC, Callback, window};
 use crate::status::{Outcome, Status, answer, entry, failure, put};
@@ -16,48 +16,50 @@ use tickless::slots::{self, CoarseSlot, PreciseSlot};
 use tickless::time::Instant;
 use tickless::{CancelError, HrTimer, Timeout};
 
-/// `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its distance
-/// and a tick. Arming, pushing out and cancelling take some nanoseconds however many are pending.
+/// `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its duration plus a
+/// tick. Arming, pushing out and cancelling take some nanoseconds regardless of how many timers are
+/// pending.
 pub const TICKLESS_COARSE: u32 = 0;
-/// `kind`: a high-resolution timer, in a sorted queue. Never early; late by what waking a thread
-/// takes, and by its slack.
+/// `kind`: a high-resolution timer, in a sorted queue. Never early; late by at most its slack and
+/// the time that waking a thread takes.
 pub const TICKLESS_PRECISE: u32 = 1;
 /// `kind`, coarse only, with `|`: fires with the first event of its base after its deadline, and
-/// never causes one.
+/// never causes a wakeup.
 pub const TICKLESS_DEFERRABLE: u32 = 256;
-/// `kind`, precise only, with `|`: its callback runs in the expiry thread of its base, if there is
-/// one (see `deferral` in the options).
+/// `kind`, precise only, with `|`: the callback runs in the expiry thread of its base, if the base
+/// has one (see `deferral` in the options).
 pub const TICKLESS_DEFERRED: u32 = 512;
-/// `kind`, with `|`: on the base whose number stands in the upper 16 bits. Use `TICKLESS_PIN(n)`.
+/// `kind`, with `|`: the timer stays on the base whose number is in the upper 16 bits. Use
+/// `TICKLESS_PIN(n)`.
 pub const TICKLESS_PINNED: u32 = 1024;
 
-/// Memory for one timer, anywhere: on the stack, in a struct, from `malloc`. Opaque.
+/// Memory for one timer: on the stack, in a struct, or from `malloc`. Opaque.
 ///
-/// Set it to zero before its first `tickless_timer_init`, or misuse of it may not be noticed. From
-/// init to destroy it must stay where it is and must not be written. 128 bytes, of which timers
-/// that are used much had best begin at a multiple of 64.
+/// Set it to zero before its first `tickless_timer_init`, otherwise misuse may go undetected. From
+/// init to destroy it must neither move nor be written. It has 128 bytes; align timers that are
+/// used often to 64 bytes.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TimerStorage {
-    /// Not to be touched.
+    /// Private to the library.
     opaque: [u64; 16],
 }
 
-/// What a cancel found.
+/// The state in which a cancel found a timer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CancelFound {
     /// The timer was neither pending nor running.
     Idle = 0,
-    /// It was pending; that arming will not fire.
+    /// The timer was pending; that arming will not fire.
     Pending = 1,
-    /// Its callback was running.
+    /// The timer's callback was running.
     Running = 2,
 }
 
 const KIND: Kind = Kind { mark: 0x9d3c_1b57_6af2_e841, name: "timer" };
 
-/// What stands in a timer's storage.
+/// The value in a timer's storage.
 struct Timer {
     any: Any,
     slot: UnsafeCell<MaybeUninit<SlotOfAny>>,
@@ -73,22 +75,23 @@ union SlotOfAny {
     _precise: ManuallyDrop<PreciseSlot<CallC>>,
 }
 
-/// A timer behind a caller's pointer: a copy of what leads to it, since its callback may destroy it
-/// while the thread that armed it is still on its way out.
+/// Returns the timer that a caller's pointer points to: a copy of its handle, because its callback
+/// may destroy the timer before the thread that armed it has returned from the arming.
 ///
 /// # Safety
-/// `timer` is null or leads to storage, and nobody destroys it while the result is used, but for
-/// its callback once this thread has armed it.
+/// `timer` is null or points to storage that no other thread destroys while the result is used,
+/// except the timer's callback once this thread has armed it.
 unsafe fn live(timer: *const TimerStorage) -> Outcome<ManuallyDrop<Any>> {
     let place = place::<Timer, _>(timer, &KIND)?;
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` points to storage that is not freed or moved while
+    // the result is used.
     let value = unsafe { Stored::value(place, &KIND) }?;
-    // SAFETY: an initialised timer; what is in its slot is not part of this. The copy is not
-    // dropped.
+    // SAFETY: the mark shows an initialised timer, and the handle does not include the contents of
+    // the slot. The copy is not dropped.
     Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
 }
 
-/// Runs an expression on a timer of either family.
+/// Evaluates an expression on a timer of either kind.
 macro_rules! either {
     ($any:expr, $timer:ident => $body:expr) => {
         match &*$any {
@@ -98,16 +101,16 @@ macro_rules! either {
     };
 }
 
-/// Makes a timer, not armed, in its caller's memory; allocates nothing.
+/// Initialises a timer in its caller's memory, without arming it. Allocates nothing.
 ///
-/// `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, and further choices with `|`. When the timer
-/// fires, `callback` is called with `data`, on a thread of the library.
+/// `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, combined with further flags by `|`. When the
+/// timer fires, a thread of the library calls `callback` with `data`.
 ///
 /// Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
 /// `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
+/// `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
 /// from `tickless_timers_start` and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_init(
@@ -119,16 +122,17 @@ pub unsafe extern "C" fn tickless_timer_init(
 ) -> Status {
     entry(|| {
         let place = place::<Timer, _>(timer, &KIND)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let timers = &unsafe { set(timers) }?.timers;
         let call = CallC::new(callback, data)?;
         let choice = Choice::new(kind, timers)?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that nothing else uses during
+        // the call.
         unsafe { Stored::fill(place, &KIND, |value| choice.make(value, timers, call)) }
     })
 }
 
-/// What a `kind` says.
+/// A checked `kind`.
 #[derive(Clone, Copy)]
 struct Choice {
     kind: u32,
@@ -156,7 +160,8 @@ impl Choice {
     }
 
     fn make(self, value: NonNull<Timer>, timers: &tickless::Timers, call: CallC) -> Outcome {
-        // SAFETY: `fill` hands out room for a timer, whose slot is given back before it goes.
+        // SAFETY: `fill` passes a pointer to memory for a timer, and the slot is given back before
+        // that memory is released.
         unsafe {
             let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast::<()>());
             let any = if self.kind & 255 == TICKLESS_COARSE {
@@ -190,34 +195,37 @@ fn started(result: Result<Started, StartError>) -> Outcome {
     }
 }
 
-/// Arms a timer, or arms it anew, earlier or later, to fire `after_ns` from now. Allocates
-/// nothing; makes no system call unless the deadline comes before everything that a sleeping
-/// driver waits for. Durations up to 292 years; deadlines beyond the clock's end never come.
+/// Arms a timer to fire `after_ns` from now. A pending timer is rearmed, earlier or later.
+/// Allocates nothing; makes a system call only if the new deadline is earlier than the one that a
+/// sleeping driver waits for. Durations are at most 292 years; deadlines beyond the end of the
+/// clock never come.
 ///
-/// If somebody is in a waiting cancel of the timer while its callback runs, this arming is
-/// cancelled too, and that is no error.
+/// If another thread is in a waiting cancel of the timer while its callback runs, this arming is
+/// cancelled too, and the call still succeeds.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, and those of all calls that take a timer:
 /// `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start(timer: *const TimerStorage, after_ns: i64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
         let after = duration(after_ns)?;
         started(either!(any, timer => timer.start(after)))
     })
 }
 
-/// The same, but it may be late by `slack_ns` to share a wakeup with others. Precise timers only.
+/// Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
+/// can share a wakeup with others. Precise timers only.
 ///
-/// Errors: as `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
+/// Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start_slack(
     timer: *const TimerStorage,
@@ -225,7 +233,8 @@ pub unsafe extern "C" fn tickless_timer_start_slack(
     slack_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
         let (after, slack) = (duration(after_ns)?, duration(slack_ns)?);
         let Any::Precise(timer) = &*any else { return Err(precise_only()) };
@@ -238,33 +247,34 @@ fn precise_only() -> Status {
     failure(Status::Unsupported, "a coarse timer has no window; make it TICKLESS_PRECISE")
 }
 
-/// Arms a timer, or arms it anew, for a point in time on the timers' clock. One that has passed
-/// fires at once; `TICKLESS_NEVER` never comes.
+/// Arms or rearms a timer for a point in time on the timers' clock. A point that has passed fires
+/// at once; `TICKLESS_NEVER` never comes.
 ///
 /// Errors: `TICKLESS_SHUT`, and those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start_at(
     timer: *const TimerStorage,
     deadline_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
         started(either!(any, timer => timer.start_at(Instant::from_nanos(deadline_ns))))
     })
 }
 
-/// Arms a timer, or arms it anew, to fire within a window: not before `soft_ns`; from then on with
-/// any event of its base, and at `hard_ns` with one of its own. Precise timers only.
+/// Arms or rearms a timer to fire within a window: not before `soft_ns`, from then on with any
+/// event of its base, and at `hard_ns` with an event of its own. Precise timers only.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins, `TICKLESS_SHUT`,
 /// `TICKLESS_UNSUPPORTED` for a coarse one, and those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start_range(
     timer: *const TimerStorage,
@@ -272,7 +282,8 @@ pub unsafe extern "C" fn tickless_timer_start_range(
     hard_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
         let (soft, hard) = window(soft_ns, hard_ns)?;
         let Any::Precise(timer) = &*any else { return Err(precise_only()) };
@@ -280,19 +291,20 @@ pub unsafe extern "C" fn tickless_timer_start_range(
     })
 }
 
-/// Arms a timer; if it is pending, only makes it earlier, never later. Coarse timers only.
+/// Arms an idle timer. A pending timer only becomes earlier, never later. Coarse timers only.
 ///
-/// Errors: as `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
+/// Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile.
+/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_reduce(
     timer: *const TimerStorage,
     after_ns: i64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
         let after = duration(after_ns)?;
         let Any::Coarse(timer) = &*any else {
@@ -303,127 +315,140 @@ pub unsafe extern "C" fn tickless_timer_reduce(
     })
 }
 
-/// Cancels a timer, unless its callback is running: then this says so and changes nothing. Never
-/// waits; no lock if the timer is idle. `found` may be null, as for all cancels.
+/// Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
+/// changes nothing. Never waits; takes no lock if the timer is idle. `found` may be null, as in all
+/// cancels.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_try_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(Ok(either!(any, timer => timer.try_cancel())), found) }
     })
 }
 
-/// Cancels a timer without waiting for its callback; no lock if it is idle.
-/// `TICKLESS_CANCEL_RUNNING` says that the callback may still be at work, and may still ask for a
-/// restart.
+/// Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
+/// `TICKLESS_CANCEL_RUNNING` the callback may still be running, and may still request a restart.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(Ok(either!(any, timer => timer.cancel())), found) }
     })
 }
 
-/// Cancels a timer and waits until its callback runs nowhere: then what the callback wrote can be
-/// seen, and what it uses can go. `found` says what it was when this came. Waits some microseconds
-/// awake, then asleep; an arming that comes meanwhile, the callback's own included, is cancelled
-/// too. Do not hold a lock that the callback takes: such a circle is not seen, and hangs.
+/// Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
+/// sees what the callback wrote, and may free what it uses. `found` reports the state at the
+/// beginning of the call. The call spins for some microseconds, then sleeps. It also cancels
+/// armings that happen while it waits, including the callback's own. Do not hold a lock that the
+/// callback takes: this deadlock is not detected.
 ///
-/// Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback
-/// waits for; the timer has been cancelled, `found` says so, and its callback may be running. And
-/// those of all calls that take a timer.
+/// Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
+/// for: the timer has been cancelled, `found` reports its state, and its callback may be running.
+/// And those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel_sync(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(either!(any, timer => timer.cancel_sync()), found) }
     })
 }
 
-/// The same, a little cheaper, for a timer that nobody arms again while its callback runs, the
-/// callback included.
+/// A slightly cheaper `tickless_timer_cancel_sync` for a timer that no thread arms again while its
+/// callback runs, including the callback itself.
 ///
-/// Errors: as `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if it was armed after all:
-/// it has been cancelled, and its callback is over.
+/// Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
+/// nevertheless: it has been cancelled, and its callback has returned.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel_single_shot(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(either!(any, timer => timer.cancel_single_shot()), found) }
     })
 }
 
-/// Cancels a timer for good and waits as `tickless_timer_cancel_sync` does: every later arming is
-/// `TICKLESS_SHUT`, whoever tries. The storage stays initialised; destroy it all the same.
+/// Cancels a timer permanently, and waits as `tickless_timer_cancel_sync` does. Every later arming
+/// by any thread returns `TICKLESS_SHUT`. The storage stays initialised and must still be
+/// destroyed.
 ///
-/// Errors: as `tickless_timer_cancel_sync`; the timer is shut down in any case.
+/// Errors: those of `tickless_timer_cancel_sync`; the timer is shut down in any case.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+/// `timer` points to storage that no other thread destroys during the call; `found` is null or
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_shutdown_sync(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `found` is null or writable.
         unsafe { cancelled(either!(any, timer => timer.shutdown_sync()), found) }
     })
 }
 
-/// Names a timer.
+/// Labels a timer.
 ///
 /// # Safety
 /// As for [`live`].
 pub(crate) unsafe fn set_label(timer: *const TimerStorage, label: &'static str) -> Outcome {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
     let any = unsafe { live(timer) }?;
     either!(any, timer => timer.relabel(label));
     Ok(())
 }
 
-/// Tells a cancel's caller what it found.
+/// Reports the outcome of a cancel to its caller.
 ///
 /// # Safety
-/// `place` is null or can be written.
+/// `place` is null or writable.
 pub(crate) unsafe fn cancelled(
     result: Result<Cancel, CancelError>,
     place: *mut CancelFound,
@@ -433,7 +458,7 @@ pub(crate) unsafe fn cancelled(
         Ok(Cancel::Pending) => CancelFound::Pending,
         Ok(Cancel::Running) | Err(_) => CancelFound::Running,
     };
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `place` is null or writable.
     unsafe { put(place, found) };
     result.map(drop).map_err(refused)
 }
@@ -447,65 +472,72 @@ pub(crate) fn refused(error: CancelError) -> Status {
     failure(status, error)
 }
 
-/// Is the timer armed? May be out of date as soon as it is known.
+/// Reports whether the timer is armed. Another thread may change this at any time.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `is_pending` can be written.
+/// `timer` points to storage that no other thread destroys during the call; `is_pending` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_is_pending(
     timer: *const TimerStorage,
     is_pending: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `is_pending` is null or writable.
         unsafe { answer(is_pending, either!(any, timer => timer.is_pending())) }
     })
 }
 
-/// Is the timer armed, or its callback running? Never a false no; a yes may be out of date.
+/// Reports whether the timer is armed or its callback is running. Another thread may change a true
+/// result at any time; a false result means that the callback has returned.
 ///
 /// Errors: those of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
+/// `timer` points to storage that no other thread destroys during the call; `is_active` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_is_active(
     timer: *const TimerStorage,
     is_active: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+        // during the call.
         let any = unsafe { live(timer) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `is_active` is null or writable.
         unsafe { answer(is_active, either!(any, timer => timer.is_active())) }
     })
 }
 
-/// Ends a timer: shuts it down, waits for its callback as `tickless_timer_cancel_sync` does, and
-/// gives the memory back, to be freed or initialised anew.
+/// Destroys a timer: shuts it down, waits for its callback as `tickless_timer_cancel_sync` does,
+/// and releases the memory, which may then be freed or initialised again.
 ///
-/// In the timer's own callback it does not wait, and is no error: the library does not touch the
-/// memory any more, so a callback may destroy its timer and free it. Nobody else may be using the
-/// timer at that moment.
+/// In the timer's own callback the call succeeds without waiting, and the library does not access
+/// the memory afterwards, so a callback may destroy its timer and free it. No other thread may use
+/// the timer at that moment.
 ///
-/// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this one's callback waits
-/// for: the timer is shut down, its memory still in use; destroy it again later. And those of all
-/// calls that take a timer.
+/// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
+/// for: the timer is shut down, but its memory is still in use; destroy it again later. And those
+/// of all calls that take a timer.
 ///
 /// # Safety
-/// `timer` leads to storage; no other thread uses the timer now or later.
+/// `timer` points to storage; no other thread uses the timer now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Status {
     entry(|| {
         let place = place::<Timer, _>(timer, &KIND)?;
         let end = |value: NonNull<Timer>| {
-            // SAFETY: an initialised timer, which nobody else uses: it is dropped once.
+            // SAFETY: the timer is initialised, and the caller promises that no other thread uses
+            // it; `empty` calls this once.
             let mut any = unsafe { (&raw mut (*value.as_ptr()).any).read() };
-            // SAFETY: it came from a slot, and is dropped at once after a success.
+            // SAFETY: the timer came from a slot, and is dropped without another use after a
+            // success.
             let given = unsafe {
                 match &mut any {
                     Any::Coarse(timer) => timer.give_back(),
@@ -513,13 +545,14 @@ pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Sta
                 }
             };
             if let Err(error) = given {
-                // It stays in its storage, whose copy this was.
+                // The timer stays in its storage; do not drop this copy.
                 core::mem::forget(any);
                 return Err(refused(error));
             }
             Ok(())
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timer` points to storage that no other thread uses now
+        // or later.
         unsafe { Stored::empty(place, &KIND, end) }
     })
 }
@@ -532,16 +565,16 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tickless::driver::{Callback, EventLoopDriver};
 
-    /// A timer that its callback destroys and frees.
+    /// Memory with a timer in it, which the timer's callback destroys and frees.
     struct Own {
         storage: TimerStorage,
         gone: Arc<Mutex<bool>>,
     }
 
     /// # Safety
-    /// `data` is an `Own` whose timer's callback this is.
+    /// `data` points to an `Own`, and this is the callback of its timer.
     unsafe extern "C-unwind" fn free(_: *mut Expiry, data: *mut c_void) {
-        // SAFETY: as promised; nobody uses it after this.
+        // SAFETY: the caller promises that `data` points to an `Own`; nothing uses it after this.
         unsafe {
             let own = data.cast::<Own>();
             assert_eq!(tickless_timer_destroy(&raw mut (*own).storage), Status::Ok);
@@ -550,9 +583,9 @@ mod tests {
         }
     }
 
-    /// Goal: an arming touches nothing of its timer once that may fire: its callback may free it.
-    /// Method: a loop that is run as soon as it is told of the deadline, which is inside the
-    /// arming. Under Miri a reference that is still held to memory that goes is seen too.
+    /// Goal: an arming does not access its timer once the timer can fire, because its callback may
+    /// free it. Method: the loop runs as soon as it is notified of the deadline, which happens
+    /// inside the arming. Miri also reports a reference that outlives the memory.
     #[test]
     fn a_timer_may_go_while_it_is_being_armed() {
         let driver = Arc::new(Mutex::new(None::<EventLoopDriver<Callback>>));
@@ -567,7 +600,8 @@ mod tests {
         let (timers, gone) = (TimerSet::hand_out(timers), Arc::<Mutex<bool>>::default());
         let storage = TimerStorage { opaque: [0; 16] };
         let own = Box::into_raw(Box::new(Own { storage, gone: Arc::clone(&gone) }));
-        // SAFETY: the callback frees it, which is the last use; the set is stopped after that.
+        // SAFETY: the callback frees the memory, which is the last use; the set is stopped after
+        // that.
         unsafe {
             let storage = &raw mut (*own).storage;
             let kind = TICKLESS_PRECISE;
@@ -577,7 +611,7 @@ mod tests {
         }
         assert!(*gone.lock().expect("nobody panics"), "it has fired inside the arming");
         drop(driver.lock().expect("nobody panics").take());
-        // SAFETY: handed out above; its timers are destroyed.
+        // SAFETY: the set came from `hand_out` above, and its timers are destroyed.
         assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of timers: starting and stopping them, their clock.
+//! Sets of timers: starting, stopping, and reading their clock.
 
 use crate::options::Options;
 use crate::sized;
@@ -8,27 +8,26 @@ use std::time::Duration;
 use tickless::driver::StartTimersError;
 use tickless::{VirtualTime, slots};
 
-/// Later than every deadline: a timer armed for this never fires.
+/// Later than every deadline: a timer that is armed for this time never fires.
 pub const TICKLESS_NEVER: u64 = u64::MAX;
 
-/// A set of timers: a base and a driver thread for each CPU. Opaque.
+/// A set of timers, with a base and a driver thread for each CPU. Opaque.
 ///
-/// May be used from all threads. In the child of a fork its timers count as shut down: nothing
-/// fires, arming is `TICKLESS_SHUT`, a cancel finds nothing, and destroying and stopping wait for
-/// nothing. A child may start timers of its own. A callback that forks must not return in the
-/// child.
+/// All threads may use it. In the child of a fork its timers count as shut down: none fires, arming
+/// returns `TICKLESS_SHUT`, a cancel reports an idle timer, and destroying and stopping do not
+/// wait. A child may start timers of its own. A callback that forks must not return in the child.
 pub struct TimerSet {
     mark: u64,
     pub(crate) timers: tickless::Timers,
-    /// What moves their clock, if they are on a virtual one.
+    /// Advances the clock of a virtual set; `None` for other sets.
     pub(crate) time: Option<VirtualTime>,
-    /// How many users they have that are the library's own.
+    /// The number of users that belong to the library itself.
     own_users: usize,
 }
 
 impl TimerSet {
-    /// How many timers and limiters there are. Waits a little for those whose last callback is just
-    /// ending: a limiter that was destroyed during its refill goes with that.
+    /// Returns the number of timers and limiters. Waits briefly for a last callback that is
+    /// returning: a limiter that was destroyed during its refill disappears with it.
     #[expect(clippy::disallowed_methods, reason = "nothing tells when a callback's user goes")]
     fn users(&self) -> usize {
         let users = || slots::users(&self.timers).saturating_sub(self.own_users);
@@ -41,12 +40,12 @@ impl TimerSet {
         users()
     }
 
-    /// Timers for C, which stops them.
+    /// Wraps timers in a set that C owns and stops.
     pub(crate) fn hand_out(timers: tickless::Timers) -> *mut TimerSet {
         TimerSet::with_time(timers, None)
     }
 
-    /// The same with what moves their clock.
+    /// As [`hand_out`](Self::hand_out), with the virtual time of the set.
     pub(crate) fn with_time(timers: tickless::Timers, time: Option<VirtualTime>) -> *mut TimerSet {
         let own_users = slots::users(&timers);
         Box::into_raw(Box::new(TimerSet { mark: MARK, timers, time, own_users }))
@@ -57,18 +56,20 @@ const PATIENCE_MS: u32 = 100;
 
 const MARK: u64 = 0x7469_636b_6c65_7373;
 
-/// A set behind a caller's pointer.
+/// Returns the set that a caller's pointer points to.
 ///
 /// # Safety
-/// `set` is null or leads to something that is readable for as long as the result is used.
+/// `set` is null or points to memory that stays readable while the result is used.
 pub(crate) unsafe fn set<'a>(set: *const TimerSet) -> Outcome<&'a TimerSet> {
     let name = "timers; pass what tickless_timers_start handed out";
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `set` is null or points to memory that stays readable while
+    // the result is used.
     let known = unsafe { handed_out(set, name) }?;
     if known.mark == MARK { Ok(known) } else { Err(none_here(name)) }
 }
 
-/// What stands behind a pointer that the library once handed out, as far as one can see.
+/// Returns the object that a caller's pointer points to. Returns an error for a null or misaligned
+/// pointer; the caller checks the mark.
 ///
 /// # Safety
 /// As for [`set`].
@@ -76,7 +77,8 @@ pub(crate) unsafe fn handed_out<'a, T>(at: *const T, name: &str) -> Outcome<&'a 
     if !at.is_aligned() {
         return Err(none_here(name));
     }
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
+    // the result is used.
     match unsafe { at.as_ref() } {
         Some(known) => Ok(known),
         None => Err(failure(Status::NullPointer, format_args!("null is no {name}"))),
@@ -88,7 +90,7 @@ pub(crate) fn none_here(name: &str) -> Status {
     failure(Status::NotInitialised, format_args!("here are no {name}"))
 }
 
-/// A duration that a caller passed.
+/// Checks a caller's duration.
 pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     match u64::try_from(ns) {
         Ok(ns) => Ok(Duration::from_nanos(ns)),
@@ -98,7 +100,7 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     }
 }
 
-/// A period that a caller passed.
+/// Checks a caller's period.
 pub(crate) fn period(ns: i64) -> Outcome<Duration> {
     match duration(ns)? {
         Duration::ZERO => Err(failure(Status::OutOfRange, "a period of zero; pass at least 1 ns")),
@@ -106,37 +108,40 @@ pub(crate) fn period(ns: i64) -> Outcome<Duration> {
     }
 }
 
-/// Starts timers. `options` may be null for the defaults; `timers` receives them. Blocks for
-/// about a millisecond, to calibrate the clock. Its threads inherit the caller's signal mask.
+/// Starts a set of timers. `options` may be null for the defaults; `timers` receives the set.
+/// Blocks for about a millisecond to calibrate the clock. The driver threads inherit the caller's
+/// signal mask.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`,
 /// `TICKLESS_NO_THREAD`.
 ///
 /// # Safety
-/// `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
-/// written.
+/// `options` is null or points to as many readable bytes as its `size` states; `timers` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start(
     options: *const Options,
     timers: *mut *mut TimerSet,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` is null or writable.
         unsafe { answer(timers, core::ptr::null_mut()) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
+        // its `size` states.
         let builder = unsafe { sized::read(options) }?.builder()?;
         let started =
             builder.start().map_err(|error: StartTimersError| failure(Status::NoThread, error))?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` is null or writable.
         unsafe { answer(timers, TimerSet::hand_out(started)) }
     })
 }
 
-/// Stops timers and frees them; null is nothing to do. Waits until the driver threads have ended.
+/// Stops a set of timers and frees it; does nothing if the pointer is null. Waits until the driver
+/// threads have ended.
 ///
-/// Errors: `TICKLESS_BUSY` as long as one of their timers is initialised, or a limiter or throttle
-/// on them is there: destroy those first. (It takes 100 ms to say so.)
-/// `TICKLESS_WOULD_DEADLOCK` inside a callback of theirs. After an error they run on.
+/// Errors: `TICKLESS_BUSY` after 100 ms if one of its timers is still initialised, or one of its
+/// limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK` inside a
+/// callback of one of its timers. After an error the set keeps running.
 ///
 /// # Safety
 /// `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
@@ -145,7 +150,7 @@ pub unsafe extern "C" fn tickless_timers_start(
 pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
     entry(|| {
         let Some(place) = NonNull::new(timers) else { return Ok(()) };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
         if slots::is_in_callback_of(&set.timers) {
             let what = "timers cannot be stopped in a callback of theirs, which would wait for \
@@ -159,8 +164,9 @@ pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
             );
             return Err(failure(Status::Busy, what));
         }
-        // SAFETY: it came from `Box::into_raw`, and is used by nobody else. The mark goes first,
-        // so that a second stop is noticed if the memory is not used again at once.
+        // SAFETY: the caller promises that the set came from the library and that no other thread
+        // uses it. The mark is cleared first, so that a second stop is detected for as long as the
+        // memory is not reused.
         unsafe {
             (&raw mut (*place.as_ptr()).mark).write_volatile(0);
             drop(Box::from_raw(place.as_ptr()));
@@ -169,20 +175,20 @@ pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
     })
 }
 
-/// The present, in nanoseconds, on the clock that deadlines are given in. It never goes back, is
-/// close to `CLOCK_MONOTONIC`, and stands still while the system is suspended. Costs about 11 ns
-/// where the CPU's counter can be trusted; no lock, no system call.
+/// Reads the current time, in nanoseconds, on the clock that deadlines refer to. It never goes
+/// back, is close to `CLOCK_MONOTONIC`, and does not advance while the system is suspended. Costs
+/// about 11 ns where the CPU's counter is reliable; no lock, no system call.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `timers` came from `tickless_timers_start` and was not stopped; `now_ns` can be written.
+/// `timers` came from `tickless_timers_start` and was not stopped; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_now(timers: *const TimerSet, now_ns: *mut u64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `now_ns` is null or writable.
         unsafe { answer(now_ns, set.timers.now().as_nanos()) }
     })
 }

@@ -1,21 +1,22 @@
-//! Which version this is, and whether it is the one that a program was compiled for.
+//! The library's version, and the check that a program was compiled for it.
 
 use crate::periodic::PeriodicStorage;
 use crate::status::{Outcome, Status, entry, failure};
 use crate::timer::TimerStorage;
 use core::ffi::{CStr, c_char};
 
-/// The version that this header belongs to: changes that break programs...
+/// The version of this header. A new major version may break programs.
 pub const TICKLESS_VERSION_MAJOR: u32 = 0;
-/// ...changes that add something (and, while the first number is 0, may break programs)...
+/// A new minor version adds something, and may break programs while the major version is 0.
 pub const TICKLESS_VERSION_MINOR: u32 = 1;
-/// ...and changes that do neither.
+/// A new patch version does neither.
 pub const TICKLESS_VERSION_PATCH: u32 = 0;
 
-/// Goes up with every change after which programs must be compiled anew.
+/// Increases with every change after which programs must be recompiled.
 pub const TICKLESS_ABI: u32 = 1;
 
-/// The library's version, "0.1.0" say, which may differ from the header's. Never null.
+/// Returns the version of the library, for example "0.1.0", which may differ from the header's.
+/// Never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn tickless_version() -> *const c_char {
     const VERSION: &CStr =
@@ -26,9 +27,9 @@ pub extern "C" fn tickless_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// Does this library go with the header that a program was compiled with? Call it by the macro
-/// `TICKLESS_ABI_CHECK()`, once, before anything else. Errors: `TICKLESS_ABI_MISMATCH`, after
-/// which nothing else of the library may be called.
+/// Checks that this library matches the header that the program was compiled with. Call it once,
+/// before any other function, through the macro `TICKLESS_ABI_CHECK()`. Errors:
+/// `TICKLESS_ABI_MISMATCH`, after which no other function may be called.
 #[unsafe(no_mangle)]
 pub extern "C" fn tickless_abi_check(abi: u32, timer_size: usize, periodic_size: usize) -> Status {
     entry(|| check(abi, timer_size, periodic_size))
@@ -55,12 +56,12 @@ fn check(abi: u32, timer_size: usize, periodic_size: usize) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Goal: the header's numbers are the crate's.
+    /// Goal: the version constants of the header equal the version of the crate.
     #[test]
     fn one_version() {
         let parts = [TICKLESS_VERSION_MAJOR, TICKLESS_VERSION_MINOR, TICKLESS_VERSION_PATCH];
         let header = parts.map(|part| part.to_string()).join(".");
-        // SAFETY: a constant with a zero at its end.
+        // SAFETY: the function returns a zero-terminated constant.
         let library = unsafe { CStr::from_ptr(tickless_version()) };
         assert_eq!(library.to_str(), Ok(header.as_str()));
     }

@@ -1,4 +1,4 @@
-//! Timers on a clock that the program moves: tests that wait in no time.
+//! Timers on a clock that the program advances, for tests that do not wait.
 
 use crate::options::Options;
 use crate::sized;
@@ -7,16 +7,17 @@ use crate::timers::{TimerSet, duration, set};
 use tickless::VirtualTime;
 use tickless::time::Instant;
 
-/// Starts timers on a clock that stands at `now_ns` until `tickless_virtual_advance` moves it: for
-/// tests of code that waits. No thread; callbacks run inside of the call that moves the clock, in
-/// order of expiry, each at exactly the time at which its timer comes due. `options` may be null
-/// for the defaults with one base. Everything else works as with other timers.
+/// Starts timers on a clock that stays at `now_ns` until `tickless_virtual_advance` moves it: for
+/// tests of code that waits. Starts no thread. Callbacks run inside the call that moves the clock,
+/// in order of expiry, and each sees exactly the time at which its timer is due. `options` may be
+/// null for the defaults with one base. Otherwise the timers work as those of
+/// `tickless_timers_start`.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
 ///
 /// # Safety
-/// `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
-/// written.
+/// `options` is null or points to as many readable bytes as its `size` states; `timers` is
+/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start_virtual(
     options: *const Options,
@@ -24,25 +25,26 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
     timers: *mut *mut TimerSet,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` is null or writable.
         unsafe { answer(timers, core::ptr::null_mut()) }?;
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
+        // its `size` states.
         let options = unsafe { sized::read(options) }?;
         let builder = options.builder()?;
         let builder = if options.bases == 0 { builder.bases(1) } else { builder };
         let time = VirtualTime::with_builder(builder, Instant::from_nanos(now_ns));
         let made = TimerSet::with_time(time.timers().clone(), Some(time));
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` is null or writable.
         unsafe { answer(timers, made) }
     })
 }
 
-/// What moves a set's clock.
+/// Returns the virtual time of a set.
 ///
 /// # Safety
 /// As for [`set`].
 unsafe fn time<'a>(timers: *const TimerSet) -> Outcome<&'a VirtualTime> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
     let set = unsafe { set(timers) }?;
     set.time.as_ref().ok_or_else(|| {
         let what = "the clock of these timers moves by itself; use tickless_timers_start_virtual";
@@ -50,112 +52,114 @@ unsafe fn time<'a>(timers: *const TimerSet) -> Outcome<&'a VirtualTime> {
     })
 }
 
-/// Moves the clock on, from one expiry to the next, and runs what comes due. In a callback of these
-/// timers it only moves the clock: the callback takes so long.
+/// Advances the clock from one expiry to the next, and fires the timers that come due. In a
+/// callback of these timers it only moves the clock, as if the callback took that long.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
 /// were not started by `tickless_timers_start_virtual`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped.
+/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance(timers: *const TimerSet, by_ns: i64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         unsafe { time(timers) }?.advance(duration(by_ns)?);
         Ok(())
     })
 }
 
-/// The same up to a point in time. A point that has passed runs only what is overdue.
+/// Advances the clock to a point in time, as `tickless_virtual_advance` does. For a point that has
+/// passed, it fires only the overdue timers.
 ///
-/// Errors: as `tickless_virtual_advance`.
+/// Errors: those of `tickless_virtual_advance`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped.
+/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance_to(
     timers: *const TimerSet,
     to_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         unsafe { time(timers) }?.advance_to(Instant::from_nanos(to_ns));
         Ok(())
     })
 }
 
-/// Moves the clock to the next expiry, and runs all that this instant brings about. `has_fired`,
-/// which may be null, is false if nothing was pending that would ever fire by itself.
+/// Advances the clock to the next expiry, and fires all timers that are due at that time.
+/// `has_fired`, which may be null, receives false if no timer was pending that would cause an
+/// expiry.
 ///
-/// Errors: as `tickless_virtual_advance`.
+/// Errors: those of `tickless_virtual_advance`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped; `has_fired` is null or can be
-/// written.
+/// `timers` came from the library and was not stopped; `has_fired` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance_to_next(
     timers: *const TimerSet,
     has_fired: *mut bool,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let fired = unsafe { time(timers) }?.advance_to_next();
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `has_fired` is null or writable.
         unsafe { crate::status::put(has_fired, fired) };
         Ok(())
     })
 }
 
-/// When the next timer comes due; `TICKLESS_NEVER` if nothing is pending that would fire by itself.
+/// Returns when the next timer comes due; `TICKLESS_NEVER` if no timer is pending that would cause
+/// an expiry.
 ///
-/// Errors: as `tickless_virtual_advance`.
+/// Errors: those of `tickless_virtual_advance`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped; `next_ns` can be written.
+/// `timers` came from the library and was not stopped; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_next_event(
     timers: *const TimerSet,
     next_ns: *mut u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let next = unsafe { time(timers) }?.next_event().unwrap_or(Instant::NEVER);
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `next_ns` is null or writable.
         unsafe { answer(next_ns, next.as_nanos()) }
     })
 }
 
-/// Sets the time of day, in nanoseconds since 1970, forwards or backwards, and runs what comes due
-/// by that. It begins at 2000-01-01. No other clock moves.
+/// Sets wall-clock time, in nanoseconds since 1970, forwards or backwards, and fires the timers
+/// that this makes due. It starts at 2000-01-01. No other clock moves.
 ///
-/// Errors: as `tickless_virtual_advance`.
+/// Errors: those of `tickless_virtual_advance`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped.
+/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_set_realtime(
     timers: *const TimerSet,
     to_ns: u64,
 ) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         unsafe { time(timers) }?.set_realtime(Instant::from_nanos(to_ns));
         Ok(())
     })
 }
 
-/// The system is suspended for so long: boottime and the time of day go on, the clock that timers
-/// run on does not. Runs what has come due meanwhile.
+/// Simulates a suspend of the system for `for_ns`: boottime and wall-clock time advance, the
+/// monotonic clock does not. Fires the timers that have come due during the suspend.
 ///
-/// Errors: as `tickless_virtual_advance`.
+/// Errors: those of `tickless_virtual_advance`.
 ///
 /// # Safety
-/// `timers` was handed out by the library and was not stopped.
+/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_suspend(timers: *const TimerSet, for_ns: i64) -> Status {
     entry(|| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         unsafe { time(timers) }?.suspend(duration(for_ns)?);
         Ok(())
     })

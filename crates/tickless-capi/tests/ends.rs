@@ -1,5 +1,5 @@
-//! The end of a timer's memory: in its own callback, in another one's, and from outside. Under
-//! Miri, every later touch of memory that was given back is seen.
+//! Destroying and freeing timers: in their own callback, in another timer's callback, and from
+//! outside. Miri reports every later access to the freed memory.
 
 #![expect(unsafe_code, reason = "calls the C interface")]
 // A test fails by panicking, and may print and sleep.
@@ -21,12 +21,13 @@ use tickless_capi::timers::*;
 const MS: i64 = 1_000_000;
 const FREED: u32 = 100;
 
-/// Memory that a callback gives back together with the timer in it.
+/// Memory with a timer in it, which the timer's callback frees.
 struct Own<T> {
     storage: T,
-    /// Counts callbacks, and a hundred for the one that gives it back. Outlives the memory.
+    /// The number of callbacks, plus [`FREED`] once a callback has freed the memory. Outlives the
+    /// memory.
     fired: Arc<AtomicU32>,
-    /// So many callbacks before that one.
+    /// The number of callbacks before the one that frees the memory.
     rounds: u32,
 }
 
@@ -37,18 +38,19 @@ fn new_own<T>(rounds: u32) -> (*mut Own<T>, Arc<AtomicU32>) {
     (Box::into_raw(Box::new(Own { storage, fired: Arc::clone(&fired), rounds })), fired)
 }
 
-/// What memory holds that was given back. Zeros look most like a timer that may be armed...
+/// The bytes that freed memory is filled with. Zeros look most like a timer that can be armed.
 const FRESH: u8 = 0;
-/// ...and these like a periodic one whose lock is held: who takes it waits for ever.
+/// These bytes look like a periodic timer whose lock is held: a thread that takes the lock would
+/// never return.
 const HELD: u8 = 0xa5;
 
-/// Frees memory whose timer has been destroyed. Where nothing sees a touch of freed memory, it is
-/// kept for [`is_untouched`].
+/// Frees memory whose timer has been destroyed. Without Miri, the memory is filled with `scribble`
+/// and kept for [`is_untouched`].
 ///
 /// # Safety
-/// It came from `new_own`, and nobody else uses it.
+/// `own` came from `new_own`, and nothing else uses it.
 unsafe fn let_go<T>(own: *mut Own<T>, scribble: u8) {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `own` came from `new_own` and nothing else uses it.
     unsafe {
         if cfg!(miri) {
             drop(Box::from_raw(own));
@@ -58,17 +60,17 @@ unsafe fn let_go<T>(own: *mut Own<T>, scribble: u8) {
     }
 }
 
-/// Has nobody touched the memory since it was let go of?
+/// Returns whether the memory is unchanged since `let_go`, and frees it.
 ///
 /// # Safety
-/// `let_go` is over, for good.
+/// `let_go` has returned, and nothing uses the memory afterwards.
 unsafe fn is_untouched<T>(own: *mut Own<T>, scribble: u8) -> bool {
     if cfg!(miri) {
         return true;
     }
-    // SAFETY: as promised; it was kept.
+    // SAFETY: the caller promises that nothing uses the memory; `let_go` kept it.
     let own = unsafe { Box::from_raw(own) };
-    // SAFETY: storage is words.
+    // SAFETY: storage is an array of integers without padding.
     let bytes = unsafe {
         core::slice::from_raw_parts((&raw const own.storage).cast::<u8>(), size_of::<T>())
     };
@@ -89,15 +91,16 @@ fn started() -> *mut TimerSet {
         flags: TICKLESS_SYSTEM_CLOCK,
         ..Options::default()
     };
-    // SAFETY: both pointers lead to what they say.
+    // SAFETY: both pointers points to what they say.
     assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
     timers
 }
 
 /// # Safety
-/// `data` is an `Own` with a timer in it, whose callback this is.
+/// `data` points to an `Own` with a timer in it, and this is the timer's callback.
 unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `data` points to an `Own` with a timer in it, whose callback
+    // this is.
     unsafe {
         let own = data.cast::<Own<TimerStorage>>();
         let fired = Arc::clone(&(*own).fired);
@@ -105,7 +108,7 @@ unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
             assert_eq!(tickless_fired_restart(expiry, 0), Status::Ok);
             return;
         }
-        // Asked for, before and after: nothing of it may touch the timer.
+        // Requests before and after the destruction must not access the timer.
         assert_eq!(tickless_fired_restart(expiry, 0), Status::Ok);
         assert_eq!(tickless_timer_destroy(&raw mut (*own).storage), Status::Ok);
         let_go(own, FRESH);
@@ -115,9 +118,10 @@ unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
 }
 
 /// # Safety
-/// `data` is an `Own` with a periodic timer in it, whose callback this is.
+/// `data` points to an `Own` with a periodic timer in it, and this is the timer's callback.
 unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `data` points to an `Own` with a periodic timer in it, whose
+    // callback this is.
     unsafe {
         let own = data.cast::<Own<PeriodicStorage>>();
         let fired = Arc::clone(&(*own).fired);
@@ -131,11 +135,11 @@ unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
 }
 
 /// # Safety
-/// Whatever it is called with.
+/// None: it ignores its arguments.
 unsafe extern "C-unwind" fn nothing(_: *mut Expiry, _: *mut c_void) {}
 
-/// Goal: a callback may destroy and free its own timer, of either family, whatever it has asked
-/// for (X4).
+/// Goal: a callback may destroy and free its own coarse or precise timer, regardless of its
+/// requests (X4: an address is no identity).
 #[test]
 fn a_callback_frees_its_timer() {
     let timers = started();
@@ -160,7 +164,7 @@ fn a_callback_frees_its_timer() {
     assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, FRESH) }));
 }
 
-/// Goal: the same for a periodic timer, which would go on by itself.
+/// Goal: a callback may destroy and free its own periodic timer, which would otherwise continue.
 #[test]
 fn a_callback_frees_its_periodic_timer() {
     let timers = started();
@@ -184,14 +188,14 @@ fn a_callback_frees_its_periodic_timer() {
     assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, HELD) }));
 }
 
-/// Goal: timers cannot be stopped under their timers; a copy of one is none; memory can be used
-/// again.
+/// Goal: stopping timers that are in use fails; a copy of a timer is not a timer; memory can be
+/// reused.
 #[test]
 fn misuse_is_noticed() {
     let timers = started();
     let (own, _) = new_own::<TimerStorage>(0);
     let (copy, _) = new_own::<TimerStorage>(0);
-    // SAFETY: all of it is there until the end.
+    // SAFETY: the memory lives until the end of the block.
     unsafe {
         let (storage, other) = (&raw mut (*own).storage, &raw mut (*copy).storage);
         let init =
@@ -211,7 +215,7 @@ fn misuse_is_noticed() {
     }
 }
 
-/// What a callback found that used its timer's storage again.
+/// Memory with a timer whose callback reuses the storage, and the channel for the results.
 struct Again {
     storage: TimerStorage,
     timers: *mut TimerSet,
@@ -220,12 +224,13 @@ struct Again {
 }
 
 /// # Safety
-/// `data` is an `Again` with a timer in it, whose callback this is.
+/// `data` points to an `Again` with a timer in it, and this is the timer's callback.
 unsafe extern "C-unwind" fn use_again(_: *mut Expiry, data: *mut c_void) {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises that `data` points to an `Again` with a timer in it, whose
+    // callback this is.
     unsafe {
         let again = &mut *data.cast::<Again>();
-        // The test frees the memory as soon as it has the results.
+        // The test frees the memory as soon as it receives the results.
         let told = again.told.clone();
         let storage = &raw mut again.storage;
         let mut found = CancelFound::Idle;
@@ -243,12 +248,12 @@ unsafe extern "C-unwind" fn use_again(_: *mut Expiry, data: *mut c_void) {
 }
 
 /// Goal: X4 (an address is no identity): storage that is destroyed, initialised, started and
-/// destroyed in the callback of its first timer holds another timer, on whatever base that is.
+/// destroyed in the callback of its first timer holds another timer, on any base.
 #[test]
 fn storage_is_used_again_in_its_own_callback() {
     let mut timers = null_mut();
     let options = Options { size: size_of::<Options>(), bases: 2, ..Options::default() };
-    // SAFETY: both pointers lead to what they say.
+    // SAFETY: both pointers points to what they say.
     assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
     for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
         for base in 0..2 {
@@ -257,7 +262,7 @@ fn storage_is_used_again_in_its_own_callback() {
             // SAFETY: storage is words, for which zeros are good.
             let storage = unsafe { core::mem::zeroed() };
             let again = Box::into_raw(Box::new(Again { storage, timers, kind, told }));
-            // SAFETY: the memory is there until the callback has destroyed its last timer.
+            // SAFETY: the memory lives until the callback has destroyed its last timer.
             unsafe {
                 let storage = &raw mut (*again).storage;
                 let first = TICKLESS_PRECISE | TICKLESS_PINNED;
