@@ -1,4 +1,4 @@
-//! Gives the shared library its soname: see `install.sh`.
+//! Sets the soname of the shared library; see `install.sh`.
 
 use std::env::var;
 

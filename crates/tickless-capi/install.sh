@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the C library and installs it with its headers, what pkg-config and CMake ask for, and its
-# licences. What is not needed to link is stripped; STRIP= keeps it.
+# Builds the C library and installs it with its headers, its pkg-config and CMake files, and its
+# licences. Strips symbols that linking does not need; STRIP= keeps them.
 # Usage: [PREFIX=/usr/local] [LIBDIR=$PREFIX/lib] [DESTDIR=] [PROFILE=release] [STRIP=strip] \
 #   install.sh
-# The soname is libtickless.so.MAJOR.MINOR as long as MAJOR is 0: until then MINOR may break.
+# The soname is libtickless.so.MAJOR.MINOR while MAJOR is 0, because a minor version may then break
+# programs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -50,7 +51,7 @@ licences=$root$prefix/share/doc/tickless
 install -d "$licences"
 install -m 644 LICENSE-APACHE LICENSE-MIT "$licences"
 
-# Found by its own place, so that what is below the prefix can be moved.
+# The CMake package finds the files relative to itself, so that the prefix can be moved.
 cmake=$libdir/cmake/tickless
 install -d "$root$cmake"
 up=$(realpath -m --relative-to "$cmake" "$libdir")
@@ -75,7 +76,7 @@ set_target_properties(tickless::static PROPERTIES
 unset(_tickless_lib)
 unset(_tickless_include)
 CMAKE
-# Below 1.0 every minor version may break programs.
+# Before 1.0, every minor version may break programs.
 cat >"$root$cmake/tickless-config-version.cmake" <<CMAKE
 set(PACKAGE_VERSION "$version")
 if(PACKAGE_FIND_VERSION VERSION_GREATER "$version")

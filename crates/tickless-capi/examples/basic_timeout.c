@@ -1,4 +1,4 @@
-/* A timeout: armed, pushed out while there is news, fired when there is none. */
+/* A timeout that is armed, pushed out while data arrives, and fires when no more arrives. */
 #define _POSIX_C_SOURCE 200809L
 #include <tickless.h>
 
@@ -14,7 +14,7 @@ static void check(tickless_status_t status) {
   exit(1);
 }
 
-/* Called on a thread of the library. */
+/* Runs on a thread of the library. */
 static void went_silent(tickless_fired_t *fired, void *data) {
   uint64_t deadline, found;
   check(tickless_fired_info(fired, &deadline, &found, NULL, NULL));
@@ -42,7 +42,7 @@ int main(void) {
     check(tickless_timer_is_pending(&silence, &is_pending));
   }
 
-  /* Waits for the callback, if that is still printing. */
+  /* Waits until the callback has returned, if it is still printing. */
   check(tickless_timer_destroy(&silence));
   check(tickless_timers_stop(timers));
   return 0;

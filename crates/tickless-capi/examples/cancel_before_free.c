@@ -1,4 +1,5 @@
-/* Freeing what a callback uses: cancel_sync first, from outside; or the callback frees itself. */
+/* Two ways to free memory that a callback uses: after cancel_sync in another thread, or in the
+ * callback itself. */
 #define _POSIX_C_SOURCE 200809L
 #include <tickless.h>
 
@@ -21,7 +22,7 @@ struct request {
 static atomic_int expired;
 
 static struct request *new_request(tickless_timers_t *timers, tickless_callback_t callback) {
-  struct request *request = calloc(1, sizeof *request); /* zeroed, as the timer asks for */
+  struct request *request = calloc(1, sizeof *request); /* zeroed, as the timer requires */
   char *buffer = calloc(1, 64);
   if (!request || !buffer) exit(1);
   request->buffer = buffer;
@@ -32,14 +33,14 @@ static struct request *new_request(tickless_timers_t *timers, tickless_callback_
 static void mark(tickless_fired_t *fired, void *data) {
   struct request *request = data;
   (void)fired;
-  snprintf(request->buffer, 64, "timed out"); /* must not be gone */
+  snprintf(request->buffer, 64, "timed out"); /* must still be allocated */
   atomic_fetch_add(&expired, 1);
 }
 
 static void free_itself(tickless_fired_t *fired, void *data) {
   struct request *request = data;
   (void)fired;
-  check(tickless_timer_destroy(&request->timeout)); /* in the own callback: does not wait */
+  check(tickless_timer_destroy(&request->timeout)); /* in the timer's own callback: does not wait */
   free(request->buffer);
   free(request);
   atomic_fetch_add(&expired, 1);
@@ -61,7 +62,7 @@ int main(void) {
     tickless_cancel_t found;
     check(tickless_timer_cancel_sync(&request->timeout, &found));
     finished += found == TICKLESS_CANCEL_PENDING;
-    free(request->buffer); /* the callback is over, or never begins */
+    free(request->buffer); /* the callback has returned, or will never run */
     check(tickless_timer_destroy(&request->timeout));
     free(request);
   }
@@ -76,6 +77,6 @@ int main(void) {
   while (atomic_load(&expired) < timed_out + 10) {
     nanosleep(&(struct timespec){0, 1000000}, NULL);
   }
-  check(tickless_timers_stop(timers)); /* waits for the last of these callbacks */
+  check(tickless_timers_stop(timers)); /* waits for the last of the other callbacks */
   return 0;
 }

@@ -1,7 +1,7 @@
-/* An echo server with one thread and plain epoll; connections that are idle too long are closed.
+/* An echo server with one thread and plain epoll, which closes connections that are idle too long.
  *
- * The timers are embedded: no thread, no timerfd, no lock. Each connection's idle timeout is
- * pushed out whenever it says something, which costs some nanoseconds and no system call.
+ * It uses local timers: no thread, no timerfd, no lock. The server pushes out the idle timeout of a
+ * connection whenever data arrives, which costs some nanoseconds and no system call.
  *
  * Usage: echo_server PORT IDLE_MS, or echo_server --self-test
  */
@@ -27,7 +27,7 @@ struct server {
   tickless_local_t *timers;
   int epoll, listener;
   uint64_t idle_ns;
-  uint64_t now; /* read once a turn */
+  uint64_t now; /* read once per turn of the loop */
   unsigned open, closed_idle, closed_by_peer;
 };
 
@@ -54,8 +54,8 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The connection has idle_ns from now. Said as a point in time, as local timers count durations
- * from the last advance, which was before the loop slept. */
+/* Restarts the idle timeout of the connection. It uses a point in time, because local timers
+ * measure durations from the last advance, which was before the loop slept. */
 static void push_out(struct server *server, struct connection *connection) {
   uint64_t deadline = server->now + server->idle_ns;
   check(tickless_local_start_range(server->timers, connection->idle, deadline, deadline));
@@ -68,7 +68,7 @@ static void close_connection(struct server *server, struct connection *connectio
   server->open--;
 }
 
-/* Called by tickless_local_advance, in this very thread. */
+/* Called by tickless_local_advance, in the thread of the loop. */
 static void is_idle(tickless_local_t *timers, tickless_key_t key, void *data, void *context) {
   (void)timers;
   (void)key;
@@ -98,7 +98,7 @@ static void echo(struct server *server, struct connection *connection) {
   char bytes[4096];
   ssize_t got = read(connection->fd, bytes, sizeof bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  /* A peer that does not take what it is sent is let go of. */
+  /* Close the connection of a peer that does not read what it is sent. */
   if (got <= 0 || send(connection->fd, bytes, (size_t)got, MSG_NOSIGNAL) != got) {
     server->closed_by_peer++;
     close_connection(server, connection);
@@ -122,8 +122,8 @@ static void turn(struct server *server) {
   int count = epoll_wait(server->epoll, events, 64, patience_ms(server));
   if (count < 0 && errno != EINTR) must(count, "epoll_wait");
   server->now = now_ns();
-  /* First the events, then the timers: who said something while the loop was held up is not
-   * idle. */
+  /* Handle the events before the timers: a connection that received data while the loop was delayed
+   * is not idle. */
   for (int i = 0; i < count; i++) {
     struct connection *connection = events[i].data.ptr;
     if (connection) {
@@ -160,7 +160,7 @@ static void tear_down(struct server *server) {
   close(server->listener);
 }
 
-/* The self-test: clients that talk for longer than the idle timeout, then are silent. */
+/* The self-test: clients that send for longer than the idle timeout, then stop. */
 
 enum { CLIENTS = 20, TEST_IDLE_MS = 500, MESSAGES = 15, PAUSE_MS = 50 };
 

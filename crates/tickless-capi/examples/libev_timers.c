@@ -1,6 +1,6 @@
 /* Tickless in libev's loop: an ev_io on one descriptor drives all timers.
  *
- * Three heart beats of different periods, and an alarm on the time of day that ends the program.
+ * Three heartbeats with different periods, and an alarm on wall-clock time that ends the program.
  *
  * cc libev_timers.c $(pkg-config --cflags --libs tickless) -lev
  */
@@ -67,7 +67,7 @@ int main(void) {
   ev_loop_destroy(loop);
 
   printf("%u, %u and %u beats in 205 ms\n", beats[0], beats[1], beats[2]);
-  /* Missed ones are counted, so it is as many as there are periods; the alarm may be late. */
+  /* Missed expiries are counted, so the sum is the number of periods; the alarm may be late. */
   int is_right = beats[0] >= 20 && beats[1] >= 10 && beats[2] >= 5;
   for (int i = 0; i < 3; i++) check(tickless_periodic_destroy(&hearts[i]));
   check(tickless_clock_timer_destroy(alarm));

@@ -1,7 +1,7 @@
-/* Tickless in libuv's loop: one descriptor beside uv's own, and timers that any thread may arm.
+/* Tickless in libuv's loop: one more descriptor, and timers that any thread may arm.
  *
- * Requests arrive on a worker thread and each gets a deadline of 20 ms; some are answered in time
- * and cancelled, the others time out in the loop. One uv_poll_t drives all of them.
+ * A worker thread receives requests and gives each a deadline of 20 ms. It answers some in time and
+ * cancels their timers; the others time out in the loop. One uv_poll_t drives all timers.
  *
  * cc libuv_server.c $(pkg-config --cflags --libs tickless libuv)
  */
@@ -22,9 +22,9 @@ struct request {
 struct server {
   tickless_loop_t *driver;
   uv_poll_t poll;
-  uv_async_t done; /* the worker has handed in and cancelled all it will */
-  unsigned timed_out, answered; /* the loop's */
-  unsigned cancelled;           /* the worker's, until `done` */
+  uv_async_t done; /* signalled when the worker has handed in and cancelled all requests */
+  unsigned timed_out, answered; /* written by the loop */
+  unsigned cancelled;           /* written by the worker, read after `done` */
   struct request requests[REQUESTS];
 };
 
@@ -46,7 +46,7 @@ static void end_if_over(struct server *server) {
   uv_close((uv_handle_t *)&server->done, NULL);
 }
 
-/* On the loop's thread, inside tickless_loop_run. */
+/* Runs on the loop's thread, inside tickless_loop_run. */
 static void expired(tickless_fired_t *fired, void *data) {
   (void)fired;
   struct request *request = data;
@@ -61,7 +61,7 @@ static void readable(uv_poll_t *poll, int status, int events) {
   end_if_over(server);
 }
 
-/* Another thread: arms deadlines of timers that the loop fires, and cancels every other one. */
+/* The worker thread: arms timers that the loop fires, and cancels every other one. */
 static void hand_in(void *data) {
   struct server *server = data;
   tickless_cancel_t found;

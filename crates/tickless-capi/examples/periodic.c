@@ -1,4 +1,4 @@
-/* A sampler that does not drift, and says how many samples it missed when it was held up. */
+/* A sampler that does not drift, and reports how many samples it missed when it was delayed. */
 #define _POSIX_C_SOURCE 200809L
 #include <tickless.h>
 
@@ -34,7 +34,7 @@ static void sample(tickless_fired_t *fired, void *data) {
   sampler->samples++;
   printf("sample %2d at %3lu ms, %lu missed\n", sampler->samples,
          (unsigned long)((deadline - sampler->first_ns) / MS), (unsigned long)missed);
-  if (sampler->samples == 4) sleep_ms(35); /* held up for three periods and a half */
+  if (sampler->samples == 4) sleep_ms(35); /* delayed for three and a half periods */
   if (sampler->samples == 8) {
     check(tickless_fired_stop(fired));
     atomic_store(&sampler->is_done, true);
@@ -51,7 +51,7 @@ int main(void) {
   check(tickless_periodic_init(&sampler.timer, timers, &options, sample, &sampler));
   check(tickless_periodic_start(&sampler.timer, 10 * MS));
   while (!atomic_load(&sampler.is_done)) sleep_ms(5);
-  check(tickless_periodic_destroy(&sampler.timer)); /* and the callback is over */
+  check(tickless_periodic_destroy(&sampler.timer)); /* after this the callback has returned */
 
   printf("%d samples, %lu missed\n", sampler.samples, (unsigned long)sampler.missed);
   check(tickless_timers_stop(timers));

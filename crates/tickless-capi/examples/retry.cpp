@@ -1,5 +1,5 @@
-// A job that is retried with growing pauses, under a deadline for all of it: two timers in one
-// object, which can go at any time as their destructors wait for their callbacks.
+// A job that is retried with growing pauses, under a deadline for the whole job: two timers in one
+// object, which can be destroyed at any time because their destructors wait for their callbacks.
 #include <tickless.hpp>
 
 #include <condition_variable>
@@ -34,7 +34,7 @@ class retry {
     retry *self;
     void operator()(tickless::fired fired) const {
       if (self->job_(++self->attempts_)) return self->decide(outcome::succeeded);
-      // By the handle, not fired.restart: whoever gave up meanwhile has cancelled it.
+      // By the handle, not fired.restart: the deadline may have cancelled the timer.
       (void)fired;
       std::lock_guard lock(self->mutex_);
       if (self->outcome_ == outcome::open) self->again_.start(1ms * (1 << self->attempts_));
@@ -59,7 +59,7 @@ class retry {
   std::condition_variable decided_;
   outcome outcome_ = outcome::open;
   int attempts_ = 0;
-  // Last, so that they go first: their callbacks use all of the above.
+  // Declared last, so destroyed first: their callbacks use the members above.
   tickless::timer<attempt> again_;
   tickless::timer<give_up> limit_;
 };

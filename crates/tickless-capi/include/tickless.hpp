@@ -1,26 +1,27 @@
 /*
- * Tickless for C++17: tickless.h with owners, std::chrono and callables. Header only.
+ * Tickless for C++17: tickless.h with owning classes, std::chrono and callables. Header only.
  *
  *   tickless::timers timers;
  *   tickless::timer idle(timers, tickless::coarse, [&](tickless::fired) { connection.close(); });
  *   idle.start(30s);   // arm, or push out
  *
- * Memory. A timer contains its C timer and its callable: nothing is allocated. So it neither moves
- * nor copies; put it where it is to stay, or behind a unique_ptr. `timers` and `local` move; what
- * was moved from may only be destroyed or assigned to.
+ * Memory. A timer contains its C timer and its callable and allocates nothing. It can therefore
+ * neither be moved nor copied; create it where it stays, or behind a unique_ptr. `timers` and
+ * `local` can be moved; a moved-from object may only be destroyed or assigned to.
  *
- * The end. Destroying a timer waits until its callback is over, as tickless_timer_destroy does:
- * then what the callback uses can go. A callback may destroy its own timer, as its last act, as
- * its captures go with it. A destructor that would wait for ever, or a `timers` that is destroyed
- * before its timers, ends the program (std::terminate) after a line on stderr.
+ * Destruction. The destructor of a timer waits until its callback has returned, as
+ * tickless_timer_destroy does; afterwards the objects that the callback uses can be destroyed. A
+ * callback may destroy its own timer as its last statement, because this also destroys its captures.
+ * A destructor that would never return, or that of a `timers` which still has timers, prints a line
+ * to stderr and calls std::terminate.
  *
- * Errors. What returns an error in C throws tickless::error, but for cancels that would wait for
- * ever: see cancel_sync.
+ * Errors. Where the C function returns an error, the method throws tickless::error. A cancel that
+ * would never return also throws, after it has cancelled the timer: see cancel_sync.
  *
- * Exceptions that leave a callback never reach the library: they are handed to the handler of
- * set_exception_handler; without one, std::terminate.
+ * Exceptions that leave a callback never reach the library: they are passed to the handler of
+ * set_exception_handler, or to std::terminate if there is none.
  *
- * Threads, blocking, and what is undefined: as in tickless.h.
+ * Threads, blocking, and undefined behaviour: as in tickless.h.
  */
 #ifndef TICKLESS_HPP
 #define TICKLESS_HPP
@@ -44,7 +45,7 @@ namespace tickless {
 
 using std::chrono::nanoseconds;
 
-/* The timers' clock; timers::now reads it. */
+/* The clock of the timers; timers::now reads it. */
 struct clock {
   using duration = nanoseconds;
   using rep = duration::rep;
@@ -54,14 +55,14 @@ struct clock {
 };
 using time_point = clock::time_point;
 
-/* Kinds of timers; further choices of tickless.h with `|`. */
+/* Kinds of timers. Combine them with further flags of tickless.h by `|`. */
 inline constexpr std::uint32_t coarse = TICKLESS_COARSE;
 inline constexpr std::uint32_t precise = TICKLESS_PRECISE;
 
-/* What a cancel found. */
+/* The state in which a cancel found a timer. */
 enum class found { idle, pending, running };
 
-/* A call failed; what() says what to do. */
+/* A failed call; what() describes the cause and the remedy. */
 class error : public std::runtime_error {
  public:
   explicit error(tickless_status_t status)
@@ -82,7 +83,7 @@ inline void check(tickless_status_t status) {
   if (status != TICKLESS_OK) throw error(status);
 }
 
-/* For destructors, which cannot report. */
+/* Ends the program after an error in a destructor, which cannot report it. */
 inline void must(tickless_status_t status, const char *what) noexcept {
   if (status == TICKLESS_OK) return;
   std::fprintf(stderr, "tickless: %s: %s\n", what, tickless_error_text());
@@ -95,7 +96,7 @@ inline void uncaught() noexcept {
 }
 
 inline std::uint64_t since_start(time_point at) {
-  /* Before the clock's start is long ago. */
+  /* A time before the start of the clock has passed. */
   auto ns = at.time_since_epoch().count();
   return ns < 0 ? 0 : static_cast<std::uint64_t>(ns);
 }
@@ -112,7 +113,7 @@ inline found of(tickless_cancel_t cancel) noexcept {
   return found::idle;
 }
 
-/* Of a point in time that the library says, which may be never. */
+/* Converts a point in time from the library; none for TICKLESS_NEVER. */
 inline std::optional<nanoseconds> unless_never(std::uint64_t ns) {
   if (ns == TICKLESS_NEVER) return std::nullopt;
   return nanoseconds(static_cast<nanoseconds::rep>(ns));
@@ -120,13 +121,13 @@ inline std::optional<nanoseconds> unless_never(std::uint64_t ns) {
 
 }  // namespace detail
 
-/* Is handed what leaves a callback, on the callback's thread; what leaves the handler ends the
- * program. Null for none. Returns the one before. */
+/* Sets the handler for exceptions that leave a callback, and returns the previous one. Null removes
+ * it. The handler runs on the callback's thread; an exception that leaves it ends the program. */
 inline exception_handler set_exception_handler(exception_handler handler) noexcept {
   return detail::handler.exchange(handler);
 }
 
-/* An expiry, as its callback sees it; good until that returns. */
+/* An expiry, as its callback sees it; valid until the callback returns. */
 class fired {
  public:
   explicit fired(tickless_fired_t *raw) noexcept : raw_(raw) {}
@@ -136,13 +137,13 @@ class fired {
     detail::check(tickless_fired_info(raw_, &ns, nullptr, nullptr, nullptr));
     return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
   }
-  /* How long after its deadline it was found to be due; never negative. */
+  /* How long after its deadline the timer was found to be due; never negative. */
   nanoseconds late_by() const {
     std::uint64_t deadline, at;
     detail::check(tickless_fired_info(raw_, &deadline, &at, nullptr, nullptr));
     return nanoseconds(static_cast<nanoseconds::rep>(at - deadline));
   }
-  /* Of a periodic timer: how many expiries were missed. */
+  /* How many expiries of a periodic timer were missed. */
   std::uint64_t overruns() const {
     std::uint64_t missed;
     detail::check(tickless_fired_info(raw_, nullptr, nullptr, nullptr, &missed));
@@ -154,7 +155,8 @@ class fired {
     return base;
   }
   void restart(nanoseconds after) { detail::check(tickless_fired_restart(raw_, after.count())); }
-  /* Whole periods after its deadline; returns how many expiries were missed. */
+  /* Restarts the timer a whole number of periods after its deadline; returns how many expiries were
+   * missed. */
   std::uint64_t forward(nanoseconds period) {
     std::uint64_t missed;
     detail::check(tickless_fired_forward(raw_, period.count(), &missed));
@@ -167,7 +169,7 @@ class fired {
   tickless_fired_t *raw_;
 };
 
-/* A set of timers; destroying it stops them. */
+/* A set of timers; its destructor stops them. */
 class timers {
  public:
   timers() { start(nullptr); }
@@ -190,18 +192,18 @@ class timers {
     detail::check(tickless_timers_now(raw_, &ns));
     return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
   }
-  /* What a clock shows, one of TICKLESS_CLOCK_...; the time of day since 1970. */
+  /* The current time of a clock, one of TICKLESS_CLOCK_...; wall-clock time counts from 1970. */
   nanoseconds now_on(std::uint32_t which) const {
     std::uint64_t ns;
     detail::check(tickless_timers_now_on(raw_, which, &ns));
     return nanoseconds(static_cast<nanoseconds::rep>(ns));
   }
-  /* Every pending timer, for people. */
+  /* A human-readable list of the pending timers. */
   std::string list() const {
     std::size_t needed = 0;
     detail::check(tickless_timers_list(raw_, nullptr, 0, &needed));
     std::string text(needed, '\0');
-    /* What is pending may have become less, or more, which is cut. */
+    /* The list may have changed since; a longer one is cut off. */
     detail::check(tickless_timers_list(raw_, text.data(), text.size(), &needed));
     text.resize(std::min(needed, text.size()) - 1);
     return text;
@@ -215,7 +217,7 @@ class timers {
   tickless_timers_t *get() const noexcept { return raw_; }
 
  protected:
-  /* Of timers that were started in another way; their owner from now on. */
+  /* Takes ownership of timers that were started in another way. */
   explicit timers(tickless_timers_t *raw) noexcept : raw_(raw) {}
 
  private:
@@ -227,17 +229,17 @@ class timers {
   tickless_timers_t *raw_ = nullptr;
 };
 
-/* Timers on a clock that moves when told to: tests of code that waits. */
+/* Timers on a clock that the program advances, for tests of code that waits. */
 class virtual_timers : public timers {
  public:
   explicit virtual_timers(nanoseconds now = std::chrono::seconds(1)) : timers(started(now)) {}
 
-  /* Moves the clock on, and runs what comes due. */
+  /* Advances the clock, and fires the timers that come due. */
   void advance(nanoseconds by) { detail::check(tickless_virtual_advance(get(), by.count())); }
   void advance_to(time_point to) {
     detail::check(tickless_virtual_advance_to(get(), detail::since_start(to)));
   }
-  /* To the next expiry; false if nothing is pending that would ever fire by itself. */
+  /* Advances to the next expiry; false if no timer is pending that would cause one. */
   bool advance_to_next() {
     bool has_fired;
     detail::check(tickless_virtual_advance_to_next(get(), &has_fired));
@@ -266,7 +268,7 @@ class virtual_timers : public timers {
   }
 };
 
-/* Timers that one loop of the program's drives: poll `fd` for reading, and call `run`. */
+/* Timers that the program's own loop drives: poll `fd` for reading, and call `run`. */
 class loop_timers {
  public:
   loop_timers() {
@@ -288,13 +290,13 @@ class loop_timers {
     detail::check(tickless_loop_fd(loop_, &descriptor));
     return descriptor;
   }
-  /* Runs what is due; returns how many timers fired. */
+  /* Fires the timers that are due; returns how many. */
   std::uint64_t run() {
     std::uint64_t fired;
     detail::check(tickless_loop_run(loop_, &fired));
     return fired;
   }
-  /* How long the loop may wait; none: until the descriptor is readable. */
+  /* How long the loop may wait; none means until the descriptor is readable. */
   std::optional<nanoseconds> timeout() {
     std::uint64_t ns;
     detail::check(tickless_loop_timeout(loop_, &ns));
@@ -322,9 +324,10 @@ class timer {
   timer &operator=(const timer &) = delete;
   ~timer() { detail::must(tickless_timer_destroy(&raw_), "a timer is destroyed"); }
 
-  /* Arms it, or arms it anew, earlier or later. */
+  /* Arms the timer; a pending one is rearmed, earlier or later. */
   void start(nanoseconds after) { detail::check(tickless_timer_start(&raw_, after.count())); }
-  /* The same, late by up to `slack` to share a wakeup. Precise timers only. */
+  /* Allows the timer to be late by up to `slack` so that it can share a wakeup. Precise timers
+   * only. */
   void start(nanoseconds after, nanoseconds slack) {
     detail::check(tickless_timer_start_slack(&raw_, after.count(), slack.count()));
   }
@@ -335,20 +338,20 @@ class timer {
     detail::check(tickless_timer_start_range(&raw_, detail::since_start(soft),
                                              detail::since_start(hard)));
   }
-  /* Arms it; a pending one only becomes earlier. Coarse timers only. */
+  /* Arms an idle timer; a pending one only becomes earlier. Coarse timers only. */
   void reduce(nanoseconds after) { detail::check(tickless_timer_reduce(&raw_, after.count())); }
 
   found try_cancel() { return cancelled(tickless_timer_try_cancel); }
   found cancel() { return cancelled(tickless_timer_cancel); }
-  /* Waits for the callback. Throws error, TICKLESS_WOULD_DEADLOCK, where that would never end:
-   * the timer has been cancelled then, but its callback may be running. */
+  /* Waits for the callback. Throws error, TICKLESS_WOULD_DEADLOCK, if that would never end: the
+   * timer has then been cancelled, but its callback may be running. */
   found cancel_sync() { return cancelled(tickless_timer_cancel_sync); }
   found cancel_single_shot() { return cancelled(tickless_timer_cancel_single_shot); }
   found shutdown_sync() { return cancelled(tickless_timer_shutdown_sync); }
 
   bool is_pending() const { return asked(tickless_timer_is_pending); }
   bool is_active() const { return asked(tickless_timer_is_active); }
-  /* Names it for timers::list. */
+  /* Labels the timer in timers::list. */
   void label(const char *text) { detail::check(tickless_timer_label(&raw_, text)); }
   tickless_timer_t *get() noexcept { return &raw_; }
 
@@ -415,7 +418,7 @@ class periodic {
     detail::check(tickless_periodic_is_active(&raw_, &is));
     return is;
   }
-  /* How far behind the multiples of its period; none without a phase. */
+  /* How long after the multiples of its period the timer expires; none without a phase. */
   std::optional<nanoseconds> phase_offset() const {
     std::uint64_t ns;
     detail::check(tickless_periodic_phase_offset(&raw_, &ns));
@@ -436,7 +439,7 @@ class periodic {
   F callback_;
 };
 
-/* A clock timer's expiry, as its callback sees it; good until that returns. */
+/* An expiry of a clock timer, as its callback sees it; valid until the callback returns. */
 class clock_fired {
  public:
   explicit clock_fired(tickless_clock_fired_t *raw) noexcept : raw_(raw) {}
@@ -449,7 +452,8 @@ class clock_fired {
   void restart(nanoseconds after) {
     detail::check(tickless_clock_fired_restart(raw_, after.count()));
   }
-  /* Whole periods of its clock after its deadline; returns how many expiries were missed. */
+  /* Restarts the timer a whole number of periods of its clock after its deadline; returns how many
+   * expiries were missed. */
   std::uint64_t forward(nanoseconds period) {
     std::uint64_t missed;
     detail::check(tickless_clock_fired_forward(raw_, period.count(), &missed));
@@ -461,7 +465,7 @@ class clock_fired {
   tickless_clock_fired_t *raw_;
 };
 
-/* A timer on the time of day or on boottime with its callable, `void(tickless::clock_fired)`. */
+/* A timer on wall-clock time or boottime, with its callable, `void(tickless::clock_fired)`. */
 template <class F>
 class clock_timer {
  public:
@@ -475,7 +479,7 @@ class clock_timer {
   ~clock_timer() { detail::must(tickless_clock_timer_destroy(raw_), "a timer is destroyed"); }
 
   void start(nanoseconds after) { detail::check(tickless_clock_timer_start(raw_, after.count())); }
-  /* At this point in time of its clock; see timers::now_on. */
+  /* Arms the timer for a time on its clock; see timers::now_on. */
   void start_at(nanoseconds at) {
     auto ns = detail::since_start(time_point(at));
     detail::check(tickless_clock_timer_start_range(raw_, ns, ns));
@@ -509,7 +513,7 @@ class clock_timer {
   F callback_;
 };
 
-/* So many permits in every period. */
+/* A limiter: a fixed number of permits in every period. */
 class limiter {
  public:
   limiter(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0) {
@@ -524,17 +528,17 @@ class limiter {
   limiter &operator=(const limiter &) = delete;
   ~limiter() { detail::must(tickless_limiter_destroy(raw_), "a limiter is destroyed"); }
 
-  /* Were they there? Throws for more than are ever there. */
+  /* Returns whether the permits were available. Throws for more permits than there can ever be. */
   bool try_acquire(std::uint64_t permits = 1) { return got(tickless_limiter_try_acquire(raw_, permits)); }
-  /* Blocks until they are there. */
+  /* Blocks until the permits are available. */
   void acquire(std::uint64_t permits = 1) {
     detail::check(tickless_limiter_acquire(raw_, permits, INT64_MAX));
   }
-  /* The same for so long at most. */
+  /* Blocks for at most `timeout`; returns whether the permits were acquired. */
   bool acquire_for(nanoseconds timeout, std::uint64_t permits = 1) {
     return got(tickless_limiter_acquire(raw_, permits, timeout.count()));
   }
-  /* For a shutdown: those that wait, and every later call, throw TICKLESS_SHUT. */
+  /* Closes the limiter, for a shutdown: waiting calls and every later call throw TICKLESS_SHUT. */
   void close() noexcept { (void)tickless_limiter_close(raw_); }
 
  private:
@@ -547,7 +551,7 @@ class limiter {
   tickless_limiter_t *raw_ = nullptr;
 };
 
-/* Timers for a loop of one's own, on whatever clock that has. One thread. */
+/* Timers for the program's own loop, on any clock. One thread uses them. */
 class local {
  public:
   explicit local(nanoseconds now, nanoseconds tick = nanoseconds::zero()) {
@@ -579,7 +583,7 @@ class local {
   void start_range(tickless_key_t key, nanoseconds soft, nanoseconds hard) {
     detail::check(tickless_local_start_range(raw_, key, point(soft), point(hard)));
   }
-  /* Was it pending? */
+  /* Returns whether the timer was pending. */
   bool cancel(tickless_key_t key) {
     bool was_pending;
     detail::check(tickless_local_cancel(raw_, key, &was_pending));
@@ -590,14 +594,14 @@ class local {
     detail::check(tickless_local_is_pending(raw_, key, &is));
     return is;
   }
-  /* When to advance next; none if nothing is pending. */
+  /* When to advance next; none if no timer is pending. */
   std::optional<nanoseconds> next_event() const {
     std::uint64_t ns;
     detail::check(tickless_local_next_event(raw_, &ns));
     return detail::unless_never(ns);
   }
-  /* Calls `fire(local &, tickless_key_t, void *data)` for each timer that is due, of at most
-   * `budget`; 0 is no limit. Returns how many fired. */
+  /* Calls `fire(local &, tickless_key_t, void *data)` for each timer that is due, for at most
+   * `budget` timers; 0 means no limit. Returns how many fired. */
   template <class Fire>
   std::size_t advance(nanoseconds now, Fire &&fire, std::size_t budget = 0) {
     struct both {

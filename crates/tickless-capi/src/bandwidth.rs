@@ -1,14 +1,14 @@
 //! Rate limiters (permits per period) and throttles (CPU time per period).
 
-use crate::one_thread::{Handle, OneThread, Sort};
+use crate::one_thread::{Handle, OneThread, HandleKind};
 use crate::options::unknown;
 use crate::periodic::{
     TICKLESS_PHASE_ALIGNED, TICKLESS_PHASE_FIXED, TICKLESS_PHASE_NONE, TICKLESS_PHASE_RANDOM,
     TICKLESS_PHASE_SPREAD,
 };
 use crate::sized::{self, Grows};
-use crate::status::{Outcome, Status, answer, entry, failure, put};
-use crate::timers::{TimerSet, duration, handed_out, none_here, set};
+use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
+use crate::timers::{TimerSet, duration, checked_ref, not_initialised, set};
 use core::ptr::NonNull;
 use std::time::Duration;
 use tickless::bandwidth::{
@@ -118,7 +118,7 @@ impl QuotaCounts {
     }
 }
 
-fn refused(error: BandwidthError) -> Status {
+fn bandwidth_status(error: BandwidthError) -> Status {
     let status = match error {
         BandwidthError::Settings(_) | BandwidthError::Phase(_) => Status::OutOfRange,
         _ => Status::Shut,
@@ -133,33 +133,33 @@ struct Marked<T> {
 }
 
 /// A type that C holds pointers to, with a mark of its own.
-trait HandedOut {
+trait MarkedType {
     const MARK: u64;
     const NAME: &'static str;
 }
 
-impl HandedOut for Limiter {
+impl MarkedType for Limiter {
     const MARK: u64 = 0x6c69_6d69_7465_7220;
-    const NAME: &'static str = "limiter; pass what tickless_limiter_create handed out";
+    const NAME: &'static str = "limiter; pass a pointer from tickless_limiter_create";
 }
 
-impl HandedOut for KeyedLimiter<Vec<u8>> {
+impl MarkedType for KeyedLimiter<Vec<u8>> {
     const MARK: u64 = 0x6b65_7965_646c_696d;
-    const NAME: &'static str = "keyed limiter; pass what tickless_keyed_create handed out";
+    const NAME: &'static str = "keyed limiter; pass a pointer from tickless_keyed_create";
 }
 
-impl HandedOut for Throttle {
+impl MarkedType for Throttle {
     const MARK: u64 = 0x7468_726f_7474_6c65;
-    const NAME: &'static str = "throttle; pass what tickless_throttle_create handed out";
+    const NAME: &'static str = "throttle; pass a pointer from tickless_throttle_create";
 }
 
-impl<T: HandedOut> Marked<T> {
+impl<T: MarkedType> Marked<T> {
     fn new(value: T) -> Marked<T> {
         Marked { mark: T::MARK, value }
     }
 
-    fn look(&self) -> Outcome<&T> {
-        if self.mark == T::MARK { Ok(&self.value) } else { Err(none_here(T::NAME)) }
+    fn checked(&self) -> Outcome<&T> {
+        if self.mark == T::MARK { Ok(&self.value) } else { Err(not_initialised(T::NAME)) }
     }
 }
 
@@ -175,14 +175,14 @@ pub struct KeyedHandle(Marked<KeyedLimiter<Vec<u8>>>);
 /// `tickless_throttle_create`. Opaque. All threads may use it.
 pub struct ThrottleHandle(Marked<Throttle>);
 
-macro_rules! handed_out {
+macro_rules! handle_functions {
     ($live:ident, $free:ident, $handle:ident, $value:ty) => {
         /// # Safety
         /// `at` is null or points to memory that stays readable while the result is used.
         unsafe fn $live<'a>(at: *const $handle) -> Outcome<&'a $value> {
             // SAFETY: the caller promises that `at` is null or points to memory that stays readable
             // while the result is used.
-            unsafe { handed_out(at, <$value>::NAME) }?.0.look()
+            unsafe { checked_ref(at, <$value>::NAME) }?.0.checked()
         }
 
         /// Frees the handle; does nothing if the pointer is null.
@@ -205,9 +205,9 @@ macro_rules! handed_out {
     };
 }
 
-handed_out!(limiter, free_limiter, LimiterHandle, Limiter);
-handed_out!(keyed, free_keyed, KeyedHandle, KeyedLimiter<Vec<u8>>);
-handed_out!(throttle, free_throttle, ThrottleHandle, Throttle);
+handle_functions!(limiter, free_limiter, LimiterHandle, Limiter);
+handle_functions!(keyed, free_keyed, KeyedHandle, KeyedLimiter<Vec<u8>>);
+handle_functions!(throttle, free_throttle, ThrottleHandle, Throttle);
 
 fn acquired(result: Result<(), AcquireError>) -> Outcome {
     result.map_err(|error| {
@@ -241,13 +241,13 @@ pub unsafe extern "C" fn tickless_limiter_create(
         // that `quota` is null or points to as many readable bytes as its `size` states, and that
         // `made` is null or writable.
         let (timers, quota) = unsafe {
-            answer(made, core::ptr::null_mut())?;
-            (&set(timers)?.timers, given(quota)?)
+            write_result(made, core::ptr::null_mut())?;
+            (&set(timers)?.timers, required_quota(quota)?)
         };
-        let limiter = quota.limiter(timers)?.start().map_err(refused)?;
+        let limiter = quota.limiter(timers)?.start().map_err(bandwidth_status)?;
         let handle = Box::new(LimiterHandle(Marked::new(limiter)));
         // SAFETY: the caller promises that `made` is null or writable.
-        unsafe { answer(made, Box::into_raw(handle)) }
+        unsafe { write_result(made, Box::into_raw(handle)) }
     })
 }
 
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn tickless_limiter_create(
 ///
 /// # Safety
 /// As for [`sized::read`].
-unsafe fn given(quota: *const Quota) -> Outcome<Quota> {
+unsafe fn required_quota(quota: *const Quota) -> Outcome<Quota> {
     if quota.is_null() {
         return Err(failure(Status::NullPointer, "the pointer to the quota is null"));
     }
@@ -349,15 +349,15 @@ pub unsafe extern "C" fn tickless_limiter_look(
         let limiter = unsafe { limiter(from) }?;
         // SAFETY: the caller promises that `available` and `counts` are null or writable.
         unsafe {
-            put(available, limiter.available());
-            tell(counts, &limiter.counts(), limiter.waiting())
+            write_optional(available, limiter.available());
+            write_counts(counts, &limiter.counts(), limiter.waiting())
         }
     })
 }
 
 /// # Safety
 /// As for [`sized::write`].
-unsafe fn tell(counts: *mut QuotaCounts, seen: &Counts, waiting: usize) -> Outcome {
+unsafe fn write_counts(counts: *mut QuotaCounts, seen: &Counts, waiting: usize) -> Outcome {
     if counts.is_null() {
         return Ok(());
     }
@@ -399,13 +399,13 @@ pub unsafe extern "C" fn tickless_keyed_create(
         // that `quota` is null or points to as many readable bytes as its `size` states, and that
         // `made` is null or writable.
         let (timers, quota) = unsafe {
-            answer(made, core::ptr::null_mut())?;
-            (&set(timers)?.timers, given(quota)?)
+            write_result(made, core::ptr::null_mut())?;
+            (&set(timers)?.timers, required_quota(quota)?)
         };
-        let limiter = quota.limiter(timers)?.keyed().map_err(refused)?;
+        let limiter = quota.limiter(timers)?.keyed().map_err(bandwidth_status)?;
         let handle = Box::new(KeyedHandle(Marked::new(limiter)));
         // SAFETY: the caller promises that `made` is null or writable.
-        unsafe { answer(made, Box::into_raw(handle)) }
+        unsafe { write_result(made, Box::into_raw(handle)) }
     })
 }
 
@@ -428,7 +428,7 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
         // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other
         // thread destroys it during the call, and that `key` points to `key_size` readable
         // elements.
-        let (limiter, key) = unsafe { (keyed(from)?, crate::local_batches::row(key, key_size)?) };
+        let (limiter, key) = unsafe { (keyed(from)?, crate::local_batches::caller_slice(key, key_size)?) };
         acquired(limiter.try_acquire(key, permits))
     })
 }
@@ -455,7 +455,7 @@ pub unsafe extern "C" fn tickless_keyed_count(
             limiter.remove_idle();
         }
         // SAFETY: the caller promises that `keys` is null or writable.
-        unsafe { answer(keys, limiter.len()) }
+        unsafe { write_result(keys, limiter.len()) }
     })
 }
 
@@ -491,17 +491,17 @@ pub unsafe extern "C" fn tickless_throttle_create(
         // that `quota` is null or points to as many readable bytes as its `size` states, and that
         // `made` is null or writable.
         let (timers, quota) = unsafe {
-            answer(made, core::ptr::null_mut())?;
-            (&set(timers)?.timers, given(quota)?)
+            write_result(made, core::ptr::null_mut())?;
+            (&set(timers)?.timers, required_quota(quota)?)
         };
         let [cpu, period, extra] = [quota.quota, quota.period_ns, quota.extra];
         let group = timers.throttle(Duration::from_nanos(cpu), Duration::from_nanos(period));
         let group = group.extra(Duration::from_nanos(extra)).phase(quota.phase()?);
         let group = quota.slack().into_iter().fold(group, |group, slack| group.slack(slack));
         let group = quota.release().into_iter().fold(group, |group, how| group.release(how));
-        let handle = Box::new(ThrottleHandle(Marked::new(group.start().map_err(refused)?)));
+        let handle = Box::new(ThrottleHandle(Marked::new(group.start().map_err(bandwidth_status)?)));
         // SAFETY: the caller promises that `made` is null or writable.
-        unsafe { answer(made, Box::into_raw(handle)) }
+        unsafe { write_result(made, Box::into_raw(handle)) }
     })
 }
 
@@ -550,10 +550,10 @@ pub struct WorkerHandle {
 
 impl Handle for WorkerHandle {
     type Value = Worker;
-    const SORT: Sort = Sort {
+    const KIND: HandleKind = HandleKind {
         mark: 0x776f_726b_6572_2020,
-        name: "workers",
-        remedy: "a thread's CPU time is its own; join in each thread",
+        name: "worker",
+        remedy: "call tickless_throttle_join in each thread",
     };
 
     fn own(&self) -> &OneThread<Worker> {
@@ -561,7 +561,7 @@ impl Handle for WorkerHandle {
     }
 }
 
-fn no_timers(error: ThrottleError) -> Status {
+fn throttle_status(error: ThrottleError) -> Status {
     failure(Status::Shut, error)
 }
 
@@ -579,13 +579,13 @@ pub unsafe extern "C" fn tickless_throttle_join(
 ) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `worker` is null or writable.
-        unsafe { answer(worker, core::ptr::null_mut()) }?;
+        unsafe { write_result(worker, core::ptr::null_mut()) }?;
         // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no
         // other thread destroys it during the call.
-        let joined = unsafe { throttle(group) }?.join().map_err(no_timers)?;
-        let handle = Box::new(WorkerHandle { own: OneThread::new(&WorkerHandle::SORT, joined) });
+        let joined = unsafe { throttle(group) }?.join().map_err(throttle_status)?;
+        let handle = Box::new(WorkerHandle { own: OneThread::new(&WorkerHandle::KIND, joined) });
         // SAFETY: the caller promises that `worker` is null or writable.
-        unsafe { answer(worker, Box::into_raw(handle)) }
+        unsafe { write_result(worker, Box::into_raw(handle)) }
     })
 }
 
@@ -606,9 +606,9 @@ pub unsafe extern "C" fn tickless_worker_check(
     entry(|| {
         // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
         let own = unsafe { WorkerHandle::own_thread(worker)?.value() };
-        let checked = own.check().map_err(no_timers)?;
+        let checked = own.check().map_err(throttle_status)?;
         // SAFETY: the caller promises that `waited` is null or writable.
-        unsafe { put(waited, checked == Checked::Waited) };
+        unsafe { write_optional(waited, checked == Checked::Waited) };
         Ok(())
     })
 }
@@ -624,7 +624,7 @@ pub unsafe extern "C" fn tickless_worker_check(
 pub unsafe extern "C" fn tickless_worker_rest(worker: *mut WorkerHandle) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
-        unsafe { WorkerHandle::own_thread(worker)?.value() }.rest().map_err(no_timers)
+        unsafe { WorkerHandle::own_thread(worker)?.value() }.rest().map_err(throttle_status)
     })
 }
 

@@ -2,9 +2,9 @@
 
 use crate::fired::window;
 use crate::options::unknown;
-use crate::status::{Outcome, Status, answer, entry, failure, put};
-use crate::timer::{CancelFound, cancelled, refused};
-use crate::timers::{TimerSet, duration, handed_out, none_here, set};
+use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
+use crate::timer::{CancelFound, report_cancel, cancel_status};
+use crate::timers::{TimerSet, duration, checked_ref, not_initialised, set};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use tickless::CancelError;
@@ -38,7 +38,7 @@ pub struct Clocked {
 }
 
 const MARK: u64 = 0x636c_6f63_6b74_696d;
-const NAME: &str = "clock timer; pass what tickless_clock_timer_create handed out";
+const NAME: &str = "clock timer; pass a pointer from tickless_clock_timer_create";
 
 /// A clock timer that fires, as its callback sees it. Opaque; valid until the callback returns, in
 /// the thread that runs it.
@@ -84,8 +84,8 @@ fn clock(number: u32) -> Outcome<TimeBase> {
 unsafe fn live<'a>(timer: *const Clocked) -> Outcome<&'a ClockTimer> {
     // SAFETY: the caller promises that `timer` is null or points to memory that stays readable
     // while the result is used.
-    let known = unsafe { handed_out(timer, NAME) }?;
-    if known.mark == MARK { Ok(&known.timer) } else { Err(none_here(NAME)) }
+    let known = unsafe { checked_ref(timer, NAME) }?;
+    if known.mark == MARK { Ok(&known.timer) } else { Err(not_initialised(NAME)) }
 }
 
 /// Reads the current time of a clock, in nanoseconds. One system call, except for the monotonic
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tickless_timers_now_on(
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
         // SAFETY: the caller promises that `now_ns` is null or writable.
-        unsafe { answer(now_ns, set.timers.now_on(clock(clock_number)?).as_nanos()) }
+        unsafe { write_result(now_ns, set.timers.now_on(clock(clock_number)?).as_nanos()) }
     })
 }
 
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
 ) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `timer` is null or writable.
-        unsafe { answer(timer, core::ptr::null_mut()) }?;
+        unsafe { write_result(timer, core::ptr::null_mut()) }?;
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let timers = &unsafe { set(timers) }?.timers;
         let Some(callback) = callback else {
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
         });
         let made = Box::into_raw(Box::new(Clocked { mark: MARK, timer: made }));
         // SAFETY: the caller promises that `timer` is null or writable.
-        unsafe { answer(timer, made) }
+        unsafe { write_result(timer, made) }
     })
 }
 
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn tickless_clock_timer_cancel(
     entry(|| {
         // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
         // other thread destroys it during the call, and that `found` is null or writable.
-        unsafe { cancelled(Ok(live(timer)?.cancel()), found) }
+        unsafe { report_cancel(Ok(live(timer)?.cancel()), found) }
     })
 }
 
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn tickless_clock_timer_cancel_sync(
     entry(|| {
         // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
         // other thread destroys it during the call, and that `found` is null or writable.
-        unsafe { cancelled(live(timer)?.cancel_sync(), found) }
+        unsafe { report_cancel(live(timer)?.cancel_sync(), found) }
     })
 }
 
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn tickless_clock_timer_is_pending(
     entry(|| {
         // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
         // other thread destroys it during the call, and that `is_pending` is null or writable.
-        unsafe { answer(is_pending, live(timer)?.is_pending()) }
+        unsafe { write_result(is_pending, live(timer)?.is_pending()) }
     })
 }
 
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn tickless_clock_timer_destroy(timer: *mut Clocked) -> St
         // other thread destroys it during the call.
         match unsafe { live(timer) }?.shutdown_sync() {
             Ok(_) | Err(CancelError::OwnCallback) => {}
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(cancel_status(error)),
         }
         // SAFETY: the caller promises that the timer came from `tickless_clock_timer_create` and
         // that no other thread uses it.
@@ -315,9 +315,9 @@ pub unsafe extern "C" fn tickless_clock_fired_info(
         let fired = unsafe { expiry(fired) }?;
         // SAFETY: the caller promises that `deadline_ns` and `now_ns` are null or writable.
         unsafe {
-            put(deadline_ns, fired.deadline().as_nanos());
+            write_optional(deadline_ns, fired.deadline().as_nanos());
             if !now_ns.is_null() {
-                put(now_ns, fired.now().as_nanos());
+                write_optional(now_ns, fired.now().as_nanos());
             }
         }
         Ok(())
@@ -384,7 +384,7 @@ pub unsafe extern "C" fn tickless_clock_fired_forward(
         let fired = unsafe { expiry(fired) }?;
         let missed = fired.forward(crate::timers::period(period_ns)?).saturating_sub(1);
         // SAFETY: the caller promises that `overruns` is null or writable.
-        unsafe { put(overruns, missed) };
+        unsafe { write_optional(overruns, missed) };
         Ok(())
     })
 }

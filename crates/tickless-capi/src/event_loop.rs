@@ -1,9 +1,9 @@
 //! Timers that the program's own event loop drives, by a descriptor that it polls.
 
-use crate::one_thread::{Handle, OneThread, Sort};
+use crate::one_thread::{Handle, OneThread, HandleKind};
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Status, answer, entry, failure, put};
+use crate::status::{Status, write_result, entry, failure, write_optional};
 use crate::timers::TimerSet;
 use core::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -24,8 +24,8 @@ pub struct Loop {
 
 impl Handle for Loop {
     type Value = EventLoopDriver;
-    const SORT: Sort =
-        Sort { mark: 0x6c6f_6f70_6472_6976, name: "loops", remedy: "adopt the loop first" };
+    const KIND: HandleKind =
+        HandleKind { mark: 0x6c6f_6f70_6472_6976, name: "loop", remedy: "adopt it first" };
 
     fn own(&self) -> &OneThread<EventLoopDriver> {
         &self.own
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
 ) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { answer(timers, core::ptr::null_mut()) }?;
+        unsafe { write_result(timers, core::ptr::null_mut()) }?;
         // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
         // its `size` states.
         let options = unsafe { sized::read(options) }?;
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
         if options.bases != 0 && options.bases != count {
             return Err(failure(
                 Status::OutOfRange,
-                "there is one loop for each base, no other number",
+                "the number of bases differs from the number of loops",
             ));
         }
         if loops.is_null() {
@@ -80,16 +80,16 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
             .map_err(|error| failure(Status::NoDescriptor, error))?;
         for (at, driver) in drivers.into_iter().enumerate() {
             let descriptor = driver.as_raw_fd();
-            let made = Box::new(Loop { own: OneThread::new(&Loop::SORT, driver), descriptor });
+            let made = Box::new(Loop { own: OneThread::new(&Loop::KIND, driver), descriptor });
             // SAFETY: the caller promises that `loops` points to `count` writable pointers.
-            unsafe { put(loops.add(at), Box::into_raw(made)) };
+            unsafe { write_optional(loops.add(at), Box::into_raw(made)) };
         }
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { answer(timers, TimerSet::hand_out(set)) }
+        unsafe { write_result(timers, TimerSet::into_raw(set)) }
     })
 }
 
-/// Returns the descriptor to poll. It is readable exactly when timers are due. It works with poll,
+/// Returns the descriptor to poll. It is readable exactly while the loop has something to do. It works with poll,
 /// select, epoll (level- or edge-triggered), and libraries built on them. Do not read, set or close
 /// it. Any thread may call this.
 ///
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_i
         // that `descriptor` is null or writable.
         unsafe {
             Loop::any_thread(one)?;
-            answer(descriptor, (*one).descriptor)
+            write_result(descriptor, (*one).descriptor)
         }
     })
 }
@@ -124,10 +124,10 @@ pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_i
 pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `one` came from the library and was not destroyed.
-        let driver = unsafe { Loop::own_thread(one)?.alone(&Loop::SORT) }?;
+        let driver = unsafe { Loop::own_thread(one)?.exclusive(&Loop::KIND) }?;
         let count = driver.value.run();
         // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { put(fired, count) };
+        unsafe { write_optional(fired, count) };
         Ok(())
     })
 }
@@ -145,10 +145,10 @@ pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> S
 pub unsafe extern "C" fn tickless_loop_timeout(one: *mut Loop, timeout_ns: *mut u64) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `one` came from the library and was not destroyed.
-        let driver = unsafe { Loop::own_thread(one)?.alone(&Loop::SORT) }?;
+        let driver = unsafe { Loop::own_thread(one)?.exclusive(&Loop::KIND) }?;
         let left = driver.value.timeout().map_or(Instant::NEVER, |left| Instant::ZERO + left);
         // SAFETY: the caller promises that `timeout_ns` is null or writable.
-        unsafe { answer(timeout_ns, left.as_nanos()) }
+        unsafe { write_result(timeout_ns, left.as_nanos()) }
     })
 }
 

@@ -1,6 +1,6 @@
 //! What a callback can read about its expiry, and what it can request.
 
-use crate::status::{Outcome, Status, answer, entry, failure, put};
+use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
 use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -25,21 +25,21 @@ pub type Callback = Option<unsafe extern "C-unwind" fn(fired: *mut Expiry, data:
 
 /// A callback with its data, in the slot of a timer.
 #[derive(Clone, Copy)]
-pub(crate) struct CallC {
+pub(crate) struct CCallback {
     callback: unsafe extern "C-unwind" fn(*mut Expiry, *mut c_void),
     data: *mut c_void,
 }
 
 // SAFETY: the header documents that callbacks run on threads of the library, so the caller passes
 // data that those threads may use.
-unsafe impl Send for CallC {}
+unsafe impl Send for CCallback {}
 // SAFETY: as for `Send`; the fields are never modified.
-unsafe impl Sync for CallC {}
+unsafe impl Sync for CCallback {}
 
-impl CallC {
-    pub(crate) fn new(callback: Callback, data: *mut c_void) -> Outcome<CallC> {
+impl CCallback {
+    pub(crate) fn new(callback: Callback, data: *mut c_void) -> Outcome<CCallback> {
         match callback {
-            Some(callback) => Ok(CallC { callback, data }),
+            Some(callback) => Ok(CCallback { callback, data }),
             None => Err(failure(Status::NullPointer, "the callback is null")),
         }
     }
@@ -53,13 +53,13 @@ impl CallC {
     }
 }
 
-impl OnFired for CallC {
+impl OnFired for CCallback {
     fn fired(self, fired: &mut tickless::Fired<'_>) {
         self.call(fired, 0);
     }
 }
 
-impl OnPeriod for CallC {
+impl OnPeriod for CCallback {
     fn period(self, period: &mut PeriodFired<'_, '_>) {
         let overruns = period.overruns();
         self.call(period, overruns);
@@ -106,10 +106,10 @@ pub unsafe extern "C" fn tickless_fired_info(
         // SAFETY: the caller promises that `deadline_ns`, `found_ns`, `base` and `overruns` are
         // null or writable.
         unsafe {
-            put(deadline_ns, fired.deadline().as_nanos());
-            put(found_ns, fired.found_at().as_nanos());
-            put(base, u32::from(fired.base().0));
-            put(overruns, missed);
+            write_optional(deadline_ns, fired.deadline().as_nanos());
+            write_optional(found_ns, fired.found_at().as_nanos());
+            write_optional(base, u32::from(fired.base().0));
+            write_optional(overruns, missed);
         }
         Ok(())
     })
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64
         // thread.
         let (fired, _) = unsafe { expiry(fired) }?;
         // SAFETY: the caller promises that `now_ns` is null or writable.
-        unsafe { answer(now_ns, fired.now().as_nanos()) }
+        unsafe { write_result(now_ns, fired.now().as_nanos()) }
     })
 }
 
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn tickless_fired_forward(
         let (fired, _) = unsafe { expiry(fired) }?;
         let missed = fired.forward(period(period_ns)?).saturating_sub(1);
         // SAFETY: the caller promises that `overruns` is null or writable.
-        unsafe { put(overruns, missed) };
+        unsafe { write_optional(overruns, missed) };
         Ok(())
     })
 }

@@ -1,8 +1,8 @@
 //! Timeouts that share one duration for each class, for the program's own loop.
 
-use crate::local::{LocalKey, known};
-use crate::one_thread::{Handle, OneThread, Sort};
-use crate::status::{Outcome, Status, answer, entry, failure, put};
+use crate::local::{LocalKey, to_key};
+use crate::one_thread::{Handle, OneThread, HandleKind};
+use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
 use crate::timers::duration;
 use core::ffi::c_void;
 use tickless::local::{Class, FixedError, FixedTimeouts};
@@ -26,10 +26,10 @@ type Timeouts = FixedTimeouts<*mut c_void>;
 
 impl Handle for Fixed {
     type Value = Timeouts;
-    const SORT: Sort = Sort {
+    const KIND: HandleKind = HandleKind {
         mark: 0x6669_7865_6474_696d,
-        name: "fixed timeouts",
-        remedy: "adopt them first, or use tickless_timers",
+        name: "table of fixed timeouts",
+        remedy: "adopt it first, or use tickless_timers_t",
     };
 
     fn own(&self) -> &OneThread<Timeouts> {
@@ -55,7 +55,7 @@ pub type FixedCallback = Option<
     ),
 >;
 
-fn wrong(error: FixedError) -> Status {
+fn status_of(error: FixedError) -> Status {
     let status = match error {
         FixedError::NoSuchTimer(_) => Status::NoSuchTimer,
         FixedError::Full => Status::Full,
@@ -75,11 +75,11 @@ fn wrong(error: FixedError) -> Status {
 pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fixed) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `fixed` is null or writable.
-        unsafe { answer(fixed, core::ptr::null_mut()) }?;
+        unsafe { write_result(fixed, core::ptr::null_mut()) }?;
         let timers = FixedTimeouts::new(Instant::from_nanos(now_ns));
-        let made = Box::new(Fixed { own: OneThread::new(&Fixed::SORT, timers) });
+        let made = Box::new(Fixed { own: OneThread::new(&Fixed::KIND, timers) });
         // SAFETY: the caller promises that `fixed` is null or writable.
-        unsafe { answer(fixed, Box::into_raw(made)) }
+        unsafe { write_result(fixed, Box::into_raw(made)) }
     })
 }
 
@@ -130,10 +130,10 @@ pub unsafe extern "C" fn tickless_fixed_add_class(
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         // SAFETY: the caller promises that `number` is null or writable.
-        unsafe { answer(number, 0) }?;
-        own.add_class(duration(after_ns)?).map_err(wrong)?;
+        unsafe { write_result(number, 0) }?;
+        own.add_class(duration(after_ns)?).map_err(status_of)?;
         // SAFETY: the caller promises that `number` is null or writable.
-        unsafe { answer(number, own.classes().len() as u32 - 1) }
+        unsafe { write_result(number, own.classes().len() as u32 - 1) }
     })
 }
 
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn tickless_fixed_set_after(
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         let (class, after) = (class(own, number)?, duration(after_ns)?);
-        own.set_after(class, after).map_err(wrong)
+        own.set_after(class, after).map_err(status_of)
     })
 }
 
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn tickless_fixed_scale(
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         let class = class(own, number)?;
-        own.scale(class, factor).map_err(wrong)
+        own.scale(class, factor).map_err(status_of)
     })
 }
 
@@ -202,11 +202,11 @@ pub unsafe extern "C" fn tickless_fixed_insert(
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { answer(key, LocalKey { bits: 0 }) }?;
+        unsafe { write_result(key, LocalKey { bits: 0 }) }?;
         let class = class(own, number)?;
-        let made = own.insert(class, data).map_err(wrong)?;
+        let made = own.insert(class, data).map_err(status_of)?;
         // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { answer(key, LocalKey { bits: made.to_bits() }) }
+        unsafe { write_result(key, LocalKey { bits: made.to_bits() }) }
     })
 }
 
@@ -226,10 +226,10 @@ pub unsafe extern "C" fn tickless_fixed_remove(
         // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        let gone = FixedError::NoSuchTimer(known(key));
-        let held = own.remove(known(key)).ok_or_else(|| wrong(gone))?;
+        let gone = FixedError::NoSuchTimer(to_key(key));
+        let held = own.remove(to_key(key)).ok_or_else(|| status_of(gone))?;
         // SAFETY: the caller promises that `data` is null or writable.
-        unsafe { put(data, held) };
+        unsafe { write_optional(data, held) };
         Ok(())
     })
 }
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn tickless_fixed_start(fixed: *mut Fixed, key: LocalKey) 
         // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        own.start(known(key)).map_err(wrong)
+        own.start(to_key(key)).map_err(status_of)
     })
 }
 
@@ -268,9 +268,9 @@ pub unsafe extern "C" fn tickless_fixed_cancel(
         // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        let pending = own.cancel(known(key)).map_err(wrong)?;
+        let pending = own.cancel(to_key(key)).map_err(status_of)?;
         // SAFETY: the caller promises that `was_pending` is null or writable.
-        unsafe { put(was_pending, pending) };
+        unsafe { write_optional(was_pending, pending) };
         Ok(())
     })
 }
@@ -294,8 +294,8 @@ pub unsafe extern "C" fn tickless_fixed_count(
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         // SAFETY: the caller promises that `timers` and `pending` are null or writable.
         unsafe {
-            put(timers, own.len());
-            put(pending, own.pending());
+            write_optional(timers, own.len());
+            write_optional(pending, own.pending());
         }
         Ok(())
     })
@@ -315,7 +315,7 @@ pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *
         // callback runs while the reference is in use.
         let own = unsafe { Fixed::own_thread(fixed)?.value() };
         // SAFETY: the caller promises that `next_ns` is null or writable.
-        unsafe { answer(next_ns, own.next_event().as_nanos()) }
+        unsafe { write_result(next_ns, own.next_event().as_nanos()) }
     })
 }
 
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn tickless_fixed_advance(
     entry(|| {
         // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
         let own = unsafe { Fixed::own_thread(fixed) }?;
-        own.idle(&Fixed::SORT)?;
+        own.refuse_while_lent(&Fixed::KIND)?;
         let Some(callback) = callback else {
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
@@ -349,13 +349,13 @@ pub unsafe extern "C" fn tickless_fixed_advance(
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
             let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
-            let _take_back = own.lend(timers);
+            let _loan = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
             // SAFETY: C passed a function of this type, as the header requires.
             unsafe { callback(fixed, key, data, context) };
         });
         // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { put(fired, count) };
+        unsafe { write_optional(fired, count) };
         Ok(())
     })
 }

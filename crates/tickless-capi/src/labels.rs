@@ -1,8 +1,8 @@
 //! Labels of timers, and the list of pending timers.
 
-use crate::local_batches::row;
+use crate::local_batches::caller_slice;
 use crate::periodic::PeriodicStorage;
-use crate::status::{Outcome, Status, entry, failure, put};
+use crate::status::{Outcome, Status, entry, failure, write_optional};
 use crate::timer::TimerStorage;
 use crate::timers::{TimerSet, set};
 use core::ffi::{CStr, c_char};
@@ -11,7 +11,7 @@ use tickless::slots::ProcessLock;
 
 /// Labels are never freed; a program has few different ones. A forked child starts with an empty
 /// set, because another thread may have held the lock at the fork (K4: a child waits for no lock).
-static KEPT: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
+static LABELS: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
 
 const LABELS_MAX: usize = 65_536;
 
@@ -19,24 +19,24 @@ const LABELS_MAX: usize = 65_536;
 ///
 /// # Safety
 /// `label` is null or points to a zero-terminated text.
-unsafe fn kept(label: *const c_char) -> Outcome<&'static str> {
+unsafe fn intern(label: *const c_char) -> Outcome<&'static str> {
     if label.is_null() {
         return Err(failure(Status::NullPointer, "the label is null"));
     }
     // SAFETY: the caller promises that `label` points to a zero-terminated text.
     let Ok(text) = unsafe { CStr::from_ptr(label) }.to_str() else {
-        return Err(failure(Status::Unsupported, "a label is UTF-8"));
+        return Err(failure(Status::Unsupported, "the label is not UTF-8"));
     };
-    let mut kept = KEPT.lock();
-    if let Some(known) = kept.get(text) {
+    let mut labels = LABELS.lock();
+    if let Some(known) = labels.get(text) {
         return Ok(known);
     }
-    if kept.len() >= LABELS_MAX {
-        let what = "there are 65,536 different labels; name kinds of timers, not single ones";
+    if labels.len() >= LABELS_MAX {
+        let what = "there are already 65,536 different labels; label kinds of timers, not single ones";
         return Err(failure(Status::Full, what));
     }
     let known: &'static str = Box::leak(text.into());
-    kept.insert(known);
+    labels.insert(known);
     Ok(known)
 }
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn tickless_timer_label(
 ) -> Status {
     // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
     // during the call, and that `label` is null or points to a zero-terminated text.
-    entry(|| unsafe { crate::timer::set_label(timer, kept(label)?) })
+    entry(|| unsafe { crate::timer::set_label(timer, intern(label)?) })
 }
 
 /// Labels a periodic timer, as `tickless_timer_label` does.
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn tickless_periodic_label(
 ) -> Status {
     // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
     // during the call, and that `label` is null or points to a zero-terminated text.
-    entry(|| unsafe { crate::periodic::set_label(timer, kept(label)?) })
+    entry(|| unsafe { crate::periodic::set_label(timer, intern(label)?) })
 }
 
 /// Writes a human-readable list of every pending timer, base by base, with its label and its
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn tickless_timers_list(
         let set = unsafe { set(timers) }?;
         // SAFETY: the caller promises that `text` points to `room` writable bytes; `MaybeUninit`
         // reads none of them.
-        unsafe { row(text.cast::<core::mem::MaybeUninit<c_char>>(), room) }?;
+        unsafe { caller_slice(text.cast::<core::mem::MaybeUninit<c_char>>(), room) }?;
         let list = set.timers.timer_list().to_string();
         let cut = list.floor_char_boundary(room.saturating_sub(1));
         if room > 0 {
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn tickless_timers_list(
             }
         }
         // SAFETY: the caller promises that `needed` is null or writable.
-        unsafe { put(needed, list.len() + 1) };
+        unsafe { write_optional(needed, list.len() + 1) };
         Ok(())
     })
 }

@@ -1,9 +1,9 @@
 //! Timers for one thread, embedded in its own loop: no threads, no locks, no clock.
 
 use crate::fired::window;
-use crate::one_thread::{Handle, OneThread, Sort};
+use crate::one_thread::{Handle, OneThread, HandleKind};
 use crate::options::{push_out, tick, unknown};
-use crate::status::{Status, answer, entry, failure, put};
+use crate::status::{Status, write_result, entry, failure, write_optional};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
 use crate::timers::duration;
 use core::ffi::c_void;
@@ -25,10 +25,10 @@ type Timers = LocalTimers<*mut c_void>;
 
 impl Handle for Local {
     type Value = Timers;
-    const SORT: Sort = Sort {
+    const KIND: HandleKind = HandleKind {
         mark: 0x6c6f_6361_6c74_696d,
-        name: "local timers",
-        remedy: "adopt them first, or use tickless_timers",
+        name: "table of local timers",
+        remedy: "adopt it first, or use tickless_timers_t",
     };
 
     fn own(&self) -> &OneThread<Timers> {
@@ -58,11 +58,11 @@ pub type LocalCallback = Option<
     ),
 >;
 
-pub(crate) fn known(key: LocalKey) -> Key {
+pub(crate) fn to_key(key: LocalKey) -> Key {
     Key::from_bits(key.bits)
 }
 
-pub(crate) fn wrong(error: LocalError) -> Status {
+pub(crate) fn status_of(error: LocalError) -> Status {
     let status = match error {
         LocalError::NoSuchTimer(_) => Status::NoSuchTimer,
         _ => Status::Full,
@@ -87,12 +87,12 @@ pub unsafe extern "C" fn tickless_local_create(
 ) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `local` is null or writable.
-        unsafe { answer(local, core::ptr::null_mut()) }?;
+        unsafe { write_result(local, core::ptr::null_mut()) }?;
         let timers =
             LocalTimers::with_tick(Instant::from_nanos(now_ns), tick(tick_ns)?, push_out(how)?);
-        let made = Box::new(Local { own: OneThread::new(&Local::SORT, timers) });
+        let made = Box::new(Local { own: OneThread::new(&Local::KIND, timers) });
         // SAFETY: the caller promises that `local` is null or writable.
-        unsafe { answer(local, Box::into_raw(made)) }
+        unsafe { write_result(local, Box::into_raw(made)) }
     })
 }
 
@@ -149,15 +149,15 @@ pub unsafe extern "C" fn tickless_local_insert(
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { answer(key, LocalKey { bits: 0 }) }?;
+        unsafe { write_result(key, LocalKey { bits: 0 }) }?;
         let made = match kind {
             TICKLESS_COARSE => timers.insert(data),
             TICKLESS_PRECISE => timers.insert_precise(data),
             _ => return Err(unknown("kind")),
         };
-        let bits = made.map_err(wrong)?.to_bits();
+        let bits = made.map_err(status_of)?.to_bits();
         // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { answer(key, LocalKey { bits }) }
+        unsafe { write_result(key, LocalKey { bits }) }
     })
 }
 
@@ -177,10 +177,10 @@ pub unsafe extern "C" fn tickless_local_remove(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
-        let gone = LocalError::NoSuchTimer(known(key));
-        let held = timers.remove(known(key)).ok_or_else(|| wrong(gone))?;
+        let gone = LocalError::NoSuchTimer(to_key(key));
+        let held = timers.remove(to_key(key)).ok_or_else(|| status_of(gone))?;
         // SAFETY: the caller promises that `data` is null or writable.
-        unsafe { put(data, held) };
+        unsafe { write_optional(data, held) };
         Ok(())
     })
 }
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn tickless_local_start(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
-        timers.start(known(key), duration(after_ns)?).map_err(wrong)
+        timers.start(to_key(key), duration(after_ns)?).map_err(status_of)
     })
 }
 
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn tickless_local_start_range(
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         let (soft, hard) = window(soft_ns, hard_ns)?;
-        timers.start_range(known(key), soft, hard).map_err(wrong)
+        timers.start_range(to_key(key), soft, hard).map_err(status_of)
     })
 }
 
@@ -249,9 +249,9 @@ pub unsafe extern "C" fn tickless_local_cancel(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
-        let pending = timers.cancel(known(key)).map_err(wrong)?;
+        let pending = timers.cancel(to_key(key)).map_err(status_of)?;
         // SAFETY: the caller promises that `was_pending` is null or writable.
-        unsafe { put(was_pending, pending) };
+        unsafe { write_optional(was_pending, pending) };
         Ok(())
     })
 }
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn tickless_local_is_pending(
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: the caller promises that `is_pending` is null or writable.
-        unsafe { answer(is_pending, timers.is_pending(known(key))) }
+        unsafe { write_result(is_pending, timers.is_pending(to_key(key))) }
     })
 }
 
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *
         // callback runs while the reference is in use.
         let timers = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: the caller promises that `next_ns` is null or writable.
-        unsafe { answer(next_ns, timers.next_event().as_nanos()) }
+        unsafe { write_result(next_ns, timers.next_event().as_nanos()) }
     })
 }
 
@@ -319,7 +319,7 @@ pub unsafe extern "C" fn tickless_local_advance(
     entry(|| {
         // SAFETY: the caller promises that `local` came from the library and was not destroyed.
         let own = unsafe { Local::own_thread(local) }?;
-        own.idle(&Local::SORT)?;
+        own.refuse_while_lent(&Local::KIND)?;
         let Some(callback) = callback else {
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
@@ -329,13 +329,13 @@ pub unsafe extern "C" fn tickless_local_advance(
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
             let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
-            let _take_back = own.lend(timers);
+            let _loan = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
             // SAFETY: C passed a function of this type, as the header requires.
             unsafe { callback(local, key, data, context) };
         });
         // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { put(fired, count) };
+        unsafe { write_optional(fired, count) };
         Ok(())
     })
 }
@@ -353,7 +353,7 @@ mod tests {
 
     /// # Safety
     /// `local` is being advanced, and `context` points to a `Seen`.
-    unsafe extern "C-unwind" fn note(
+    unsafe extern "C-unwind" fn record(
         local: *mut Local,
         key: LocalKey,
         data: *mut c_void,
@@ -365,7 +365,7 @@ mod tests {
             let seen = &mut *context.cast::<Seen>();
             seen.data.push(data.addr());
             let none = core::ptr::null_mut::<*mut c_void>();
-            seen.nested.push(tickless_local_advance(local, 0, 0, Some(note), context, none.cast()));
+            seen.nested.push(tickless_local_advance(local, 0, 0, Some(record), context, none.cast()));
             seen.nested.push(tickless_local_destroy(local));
             if data.addr() < 3 {
                 seen.nested.push(tickless_local_start(local, key, 5));
@@ -392,7 +392,7 @@ mod tests {
             let mut seen = Seen::default();
             let (mut fired, context) = (0, (&raw mut seen).cast());
             let later = 1_000_000;
-            let status = tickless_local_advance(local, later, 0, Some(note), context, &mut fired);
+            let status = tickless_local_advance(local, later, 0, Some(record), context, &mut fired);
             assert_eq!((status, fired), (Status::Ok, 4));
             assert_eq!(seen.data, [0, 2, 1, 3]);
             let expected = [Status::Busy, Status::Busy, Status::Ok].repeat(4);
@@ -407,7 +407,7 @@ mod tests {
 
     /// Goal: an invented key identifies no timer, and no free slot.
     #[test]
-    fn made_up_keys_find_nothing() {
+    fn invented_keys_identify_no_timer() {
         // SAFETY: the timers are used by this thread until they are destroyed.
         unsafe {
             let (mut local, none) = (core::ptr::null_mut(), core::ptr::null_mut());
@@ -416,35 +416,35 @@ mod tests {
                 let mut key = LocalKey { bits: 0 };
                 assert_eq!(tickless_local_insert(local, kind, none, &mut key), Status::Ok);
                 assert_eq!(tickless_local_remove(local, key, &mut none.clone()), Status::Ok);
-                for turned in 0..64 {
-                    let made_up = LocalKey { bits: key.bits ^ 1 << turned };
+                for bit in 0..64 {
+                    let invented = LocalKey { bits: key.bits ^ 1 << bit };
                     let gone = Status::NoSuchTimer;
-                    assert_eq!(tickless_local_start(local, made_up, 5), gone, "bit {turned}");
-                    assert_eq!(tickless_local_remove(local, made_up, &mut none.clone()), gone);
+                    assert_eq!(tickless_local_start(local, invented, 5), gone, "bit {bit}");
+                    assert_eq!(tickless_local_remove(local, invented, &mut none.clone()), gone);
                 }
             }
             let (context, fired) = (core::ptr::null_mut(), core::ptr::null_mut());
-            let status = tickless_local_advance(local, u64::MAX, 0, Some(note), context, fired);
+            let status = tickless_local_advance(local, u64::MAX, 0, Some(record), context, fired);
             assert_eq!(status, Status::Ok);
             assert_eq!(tickless_local_destroy(local), Status::Ok);
         }
     }
 
     /// A pointer to local timers that moves to another thread.
-    struct Given(*mut Local);
+    struct SendLocal(*mut Local);
     // SAFETY: the receiving thread adopts the timers before it uses them.
-    unsafe impl Send for Given {}
+    unsafe impl Send for SendLocal {}
 
     /// Goal: another thread is refused until it has adopted the timers.
     #[test]
-    fn threads_are_told_apart() {
+    fn other_threads_are_refused_until_they_adopt() {
         // SAFETY: one thread at a time uses the timers.
         unsafe {
             let mut local = core::ptr::null_mut();
             assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
-            let given = Given(local);
+            let sent = SendLocal(local);
             let other = std::thread::spawn(move || {
-                let Given(local) = { given };
+                let SendLocal(local) = { sent };
                 let mut next = 0;
                 let ask = |next: &mut u64| tickless_local_next_event(local, next);
                 assert_eq!(ask(&mut next), Status::WrongThread);

@@ -1,8 +1,8 @@
 //! Operations on many local timers at a time, for loops that handle events in batches.
 
-use crate::local::{Local, LocalKey, known};
+use crate::local::{Local, LocalKey, to_key};
 use crate::one_thread::Handle;
-use crate::status::{Outcome, Status, answer, entry, failure, put};
+use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
 use core::ffi::c_void;
 use tickless::local::LocalError;
 use tickless::time::Instant;
@@ -24,7 +24,7 @@ const CHUNK: usize = 128;
 ///
 /// # Safety
 /// `at` is null, or points to `count` elements that do not change while the result is used.
-pub(crate) unsafe fn row<'a, T>(at: *const T, count: usize) -> Outcome<&'a [T]> {
+pub(crate) unsafe fn caller_slice<'a, T>(at: *const T, count: usize) -> Outcome<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
     }
@@ -32,7 +32,7 @@ pub(crate) unsafe fn row<'a, T>(at: *const T, count: usize) -> Outcome<&'a [T]> 
         return Err(failure(Status::NullPointer, "the pointer to the array is null"));
     }
     if !at.is_aligned() {
-        return Err(failure(Status::Misaligned, "the array is not aligned as its type demands"));
+        return Err(failure(Status::Misaligned, "the array is not aligned as its type requires"));
     }
     // SAFETY: the caller promises that `at` points to `count` elements that do not change while the
     // result is used.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn tickless_local_reserve(local: *mut Local, timers: usize
         // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local)?.value() };
         if timers > 1 << 29 {
-            return Err(failure(Status::Full, "there are never more than 2^29 timers"));
+            return Err(failure(Status::Full, "a table holds at most 2^29 timers"));
         }
         own.reserve(timers);
         Ok(())
@@ -76,10 +76,10 @@ pub unsafe extern "C" fn tickless_local_data(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local)?.value() };
-        let gone = LocalError::NoSuchTimer(known(key));
-        let held = own.value(known(key)).copied().ok_or_else(|| crate::local::wrong(gone))?;
+        let gone = LocalError::NoSuchTimer(to_key(key));
+        let held = own.value(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))?;
         // SAFETY: the caller promises that `data` is null or writable.
-        unsafe { answer(data, held) }
+        unsafe { write_result(data, held) }
     })
 }
 
@@ -102,8 +102,8 @@ pub unsafe extern "C" fn tickless_local_count(
         let own = unsafe { Local::own_thread(local)?.value() };
         // SAFETY: the caller promises that `timers` and `pending` are null or writable.
         unsafe {
-            put(timers, own.len());
-            put(pending, own.pending());
+            write_optional(timers, own.len());
+            write_optional(pending, own.pending());
         }
         Ok(())
     })
@@ -129,17 +129,17 @@ pub unsafe extern "C" fn tickless_local_start_many(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
         // that `armings` points to `count` readable elements; no callback runs while the reference
         // is in use.
-        let (own, armings) = unsafe { (Local::own_thread(local)?.value(), row(armings, count)?) };
+        let (own, armings) = unsafe { (Local::own_thread(local)?.value(), caller_slice(armings, count)?) };
         let mut started = 0;
         for chunk in armings.chunks(CHUNK) {
-            let mut pairs = [(known(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
+            let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
             for (pair, arming) in pairs.iter_mut().zip(chunk) {
-                *pair = (known(arming.key), Instant::from_nanos(arming.deadline_ns));
+                *pair = (to_key(arming.key), Instant::from_nanos(arming.deadline_ns));
             }
             started += own.start_many(&pairs[..chunk.len()]);
         }
         // SAFETY: the caller promises that `armed` is null or writable.
-        unsafe { put(armed, started) };
+        unsafe { write_optional(armed, started) };
         Ok(())
     })
 }
@@ -162,17 +162,17 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
         // that `keys` points to `count` readable elements; no callback runs while the reference is
         // in use.
-        let (own, keys) = unsafe { (Local::own_thread(local)?.value(), row(keys, count)?) };
+        let (own, keys) = unsafe { (Local::own_thread(local)?.value(), caller_slice(keys, count)?) };
         let mut ended = 0;
         for chunk in keys.chunks(CHUNK) {
-            let mut batch = [known(LocalKey { bits: 0 }); CHUNK];
+            let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];
             for (to, key) in batch.iter_mut().zip(chunk) {
-                *to = known(*key);
+                *to = to_key(*key);
             }
             ended += own.cancel_many(&batch[..chunk.len()]);
         }
         // SAFETY: the caller promises that `cancelled` is null or writable.
-        unsafe { put(cancelled, ended) };
+        unsafe { write_optional(cancelled, ended) };
         Ok(())
     })
 }
@@ -201,12 +201,12 @@ pub unsafe extern "C" fn tickless_local_advance_into(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
         // callback runs while the reference is in use.
         let own = unsafe { Local::own_thread(local) }?;
-        own.idle(&Local::SORT)?;
+        own.refuse_while_lent(&Local::KIND)?;
         // SAFETY: the caller promises that `keys` points to `room` writable elements; `MaybeUninit`
         // reads none of them.
-        unsafe { row(keys.cast::<core::mem::MaybeUninit<LocalKey>>(), room) }?;
+        unsafe { caller_slice(keys.cast::<core::mem::MaybeUninit<LocalKey>>(), room) }?;
         // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { answer(fired, 0) }?;
+        unsafe { write_result(fired, 0) }?;
         // SAFETY: this is the owner thread, and the timers are not lent; no callback runs before
         // this returns.
         let timers = unsafe { own.value() };
@@ -217,6 +217,6 @@ pub unsafe extern "C" fn tickless_local_advance_into(
             unsafe { keys.add(at).write(LocalKey { bits: key.to_bits() }) };
         }
         // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { answer(fired, due.len()) }
+        unsafe { write_result(fired, due.len()) }
     })
 }

@@ -2,13 +2,13 @@
 //! to the callbacks of its own advance.
 
 use crate::status::{Outcome, Status, failure};
-use crate::timers::{handed_out, none_here};
+use crate::timers::{checked_ref, not_initialised};
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Identifies one kind of handle: its mark, and its name in error messages.
-pub(crate) struct Sort {
+pub(crate) struct HandleKind {
     pub(crate) mark: u64,
     pub(crate) name: &'static str,
     /// The advice in the error about use by another thread.
@@ -26,21 +26,21 @@ pub(crate) struct OneThread<T: 'static> {
 }
 
 /// Returns the number of the calling thread. Numbers are never reused.
-fn here() -> u64 {
+fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
-        static HERE: Cell<u64> = const { Cell::new(0) };
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
     }
-    if HERE.get() == 0 {
-        HERE.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    if NUMBER.get() == 0 {
+        NUMBER.set(NEXT.fetch_add(1, Ordering::Relaxed));
     }
-    HERE.get()
+    NUMBER.get()
 }
 
 /// A struct that C holds a pointer to, with a value that belongs to one thread.
 pub(crate) trait Handle: Sized + 'static {
     type Value: 'static;
-    const SORT: Sort;
+    const KIND: HandleKind;
 
     fn own(&self) -> &OneThread<Self::Value>;
 
@@ -51,8 +51,8 @@ pub(crate) trait Handle: Sized + 'static {
     unsafe fn any_thread<'a>(at: *const Self) -> Outcome<&'a OneThread<Self::Value>> {
         // SAFETY: the caller promises that `at` is null or points to memory that stays readable
         // while the result is used.
-        let own = unsafe { handed_out(at, Self::SORT.name) }?.own();
-        if own.mark.get() == Self::SORT.mark { Ok(own) } else { Err(none_here(Self::SORT.name)) }
+        let own = unsafe { checked_ref(at, Self::KIND.name) }?.own();
+        if own.mark.get() == Self::KIND.mark { Ok(own) } else { Err(not_initialised(Self::KIND.name)) }
     }
 
     /// Checks a caller's pointer, and returns an error unless the calling thread is the owner.
@@ -63,13 +63,13 @@ pub(crate) trait Handle: Sized + 'static {
         // SAFETY: the caller promises that `at` is null or points to memory that stays readable
         // while the result is used.
         let own = unsafe { Self::any_thread(at) }?;
-        if own.owner.load(Ordering::Relaxed) == here() {
+        if own.owner.load(Ordering::Relaxed) == thread_number() {
             return Ok(own);
         }
-        let Sort { name, remedy, .. } = Self::SORT;
+        let HandleKind { name, remedy, .. } = Self::KIND;
         Err(failure(
             Status::WrongThread,
-            format_args!("these {name} are another thread's; {remedy}"),
+            format_args!("another thread owns this {name}; {remedy}"),
         ))
     }
 
@@ -83,7 +83,7 @@ pub(crate) trait Handle: Sized + 'static {
         let Some(place) = NonNull::new(at) else { return Ok(()) };
         // SAFETY: the caller promises that `at` came from `Box::into_raw` and was not freed.
         let own = unsafe { Self::own_thread(at) }?;
-        own.idle(&Self::SORT)?;
+        own.refuse_while_lent(&Self::KIND)?;
         // Clear the mark first, so that a second call is detected for as long as the memory is not
         // reused.
         own.mark.set(0);
@@ -102,29 +102,29 @@ pub(crate) trait Handle: Sized + 'static {
         // SAFETY: the caller promises that `at` is null or points to memory that stays readable
         // while the result is used.
         let own = unsafe { Self::any_thread(at) }?;
-        own.idle(&Self::SORT)?;
-        own.owner.store(here(), Ordering::Relaxed);
+        own.refuse_while_lent(&Self::KIND)?;
+        own.owner.store(thread_number(), Ordering::Relaxed);
         Ok(())
     }
 }
 
 impl<T> OneThread<T> {
     /// Creates a value that belongs to the calling thread.
-    pub(crate) fn new(sort: &Sort, value: T) -> OneThread<T> {
+    pub(crate) fn new(kind: &HandleKind, value: T) -> OneThread<T> {
         OneThread {
-            mark: Cell::new(sort.mark),
-            owner: AtomicU64::new(here()),
+            mark: Cell::new(kind.mark),
+            owner: AtomicU64::new(thread_number()),
             value: UnsafeCell::new(value),
             lent: Cell::new(core::ptr::null_mut()),
         }
     }
 
     /// Returns an error while the value is lent or in exclusive use.
-    pub(crate) fn idle(&self, sort: &Sort) -> Outcome {
+    pub(crate) fn refuse_while_lent(&self, kind: &HandleKind) -> Outcome {
         if self.lent.get().is_null() {
             return Ok(());
         }
-        let what = format_args!("these {} are being advanced; wait until that is over", sort.name);
+        let what = format_args!("this {} is being advanced; call again when the advance has returned", kind.name);
         Err(failure(Status::Busy, what))
     }
 
@@ -133,7 +133,7 @@ impl<T> OneThread<T> {
     /// # Safety
     /// The caller is the owner thread, holds one such reference at a time, and calls no C code
     /// while it holds it.
-    #[expect(clippy::mut_from_ref, reason = "as an UnsafeCell: the thread is the lock")]
+    #[expect(clippy::mut_from_ref, reason = "as in `UnsafeCell::get`; only the owner thread calls it")]
     pub(crate) unsafe fn value(&self) -> &mut T {
         let lent = self.lent.get();
         let value = if lent.is_null() { self.value.get() } else { lent };
@@ -146,31 +146,31 @@ impl<T> OneThread<T> {
     ///
     /// # Safety
     /// The caller is the owner thread, and the value is used only through this function.
-    pub(crate) unsafe fn alone(&self, sort: &Sort) -> Outcome<Alone<'_, T>> {
-        self.idle(sort)?;
+    pub(crate) unsafe fn exclusive(&self, kind: &HandleKind) -> Outcome<Exclusive<'_, T>> {
+        self.refuse_while_lent(kind)?;
         self.lent.set(NonNull::dangling().as_ptr());
         // SAFETY: the value was not lent, and until the guard is dropped every other call is
         // refused.
-        Ok(Alone { value: unsafe { &mut *self.value.get() }, _take_back: TakeBack(&self.lent) })
+        Ok(Exclusive { value: unsafe { &mut *self.value.get() }, _loan: EndLoan(&self.lent) })
     }
 
     /// Lends the value to a callback: until the result is dropped, calls on the handle use `value`.
     pub(crate) fn lend(&self, value: &mut T) -> impl Drop + '_ {
         self.lent.set(core::ptr::from_mut(value));
-        TakeBack(&self.lent)
+        EndLoan(&self.lent)
     }
 }
 
 /// A value in exclusive use: other calls on its handle return `TICKLESS_BUSY`.
-pub(crate) struct Alone<'a, T> {
+pub(crate) struct Exclusive<'a, T> {
     pub(crate) value: &'a mut T,
-    _take_back: TakeBack<'a, T>,
+    _loan: EndLoan<'a, T>,
 }
 
 /// Ends the loan when it is dropped, also while a callback unwinds.
-struct TakeBack<'a, T>(&'a Cell<*mut T>);
+struct EndLoan<'a, T>(&'a Cell<*mut T>);
 
-impl<T> Drop for TakeBack<'_, T> {
+impl<T> Drop for EndLoan<'_, T> {
     fn drop(&mut self) {
         self.0.set(core::ptr::null_mut());
     }

@@ -1,11 +1,11 @@
 //! Periodic timers in their caller's memory.
 
-use crate::fired::{CallC, Callback};
+use crate::fired::{CCallback, Callback};
 use crate::options::unknown;
 use crate::sized::{self, Grows};
-use crate::status::{Outcome, Status, answer, entry, failure};
+use crate::status::{Outcome, Status, write_result, entry, failure};
 use crate::storage::{Kind, Stored, place};
-use crate::timer::{CancelFound, cancelled, refused};
+use crate::timer::{CancelFound, report_cancel, cancel_status};
 use crate::timers::{TimerSet, duration, set};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -95,7 +95,7 @@ const KIND: Kind = Kind { mark: 0x43f8_d6a1_907e_5c2b, name: "periodic timer" };
 /// The value in a periodic timer's storage.
 struct Timer {
     periodic: Periodic,
-    slot: UnsafeCell<MaybeUninit<PeriodSlot<CallC>>>,
+    slot: UnsafeCell<MaybeUninit<PeriodSlot<CCallback>>>,
 }
 
 /// Returns the periodic timer that a caller's pointer points to: a copy of its handle.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn tickless_periodic_init(
         let place = place::<Timer, _>(timer, &KIND)?;
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let timers = &unsafe { set(timers) }?.timers;
-        let call = CallC::new(callback, data)?;
+        let call = CCallback::new(callback, data)?;
         // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
         // its `size` states.
         let options = unsafe { sized::read(options) }?;
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn tickless_periodic_cancel(
         // during the call.
         let timer = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(Ok(timer.cancel()), found) }
+        unsafe { report_cancel(Ok(timer.cancel()), found) }
     })
 }
 
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn tickless_periodic_cancel_sync(
         // during the call.
         let timer = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(timer.cancel_sync(), found) }
+        unsafe { report_cancel(timer.cancel_sync(), found) }
     })
 }
 
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn tickless_periodic_is_active(
         // during the call.
         let timer = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `is_active` is null or writable.
-        unsafe { answer(is_active, timer.is_active()) }
+        unsafe { write_result(is_active, timer.is_active()) }
     })
 }
 
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn tickless_periodic_phase_offset(
         let timer = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `place_ns` is null or writable.
         unsafe {
-            answer(place_ns, timer.phase_offset().map_or(u64::MAX, |place| place.as_nanos() as u64))
+            write_result(place_ns, timer.phase_offset().map_or(u64::MAX, |place| place.as_nanos() as u64))
         }
     })
 }
@@ -335,7 +335,7 @@ pub unsafe extern "C" fn tickless_periodic_destroy(timer: *mut PeriodicStorage) 
             if let Err(error) = given {
                 // The timer stays in its storage; do not drop this copy.
                 core::mem::forget(periodic);
-                return Err(refused(error));
+                return Err(cancel_status(error));
             }
             Ok(())
         };

@@ -33,7 +33,7 @@ pub(crate) unsafe fn read<T: Grows>(from: *const T) -> Outcome<T> {
     // SAFETY: the caller promises `size` readable bytes.
     let is_zero = |at| unsafe { from.cast::<u8>().add(at).read() == 0 };
     if !(known..size).all(is_zero) {
-        let what = "the options ask for something that only a later version of the library knows";
+        let what = "the options set a field that this version of the library does not know";
         return Err(failure(Status::Unsupported, what));
     }
     Ok(value)
@@ -72,7 +72,7 @@ unsafe fn size_at<T: Grows>(at: *const T) -> Outcome<usize> {
     if (size_of::<usize>()..=SIZE_MAX).contains(&size) {
         return Ok(size);
     }
-    let what = format_args!("a struct of {size} bytes is none; set its `size` to its sizeof");
+    let what = format_args!("a struct has the size {size}; set its `size` to its sizeof");
     Err(failure(Status::Unsupported, what))
 }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn older_and_newer_programs_are_understood() {
+    fn structs_of_older_and_newer_programs_are_read() {
         assert_eq!(read_of(&[16, 7]).unwrap(), Two { size: 16, one: 7, two: 0 });
         assert_eq!(read_of(&[24, 7, 8]).unwrap(), Two { size: 24, one: 7, two: 8 });
         assert_eq!(read_of(&[32, 7, 8, 0]).unwrap(), Two { size: 32, one: 7, two: 8 });
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn results_fill_what_there_is_room_for() {
+    fn results_are_cut_to_the_size_of_the_callers_struct() {
         let value = Two { size: 24, one: 7, two: 8 };
         let filled = |mut words: [u64; 5]| {
             // SAFETY: the sizes below are at most the size of the array.

@@ -120,7 +120,7 @@ fn panicked(payload: Box<dyn std::any::Any + Send>) -> Status {
 ///
 /// # Safety
 /// `place` is null or is writable.
-pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
+pub(crate) unsafe fn write_optional<T>(place: *mut T, value: T) {
     if !place.is_null() {
         // SAFETY: the caller promises that `place` is null or writable, and it is not null here.
         unsafe { place.write_unaligned(value) };
@@ -131,12 +131,12 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
 ///
 /// # Safety
 /// `place` is null or is writable.
-pub(crate) unsafe fn answer<T>(place: *mut T, value: T) -> Outcome {
+pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(failure(Status::NullPointer, "the pointer for the result is null"));
     }
     // SAFETY: the caller promises that `place` is null or writable.
-    unsafe { put(place, value) };
+    unsafe { write_optional(place, value) };
     Ok(())
 }
 
@@ -191,7 +191,7 @@ mod tests {
 
     /// Goal: no panic leaves `entry`, not even one whose payload panics when it is dropped.
     #[test]
-    fn panics_do_not_cross() {
+    fn panics_do_not_reach_c() {
         struct Bomb;
         impl Drop for Bomb {
             fn drop(&mut self) {

@@ -73,10 +73,10 @@ impl<T> Stored<T> {
         let what = match mark {
             0 => format_args!("the {name} was never initialised; call its init first"),
             _ if mark == destroyed => {
-                format_args!("the {name} has been destroyed; initialise it anew to use it again")
+                format_args!("the {name} has been destroyed; initialise it to use it again")
             }
             _ => format_args!(
-                "here is no {name}: it was never initialised, or was copied or moved from elsewhere"
+                "the storage holds no {name}: it was never initialised, or was copied or moved"
             ),
         };
         failure(Status::NotInitialised, what)

@@ -1,7 +1,7 @@
 //! Coarse and precise timers in their caller's memory.
 
-use crate::fired::{CallC, Callback, window};
-use crate::status::{Outcome, Status, answer, entry, failure, put};
+use crate::fired::{CCallback, Callback, window};
+use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
 use crate::storage::{Kind, Stored, place};
 use crate::timers::{TimerSet, duration, set};
 use core::cell::UnsafeCell;
@@ -71,8 +71,8 @@ enum Any {
 }
 
 union SlotOfAny {
-    _coarse: ManuallyDrop<CoarseSlot<CallC>>,
-    _precise: ManuallyDrop<PreciseSlot<CallC>>,
+    _coarse: ManuallyDrop<CoarseSlot<CCallback>>,
+    _precise: ManuallyDrop<PreciseSlot<CCallback>>,
 }
 
 /// Returns the timer that a caller's pointer points to: a copy of its handle, because its callback
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn tickless_timer_init(
         let place = place::<Timer, _>(timer, &KIND)?;
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let timers = &unsafe { set(timers) }?.timers;
-        let call = CallC::new(callback, data)?;
+        let call = CCallback::new(callback, data)?;
         let choice = Choice::new(kind, timers)?;
         // SAFETY: the caller promises that `timer` points to storage that nothing else uses during
         // the call.
@@ -159,7 +159,7 @@ impl Choice {
         Ok(Choice { kind, base: is_pinned.then_some(CpuId(base)) })
     }
 
-    fn make(self, value: NonNull<Timer>, timers: &tickless::Timers, call: CallC) -> Outcome {
+    fn make(self, value: NonNull<Timer>, timers: &tickless::Timers, call: CCallback) -> Outcome {
         // SAFETY: `fill` passes a pointer to memory for a timer, and the slot is given back before
         // that memory is released.
         unsafe {
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn tickless_timer_start_slack(
 
 #[cold]
 fn precise_only() -> Status {
-    failure(Status::Unsupported, "a coarse timer has no window; make it TICKLESS_PRECISE")
+    failure(Status::Unsupported, "a coarse timer has no window; use TICKLESS_PRECISE")
 }
 
 /// Arms or rearms a timer for a point in time on the timers' clock. A point that has passed fires
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn tickless_timer_reduce(
         let any = unsafe { live(timer) }?;
         let after = duration(after_ns)?;
         let Any::Coarse(timer) = &*any else {
-            let what = "only a coarse timer can be reduced; start the precise one";
+            let what = "only coarse timers can be reduced; start precise ones instead";
             return Err(failure(Status::Unsupported, what));
         };
         started(timer.reduce(after))
@@ -334,7 +334,7 @@ pub unsafe extern "C" fn tickless_timer_try_cancel(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(Ok(either!(any, timer => timer.try_cancel())), found) }
+        unsafe { report_cancel(Ok(either!(any, timer => timer.try_cancel())), found) }
     })
 }
 
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn tickless_timer_cancel(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(Ok(either!(any, timer => timer.cancel())), found) }
+        unsafe { report_cancel(Ok(either!(any, timer => timer.cancel())), found) }
     })
 }
 
@@ -383,7 +383,7 @@ pub unsafe extern "C" fn tickless_timer_cancel_sync(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(either!(any, timer => timer.cancel_sync()), found) }
+        unsafe { report_cancel(either!(any, timer => timer.cancel_sync()), found) }
     })
 }
 
@@ -406,7 +406,7 @@ pub unsafe extern "C" fn tickless_timer_cancel_single_shot(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(either!(any, timer => timer.cancel_single_shot()), found) }
+        unsafe { report_cancel(either!(any, timer => timer.cancel_single_shot()), found) }
     })
 }
 
@@ -429,7 +429,7 @@ pub unsafe extern "C" fn tickless_timer_shutdown_sync(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { cancelled(either!(any, timer => timer.shutdown_sync()), found) }
+        unsafe { report_cancel(either!(any, timer => timer.shutdown_sync()), found) }
     })
 }
 
@@ -449,7 +449,7 @@ pub(crate) unsafe fn set_label(timer: *const TimerStorage, label: &'static str) 
 ///
 /// # Safety
 /// `place` is null or writable.
-pub(crate) unsafe fn cancelled(
+pub(crate) unsafe fn report_cancel(
     result: Result<Cancel, CancelError>,
     place: *mut CancelFound,
 ) -> Outcome {
@@ -459,12 +459,12 @@ pub(crate) unsafe fn cancelled(
         Ok(Cancel::Running) | Err(_) => CancelFound::Running,
     };
     // SAFETY: the caller promises that `place` is null or writable.
-    unsafe { put(place, found) };
-    result.map(drop).map_err(refused)
+    unsafe { write_optional(place, found) };
+    result.map(drop).map_err(cancel_status)
 }
 
 #[cold]
-pub(crate) fn refused(error: CancelError) -> Status {
+pub(crate) fn cancel_status(error: CancelError) -> Status {
     let status = match error {
         CancelError::NotSingleShot => Status::NotSingleShot,
         _ => Status::WouldDeadlock,
@@ -489,12 +489,12 @@ pub unsafe extern "C" fn tickless_timer_is_pending(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `is_pending` is null or writable.
-        unsafe { answer(is_pending, either!(any, timer => timer.is_pending())) }
+        unsafe { write_result(is_pending, either!(any, timer => timer.is_pending())) }
     })
 }
 
-/// Reports whether the timer is armed or its callback is running. Another thread may change a true
-/// result at any time; a false result means that the callback has returned.
+/// Reports whether the timer is armed or its callback is running. Never reports false while one of
+/// the two holds; a true result may be out of date.
 ///
 /// Errors: those of all calls that take a timer.
 ///
@@ -511,7 +511,7 @@ pub unsafe extern "C" fn tickless_timer_is_active(
         // during the call.
         let any = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `is_active` is null or writable.
-        unsafe { answer(is_active, either!(any, timer => timer.is_active())) }
+        unsafe { write_result(is_active, either!(any, timer => timer.is_active())) }
     })
 }
 
@@ -547,7 +547,7 @@ pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Sta
             if let Err(error) = given {
                 // The timer stays in its storage; do not drop this copy.
                 core::mem::forget(any);
-                return Err(refused(error));
+                return Err(cancel_status(error));
             }
             Ok(())
         };
@@ -579,7 +579,7 @@ mod tests {
             let own = data.cast::<Own>();
             assert_eq!(tickless_timer_destroy(&raw mut (*own).storage), Status::Ok);
             let own = Box::from_raw(own);
-            *own.gone.lock().expect("nobody panics") = true;
+            *own.gone.lock().expect("no panic") = true;
         }
     }
 
@@ -587,17 +587,17 @@ mod tests {
     /// free it. Method: the loop runs as soon as it is notified of the deadline, which happens
     /// inside the arming. Miri also reports a reference that outlives the memory.
     #[test]
-    fn a_timer_may_go_while_it_is_being_armed() {
+    fn a_callback_may_free_its_timer_during_the_arming() {
         let driver = Arc::new(Mutex::new(None::<EventLoopDriver<Callback>>));
         let run = Arc::clone(&driver);
         let on_rearm = move |_| {
-            let mut driver = run.lock().expect("nobody panics");
-            assert_eq!(driver.as_mut().expect("a loop").run(), 1, "what is armed is due");
+            let mut driver = run.lock().expect("no panic");
+            assert_eq!(driver.as_mut().expect("a loop").run(), 1, "the armed timer is due");
         };
         let (timers, mut made) = tickless::Timers::builder().start_in_loop_with(on_rearm);
         assert_eq!(made.next_event(), None);
-        *driver.lock().expect("nobody panics") = Some(made);
-        let (timers, gone) = (TimerSet::hand_out(timers), Arc::<Mutex<bool>>::default());
+        *driver.lock().expect("no panic") = Some(made);
+        let (timers, gone) = (TimerSet::into_raw(timers), Arc::<Mutex<bool>>::default());
         let storage = TimerStorage { opaque: [0; 16] };
         let own = Box::into_raw(Box::new(Own { storage, gone: Arc::clone(&gone) }));
         // SAFETY: the callback frees the memory, which is the last use; the set is stopped after
@@ -609,9 +609,9 @@ mod tests {
             assert_eq!(init, Status::Ok);
             assert_eq!(tickless_timer_start(storage, 0), Status::Ok);
         }
-        assert!(*gone.lock().expect("nobody panics"), "it has fired inside the arming");
-        drop(driver.lock().expect("nobody panics").take());
-        // SAFETY: the set came from `hand_out` above, and its timers are destroyed.
+        assert!(*gone.lock().expect("no panic"), "the timer fired inside the arming");
+        drop(driver.lock().expect("no panic").take());
+        // SAFETY: the set came from `into_raw` above, and its timers are destroyed.
         assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Outcome, Status, answer, entry, failure};
+use crate::status::{Outcome, Status, write_result, entry, failure};
 use core::ptr::NonNull;
 use std::time::Duration;
 use tickless::driver::StartTimersError;
@@ -28,7 +28,7 @@ pub struct TimerSet {
 impl TimerSet {
     /// Returns the number of timers and limiters. Waits briefly for a last callback that is
     /// returning: a limiter that was destroyed during its refill disappears with it.
-    #[expect(clippy::disallowed_methods, reason = "nothing tells when a callback's user goes")]
+    #[expect(clippy::disallowed_methods, reason = "no event reports that a user has gone")]
     fn users(&self) -> usize {
         let users = || slots::users(&self.timers).saturating_sub(self.own_users);
         for _ in 0..PATIENCE_MS {
@@ -41,11 +41,11 @@ impl TimerSet {
     }
 
     /// Wraps timers in a set that C owns and stops.
-    pub(crate) fn hand_out(timers: tickless::Timers) -> *mut TimerSet {
+    pub(crate) fn into_raw(timers: tickless::Timers) -> *mut TimerSet {
         TimerSet::with_time(timers, None)
     }
 
-    /// As [`hand_out`](Self::hand_out), with the virtual time of the set.
+    /// As [`into_raw`](Self::into_raw), with the virtual time of the set.
     pub(crate) fn with_time(timers: tickless::Timers, time: Option<VirtualTime>) -> *mut TimerSet {
         let own_users = slots::users(&timers);
         Box::into_raw(Box::new(TimerSet { mark: MARK, timers, time, own_users }))
@@ -61,11 +61,11 @@ const MARK: u64 = 0x7469_636b_6c65_7373;
 /// # Safety
 /// `set` is null or points to memory that stays readable while the result is used.
 pub(crate) unsafe fn set<'a>(set: *const TimerSet) -> Outcome<&'a TimerSet> {
-    let name = "timers; pass what tickless_timers_start handed out";
+    let name = "set of timers; pass a pointer from tickless_timers_start";
     // SAFETY: the caller promises that `set` is null or points to memory that stays readable while
     // the result is used.
-    let known = unsafe { handed_out(set, name) }?;
-    if known.mark == MARK { Ok(known) } else { Err(none_here(name)) }
+    let known = unsafe { checked_ref(set, name) }?;
+    if known.mark == MARK { Ok(known) } else { Err(not_initialised(name)) }
 }
 
 /// Returns the object that a caller's pointer points to. Returns an error for a null or misaligned
@@ -73,21 +73,21 @@ pub(crate) unsafe fn set<'a>(set: *const TimerSet) -> Outcome<&'a TimerSet> {
 ///
 /// # Safety
 /// As for [`set`].
-pub(crate) unsafe fn handed_out<'a, T>(at: *const T, name: &str) -> Outcome<&'a T> {
+pub(crate) unsafe fn checked_ref<'a, T>(at: *const T, name: &str) -> Outcome<&'a T> {
     if !at.is_aligned() {
-        return Err(none_here(name));
+        return Err(not_initialised(name));
     }
     // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
     // the result is used.
     match unsafe { at.as_ref() } {
         Some(known) => Ok(known),
-        None => Err(failure(Status::NullPointer, format_args!("null is no {name}"))),
+        None => Err(failure(Status::NullPointer, format_args!("a null pointer is not a {name}"))),
     }
 }
 
 #[cold]
-pub(crate) fn none_here(name: &str) -> Status {
-    failure(Status::NotInitialised, format_args!("here are no {name}"))
+pub(crate) fn not_initialised(name: &str) -> Status {
+    failure(Status::NotInitialised, format_args!("the pointer does not point to a {name}"))
 }
 
 /// Checks a caller's duration.
@@ -103,7 +103,7 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
 /// Checks a caller's period.
 pub(crate) fn period(ns: i64) -> Outcome<Duration> {
     match duration(ns)? {
-        Duration::ZERO => Err(failure(Status::OutOfRange, "a period of zero; pass at least 1 ns")),
+        Duration::ZERO => Err(failure(Status::OutOfRange, "the period is zero; pass at least 1 ns")),
         period => Ok(period),
     }
 }
@@ -125,14 +125,14 @@ pub unsafe extern "C" fn tickless_timers_start(
 ) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { answer(timers, core::ptr::null_mut()) }?;
+        unsafe { write_result(timers, core::ptr::null_mut()) }?;
         // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
         // its `size` states.
         let builder = unsafe { sized::read(options) }?.builder()?;
         let started =
             builder.start().map_err(|error: StartTimersError| failure(Status::NoThread, error))?;
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { answer(timers, TimerSet::hand_out(started)) }
+        unsafe { write_result(timers, TimerSet::into_raw(started)) }
     })
 }
 
@@ -153,14 +153,14 @@ pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
         if slots::is_in_callback_of(&set.timers) {
-            let what = "timers cannot be stopped in a callback of theirs, which would wait for \
-                        itself; do it in another thread";
+            let what = "a callback of these timers cannot stop them, because it would wait for \
+                        itself; stop them in another thread";
             return Err(failure(Status::WouldDeadlock, what));
         }
         let users = set.users();
         if users > 0 {
             let what = format_args!(
-                "{users} timers, limiters or throttles are still there; destroy them first"
+                "{users} timers, limiters or throttles still exist; destroy them first"
             );
             return Err(failure(Status::Busy, what));
         }
@@ -189,6 +189,6 @@ pub unsafe extern "C" fn tickless_timers_now(timers: *const TimerSet, now_ns: *m
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let set = unsafe { set(timers) }?;
         // SAFETY: the caller promises that `now_ns` is null or writable.
-        unsafe { answer(now_ns, set.timers.now().as_nanos()) }
+        unsafe { write_result(now_ns, set.timers.now().as_nanos()) }
     })
 }

@@ -58,7 +58,7 @@ mod tests {
 
     /// Goal: the version constants of the header equal the version of the crate.
     #[test]
-    fn one_version() {
+    fn header_version_equals_the_crate_version() {
         let parts = [TICKLESS_VERSION_MAJOR, TICKLESS_VERSION_MINOR, TICKLESS_VERSION_PATCH];
         let header = parts.map(|part| part.to_string()).join(".");
         // SAFETY: the function returns a zero-terminated constant.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn another_header_is_noticed() {
+    fn programs_with_another_header_are_refused() {
         let (timer, periodic) = (size_of::<TimerStorage>(), size_of::<PeriodicStorage>());
         assert_eq!(tickless_abi_check(TICKLESS_ABI, timer, periodic), Status::Ok);
         assert_eq!(tickless_abi_check(TICKLESS_ABI + 1, timer, periodic), Status::AbiMismatch);

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Outcome, Status, answer, entry, failure};
+use crate::status::{Outcome, Status, write_result, entry, failure};
 use crate::timers::{TimerSet, duration, set};
 use tickless::VirtualTime;
 use tickless::time::Instant;
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
 ) -> Status {
     entry(|| {
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { answer(timers, core::ptr::null_mut()) }?;
+        unsafe { write_result(timers, core::ptr::null_mut()) }?;
         // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
         // its `size` states.
         let options = unsafe { sized::read(options) }?;
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
         let time = VirtualTime::with_builder(builder, Instant::from_nanos(now_ns));
         let made = TimerSet::with_time(time.timers().clone(), Some(time));
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { answer(timers, made) }
+        unsafe { write_result(timers, made) }
     })
 }
 
@@ -47,7 +47,7 @@ unsafe fn time<'a>(timers: *const TimerSet) -> Outcome<&'a VirtualTime> {
     // SAFETY: the caller promises that `timers` came from the library and was not stopped.
     let set = unsafe { set(timers) }?;
     set.time.as_ref().ok_or_else(|| {
-        let what = "the clock of these timers moves by itself; use tickless_timers_start_virtual";
+        let what = "these timers are not on a virtual clock; use tickless_timers_start_virtual";
         failure(Status::Unsupported, what)
     })
 }
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tickless_virtual_advance_to_next(
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let fired = unsafe { time(timers) }?.advance_to_next();
         // SAFETY: the caller promises that `has_fired` is null or writable.
-        unsafe { crate::status::put(has_fired, fired) };
+        unsafe { crate::status::write_optional(has_fired, fired) };
         Ok(())
     })
 }
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn tickless_virtual_next_event(
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
         let next = unsafe { time(timers) }?.next_event().unwrap_or(Instant::NEVER);
         // SAFETY: the caller promises that `next_ns` is null or writable.
-        unsafe { answer(next_ns, next.as_nanos()) }
+        unsafe { write_result(next_ns, next.as_nanos()) }
     })
 }
 

@@ -42,14 +42,14 @@ fn new_own<T>(rounds: u32) -> (*mut Own<T>, Arc<AtomicU32>) {
 const FRESH: u8 = 0;
 /// These bytes look like a periodic timer whose lock is held: a thread that takes the lock would
 /// never return.
-const HELD: u8 = 0xa5;
+const LOCK_HELD: u8 = 0xa5;
 
 /// Frees memory whose timer has been destroyed. Without Miri, the memory is filled with `scribble`
 /// and kept for [`is_untouched`].
 ///
 /// # Safety
 /// `own` came from `new_own`, and nothing else uses it.
-unsafe fn let_go<T>(own: *mut Own<T>, scribble: u8) {
+unsafe fn release_memory<T>(own: *mut Own<T>, scribble: u8) {
     // SAFETY: the caller promises that `own` came from `new_own` and nothing else uses it.
     unsafe {
         if cfg!(miri) {
@@ -60,15 +60,15 @@ unsafe fn let_go<T>(own: *mut Own<T>, scribble: u8) {
     }
 }
 
-/// Returns whether the memory is unchanged since `let_go`, and frees it.
+/// Returns whether the memory is unchanged since `release_memory`, and frees it.
 ///
 /// # Safety
-/// `let_go` has returned, and nothing uses the memory afterwards.
+/// `release_memory` has returned, and nothing uses the memory afterwards.
 unsafe fn is_untouched<T>(own: *mut Own<T>, scribble: u8) -> bool {
     if cfg!(miri) {
         return true;
     }
-    // SAFETY: the caller promises that nothing uses the memory; `let_go` kept it.
+    // SAFETY: the caller promises that nothing uses the memory; `release_memory` kept it.
     let own = unsafe { Box::from_raw(own) };
     // SAFETY: storage is an array of integers without padding.
     let bytes = unsafe {
@@ -111,7 +111,7 @@ unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
         // Requests before and after the destruction must not access the timer.
         assert_eq!(tickless_fired_restart(expiry, 0), Status::Ok);
         assert_eq!(tickless_timer_destroy(&raw mut (*own).storage), Status::Ok);
-        let_go(own, FRESH);
+        release_memory(own, FRESH);
         fired.fetch_add(FREED, Ordering::Release);
         assert_eq!(tickless_fired_forward(expiry, MS, null_mut()), Status::Ok);
     }
@@ -129,7 +129,7 @@ unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
             return;
         }
         assert_eq!(tickless_periodic_destroy(&raw mut (*own).storage), Status::Ok);
-        let_go(own, HELD);
+        release_memory(own, LOCK_HELD);
         fired.fetch_add(FREED, Ordering::Release);
     }
 }
@@ -185,13 +185,13 @@ fn a_callback_frees_its_periodic_timer() {
     // SAFETY: as above.
     assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
     // SAFETY: no thread of the library is left.
-    assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, HELD) }));
+    assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, LOCK_HELD) }));
 }
 
 /// Goal: stopping timers that are in use fails; a copy of a timer is not a timer; memory can be
 /// reused.
 #[test]
-fn misuse_is_noticed() {
+fn misuse_returns_an_error() {
     let timers = started();
     let (own, _) = new_own::<TimerStorage>(0);
     let (copy, _) = new_own::<TimerStorage>(0);
@@ -216,62 +216,62 @@ fn misuse_is_noticed() {
 }
 
 /// Memory with a timer whose callback reuses the storage, and the channel for the results.
-struct Again {
+struct Reused {
     storage: TimerStorage,
     timers: *mut TimerSet,
     kind: u32,
-    told: std::sync::mpsc::Sender<Vec<Status>>,
+    results_sender: std::sync::mpsc::Sender<Vec<Status>>,
 }
 
 /// # Safety
-/// `data` points to an `Again` with a timer in it, and this is the timer's callback.
-unsafe extern "C-unwind" fn use_again(_: *mut Expiry, data: *mut c_void) {
-    // SAFETY: the caller promises that `data` points to an `Again` with a timer in it, whose
+/// `data` points to a `Reused` with a timer in it, and this is the timer's callback.
+unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
+    // SAFETY: the caller promises that `data` points to a `Reused` with a timer in it, whose
     // callback this is.
     unsafe {
-        let again = &mut *data.cast::<Again>();
+        let reused = &mut *data.cast::<Reused>();
         // The test frees the memory as soon as it receives the results.
-        let told = again.told.clone();
-        let storage = &raw mut again.storage;
+        let results_sender = reused.results_sender.clone();
+        let storage = &raw mut reused.storage;
         let mut found = CancelFound::Idle;
         let results = vec![
             tickless_timer_destroy(storage),
-            tickless_timer_init(storage, again.timers, again.kind, Some(nothing), null_mut()),
+            tickless_timer_init(storage, reused.timers, reused.kind, Some(nothing), null_mut()),
             tickless_timer_start(storage, 3_600_000 * MS),
             tickless_timer_cancel_sync(storage, &raw mut found),
             tickless_timer_start(storage, 3_600_000 * MS),
             tickless_timer_destroy(storage),
             if found == CancelFound::Pending { Status::Ok } else { Status::Busy },
         ];
-        told.send(results).expect("the test waits");
+        results_sender.send(results).expect("the test waits");
     }
 }
 
 /// Goal: X4 (an address is no identity): storage that is destroyed, initialised, started and
 /// destroyed in the callback of its first timer holds another timer, on any base.
 #[test]
-fn storage_is_used_again_in_its_own_callback() {
+fn a_callback_reuses_the_storage_of_its_timer() {
     let mut timers = null_mut();
     let options = Options { size: size_of::<Options>(), bases: 2, ..Options::default() };
     // SAFETY: both pointers points to what they say.
     assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
     for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
         for base in 0..2 {
-            let (told, results) = std::sync::mpsc::channel();
+            let (results_sender, results) = std::sync::mpsc::channel();
             let kind = kind | TICKLESS_PINNED | base << 16;
             // SAFETY: storage is words, for which zeros are good.
             let storage = unsafe { core::mem::zeroed() };
-            let again = Box::into_raw(Box::new(Again { storage, timers, kind, told }));
+            let reused = Box::into_raw(Box::new(Reused { storage, timers, kind, results_sender }));
             // SAFETY: the memory lives until the callback has destroyed its last timer.
             unsafe {
-                let storage = &raw mut (*again).storage;
+                let storage = &raw mut (*reused).storage;
                 let first = TICKLESS_PRECISE | TICKLESS_PINNED;
                 let init =
-                    tickless_timer_init(storage, timers, first, Some(use_again), again.cast());
+                    tickless_timer_init(storage, timers, first, Some(reuse_storage), reused.cast());
                 assert_eq!(init, Status::Ok);
                 assert_eq!(tickless_timer_start(storage, 0), Status::Ok);
                 assert_eq!(results.recv().expect("the callback answers"), [Status::Ok; 7]);
-                drop(Box::from_raw(again));
+                drop(Box::from_raw(reused));
             }
         }
     }

@@ -75,7 +75,7 @@ fn for_readers(header: &str) -> String {
     let header = header
         .replace("TICKLESS_STATUS_T_", "TICKLESS_")
         .replace("TICKLESS_CANCEL_T_", "TICKLESS_CANCEL_")
-        .replace(" # Safety\n", " The caller sees to this:\n");
+        .replace(" # Safety\n", " The caller must ensure:\n");
     let mut out = String::new();
     for line in header.trim_start().lines() {
         let _ = writeln!(out, "{}", line.trim_end());

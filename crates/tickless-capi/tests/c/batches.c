@@ -1,4 +1,4 @@
-/* Local timers many at a time, and timeouts of one duration for all. */
+/* Batch operations on local timers, and timeouts that share one duration. */
 #include "check.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static void many_at_a_time(void) {
     OK(tickless_local_insert(local, kind, &keys[i], &keys[i]));
     armings[i] = (tickless_arming_t){keys[i], (uint64_t)(5 * MS)};
   }
-  armings[7].key = (tickless_key_t){0}; /* passed over */
+  armings[7].key = (tickless_key_t){0}; /* identifies no timer, so it is skipped */
   OK(tickless_local_start_many(local, armings, MANY, &count));
   CHECK(count == MANY - 1);
   OK(tickless_local_count(local, &timers, &pending));
@@ -30,7 +30,7 @@ static void many_at_a_time(void) {
   size_t fired = 0, turns = 0;
   while (fired < MANY - 300) {
     OK(tickless_local_advance_into(local, 10 * MS, due, 128, &count));
-    CHECK(count <= 128 && turns++ < MANY); /* those that were cancelled are looked at too */
+    CHECK(count <= 128 && turns++ < MANY); /* cancelled timers count towards the room */
     for (size_t i = 0; i < count; i++) {
       OK(tickless_local_data(local, due[i], &data));
       CHECK(data >= (void *)&keys[300] && data < (void *)&keys[MANY]);
@@ -93,13 +93,13 @@ static void a_class_is_scaled(void) {
   CHECK(was_pending);
   OK(tickless_fixed_advance(fixed, 20 * SECOND, 0, note, &seen, &fired));
   CHECK(fired == 0);
-  OK(tickless_fixed_start(fixed, key)); /* a request: 60 s anew */
+  OK(tickless_fixed_start(fixed, key)); /* a request restarts the 60 s */
   OK(tickless_fixed_scale(fixed, http, 0.5));
   OK(tickless_fixed_advance(fixed, 49 * SECOND, 0, note, &seen, &fired));
   CHECK(fired == 0);
   OK(tickless_fixed_advance(fixed, 55 * SECOND, 0, note, &seen, &fired));
   CHECK(fired == 1 && seen.count == 1);
-  OK(tickless_fixed_set_after(fixed, http, 10 * SECOND)); /* and half of that */
+  OK(tickless_fixed_set_after(fixed, http, 10 * SECOND)); /* 5 s: the factor stays */
   OK(tickless_fixed_advance(fixed, 65 * SECOND, 1, note, &seen, NULL));
   CHECK(seen.count == 2);
   OK(tickless_fixed_count(fixed, &timers, &pending));

@@ -1,4 +1,4 @@
-/* What the C tests share: checks that say where they failed, and waiting without a deadline. */
+/* Shared by the C tests: checks that report where they failed, and waiting for a condition. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -24,7 +24,7 @@
     }                                                                                          \
   } while (0)
 
-/* `call` returns `status`. */
+/* Checks that `call` returns `status`. */
 #define IS(status, call) check_status(__FILE__, __LINE__, #call, status, call)
 #define OK(call) IS(TICKLESS_OK, call)
 
@@ -36,7 +36,7 @@ static inline void check_status(const char *file, int line, const char *call,
             tickless_error_text());
     exit(1);
   }
-  /* An error has a sentence. */
+  /* Every error has a text. */
   if (expected != TICKLESS_OK && strlen(tickless_error_text()) < 10) {
     fprintf(stderr, "%s:%d: %s left no text\n", file, line, call);
     exit(1);
@@ -48,7 +48,7 @@ static inline void sleep_ms(long ms) {
   nanosleep(&time, NULL);
 }
 
-/* Waits until `condition`; a minute is for ever. */
+/* Waits until `condition` holds; fails after a minute. */
 #define UNTIL(condition)                         \
   do {                                           \
     int tries_ = 0;                              \

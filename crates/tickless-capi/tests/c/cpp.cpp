@@ -1,5 +1,5 @@
-// The C++ owners: chrono, callables, errors as exceptions, ends that wait, and exceptions that
-// leave callbacks.
+// The C++ classes: chrono, callables, errors as exceptions, destructors that wait, and exceptions
+// that leave callbacks.
 #include "check.h"
 #include "tickless.hpp"
 
@@ -74,7 +74,7 @@ static void periods(const tickless::timers &timers) {
   CHECK(!plain.is_active());
 }
 
-// An object whose timer ends the object.
+// An object that is deleted by the callback of its own timer.
 struct connection {
   std::atomic<int> &closed;
   std::string name = "a name that is too long to be kept inside";
@@ -160,7 +160,7 @@ static void local_timers() {
   local.adopt();
 }
 
-// What ends the program, each in a child that has no timers from its parent.
+// Errors that end the program, each in a child process that has no timers of its parent.
 template <class Body>
 static void ends_by_abort(Body body) {
   pid_t pid = fork();
@@ -176,9 +176,9 @@ static void ends_by_abort(Body body) {
 
 static void throw_it(tickless_fired_t *, void *) { throw 1; }
 
-static void what_ends_the_program() {
+static void errors_end_the_program() {
   ends_by_abort([] {
-    // Past the C interface: the library does not let it through.
+    // A callback of the C interface: the library ends the process when an exception leaves it.
     tickless::timers timers;
     tickless_timer_t timer{};
     OK(tickless_timer_init(&timer, timers.get(), TICKLESS_PRECISE, throw_it, nullptr));
@@ -198,7 +198,7 @@ static void what_ends_the_program() {
   });
 }
 
-/* Hours in no time, with a time of day that is set. */
+/* Virtual time passes hours without waiting, and wall-clock time is set. */
 static void time_is_virtual() {
   tickless::virtual_timers timers;
   int count = 0, rang = 0;
@@ -250,12 +250,13 @@ static void a_loop_drives() {
   }
   tickless::limiter limiter(loop.set(), 1, 1h);
   limiter.acquire();
-  /* A thread of its own, as what the standard library keeps for one that waits goes with it. */
+  /* Runs in a thread of its own, whose end frees what the standard library keeps for a thread that
+   * has waited. */
   std::thread([&] { CHECK(!limiter.acquire_for(0s)); }).join();
 }
 
 int main() {
-  what_ends_the_program();
+  errors_end_the_program();
   tickless_options_t options{};
   options.bases = 2;
   tickless::timers timers(options);

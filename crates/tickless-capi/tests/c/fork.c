@@ -1,5 +1,6 @@
-/* What a fork leaves: in the child all counts as shut down and nothing waits, not even for the lock
- * of the labels, which another thread takes all the time; the parent's timers go on. */
+/* Timers after a fork: in the child they count as shut down and no call waits, not even for the
+ * lock of the labels, which another thread of the parent takes all the time. The parent's timers
+ * continue. */
 #include "check.h"
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ static void beat(tickless_fired_t *fired, void *data) {
 
 static atomic_bool done;
 
-/* Gives a timer a few thousand labels, again and again. */
+/* Labels a timer in a loop, with thousands of different labels. */
 static void *label(void *timer) {
   for (unsigned round = 0; !atomic_load(&done); round++) {
     char text[32];
@@ -51,7 +52,7 @@ static void child(tickless_timers_t *timers, tickless_timer_t *timer, tickless_p
   OK(tickless_periodic_destroy(heart));
   OK(tickless_timer_destroy(timer));
   OK(tickless_timers_stop(timers));
-  /* Its own work. */
+  /* The child starts timers of its own. */
   tickless_options_t one = {.size = sizeof one, .bases = 1};
   OK(tickless_timers_start(&one, &timers));
   OK(tickless_timer_init(&own, timers, TICKLESS_PRECISE, beat, NULL));

@@ -1,4 +1,4 @@
-/* Timers of one thread, in a loop of one's own. */
+/* Local timers of one thread, in the program's own loop. */
 #include "check.h"
 
 #include <pthread.h>

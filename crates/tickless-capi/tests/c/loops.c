@@ -1,4 +1,4 @@
-/* Timers in a loop of the program's, by one descriptor. */
+/* Timers in the program's own loop, through one descriptor. */
 #include "check.h"
 
 #include <poll.h>
@@ -59,7 +59,8 @@ static void fires_in_its_loop(void) {
   OK(tickless_loop_destroy(loop));
 }
 
-/* Another thread arms a timer that is due before what the loop waits for: the descriptor wakes it. */
+/* Another thread arms a timer that is earlier than the one the loop waits for: the descriptor wakes
+ * the loop. */
 static void *arm(void *data) {
   tickless_timer_t *timer = data;
   sleep_ms(20);

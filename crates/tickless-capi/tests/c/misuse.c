@@ -1,4 +1,4 @@
-/* Misuse that is noticed: each sort returns its error and changes nothing. */
+/* Misuse that the library detects: every kind returns its error and changes nothing. */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -64,13 +64,13 @@ static void states(void) {
   IS(TICKLESS_NOT_INITIALISED,
      tickless_timers_now((tickless_timers_t *)((char *)no_timers + 1), &ns));
   IS(TICKLESS_NOT_INITIALISED, tickless_local_next_event((tickless_local_t *)no_timers, &ns));
-  /* Before init. */
+  /* Calls before init. */
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_start(&timer, 0));
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_cancel(&timer, NULL));
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_destroy(&timer));
   IS(TICKLESS_NOT_INITIALISED, tickless_periodic_start(&periodic, MS));
   IS(TICKLESS_NOT_INITIALISED, tickless_periodic_destroy(&periodic));
-  /* Twice. */
+  /* A second init. */
   OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, nothing, NULL));
   OK(tickless_timer_start(&timer, 3600 * SECOND));
   IS(TICKLESS_ALREADY_INITIALISED,
@@ -80,24 +80,24 @@ static void states(void) {
      tickless_periodic_init(&periodic, timers, NULL, nothing, NULL));
   OK(tickless_timer_is_pending(&timer, &is));
   CHECK(is);
-  /* A copy is no timer, nor is one sort the other. */
+  /* A copy is not a timer, and neither is a timer of another type. */
   memcpy(&copy, &timer, sizeof copy);
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_cancel(&copy, NULL));
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_destroy(&copy));
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_cancel((tickless_timer_t *)&periodic, NULL));
-  /* Old memory. */
+  /* Memory with other contents. */
   memset(&copy, 0xff, sizeof copy);
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_start(&copy, 0));
-  /* Misaligned. */
+  /* Misaligned pointers. */
   IS(TICKLESS_MISALIGNED, tickless_timer_start((tickless_timer_t *)((char *)&timer + 4), 0));
   IS(TICKLESS_MISALIGNED, tickless_timer_init((tickless_timer_t *)((char *)&other + 1), timers,
                                               TICKLESS_COARSE, nothing, NULL));
-  /* Timers that are in use. */
+  /* Stopping timers that are in use. */
   IS(TICKLESS_BUSY, tickless_timers_stop(timers));
   OK(tickless_timer_destroy(&timer));
   IS(TICKLESS_BUSY, tickless_timers_stop(timers));
   OK(tickless_periodic_destroy(&periodic));
-  /* After destroy. */
+  /* Calls after destroy. */
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_start(&timer, 0));
   CHECK(strstr(tickless_error_text(), "destroyed"));
   IS(TICKLESS_NOT_INITIALISED, tickless_timer_destroy(&timer));
@@ -155,7 +155,7 @@ static void structs(void) {
   BAD(TICKLESS_OUT_OF_RANGE, bases = 65536);
   BAD(TICKLESS_OUT_OF_RANGE, tick_ns = 999);
   BAD(TICKLESS_OUT_OF_RANGE, tick_ns = 1000000001);
-  /* Of a later version: zeros are understood, anything else is not. */
+  /* Structs of a later version: unknown fields must be zero. */
   struct {
     tickless_options_t known;
     uint64_t more;
@@ -180,7 +180,7 @@ static void structs(void) {
   IS(TICKLESS_ABI_MISMATCH, tickless_abi_check(TICKLESS_ABI, 64, sizeof periodic));
 }
 
-/* In its own callback: waiting is refused, and so is what is out of range. */
+/* In the timer's own callback, waiting calls and numbers out of range are refused. */
 static void in_its_own_callback(tickless_fired_t *fired, void *data) {
   tickless_cancel_t found = TICKLESS_CANCEL_IDLE;
   (void)data;
@@ -198,7 +198,7 @@ static void in_its_own_callback(tickless_fired_t *fired, void *data) {
   atomic_store(&step, 1);
 }
 
-/* Two callbacks that wait for each other's end: one of them is refused. */
+/* Two callbacks wait for each other's end: one of them is refused. */
 struct pair {
   tickless_timer_t timer;
   struct pair *other;
@@ -235,7 +235,7 @@ static void callbacks(void) {
   OK(tickless_timer_start(&b.timer, 0));
   UNTIL(atomic_load(&a.is_over) && atomic_load(&b.is_over));
   CHECK(atomic_load(&a.refused) + atomic_load(&b.refused) == 1);
-  /* Whose destroy was refused is shut down, and still there. */
+  /* The timer whose destruction was refused is shut down, but still exists. */
   tickless_timer_t *left = atomic_load(&a.refused) ? &b.timer : &a.timer;
   IS(TICKLESS_SHUT, tickless_timer_start(left, 0));
   OK(tickless_timer_destroy(left));

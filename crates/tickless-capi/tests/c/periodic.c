@@ -1,4 +1,4 @@
-/* Periodic timers: they do not drift, count what they missed, keep their phase, and end. */
+/* Periodic timers: they do not drift, count missed expiries, keep their phase, and end. */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ static void free_itself(tickless_fired_t *fired, void *data) {
   if (atomic_fetch_add(&beat->fired, 1) < 2) return;
   OK(tickless_periodic_destroy(&beat->timer));
   memset(&beat->timer, 0x5a, sizeof beat->timer);
-  /* Ignored: there is no timer to be stopped or restarted. */
+  /* Requests are ignored after the timer has been destroyed. */
   OK(tickless_fired_restart(fired, 0));
   atomic_store(&beat->is_freed, 1);
 }
@@ -125,7 +125,7 @@ int main(void) {
   overruns_are_counted(TICKLESS_DELAY);
   phases();
   for (int round = 0; round < 20; round++) a_callback_frees_it();
-  /* Its callback over or not: nobody of them is left. */
+  /* All timers are destroyed, whether their callback has returned or not. */
   OK(tickless_timers_stop(timers));
   return 0;
 }

@@ -1,4 +1,4 @@
-/* So many permits, or so much CPU time, in every period. */
+/* Limiters (permits per period) and throttles (CPU time per period). */
 #include "check.h"
 
 #include <pthread.h>
@@ -30,8 +30,8 @@ static void *waits_until_closed(void *limiter) {
   return NULL;
 }
 
-/* A thread of its own: the standard library keeps 48 bytes for a thread that has waited, until that
- * ends, and the first thread's are what valgrind takes for lost. */
+/* Runs in a thread of its own: the standard library keeps 48 bytes for a thread that has waited,
+ * until the thread ends. For the main thread, valgrind would report them as lost. */
 static void *threads_wait_for_them(void *unused) {
   tickless_timers_t *timers;
   tickless_limiter_t *limiter;
@@ -42,7 +42,7 @@ static void *threads_wait_for_them(void *unused) {
   OK(tickless_timers_now(timers, &began));
   for (int i = 0; i < 6; i++) OK(tickless_limiter_acquire(limiter, 1, INT64_MAX));
   OK(tickless_timers_now(timers, &now));
-  CHECK(now - began > 20 * MS); /* at least one whole period */
+  CHECK(now - began > 20 * MS); /* at least one full period */
   OK(tickless_limiter_destroy(limiter));
   quota.period_ns = 3600 * SECOND;
   OK(tickless_limiter_create(timers, &quota, &limiter));
@@ -72,7 +72,7 @@ static void each_key_has_its_own(void) {
   OK(tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
   IS(TICKLESS_EMPTY, tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
   OK(tickless_keyed_try_acquire(keyed, bob, sizeof bob, 1));
-  OK(tickless_keyed_try_acquire(keyed, NULL, 0, 1)); /* the empty key is one */
+  OK(tickless_keyed_try_acquire(keyed, NULL, 0, 1)); /* an empty key is valid */
   OK(tickless_keyed_count(keyed, false, &keys));
   CHECK(keys == 3);
   IS(TICKLESS_NULL_POINTER, tickless_keyed_try_acquire(keyed, NULL, 1, 1));

@@ -1,4 +1,4 @@
-/* Threads: cancels that race expiry, callbacks that free their timers, a thread for signals. */
+/* Threads: cancels that race expiry, callbacks that free their timers, and a thread for signals. */
 #include "check.h"
 
 #include <pthread.h>
@@ -7,7 +7,8 @@
 
 static tickless_timers_t *timers;
 
-/* What a callback uses and a canceller frees: an address checker sees who comes too late. */
+/* Memory that a callback uses and a canceller frees: an address sanitizer reports a callback that
+ * runs too late. */
 struct work {
   tickless_timer_t timer;
   int *owned;
@@ -45,13 +46,14 @@ static void *race_expiry(void *which) {
     CHECK(work->owned);
     tickless_callback_t callback = round % 3 ? use : use_and_restart;
     OK(tickless_timer_init(&work->timer, timers, kind, callback, work));
-    /* Most race; some certainly fire, some certainly do not. */
+    /* Most cancels race the expiry; some timers certainly fire, some certainly do not. */
     OK(tickless_timer_start(&work->timer, round % 10 == 7 ? SECOND * 3600 : round % 7 * 10000));
     if (round % 10 == 8) UNTIL(atomic_load(&work->fired));
     spin(round % 50 * 4000);
     if (round % 2) {
       OK(tickless_timer_cancel_sync(&work->timer, &found));
-      /* The callback is over: what it uses can go before the timer does. */
+      /* The callback has returned: the memory that it uses can be freed before the timer is
+       * destroyed. */
       int uses = *work->owned;
       CHECK(uses == atomic_load(&work->fired));
       CHECK(callback != use || uses == (found != TICKLESS_CANCEL_PENDING));
@@ -69,7 +71,7 @@ static void *race_expiry(void *which) {
   return NULL;
 }
 
-/* A timer that is its own callback's to free. */
+/* A timer that its own callback frees. */
 struct self {
   tickless_timer_t timer;
   int rounds;
@@ -83,7 +85,7 @@ static void free_self(tickless_fired_t *fired, void *data) {
     OK(tickless_fired_restart(fired, 1000));
     return;
   }
-  /* What was asked for before and after counts for nothing. */
+  /* Requests before and after the destruction are ignored. */
   OK(tickless_fired_restart(fired, 0));
   OK(tickless_timer_destroy(&self->timer));
   memset(self, 0xa5, sizeof *self);
@@ -106,7 +108,7 @@ static void callbacks_free_their_timers(void) {
   UNTIL(atomic_load(&freed) == COUNT);
 }
 
-/* A timer that its callback destroys and makes anew, in the same place. */
+/* A timer that its callback destroys and initialises again, in the same memory. */
 struct phoenix {
   tickless_timer_t timer;
   atomic_int lives;
@@ -130,7 +132,7 @@ static void a_timer_rises_from_its_ashes(void) {
   UNTIL(atomic_load(&phoenix.lives) == 100);
 }
 
-/* One thread takes the signals, and cancels as it likes: it is no signal handler. */
+/* A thread receives the signals and cancels timers, which a signal handler must not do. */
 static atomic_int never_fired;
 
 static void never(tickless_fired_t *fired, void *data) {
@@ -163,7 +165,7 @@ static void cancelled_by_a_signal(void) {
   CHECK(!atomic_load(&never_fired));
 }
 
-/* Each thread has its own error. */
+/* Each thread has its own last error. */
 static void *other_error(void *text) {
   CHECK(strlen(tickless_error_text()) == 0);
   IS(TICKLESS_NULL_POINTER, tickless_timer_start(NULL, 0));
@@ -187,7 +189,7 @@ int main(void) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGUSR1);
-  /* Before timers start: their threads inherit the mask. */
+  /* Block the signals before timers start: driver threads inherit the mask. */
   CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
   tickless_options_t options = {.size = sizeof options, .bases = 2, .tick_ns = 10000};
   options.deferral = TICKLESS_DEFERRAL_ON_EXPIRY;

@@ -1,4 +1,5 @@
-/* Timers of both families: every way to start and to cancel, what callbacks see and ask for. */
+/* Coarse and precise timers: every way to start and to cancel, and what callbacks read and request.
+ * */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -19,7 +20,7 @@ static void count(tickless_fired_t *fired, void *data) {
   OK(tickless_fired_info(fired, &deadline, &found, &base, &overruns));
   OK(tickless_fired_info(fired, NULL, NULL, NULL, NULL));
   OK(tickless_fired_now(fired, &now));
-  /* Never early. */
+  /* A timer is never early. */
   CHECK(deadline <= found && found <= now && base < 2 && overruns == 0);
   atomic_store(&tally->late_ns, found - deadline);
   atomic_fetch_add(&tally->fired, 1);
@@ -66,14 +67,14 @@ static void both_families_fire(uint32_t kind) {
   OK(tickless_timers_now(timers, &now));
   OK(tickless_timer_start_at(&timer, now + 2 * (uint64_t)MS));
   UNTIL(atomic_load(&tally.fired) == 2);
-  /* Pushed out from an hour to two, then brought forward. */
+  /* Push out from one hour to two, then move the deadline forward. */
   OK(tickless_timer_start(&timer, 3600 * SECOND));
   OK(tickless_timer_start(&timer, 7200 * SECOND));
   OK(tickless_timer_is_pending(&timer, &is));
   CHECK(is);
   OK(tickless_timer_start(&timer, MS));
   UNTIL(atomic_load(&tally.fired) == 3);
-  /* The ends of the range. */
+  /* The limits of the range. */
   OK(tickless_timer_start(&timer, INT64_MAX));
   OK(tickless_timer_start_at(&timer, TICKLESS_NEVER));
   OK(tickless_timer_is_active(&timer, &is));
@@ -114,7 +115,7 @@ static void callbacks_ask(void) {
   CHECK(atomic_load(&tally.fired) == 4);
   OK(tickless_timer_destroy(&timer));
 
-  /* One who forwards itself keeps its phase, and is stopped by one cancel that waits. */
+  /* A timer that forwards itself keeps its phase, and one waiting cancel stops it. */
   OK(tickless_timer_init(&timer, timers, TICKLESS_PRECISE, forward, &tally));
   OK(tickless_timer_start_at(&timer, 5 * (uint64_t)MS));
   UNTIL(atomic_load(&tally.fired) > 10);
@@ -187,7 +188,7 @@ static void statistics(void) {
   CHECK(all.armed >= all.fired && all.cancelled >= 5);
   OK(tickless_timers_stats(timers, 1, &one));
   CHECK(one.bases == 1 && one.fired >= 1 && one.fired <= all.fired);
-  /* A program that was compiled when there were fewer fields. */
+  /* A program that was compiled with fewer fields in the struct. */
   tickless_stats_t old = {.size = 2 * sizeof(uint64_t), .armed = 77};
   OK(tickless_timers_stats(timers, TICKLESS_ALL_BASES, &old));
   CHECK(old.bases == 2 && old.armed == 77);

@@ -1,4 +1,4 @@
-/* Timers on a clock that the test moves, on the time of day too, and labels. */
+/* Timers on a virtual clock, on its wall-clock time, and labels. */
 #include "check.h"
 
 #define HOUR (3600 * SECOND)
@@ -58,7 +58,7 @@ static void labels_are_listed(void) {
   OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, note, &seen));
   OK(tickless_periodic_init(&beat, timers, NULL, note, &seen));
   OK(tickless_timer_label(&timer, name));
-  memset(name, 'x', sizeof name - 1); /* the library has a copy */
+  memset(name, 'x', sizeof name - 1); /* the library keeps a copy */
   OK(tickless_periodic_label(&beat, "heart beat"));
   OK(tickless_timer_start(&timer, HOUR));
   OK(tickless_periodic_start(&beat, HOUR));
@@ -114,10 +114,10 @@ static void the_time_of_day_is_set(void) {
   OK(tickless_clock_timer_start_range(alarm.timer, now + HOUR, now + HOUR));
   OK(tickless_clock_timer_is_pending(alarm.timer, &is));
   CHECK(is);
-  OK(tickless_virtual_set_realtime(timers, now - HOUR)); /* put off by an hour */
+  OK(tickless_virtual_set_realtime(timers, now - HOUR)); /* two hours before the alarm */
   OK(tickless_virtual_advance(timers, HOUR));
   CHECK(alarm.count == 0);
-  OK(tickless_virtual_set_realtime(timers, now + HOUR)); /* and there it is */
+  OK(tickless_virtual_set_realtime(timers, now + HOUR)); /* the alarm is due */
   CHECK(alarm.count == 1 && alarm.deadline == now + HOUR);
   for (alarm.again = 1; alarm.again <= 3; alarm.again++) {
     alarm.count = 0;
@@ -131,7 +131,7 @@ static void the_time_of_day_is_set(void) {
   CHECK(found == TICKLESS_CANCEL_PENDING);
   OK(tickless_clock_timer_cancel_sync(alarm.timer, &found));
   CHECK(found == TICKLESS_CANCEL_IDLE);
-  alarm.again = 9; /* it destroys itself */
+  alarm.again = 9; /* the callback destroys its timer */
   OK(tickless_clock_timer_start(alarm.timer, HOUR));
   OK(tickless_virtual_advance(timers, HOUR));
   OK(tickless_timers_stop(timers));

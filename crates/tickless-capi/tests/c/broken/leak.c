@@ -1,4 +1,4 @@
-/* Loses local timers: the memory checkers must see what the library allocated. */
+/* Leaks local timers: the memory checkers must report what the library allocated. */
 #include "tickless.h"
 
 static __attribute__((noinline)) int lose(void) {
@@ -10,7 +10,7 @@ static __attribute__((noinline)) int lose(void) {
   return local != 0;
 }
 
-/* What calls have left on the stack would pass for a pointer that still leads there. */
+/* Overwrites the stack, because a pointer that an earlier call left there would hide the leak. */
 static __attribute__((noinline)) void wipe_stack(void) {
   volatile char stack[1 << 16];
   for (unsigned i = 0; i < sizeof stack; i++) stack[i] = 0;

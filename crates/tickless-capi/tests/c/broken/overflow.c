@@ -1,4 +1,4 @@
-/* Hands in less memory than a timer needs. */
+/* Passes less memory than a timer needs. */
 #include "tickless.h"
 
 #include <stdlib.h>

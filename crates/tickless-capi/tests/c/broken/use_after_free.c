@@ -1,4 +1,4 @@
-/* Frees what a callback uses without cancelling the timer first. */
+/* Frees memory that a callback uses, without cancelling the timer first. */
 #define _POSIX_C_SOURCE 200809L
 #include "tickless.h"
 
