@@ -11,7 +11,7 @@
  *
  * Destruction. The destructor of a timer waits until its callback has returned, as
  * tickless_timer_destroy does; afterwards the objects that the callback uses can be destroyed. A
- * callback may destroy its own timer as its last statement, because this also destroys its captures.
+ * callback may destroy its own timer as its last statement; this also destroys its captures.
  * A destructor that would never return, or that of a `timers` which still has timers, prints a line
  * to stderr and calls std::terminate.
  *
@@ -263,7 +263,8 @@ class virtual_timers : public timers {
   static tickless_timers_t *started(nanoseconds now) {
     tickless_timers_t *raw;
     detail::check(TICKLESS_ABI_CHECK());
-    detail::check(tickless_timers_start_virtual(nullptr, detail::since_start(time_point(now)), &raw));
+    detail::check(
+        tickless_timers_start_virtual(nullptr, detail::since_start(time_point(now)), &raw));
     return raw;
   }
 };
@@ -529,7 +530,9 @@ class limiter {
   ~limiter() { detail::must(tickless_limiter_destroy(raw_), "a limiter is destroyed"); }
 
   /* Returns whether the permits were available. Throws for more permits than there can ever be. */
-  bool try_acquire(std::uint64_t permits = 1) { return got(tickless_limiter_try_acquire(raw_, permits)); }
+  bool try_acquire(std::uint64_t permits = 1) {
+    return got(tickless_limiter_try_acquire(raw_, permits));
+  }
   /* Blocks until the permits are available. */
   void acquire(std::uint64_t permits = 1) {
     detail::check(tickless_limiter_acquire(raw_, permits, INT64_MAX));

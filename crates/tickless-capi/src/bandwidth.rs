@@ -1,6 +1,7 @@
 //! Rate limiters (permits per period) and throttles (CPU time per period).
 
 use crate::one_thread::{Handle, OneThread, HandleKind};
+use crate::local_batches::caller_slice;
 use crate::options::unknown;
 use crate::periodic::{
     TICKLESS_PHASE_ALIGNED, TICKLESS_PHASE_FIXED, TICKLESS_PHASE_NONE, TICKLESS_PHASE_RANDOM,
@@ -428,7 +429,7 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
         // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other
         // thread destroys it during the call, and that `key` points to `key_size` readable
         // elements.
-        let (limiter, key) = unsafe { (keyed(from)?, crate::local_batches::caller_slice(key, key_size)?) };
+        let (limiter, key) = unsafe { (keyed(from)?, caller_slice(key, key_size)?) };
         acquired(limiter.try_acquire(key, permits))
     })
 }
@@ -499,7 +500,8 @@ pub unsafe extern "C" fn tickless_throttle_create(
         let group = group.extra(Duration::from_nanos(extra)).phase(quota.phase()?);
         let group = quota.slack().into_iter().fold(group, |group, slack| group.slack(slack));
         let group = quota.release().into_iter().fold(group, |group, how| group.release(how));
-        let handle = Box::new(ThrottleHandle(Marked::new(group.start().map_err(bandwidth_status)?)));
+        let group = group.start().map_err(bandwidth_status)?;
+        let handle = Box::new(ThrottleHandle(Marked::new(group)));
         // SAFETY: the caller promises that `made` is null or writable.
         unsafe { write_result(made, Box::into_raw(handle)) }
     })

@@ -330,7 +330,7 @@ pub unsafe extern "C" fn tickless_clock_fired_info(
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 ///
 /// # Safety
-/// `fired` is as for `tickless_clock_fired_info`.
+/// `fired` is as required by `tickless_clock_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_restart(
     fired: *mut ClockExpiry,
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn tickless_clock_fired_restart(
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` is as for `tickless_clock_fired_info`.
+/// `fired` is as required by `tickless_clock_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_restart_at(
     fired: *mut ClockExpiry,
@@ -371,7 +371,7 @@ pub unsafe extern "C" fn tickless_clock_fired_restart_at(
 /// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 ///
 /// # Safety
-/// `fired` is as in `tickless_clock_fired_info`; `overruns` is null or writable.
+/// `fired` is as required by `tickless_clock_fired_info`; `overruns` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_forward(
     fired: *mut ClockExpiry,

@@ -89,9 +89,9 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
     })
 }
 
-/// Returns the descriptor to poll. It is readable exactly while the loop has something to do. It works with poll,
-/// select, epoll (level- or edge-triggered), and libraries built on them. Do not read, set or close
-/// it. Any thread may call this.
+/// Returns the descriptor to poll. It is readable exactly while the loop has something to do. It
+/// works with poll, select, epoll (level- or edge-triggered), and libraries built on them. Do not
+/// read, set or close it. Any thread may call this function.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 ///

@@ -85,7 +85,7 @@ pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fix
 
 /// Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
 ///
-/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
+/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
 ///
 /// # Safety
 /// `fixed` is null or came from `tickless_fixed_create` and was not destroyed; the caller does not
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn tickless_fixed_destroy(fixed: *mut Fixed) -> Status {
 
 /// Makes the calling thread the owner of these fixed timeouts, as `tickless_local_adopt` does.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
 ///
 /// # Safety
 /// `fixed` came from `tickless_fixed_create` and was not destroyed; no other thread uses it during

@@ -32,7 +32,7 @@ unsafe fn intern(label: *const c_char) -> Outcome<&'static str> {
         return Ok(known);
     }
     if labels.len() >= LABELS_MAX {
-        let what = "there are already 65,536 different labels; label kinds of timers, not single ones";
+        let what = "there are 65,536 different labels; label kinds of timers, not single ones";
         return Err(failure(Status::Full, what));
     }
     let known: &'static str = Box::leak(text.into());

@@ -98,7 +98,7 @@ pub unsafe extern "C" fn tickless_local_create(
 
 /// Frees local timers and all timers in them; does nothing if the pointer is null.
 ///
-/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
+/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
 ///
 /// # Safety
 /// `local` is null or came from `tickless_local_create` and was not destroyed; the caller does not
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn tickless_local_destroy(local: *mut Local) -> Status {
 /// Makes the calling thread the owner of these local timers. The previous owner must have finished
 /// using them, and a lock or a join must order its last use before this call.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
+/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
 ///
 /// # Safety
 /// `local` came from `tickless_local_create` and was not destroyed; no other thread uses it during
@@ -365,7 +365,8 @@ mod tests {
             let seen = &mut *context.cast::<Seen>();
             seen.data.push(data.addr());
             let none = core::ptr::null_mut::<*mut c_void>();
-            seen.nested.push(tickless_local_advance(local, 0, 0, Some(record), context, none.cast()));
+            let nested = tickless_local_advance(local, 0, 0, Some(record), context, none.cast());
+            seen.nested.push(nested);
             seen.nested.push(tickless_local_destroy(local));
             if data.addr() < 3 {
                 seen.nested.push(tickless_local_start(local, key, 5));

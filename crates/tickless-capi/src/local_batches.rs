@@ -129,7 +129,8 @@ pub unsafe extern "C" fn tickless_local_start_many(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
         // that `armings` points to `count` readable elements; no callback runs while the reference
         // is in use.
-        let (own, armings) = unsafe { (Local::own_thread(local)?.value(), caller_slice(armings, count)?) };
+        let (own, armings) =
+            unsafe { (Local::own_thread(local)?.value(), caller_slice(armings, count)?) };
         let mut started = 0;
         for chunk in armings.chunks(CHUNK) {
             let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
@@ -162,7 +163,8 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
         // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
         // that `keys` points to `count` readable elements; no callback runs while the reference is
         // in use.
-        let (own, keys) = unsafe { (Local::own_thread(local)?.value(), caller_slice(keys, count)?) };
+        let (own, keys) =
+            unsafe { (Local::own_thread(local)?.value(), caller_slice(keys, count)?) };
         let mut ended = 0;
         for chunk in keys.chunks(CHUNK) {
             let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];

@@ -52,7 +52,8 @@ pub(crate) trait Handle: Sized + 'static {
         // SAFETY: the caller promises that `at` is null or points to memory that stays readable
         // while the result is used.
         let own = unsafe { checked_ref(at, Self::KIND.name) }?.own();
-        if own.mark.get() == Self::KIND.mark { Ok(own) } else { Err(not_initialised(Self::KIND.name)) }
+        let HandleKind { mark, name, .. } = Self::KIND;
+        if own.mark.get() == mark { Ok(own) } else { Err(not_initialised(name)) }
     }
 
     /// Checks a caller's pointer, and returns an error unless the calling thread is the owner.
@@ -124,7 +125,8 @@ impl<T> OneThread<T> {
         if self.lent.get().is_null() {
             return Ok(());
         }
-        let what = format_args!("this {} is being advanced; call again when the advance has returned", kind.name);
+        let what =
+            format_args!("this {} is being advanced; wait until the advance returns", kind.name);
         Err(failure(Status::Busy, what))
     }
 
@@ -133,7 +135,7 @@ impl<T> OneThread<T> {
     /// # Safety
     /// The caller is the owner thread, holds one such reference at a time, and calls no C code
     /// while it holds it.
-    #[expect(clippy::mut_from_ref, reason = "as in `UnsafeCell::get`; only the owner thread calls it")]
+    #[expect(clippy::mut_from_ref, reason = "as in UnsafeCell; only the owner thread calls it")]
     pub(crate) unsafe fn value(&self) -> &mut T {
         let lent = self.lent.get();
         let value = if lent.is_null() { self.value.get() } else { lent };

@@ -311,7 +311,8 @@ pub unsafe extern "C" fn tickless_periodic_phase_offset(
         let timer = unsafe { live(timer) }?;
         // SAFETY: the caller promises that `place_ns` is null or writable.
         unsafe {
-            write_result(place_ns, timer.phase_offset().map_or(u64::MAX, |place| place.as_nanos() as u64))
+            let offset = timer.phase_offset().map_or(u64::MAX, |offset| offset.as_nanos() as u64);
+            write_result(place_ns, offset)
         }
     })
 }

@@ -103,7 +103,7 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
 /// Checks a caller's period.
 pub(crate) fn period(ns: i64) -> Outcome<Duration> {
     match duration(ns)? {
-        Duration::ZERO => Err(failure(Status::OutOfRange, "the period is zero; pass at least 1 ns")),
+        Duration::ZERO => Err(failure(Status::OutOfRange, "the period is 0; pass at least 1 ns")),
         period => Ok(period),
     }
 }

@@ -2,7 +2,7 @@
 //! outside. Miri reports every later access to the freed memory.
 
 #![expect(unsafe_code, reason = "calls the C interface")]
-// A test fails by panicking, and may print and sleep.
+// Tests panic, print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
@@ -33,7 +33,7 @@ struct Own<T> {
 
 fn new_own<T>(rounds: u32) -> (*mut Own<T>, Arc<AtomicU32>) {
     let fired = Arc::<AtomicU32>::default();
-    // SAFETY: storage is words, for which zeros are good.
+    // SAFETY: storage is an array of integers, for which zeros are valid.
     let storage = unsafe { core::mem::zeroed() };
     (Box::into_raw(Box::new(Own { storage, fired: Arc::clone(&fired), rounds })), fired)
 }
@@ -91,7 +91,7 @@ fn started() -> *mut TimerSet {
         flags: TICKLESS_SYSTEM_CLOCK,
         ..Options::default()
     };
-    // SAFETY: both pointers points to what they say.
+    // SAFETY: both pointers point to variables of these types.
     assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
     timers
 }
@@ -147,7 +147,7 @@ fn a_callback_frees_its_timer() {
     for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
         for rounds in 0..3 {
             let (own, fired) = new_own::<TimerStorage>(rounds);
-            // SAFETY: the memory is there until the callback frees it, which is the last use.
+            // SAFETY: the memory lives until the callback frees it, which is the last use.
             unsafe {
                 let storage = &raw mut (*own).storage;
                 let init = tickless_timer_init(storage, timers, kind, Some(free_timer), own.cast());
@@ -171,7 +171,7 @@ fn a_callback_frees_its_periodic_timer() {
     let mut gone = Vec::new();
     for rounds in 0..3 {
         let (own, fired) = new_own::<PeriodicStorage>(rounds);
-        // SAFETY: the memory is there until the callback frees it, which is the last use.
+        // SAFETY: the memory lives until the callback frees it, which is the last use.
         unsafe {
             let storage = &raw mut (*own).storage;
             let call = Some(free_periodic as unsafe extern "C-unwind" fn(_, _));
@@ -182,7 +182,7 @@ fn a_callback_frees_its_periodic_timer() {
         until(|| fired.load(Ordering::Acquire) == FREED + rounds + 1);
         gone.push(own);
     }
-    // SAFETY: as above.
+    // SAFETY: started above; all timers are destroyed, and this waits for the last callback.
     assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
     // SAFETY: no thread of the library is left.
     assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, LOCK_HELD) }));
@@ -253,13 +253,13 @@ unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
 fn a_callback_reuses_the_storage_of_its_timer() {
     let mut timers = null_mut();
     let options = Options { size: size_of::<Options>(), bases: 2, ..Options::default() };
-    // SAFETY: both pointers points to what they say.
+    // SAFETY: both pointers point to variables of these types.
     assert_eq!(unsafe { tickless_timers_start(&options, &mut timers) }, Status::Ok);
     for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
         for base in 0..2 {
             let (results_sender, results) = std::sync::mpsc::channel();
             let kind = kind | TICKLESS_PINNED | base << 16;
-            // SAFETY: storage is words, for which zeros are good.
+            // SAFETY: storage is an array of integers, for which zeros are valid.
             let storage = unsafe { core::mem::zeroed() };
             let reused = Box::into_raw(Box::new(Reused { storage, timers, kind, results_sender }));
             // SAFETY: the memory lives until the callback has destroyed its last timer.
