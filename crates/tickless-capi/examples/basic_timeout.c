@@ -15,7 +15,7 @@ static void check(tickless_status_t status) {
 }
 
 /* Runs on a thread of the library. */
-static void went_silent(tickless_fired_t *fired, void *data) {
+static void timed_out(tickless_fired_t *fired, void *data) {
   uint64_t deadline, found;
   check(tickless_fired_info(fired, &deadline, &found, NULL, NULL));
   printf("%s went silent; noticed %.1f ms late\n", (const char *)data,
@@ -31,7 +31,7 @@ int main(void) {
 
   static char name[] = "the sensor";
   tickless_timer_t silence = {{0}};
-  check(tickless_timer_init(&silence, timers, TICKLESS_COARSE, went_silent, name));
+  check(tickless_timer_init(&silence, timers, TICKLESS_COARSE, timed_out, name));
   for (int news = 0; news < 5; news++) {
     check(tickless_timer_start(&silence, 100 * MS)); /* arms it, then pushes it out */
     sleep_ms(20);

@@ -69,7 +69,7 @@ static void close_connection(struct server *server, struct connection *connectio
 }
 
 /* Called by tickless_local_advance, in the thread of the loop. */
-static void is_idle(tickless_local_t *timers, tickless_key_t key, void *data, void *context) {
+static void idle_timeout(tickless_local_t *timers, tickless_key_t key, void *data, void *context) {
   (void)timers;
   (void)key;
   struct server *server = context;
@@ -132,7 +132,7 @@ static void turn(struct server *server) {
       accept_all(server);
     }
   }
-  check(tickless_local_advance(server->timers, server->now, 0, is_idle, server, NULL));
+  check(tickless_local_advance(server->timers, server->now, 0, idle_timeout, server, NULL));
 }
 
 static int listen_on(uint16_t port) {

@@ -40,7 +40,7 @@ static void must(int result) {
   exit(1);
 }
 
-static void end_if_over(struct server *server) {
+static void stop_when_done(struct server *server) {
   if (server->timed_out + server->answered < REQUESTS) return;
   uv_close((uv_handle_t *)&server->poll, NULL);
   uv_close((uv_handle_t *)&server->done, NULL);
@@ -58,11 +58,11 @@ static void readable(uv_poll_t *poll, int status, int events) {
   (void)events;
   must(status);
   check(tickless_loop_run(server->driver, NULL));
-  end_if_over(server);
+  stop_when_done(server);
 }
 
 /* The worker thread: arms timers that the loop fires, and cancels every other one. */
-static void hand_in(void *data) {
+static void submit(void *data) {
   struct server *server = data;
   tickless_cancel_t found;
   for (int i = 0; i < REQUESTS; i++) {
@@ -75,10 +75,10 @@ static void hand_in(void *data) {
   must(uv_async_send(&server->done));
 }
 
-static void all_in(uv_async_t *done) {
+static void all_submitted(uv_async_t *done) {
   struct server *server = done->data;
   server->answered = server->cancelled;
-  end_if_over(server);
+  stop_when_done(server);
 }
 
 int main(void) {
@@ -96,10 +96,10 @@ int main(void) {
   }
   uv_loop_t *loop = uv_default_loop();
   must(uv_poll_init(loop, &server.poll, descriptor));
-  must(uv_async_init(loop, &server.done, all_in));
+  must(uv_async_init(loop, &server.done, all_submitted));
   server.poll.data = server.done.data = &server;
   must(uv_poll_start(&server.poll, UV_READABLE, readable));
-  must(uv_thread_create(&worker, hand_in, &server));
+  must(uv_thread_create(&worker, submit, &server));
   must(uv_run(loop, UV_RUN_DEFAULT));
   must(uv_thread_join(&worker));
   must(uv_loop_close(loop));

@@ -5,7 +5,7 @@
 
 enum { MANY = 1000 };
 
-static void many_at_a_time(void) {
+static void batch_operations(void) {
   static tickless_key_t keys[MANY], due[MANY];
   static tickless_arming_t armings[MANY];
   tickless_local_t *local;
@@ -56,12 +56,12 @@ struct seen {
   int count, again;
 };
 
-static void note(tickless_fixed_t *fixed, tickless_key_t key, void *data, void *context) {
+static void record(tickless_fixed_t *fixed, tickless_key_t key, void *data, void *context) {
   struct seen *seen = context;
   uint64_t next;
   CHECK(data == &seen->count);
   seen->count++;
-  IS(TICKLESS_BUSY, tickless_fixed_advance(fixed, 0, 0, note, context, NULL));
+  IS(TICKLESS_BUSY, tickless_fixed_advance(fixed, 0, 0, record, context, NULL));
   IS(TICKLESS_BUSY, tickless_fixed_destroy(fixed));
   OK(tickless_fixed_next_event(fixed, &next));
   if (seen->again-- > 0) {
@@ -91,16 +91,16 @@ static void a_class_is_scaled(void) {
   OK(tickless_fixed_start(fixed, other));
   OK(tickless_fixed_cancel(fixed, other, &was_pending));
   CHECK(was_pending);
-  OK(tickless_fixed_advance(fixed, 20 * SECOND, 0, note, &seen, &fired));
+  OK(tickless_fixed_advance(fixed, 20 * SECOND, 0, record, &seen, &fired));
   CHECK(fired == 0);
   OK(tickless_fixed_start(fixed, key)); /* a request restarts the 60 s */
   OK(tickless_fixed_scale(fixed, http, 0.5));
-  OK(tickless_fixed_advance(fixed, 49 * SECOND, 0, note, &seen, &fired));
+  OK(tickless_fixed_advance(fixed, 49 * SECOND, 0, record, &seen, &fired));
   CHECK(fired == 0);
-  OK(tickless_fixed_advance(fixed, 55 * SECOND, 0, note, &seen, &fired));
+  OK(tickless_fixed_advance(fixed, 55 * SECOND, 0, record, &seen, &fired));
   CHECK(fired == 1 && seen.count == 1);
   OK(tickless_fixed_set_after(fixed, http, 10 * SECOND)); /* 5 s: the factor stays */
-  OK(tickless_fixed_advance(fixed, 65 * SECOND, 1, note, &seen, NULL));
+  OK(tickless_fixed_advance(fixed, 65 * SECOND, 1, record, &seen, NULL));
   CHECK(seen.count == 2);
   OK(tickless_fixed_count(fixed, &timers, &pending));
   CHECK(timers == 1 && pending == 0);
@@ -110,7 +110,7 @@ static void a_class_is_scaled(void) {
   OK(tickless_fixed_destroy(fixed));
 }
 
-static void *elsewhere(void *data) {
+static void *other_thread(void *data) {
   uint64_t next;
   IS(TICKLESS_WRONG_THREAD, tickless_fixed_next_event(data, &next));
   IS(TICKLESS_WRONG_THREAD, tickless_fixed_destroy(data));
@@ -135,14 +135,14 @@ static void misuse(void) {
   OK(tickless_fixed_add_class(fixed, SECOND, &number));
   IS(TICKLESS_OUT_OF_RANGE, tickless_fixed_scale(fixed, number, -0.5));
   IS(TICKLESS_NULL_POINTER, tickless_fixed_advance(fixed, 0, 0, NULL, NULL, NULL));
-  CHECK(pthread_create(&thread, NULL, elsewhere, fixed) == 0);
+  CHECK(pthread_create(&thread, NULL, other_thread, fixed) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
   OK(tickless_fixed_adopt(fixed));
   OK(tickless_fixed_destroy(fixed));
 }
 
 int main(void) {
-  many_at_a_time();
+  batch_operations();
   a_class_is_scaled();
   misuse();
   return 0;

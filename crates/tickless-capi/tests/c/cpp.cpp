@@ -100,7 +100,7 @@ static void callbacks_delete_their_timers(const tickless::timers &timers) {
   CHECK(closed == 101);
 }
 
-static void ends_wait() {
+static void destructors_wait() {
   tickless_options_t options{};
   options.bases = 2;
   tickless::timers timers(options), moved(std::move(timers));
@@ -200,7 +200,7 @@ static void errors_end_the_program() {
 }
 
 /* Virtual time passes hours without waiting, and wall-clock time is set. */
-static void time_is_virtual() {
+static void virtual_time_advances() {
   tickless::virtual_timers timers;
   int count = 0, rang = 0;
   tickless::timer hourly(timers, tickless::precise, [&](tickless::fired fired) {
@@ -236,7 +236,7 @@ static void time_is_virtual() {
   CHECK(limiter.try_acquire(3));
 }
 
-static void a_loop_drives() {
+static void a_loop_drives_timers() {
   tickless::loop_timers loop;
   int count = 0;
   tickless::timer timer(loop.set(), tickless::precise, [&](tickless::fired) {
@@ -264,10 +264,10 @@ int main() {
   timers_fire(timers);
   periods(timers);
   callbacks_delete_their_timers(timers);
-  ends_wait();
+  destructors_wait();
   exceptions_go_to_the_handler(timers);
   local_timers();
-  time_is_virtual();
-  a_loop_drives();
+  virtual_time_advances();
+  a_loop_drives_timers();
   return 0;
 }

@@ -10,26 +10,26 @@ struct loop {
   const char *order[16];
 };
 
-static void note(tickless_local_t *local, tickless_key_t key, void *data, void *context) {
+static void record(tickless_local_t *local, tickless_key_t key, void *data, void *context) {
   struct loop *loop = context;
   bool is = true;
   CHECK(loop->fired < 16);
   loop->order[loop->fired++] = data;
   OK(tickless_local_is_pending(local, key, &is));
   CHECK(!is);
-  IS(TICKLESS_BUSY, tickless_local_advance(local, 0, 0, note, context, NULL));
+  IS(TICKLESS_BUSY, tickless_local_advance(local, 0, 0, record, context, NULL));
   IS(TICKLESS_BUSY, tickless_local_destroy(local));
   IS(TICKLESS_BUSY, tickless_local_adopt(local));
   if (loop->again-- > 0) OK(tickless_local_start(local, key, MS));
 }
 
-static void *elsewhere(void *data) {
+static void *other_thread(void *data) {
   tickless_local_t *local = data;
   tickless_key_t key;
   uint64_t next;
   IS(TICKLESS_WRONG_THREAD, tickless_local_next_event(local, &next));
   IS(TICKLESS_WRONG_THREAD, tickless_local_insert(local, TICKLESS_COARSE, NULL, &key));
-  IS(TICKLESS_WRONG_THREAD, tickless_local_advance(local, 0, 0, note, NULL, NULL));
+  IS(TICKLESS_WRONG_THREAD, tickless_local_advance(local, 0, 0, record, NULL, NULL));
   IS(TICKLESS_WRONG_THREAD, tickless_local_destroy(local));
   OK(tickless_local_adopt(local));
   OK(tickless_local_next_event(local, &next));
@@ -58,11 +58,11 @@ static void fires_in_order(void) {
   CHECK(is);
   OK(tickless_local_next_event(local, &next));
   CHECK(next == 2000);
-  OK(tickless_local_advance(local, 1400, 0, note, &loop, &fired));
+  OK(tickless_local_advance(local, 1400, 0, record, &loop, &fired));
   CHECK(fired == 0);
   loop.again = 1;
   while (next != TICKLESS_NEVER) {
-    OK(tickless_local_advance(local, next, 1, note, &loop, NULL));
+    OK(tickless_local_advance(local, next, 1, record, &loop, NULL));
     OK(tickless_local_next_event(local, &next));
   }
   CHECK(loop.fired == 3 && strcmp(loop.order[0], "precise") == 0);
@@ -97,14 +97,14 @@ static void misuse(void) {
   IS(TICKLESS_NULL_POINTER, tickless_local_cancel(NULL, (tickless_key_t){0}, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_local_is_pending(NULL, (tickless_key_t){0}, &is));
   IS(TICKLESS_NULL_POINTER, tickless_local_next_event(NULL, &next));
-  IS(TICKLESS_NULL_POINTER, tickless_local_advance(NULL, 0, 0, note, NULL, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_local_advance(NULL, 0, 0, record, NULL, NULL));
   OK(tickless_local_create(0, 1000000, TICKLESS_PUSH_OUT_EAGER, &local));
   IS(TICKLESS_NULL_POINTER, tickless_local_insert(local, TICKLESS_COARSE, NULL, NULL));
   IS(TICKLESS_UNSUPPORTED, tickless_local_insert(local, TICKLESS_DEFERRED, NULL, &key));
   IS(TICKLESS_NULL_POINTER, tickless_local_next_event(local, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_local_is_pending(local, key, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_local_advance(local, 0, 0, NULL, NULL, NULL));
-  CHECK(pthread_create(&thread, NULL, elsewhere, local) == 0);
+  CHECK(pthread_create(&thread, NULL, other_thread, local) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
   IS(TICKLESS_WRONG_THREAD, tickless_local_next_event(local, &next));
   OK(tickless_local_adopt(local));

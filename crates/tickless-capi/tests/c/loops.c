@@ -68,7 +68,7 @@ static void *arm(void *data) {
   return NULL;
 }
 
-static void wakes_for_others(void) {
+static void arming_in_another_thread_wakes_the_loop(void) {
   tickless_timers_t *timers;
   tickless_loop_t *loops[2];
   tickless_timer_t one = {{0}}, far = {{0}};
@@ -92,7 +92,7 @@ static void wakes_for_others(void) {
   OK(tickless_loop_destroy(loops[1]));
 }
 
-static void *elsewhere(void *data) {
+static void *other_thread(void *data) {
   tickless_loop_t *loop = data;
   int descriptor;
   IS(TICKLESS_WRONG_THREAD, tickless_loop_run(loop, NULL));
@@ -123,7 +123,7 @@ static void misuse(void) {
   OK(tickless_timers_start_in_loops(NULL, 1, &timers, &loop));
   IS(TICKLESS_NULL_POINTER, tickless_loop_fd(loop, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_loop_timeout(loop, NULL));
-  CHECK(pthread_create(&thread, NULL, elsewhere, loop) == 0);
+  CHECK(pthread_create(&thread, NULL, other_thread, loop) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
   IS(TICKLESS_WRONG_THREAD, tickless_loop_run(loop, NULL));
   OK(tickless_loop_adopt(loop));
@@ -133,7 +133,7 @@ static void misuse(void) {
 
 int main(void) {
   fires_in_its_loop();
-  wakes_for_others();
+  arming_in_another_thread_wakes_the_loop();
   misuse();
   return 0;
 }

@@ -204,7 +204,7 @@ struct pair {
   struct pair *other;
   atomic_int has_begun;
   atomic_int refused;
-  atomic_int is_over;
+  atomic_int has_ended;
 };
 
 static void destroy_the_other(tickless_fired_t *fired, void *data) {
@@ -215,7 +215,7 @@ static void destroy_the_other(tickless_fired_t *fired, void *data) {
   tickless_status_t status = tickless_timer_destroy(&own->other->timer);
   CHECK(status == TICKLESS_OK || status == TICKLESS_WOULD_DEADLOCK);
   atomic_store(&own->refused, status == TICKLESS_WOULD_DEADLOCK);
-  atomic_store(&own->is_over, 1);
+  atomic_store(&own->has_ended, 1);
 }
 
 static void callbacks(void) {
@@ -233,7 +233,7 @@ static void callbacks(void) {
                          &b));
   OK(tickless_timer_start(&a.timer, 0));
   OK(tickless_timer_start(&b.timer, 0));
-  UNTIL(atomic_load(&a.is_over) && atomic_load(&b.is_over));
+  UNTIL(atomic_load(&a.has_ended) && atomic_load(&b.has_ended));
   CHECK(atomic_load(&a.refused) + atomic_load(&b.refused) == 1);
   /* The timer whose destruction was refused is shut down, but still exists. */
   tickless_timer_t *left = atomic_load(&a.refused) ? &b.timer : &a.timer;

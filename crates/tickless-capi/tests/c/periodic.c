@@ -107,7 +107,7 @@ static void phases(void) {
   for (int i = 0; i < 4; i++) end(beats[i]);
 }
 
-static void a_callback_frees_it(void) {
+static void a_callback_frees_its_timer(void) {
   struct beat *mine = new_beat(NULL, free_itself);
   OK(tickless_periodic_start_at(&mine->timer, 0, MS));
   UNTIL(atomic_load(&mine->is_freed));
@@ -124,7 +124,7 @@ int main(void) {
   overruns_are_counted(TICKLESS_BURST);
   overruns_are_counted(TICKLESS_DELAY);
   phases();
-  for (int round = 0; round < 20; round++) a_callback_frees_it();
+  for (int round = 0; round < 20; round++) a_callback_frees_its_timer();
   /* All timers are destroyed, whether their callback has returned or not. */
   OK(tickless_timers_stop(timers));
   return 0;

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-static void permits_come_back(void) {
+static void refills_restore_permits(void) {
   tickless_timers_t *timers;
   tickless_limiter_t *limiter;
   tickless_quota_t quota = {.size = sizeof quota, .quota = 10, .period_ns = 100 * MS, .extra = 10};
@@ -32,7 +32,7 @@ static void *waits_until_closed(void *limiter) {
 
 /* Runs in a thread of its own: the standard library keeps 48 bytes for a thread that has waited,
  * until the thread ends. For the main thread, valgrind would report them as lost. */
-static void *threads_wait_for_them(void *unused) {
+static void *threads_wait_for_permits(void *unused) {
   tickless_timers_t *timers;
   tickless_limiter_t *limiter;
   tickless_quota_t quota = {.size = sizeof quota, .quota = 2, .period_ns = 20 * MS};
@@ -61,7 +61,7 @@ static void *threads_wait_for_them(void *unused) {
   return unused;
 }
 
-static void each_key_has_its_own(void) {
+static void each_key_has_its_own_permits(void) {
   tickless_timers_t *timers;
   tickless_keyed_t *keyed;
   tickless_quota_t quota = {.size = sizeof quota, .quota = 1, .period_ns = SECOND};
@@ -157,11 +157,11 @@ static void misuse(void) {
 }
 
 int main(void) {
-  permits_come_back();
+  refills_restore_permits();
   pthread_t thread;
-  CHECK(pthread_create(&thread, NULL, threads_wait_for_them, NULL) == 0);
+  CHECK(pthread_create(&thread, NULL, threads_wait_for_permits, NULL) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
-  each_key_has_its_own();
+  each_key_has_its_own_permits();
   threads_share_cpu_time();
   misuse();
   return 0;

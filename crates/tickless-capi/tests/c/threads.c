@@ -109,27 +109,27 @@ static void callbacks_free_their_timers(void) {
 }
 
 /* A timer that its callback destroys and initialises again, in the same memory. */
-struct phoenix {
+struct reused {
   tickless_timer_t timer;
   atomic_int lives;
 };
 
-static void rise(tickless_fired_t *fired, void *data) {
-  struct phoenix *phoenix = data;
+static void reinitialise(tickless_fired_t *fired, void *data) {
+  struct reused *reused = data;
   (void)fired;
-  int lives = atomic_fetch_add(&phoenix->lives, 1) + 1;
-  OK(tickless_timer_destroy(&phoenix->timer));
+  int lives = atomic_fetch_add(&reused->lives, 1) + 1;
+  OK(tickless_timer_destroy(&reused->timer));
   if (lives == 100) return;
   uint32_t kind = lives % 2 ? TICKLESS_COARSE : TICKLESS_PRECISE;
-  OK(tickless_timer_init(&phoenix->timer, timers, kind, rise, phoenix));
-  OK(tickless_timer_start(&phoenix->timer, 0));
+  OK(tickless_timer_init(&reused->timer, timers, kind, reinitialise, reused));
+  OK(tickless_timer_start(&reused->timer, 0));
 }
 
-static void a_timer_rises_from_its_ashes(void) {
-  static struct phoenix phoenix;
-  OK(tickless_timer_init(&phoenix.timer, timers, TICKLESS_PRECISE, rise, &phoenix));
-  OK(tickless_timer_start(&phoenix.timer, 0));
-  UNTIL(atomic_load(&phoenix.lives) == 100);
+static void callbacks_reinitialise_their_timers(void) {
+  static struct reused reused;
+  OK(tickless_timer_init(&reused.timer, timers, TICKLESS_PRECISE, reinitialise, &reused));
+  OK(tickless_timer_start(&reused.timer, 0));
+  UNTIL(atomic_load(&reused.lives) == 100);
 }
 
 /* A thread receives the signals and cancels timers, which a signal handler must not do. */
@@ -200,7 +200,7 @@ int main(void) {
   for (int i = 0; i < 2; i++)
     CHECK(pthread_create(&racers[i], NULL, race_expiry, &kinds[i]) == 0);
   callbacks_free_their_timers();
-  a_timer_rises_from_its_ashes();
+  callbacks_reinitialise_their_timers();
   cancelled_by_a_signal();
   for (int i = 0; i < 2; i++) CHECK(pthread_join(racers[i], NULL) == 0);
   OK(tickless_timers_stop(timers));

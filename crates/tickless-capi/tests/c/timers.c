@@ -54,7 +54,7 @@ static void linger(tickless_fired_t *fired, void *data) {
   while (!atomic_load(&tally->go_on)) sleep_ms(1);
 }
 
-static void both_families_fire(uint32_t kind) {
+static void both_kinds_fire(uint32_t kind) {
   tickless_timer_t timer = {{0}};
   struct tally tally = {0};
   uint64_t now;
@@ -103,7 +103,7 @@ static void windows_and_reductions(void) {
   OK(tickless_timer_destroy(&coarse));
 }
 
-static void callbacks_ask(void) {
+static void callbacks_request_restarts(void) {
   tickless_timer_t timer = {{0}};
   struct tally tally = {0};
   tickless_cancel_t found;
@@ -133,7 +133,7 @@ static cancel_t *const cancels[] = {
     tickless_timer_try_cancel, tickless_timer_cancel, tickless_timer_cancel_sync,
     tickless_timer_cancel_single_shot, tickless_timer_shutdown_sync};
 
-static void the_cancel_family(uint32_t kind) {
+static void every_kind_of_cancel(uint32_t kind) {
   for (size_t i = 0; i < sizeof cancels / sizeof *cancels; i++) {
     tickless_timer_t timer = {{0}};
     struct tally tally = {0};
@@ -154,7 +154,7 @@ static void the_cancel_family(uint32_t kind) {
   }
 }
 
-static void cancels_of_running_ones(void) {
+static void cancels_of_running_timers(void) {
   tickless_timer_t timer = {{0}};
   struct tally tally = {0};
   tickless_cancel_t found;
@@ -204,8 +204,8 @@ static void options(void) {
     options.patience_ns = (uint64_t)SECOND;
     options.flags = choice == 0 ? 0 : TICKLESS_SYSTEM_CLOCK | TICKLESS_PIN_DRIVERS;
     OK(tickless_timers_start(&options, &timers));
-    both_families_fire(TICKLESS_COARSE);
-    both_families_fire(TICKLESS_PRECISE | TICKLESS_DEFERRED);
+    both_kinds_fire(TICKLESS_COARSE);
+    both_kinds_fire(TICKLESS_PRECISE | TICKLESS_DEFERRED);
     OK(tickless_timers_stop(timers));
   }
   OK(tickless_timers_start(NULL, &timers));
@@ -221,13 +221,13 @@ int main(void) {
   CHECK(strcmp(version, tickless_version()) == 0);
   tickless_options_t two = {.size = sizeof two, .bases = 2};
   OK(tickless_timers_start(&two, &timers));
-  both_families_fire(TICKLESS_COARSE);
-  both_families_fire(TICKLESS_PRECISE);
+  both_kinds_fire(TICKLESS_COARSE);
+  both_kinds_fire(TICKLESS_PRECISE);
   windows_and_reductions();
-  callbacks_ask();
-  the_cancel_family(TICKLESS_COARSE);
-  the_cancel_family(TICKLESS_PRECISE);
-  cancels_of_running_ones();
+  callbacks_request_restarts();
+  every_kind_of_cancel(TICKLESS_COARSE);
+  every_kind_of_cancel(TICKLESS_PRECISE);
+  cancels_of_running_timers();
   statistics();
   OK(tickless_timers_stop(timers));
   options();

@@ -9,7 +9,7 @@ struct seen {
   int count;
 };
 
-static void note(tickless_fired_t *fired, void *data) {
+static void record(tickless_fired_t *fired, void *data) {
   struct seen *seen = data;
   CHECK(seen->count < 8);
   OK(tickless_timers_now(seen->timers, &seen->at[seen->count++]));
@@ -21,13 +21,13 @@ static tickless_timers_t *started(struct seen *seen) {
   return seen->timers;
 }
 
-static void hours_pass_at_once(void) {
+static void virtual_hours_pass_at_once(void) {
   struct seen seen = {0};
   tickless_timers_t *timers = started(&seen);
   tickless_timer_t timer = {{0}};
   uint64_t now;
   bool has_fired;
-  OK(tickless_timer_init(&timer, timers, TICKLESS_PRECISE, note, &seen));
+  OK(tickless_timer_init(&timer, timers, TICKLESS_PRECISE, record, &seen));
   OK(tickless_virtual_next_event(timers, &now));
   CHECK(now == TICKLESS_NEVER);
   OK(tickless_timer_start(&timer, HOUR));
@@ -55,8 +55,8 @@ static void labels_are_listed(void) {
   tickless_periodic_t beat = {{0}};
   char text[4096], small[8], name[] = "http idle";
   size_t needed = 0, again = 0;
-  OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, note, &seen));
-  OK(tickless_periodic_init(&beat, timers, NULL, note, &seen));
+  OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, record, &seen));
+  OK(tickless_periodic_init(&beat, timers, NULL, record, &seen));
   OK(tickless_timer_label(&timer, name));
   memset(name, 'x', sizeof name - 1); /* the library keeps a copy */
   OK(tickless_periodic_label(&beat, "heart beat"));
@@ -102,7 +102,7 @@ static void ticks(tickless_clock_fired_t *fired, void *data) {
   if (clocked->again == 9) OK(tickless_clock_timer_destroy(clocked->timer));
 }
 
-static void the_time_of_day_is_set(void) {
+static void wall_clock_time_is_set(void) {
   struct seen seen = {0};
   struct clocked alarm = {0};
   tickless_timers_t *timers = started(&seen);
@@ -191,9 +191,9 @@ static void misuse(void) {
 }
 
 int main(void) {
-  hours_pass_at_once();
+  virtual_hours_pass_at_once();
   labels_are_listed();
-  the_time_of_day_is_set();
+  wall_clock_time_is_set();
   suspends_count_on_boottime();
   misuse();
   return 0;
