@@ -292,7 +292,7 @@ pub unsafe extern "C" fn tickless_limiter_try_acquire(
 /// callback: it would delay other timers.
 ///
 /// Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
-/// `TICKLESS_EMPTY`, without waiting.
+/// `TICKLESS_EMPTY`, which do not wait for the timeout.
 ///
 /// # Safety
 /// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
@@ -513,7 +513,7 @@ pub unsafe extern "C" fn tickless_throttle_create(
 ///
 /// # Safety
 /// `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
-/// `counts` points to as many readable bytes as its `size` states.
+/// `counts` points to as many writable bytes as its `size` states.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_look(
     group: *const ThrottleHandle,

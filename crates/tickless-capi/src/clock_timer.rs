@@ -27,7 +27,7 @@ pub const TICKLESS_CLOCK_REALTIME: u32 = 2;
 /// Never early on its own clock. Setting wall-clock time does not change absolute deadlines on it:
 /// a deadline that has now passed fires at once, and if the clock was set back the timer fires when
 /// the clock reaches the deadline again. Setting the clock does not affect durations: ten seconds
-/// remain ten seconds. On boottime both include the time of a suspend.
+/// remain ten seconds. On boottime, deadlines and durations include suspends.
 ///
 /// The first such timer of a set starts a thread that waits for wall-clock time to be set. If the
 /// program's own loop drives the set, no thread is started, and the timers check their clock once a

@@ -47,7 +47,7 @@ impl Handle for Loop {
 ///
 /// # Safety
 /// `options` is null or points to as many readable bytes as its `size` states; `timers` is
-/// writable, and `count` pointers at `loops`.
+/// writable; `loops` points to `count` writable pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start_in_loops(
     options: *const Options,

@@ -120,7 +120,7 @@ pub unsafe extern "C" fn tickless_fired_info(
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` is as required by `tickless_fired_info`; a result pointer is null or writable.
+/// `fired` is as required by `tickless_fired_info`; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64) -> Status {
     entry(|| {
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 ///
 /// # Safety
-/// `fired` is as required by `tickless_fired_info`; a result pointer is null or writable.
+/// `fired` is as required by `tickless_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart(fired: *mut Expiry, after_ns: i64) -> Status {
     entry(|| {
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn tickless_fired_restart(fired: *mut Expiry, after_ns: i6
 /// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
 ///
 /// # Safety
-/// `fired` is as required by `tickless_fired_info`; a result pointer is null or writable.
+/// `fired` is as required by `tickless_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart_range(
     fired: *mut Expiry,
@@ -190,7 +190,7 @@ pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Instant, Instant)> 
 /// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 ///
 /// # Safety
-/// `fired` is as required by `tickless_fired_info`; a result pointer is null or writable.
+/// `fired` is as required by `tickless_fired_info`; `overruns` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_forward(
     fired: *mut Expiry,
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn tickless_fired_forward(
 /// Errors: `TICKLESS_NULL_POINTER`.
 ///
 /// # Safety
-/// `fired` is as required by `tickless_fired_info`; a result pointer is null or writable.
+/// `fired` is as required by `tickless_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_stop(fired: *mut Expiry) -> Status {
     entry(|| {

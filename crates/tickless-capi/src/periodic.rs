@@ -23,7 +23,8 @@ pub const TICKLESS_SKIP: u32 = 0;
 /// `missed`: the callback runs once for each missed period, one run directly after another. The
 /// phase stays.
 pub const TICKLESS_BURST: u32 = 1;
-/// `missed`: the next expiry is a full period after the callback. The phase moves.
+/// `missed`: the next expiry is a full period after the time at which the timer fired. The phase
+/// moves.
 pub const TICKLESS_DELAY: u32 = 2;
 
 /// `phase`: none; the first expiry is one period after the start.

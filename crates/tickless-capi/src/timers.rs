@@ -139,9 +139,9 @@ pub unsafe extern "C" fn tickless_timers_start(
 /// Stops a set of timers and frees it; does nothing if the pointer is null. Waits until the driver
 /// threads have ended.
 ///
-/// Errors: `TICKLESS_BUSY` after 100 ms if one of its timers is still initialised, or one of its
-/// limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK` inside a
-/// callback of one of its timers. After an error the set keeps running.
+/// Errors: `TICKLESS_BUSY`, returned after 100 ms, if one of its timers is still initialised, or
+/// one of its limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK`
+/// inside a callback of one of its timers. After an error the set keeps running.
 ///
 /// # Safety
 /// `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
