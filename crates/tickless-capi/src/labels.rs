@@ -9,8 +9,8 @@ use core::ffi::{CStr, c_char};
 use std::collections::BTreeSet;
 use tickless::slots::ProcessLock;
 
-/// Labels are never freed; a program has few different ones. A forked child starts with an empty
-/// set, because another thread may have held the lock at the fork (K4: a child waits for no lock).
+// Labels are never freed; a program has few different ones. A forked child starts with an empty
+// set, because another thread may have held the lock at the fork (K4: a child waits for no lock).
 static LABELS: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
 
 const LABELS_MAX: usize = 65_536;

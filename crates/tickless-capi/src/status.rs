@@ -17,7 +17,7 @@ pub enum Status {
     NullPointer = 1,
     /// A pointer to storage is not aligned as its type requires.
     Misaligned = 2,
-    /// This version of the library does not know the size of a struct, a flag, or a choice.
+    /// The size of a struct, a flag, or a choice is unknown to this version of the library.
     Unsupported = 3,
     /// A number is outside its range, for example a negative duration.
     OutOfRange = 4,
@@ -119,7 +119,7 @@ fn panicked(payload: Box<dyn std::any::Any + Send>) -> Status {
 /// Writes a result through a caller's pointer, unless the pointer is null.
 ///
 /// # Safety
-/// `place` is null or is writable.
+/// `place` is null or writable.
 pub(crate) unsafe fn write_optional<T>(place: *mut T, value: T) {
     if !place.is_null() {
         // SAFETY: the caller promises that `place` is null or writable, and it is not null here.
@@ -130,7 +130,7 @@ pub(crate) unsafe fn write_optional<T>(place: *mut T, value: T) {
 /// Writes a result through a caller's pointer. A null pointer is an error.
 ///
 /// # Safety
-/// `place` is null or is writable.
+/// `place` is null or writable.
 pub(crate) unsafe fn write_result<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(failure(Status::NullPointer, "the pointer for the result is null"));
