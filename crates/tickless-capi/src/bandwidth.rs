@@ -1,15 +1,15 @@
 //! Rate limiters (permits per period) and throttles (CPU time per period).
 
-use crate::one_thread::{Handle, OneThread, HandleKind};
 use crate::local_batches::caller_slice;
+use crate::one_thread::{Handle, HandleKind, OneThread};
 use crate::options::unknown;
 use crate::periodic::{
     TICKLESS_PHASE_ALIGNED, TICKLESS_PHASE_FIXED, TICKLESS_PHASE_NONE, TICKLESS_PHASE_RANDOM,
     TICKLESS_PHASE_SPREAD,
 };
 use crate::sized::{self, Grows};
-use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
-use crate::timers::{TimerSet, duration, checked_ref, not_initialised, set};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
+use crate::timers::{TimerSet, checked_ref, duration, not_initialised, set};
 use core::ptr::NonNull;
 use std::time::Duration;
 use tickless::bandwidth::{

@@ -2,9 +2,9 @@
 
 use crate::fired::window;
 use crate::options::unknown;
-use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
-use crate::timer::{CancelFound, report_cancel, cancel_status};
-use crate::timers::{TimerSet, duration, checked_ref, not_initialised, set};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
+use crate::timer::{CancelFound, cancel_status, report_cancel};
+use crate::timers::{TimerSet, checked_ref, duration, not_initialised, set};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use tickless::CancelError;

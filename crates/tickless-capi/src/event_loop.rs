@@ -1,9 +1,9 @@
 //! Timers that the program's own event loop drives, by a descriptor that it polls.
 
-use crate::one_thread::{Handle, OneThread, HandleKind};
+use crate::one_thread::{Handle, HandleKind, OneThread};
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Status, write_result, entry, failure, write_optional};
+use crate::status::{Status, entry, failure, write_optional, write_result};
 use crate::timers::TimerSet;
 use core::ffi::c_int;
 use std::os::fd::AsRawFd;

@@ -1,6 +1,6 @@
 //! What a callback can read about its expiry, and what it can request.
 
-use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;

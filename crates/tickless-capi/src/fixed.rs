@@ -1,8 +1,8 @@
 //! Timeouts that share one duration for each class, for the program's own loop.
 
 use crate::local::{LocalKey, to_key};
-use crate::one_thread::{Handle, OneThread, HandleKind};
-use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
+use crate::one_thread::{Handle, HandleKind, OneThread};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use crate::timers::duration;
 use core::ffi::c_void;
 use tickless::local::{Class, FixedError, FixedTimeouts};

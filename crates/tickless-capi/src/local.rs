@@ -1,9 +1,9 @@
 //! Timers for one thread, embedded in its own loop: no threads, no locks, no clock.
 
 use crate::fired::window;
-use crate::one_thread::{Handle, OneThread, HandleKind};
+use crate::one_thread::{Handle, HandleKind, OneThread};
 use crate::options::{push_out, tick, unknown};
-use crate::status::{Status, write_result, entry, failure, write_optional};
+use crate::status::{Status, entry, failure, write_optional, write_result};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
 use crate::timers::duration;
 use core::ffi::c_void;

@@ -2,7 +2,7 @@
 
 use crate::local::{Local, LocalKey, to_key};
 use crate::one_thread::Handle;
-use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use core::ffi::c_void;
 use tickless::local::LocalError;
 use tickless::time::Instant;

@@ -68,10 +68,7 @@ pub(crate) trait Handle: Sized + 'static {
             return Ok(own);
         }
         let HandleKind { name, remedy, .. } = Self::KIND;
-        Err(failure(
-            Status::WrongThread,
-            format_args!("another thread owns this {name}; {remedy}"),
-        ))
+        Err(failure(Status::WrongThread, format_args!("another thread owns this {name}; {remedy}")))
     }
 
     /// Frees the handle. Returns an error if another thread owns it or its value is lent to a

@@ -3,9 +3,9 @@
 use crate::fired::{CCallback, Callback};
 use crate::options::unknown;
 use crate::sized::{self, Grows};
-use crate::status::{Outcome, Status, write_result, entry, failure};
+use crate::status::{Outcome, Status, entry, failure, write_result};
 use crate::storage::{Kind, Stored, place};
-use crate::timer::{CancelFound, report_cancel, cancel_status};
+use crate::timer::{CancelFound, cancel_status, report_cancel};
 use crate::timers::{TimerSet, duration, set};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

@@ -1,7 +1,7 @@
 //! Coarse and precise timers in their caller's memory.
 
 use crate::fired::{CCallback, Callback, window};
-use crate::status::{Outcome, Status, write_result, entry, failure, write_optional};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use crate::storage::{Kind, Stored, place};
 use crate::timers::{TimerSet, duration, set};
 use core::cell::UnsafeCell;

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Outcome, Status, write_result, entry, failure};
+use crate::status::{Outcome, Status, entry, failure, write_result};
 use core::ptr::NonNull;
 use std::time::Duration;
 use tickless::driver::StartTimersError;
