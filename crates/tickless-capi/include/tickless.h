@@ -1,62 +1,65 @@
 /*
  * Tickless: Linux's timer subsystem for programs.
  *
- * Made from the sources of crates/tickless-capi by tests/header.rs; do not edit. How to build and
- * link: docs/book/src/c.md. C11 or later, C++11 or later (tickless.hpp: C++17); 64-bit Linux.
+ * Generated from the sources of crates/tickless-capi by crates/tickless-tidy/tests/header.rs; do
+ * not edit. How to build and link: docs/book/src/c.md. C11 or later, C++11 or later (tickless.hpp:
+ * C++17); 64-bit Linux.
  *
- * Three sorts of timers, all with a callback:
- * - tickless_timer_t, coarse or precise, and tickless_periodic_t, in the caller's own memory. They
+ * All timers have a callback. They differ in where they live and what drives them:
+ * - tickless_timer_t (coarse or precise) and tickless_periodic_t live in the caller's memory. They
  *   belong to a tickless_timers_t, whose threads call the callbacks.
- * - timers of a tickless_local_t, for a loop of one's own: no threads, no locks, no clock; and of
- *   a tickless_fixed_t, all of one duration.
- * A tickless_clock_timer_t is one on the time of day or on boottime, and is allocated.
+ * - The timers of a tickless_local_t belong to the program's own loop: no threads, no locks, no
+ *   clock. Those of a tickless_fixed_t are similar, and share one duration for each class.
+ * - A tickless_clock_timer_t runs on wall-clock time or boottime, and is allocated.
  *
- * A tickless_timers_t has threads (tickless_timers_start), or is driven by loops of the program's
- * (tickless_timers_start_in_loops), or stands until a test moves its clock
- * (tickless_timers_start_virtual). On any of them stand limiters and throttles: so many permits,
- * or so much CPU time, in every period.
+ * A tickless_timers_t has threads (tickless_timers_start), or the program's own loops drive it
+ * (tickless_timers_start_in_loops), or a test advances its clock (tickless_timers_start_virtual).
+ * Each of them also supports limiters (permits per period) and throttles (CPU time per period).
  *
- * Units. Everything is in nanoseconds. Durations are int64_t, 0 to 292 years; negative ones are
- * errors. Points in time are uint64_t on the clock of tickless_timers_now (local timers: on the
- * loop's own clock); sums saturate at TICKLESS_NEVER.
+ * Units. All times are in nanoseconds. Durations are int64_t, 0 to 292 years; a negative duration
+ * is an error. Points in time are uint64_t on the clock of tickless_timers_now (for local timers:
+ * on the loop's own clock); sums saturate at TICKLESS_NEVER.
  *
- * Errors. Every call returns a tickless_status_t; tickless_error_text says more. A call that
- * returns an error has changed nothing, unless it says so. No panic crosses this interface, and
- * no call ends the process (but see C++ exceptions below, and memory that the system does not
- * give).
+ * Errors. Calls return a tickless_status_t; tickless_error_text returns a description. A call that
+ * returns an error has changed nothing unless its description states otherwise. No panic reaches
+ * the caller, and no call ends the process, except when a C++ exception leaves a callback (see
+ * below) and when the system has no memory left.
  *
- * Threads. Everything but local and fixed timers, loops and workers may be used from all threads at
- * once, callbacks included, except init, destroy and stop, which nobody else may overlap with on
- * the same object. Callbacks of one timer never overlap.
+ * Threads. All threads may use all objects concurrently, also in callbacks, with two exceptions.
+ * Local and fixed timers, loops and workers belong to one thread at a time. Init, destroy and stop
+ * of an object must not run concurrently with any other call on it. Callbacks of one timer never
+ * overlap.
  *
- * Blocking. Only tickless_timers_start and _stop, the cancels named _sync and _single_shot,
- * shutdown_sync, destroy, tickless_limiter_acquire and tickless_worker_check ever wait. In a
- * callback the cancels, shutdown_sync and destroy wait only if that can end.
+ * Blocking. Only these calls wait: tickless_timers_start and _stop, the cancels named _sync and
+ * _single_shot, shutdown_sync, destroy, tickless_limiter_acquire and tickless_worker_check. In a
+ * callback the cancels, shutdown_sync and destroy return an error instead of a wait that could
+ * never end.
  *
- * Never early. A timer is late by at most its slack or granule, and by what waking a thread takes.
+ * Never early. A timer is late by at most its slack or the granularity of its wheel level, plus the
+ * time that waking a thread takes.
  *
- * Misuse that is noticed, and is an error: null and misaligned pointers, unknown choices, numbers
- * out of range, a timer that was never initialised in zeroed memory, was initialised twice, was
- * destroyed, or was copied to another address; starting a timer that was shut down; waiting for a
- * callback that waits for the caller; stopping timers that are in use; local timers used by
- * another thread, or advanced from their own callback.
+ * Misuse that is detected, and returns an error: null and misaligned pointers; unknown choices;
+ * numbers out of range; a timer that was never initialised in zeroed memory, was initialised twice,
+ * was destroyed, or was copied to another address; starting a timer that was shut down; waiting for
+ * a callback that waits for the caller; stopping timers that are in use; local timers that are used
+ * by another thread, or advanced from their own callback.
  *
- * Misuse that cannot be noticed, and is undefined behaviour:
- * - freeing, moving or writing a timer's memory before it was destroyed (its callback excepted,
- *   which may destroy and free it);
+ * Misuse that cannot be detected, and is undefined behaviour:
+ * - freeing, moving or writing the memory of a timer before it is destroyed (a callback may destroy
+ *   and free its own timer);
  * - using a timer in one thread while another destroys it, or a tickless_timers_t or
  *   tickless_local_t after it was stopped or destroyed;
  * - memory that was not zeroed before the first init and by chance looks like a timer;
  * - a tickless_fired_t after its callback has returned, or in another thread;
- * - pointers that lead nowhere, and a size field that says more bytes than there are;
- * - leaving a callback other than by return: longjmp, pthread_exit, cancellation of the thread. A
- *   C++ exception that leaves a callback ends the process by abort();
- * - any call from a signal handler: they take locks. (Block the signal and use sigwait in a
- *   thread, which may do anything.)
- * - returning from a callback in the child of a fork made there; exec or _exit instead;
+ * - invalid pointers, and a size field that is larger than the memory behind it;
+ * - leaving a callback other than by return: longjmp, pthread_exit, cancellation of the thread. (A
+ *   C++ exception that leaves a callback ends the process by abort().)
+ * - any call from a signal handler, because calls take locks. (Block the signal and use sigwait in
+ *   a thread, which may make any call.)
+ * - returning from a callback in the child of a fork that the callback made; call exec or _exit;
  * - unloading the library (dlclose) while timers run.
  *
- * Misuse that hangs: waiting for a callback while holding a lock which that callback takes.
+ * Misuse that deadlocks: waiting for a callback while holding a lock that the callback takes.
  */
 
 
@@ -68,68 +71,73 @@
 #include <stdint.h>
 
 /*
- The version that this header belongs to: changes that break programs...
+ The version of this header. A new major version may break programs.
  */
 #define TICKLESS_VERSION_MAJOR 0
 
 /*
- ...changes that add something (and, while the first number is 0, may break programs)...
+ A new minor version adds something, and may break programs while the major version is 0.
  */
 #define TICKLESS_VERSION_MINOR 1
 
 /*
- ...and changes that do neither.
+ A new patch version does neither.
  */
 #define TICKLESS_VERSION_PATCH 0
 
 /*
- Goes up with every change after which programs must be compiled anew.
+ Increases with every change after which programs must be recompiled.
  */
 #define TICKLESS_ABI 1
 
 /*
- `policy`: taking the first timer off does not wake the driver; it may wake once for nothing.
+ `policy`: cancelling the first timer does not reprogram the driver, which may then wake once
+ without a timer to fire.
  */
 #define TICKLESS_POLICY_LAZY 0
 
 /*
- `policy`: taking the first timer off programs the driver anew, a restart twice.
+ `policy`: cancelling the first timer reprograms the driver. A restart reprograms it twice.
  */
 #define TICKLESS_POLICY_EAGER 1
 
 /*
- `policy`: a cancel programs, a restart is judged as a whole.
+ `policy`: cancelling the first timer reprograms the driver. A restart reprograms it at most
+ once.
  */
 #define TICKLESS_POLICY_RESTART_AWARE 2
 
 /*
- `push_out`: pushing a timeout out touches the timer alone.
+ `push_out`: pushing out a timeout writes to the timer alone. It moves to its new bucket when the
+ old one comes due.
  */
 #define TICKLESS_PUSH_OUT_LAZY 0
 
 /*
- `push_out`: it moves to its new place at once, so that equals fire exactly as armed.
+ `push_out`: pushing out a timeout moves it to its new bucket at once, so that timeouts with
+ equal deadlines fire in the order of their arming.
  */
 #define TICKLESS_PUSH_OUT_EAGER 1
 
 /*
- `deferral`: all callbacks run in the drivers.
+ `deferral`: all callbacks run in the driver threads.
  */
 #define TICKLESS_DEFERRAL_NONE 0
 
 /*
- `deferral`: those of coarse timers, and of precise ones that are `TICKLESS_DEFERRED`, run in
- an expiry thread of each base, so that they may take long.
+ `deferral`: callbacks of coarse timers, and of precise timers with `TICKLESS_DEFERRED`, run in
+ an expiry thread of their base, so that they may take long.
  */
 #define TICKLESS_DEFERRAL_ON_EXPIRY 1
 
 /*
- `deferral`: the same, woken by every tick. There to be compared with.
+ `deferral`: as `TICKLESS_DEFERRAL_ON_EXPIRY`, but every tick wakes the expiry thread. For
+ comparisons.
  */
 #define TICKLESS_DEFERRAL_EVERY_TICK 2
 
 /*
- `flags`: read `CLOCK_MONOTONIC` every time, even where the CPU's counter could be trusted.
+ `flags`: always read `CLOCK_MONOTONIC`, even where the CPU's counter is reliable.
  */
 #define TICKLESS_SYSTEM_CLOCK 1
 
@@ -139,107 +147,115 @@
 #define TICKLESS_PIN_DRIVERS 2
 
 /*
- Later than every deadline: a timer armed for this never fires.
+ Later than every deadline: a timer that is armed for this time never fires.
  */
 #define TICKLESS_NEVER UINT64_MAX
 
 /*
- `base`: the sum over all bases.
+ `base`: selects the sum over all bases.
  */
 #define TICKLESS_ALL_BASES UINT32_MAX
 
 /*
- `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its distance
- and a tick. Arming, pushing out and cancelling take some nanoseconds however many are pending.
+ `kind`: a timeout, on a timer wheel. Never early; late by at most 13 % of its duration plus a
+ tick. Arming, pushing out and cancelling take some nanoseconds regardless of how many timers are
+ pending.
  */
 #define TICKLESS_COARSE 0
 
 /*
- `kind`: a high-resolution timer, in a sorted queue. Never early; late by what waking a thread
- takes, and by its slack.
+ `kind`: a high-resolution timer, in a sorted queue. Never early; late by at most its slack and
+ the time that waking a thread takes.
  */
 #define TICKLESS_PRECISE 1
 
 /*
  `kind`, coarse only, with `|`: fires with the first event of its base after its deadline, and
- never causes one.
+ never causes a wakeup.
  */
 #define TICKLESS_DEFERRABLE 256
 
 /*
- `kind`, precise only, with `|`: its callback runs in the expiry thread of its base, if there is
- one (see `deferral` in the options).
+ `kind`, precise only, with `|`: the callback runs in the expiry thread of its base, if the base
+ has one (see `deferral` in the options).
  */
 #define TICKLESS_DEFERRED 512
 
 /*
- `kind`, with `|`: on the base whose number stands in the upper 16 bits. Use `TICKLESS_PIN(n)`.
+ `kind`, with `|`: the timer stays on the base whose number is in the upper 16 bits. Use
+ `TICKLESS_PIN(n)`.
  */
 #define TICKLESS_PINNED 1024
 
 /*
- `missed`: periods that were missed are skipped, and counted. The phase stays.
+ `missed`: missed periods are skipped and counted. The phase stays.
  */
 #define TICKLESS_SKIP 0
 
 /*
- `missed`: each is made up for at once, one callback after another. The phase stays.
+ `missed`: the callback runs once for each missed period, one run directly after another. The
+ phase stays.
  */
 #define TICKLESS_BURST 1
 
 /*
- `missed`: the next expiry is a full period from now. The phase moves.
+ `missed`: the next expiry is a full period after the time at which the timer fired. The phase
+ moves.
  */
 #define TICKLESS_DELAY 2
 
 /*
- `phase`: none; the first expiry is a period from the start.
+ `phase`: none; the first expiry is one period after the start.
  */
 #define TICKLESS_PHASE_NONE 0
 
 /*
- `phase`: multiples of the period on the clock, so that all such timers share wakeups.
+ `phase`: expiries at multiples of the period on the clock, so that all such timers share
+ wakeups.
  */
 #define TICKLESS_PHASE_ALIGNED 1
 
 /*
- `phase`: as far as can be from other timers of the same period.
+ `phase`: expiries as far as possible from those of other timers with the same period.
  */
 #define TICKLESS_PHASE_SPREAD 2
 
 /*
- `phase`: by chance; `phase_value` is the seed.
+ `phase`: random; `phase_value` is the seed.
  */
 #define TICKLESS_PHASE_RANDOM 3
 
 /*
- `phase`: `phase_value` nanoseconds behind the multiples of the period; below one period.
+ `phase`: expiries `phase_value` nanoseconds after the multiples of the period; less than one
+ period.
  */
 #define TICKLESS_PHASE_FIXED 4
 
 /*
- `clock`: that of all other timers. It is never set, and stands while the system is suspended.
+ `clock`: the clock of all other timers. It is never set, and does not advance while the system
+ is suspended.
  */
 #define TICKLESS_CLOCK_MONOTONIC 0
 
 /*
- `clock`: the time since boot. It is never set, and goes on while the system is suspended.
+ `clock`: the time since boot. It is never set, and advances while the system is suspended.
  */
 #define TICKLESS_CLOCK_BOOTTIME 1
 
 /*
- `clock`: the time of day, in nanoseconds since 1970. It may be set, forwards or backwards, and
- goes on while the system is suspended.
+ `clock`: wall-clock time, in nanoseconds since 1970. It may be set forwards or backwards, and
+ advances while the system is suspended.
  */
 #define TICKLESS_CLOCK_REALTIME 2
 
 /*
- What a call returns. Everything but `TICKLESS_OK` is an error, and has changed nothing
- unless it says so; `tickless_error_text` has a sentence on what to do.
+ The result of a call. Every value but `TICKLESS_OK` is an error, and after an error nothing has
+ changed unless the value's description states otherwise; `tickless_error_text` returns a
+ sentence about the cause and the remedy.
  */
 typedef enum tickless_status_t {
   /*
-   All is well.
+   The call succeeded.
    */
   TICKLESS_OK = 0,
   /*
@@ -247,15 +263,15 @@ typedef enum tickless_status_t {
    */
   TICKLESS_NULL_POINTER = 1,
   /*
-   A pointer to storage that is not aligned as its type demands.
+   A pointer to storage is not aligned as its type requires.
    */
   TICKLESS_MISALIGNED = 2,
   /*
-   A struct of a size, or a flag or choice, that this version of the library does not know.
+   The size of a struct, a flag, or a choice is unknown to this version of the library.
    */
   TICKLESS_UNSUPPORTED = 3,
   /*
-   A number outside of its range: a negative duration, say.
+   A number is outside its range, for example a negative duration.
    */
   TICKLESS_OUT_OF_RANGE = 4,
   /*
@@ -263,19 +279,20 @@ typedef enum tickless_status_t {
    */
   TICKLESS_NOT_INITIALISED = 5,
   /*
-   The storage holds a timer already. Destroy that first.
+   The storage already holds a timer. Destroy it first.
    */
   TICKLESS_ALREADY_INITIALISED = 6,
   /*
-   It is still in use: a set of timers by its timers, local timers by their own advance.
+   The object is still in use: a set of timers has timers, or local timers are being advanced.
    */
   TICKLESS_BUSY = 7,
   /*
-   The timer has been shut down, or a fork has left it behind in a child.
+   The timer has been shut down, or this process is a forked child and the timer belongs to its
+   parent.
    */
   TICKLESS_SHUT = 8,
   /*
-   There is no base of this number.
+   The set of timers has no base with this number.
    */
   TICKLESS_NO_SUCH_BASE = 9,
   /*
@@ -284,24 +301,24 @@ typedef enum tickless_status_t {
    */
   TICKLESS_WOULD_DEADLOCK = 10,
   /*
-   `cancel_single_shot` of a timer that was armed again while its callback ran. It has been
-   cancelled, and its callback is over.
+   `cancel_single_shot` found that the timer had been armed again while its callback ran. The
+   timer has been cancelled, and its callback has returned.
    */
   TICKLESS_NOT_SINGLE_SHOT = 11,
   /*
-   Local timers were used by another thread than their own.
+   A thread used an object that belongs to another thread.
    */
   TICKLESS_WRONG_THREAD = 12,
   /*
-   The key's timer has been removed, or is another table's.
+   The timer of this key has been removed, or the key belongs to another table.
    */
   TICKLESS_NO_SUCH_TIMER = 13,
   /*
-   There is no room for another local timer.
+   A table has reached its maximum number of entries.
    */
   TICKLESS_FULL = 14,
   /*
-   The system refused a thread.
+   The operating system refused to create a thread.
    */
   TICKLESS_NO_THREAD = 15,
   /*
@@ -309,26 +326,26 @@ typedef enum tickless_status_t {
    */
   TICKLESS_ABI_MISMATCH = 16,
   /*
-   A defect in the library: it panicked, and the panic was caught at its edge. What the call
-   was about is in an unknown state.
+   A defect in the library: it panicked, and the panic was caught before it reached C. The
+   object that the call used is in an unknown state.
    */
   TICKLESS_INTERNAL = 17,
   /*
-   The system refused a descriptor for a loop.
+   The operating system refused to create a descriptor for a loop.
    */
   TICKLESS_NO_DESCRIPTOR = 18,
   /*
-   Too few permits are left in this period, or others wait for them.
+   Too few permits are left in this period, or other threads wait for them.
    */
   TICKLESS_EMPTY = 19,
   /*
-   What was waited for did not come in time.
+   The timeout of the call expired.
    */
   TICKLESS_TIMED_OUT = 20,
 } tickless_status_t;
 
 /*
- What a cancel found.
+ The state in which a cancel found a timer.
  */
 typedef enum tickless_cancel_t {
   /*
@@ -336,110 +353,114 @@ typedef enum tickless_cancel_t {
    */
   TICKLESS_CANCEL_IDLE = 0,
   /*
-   It was pending; that arming will not fire.
+   The timer was pending; that arming will not fire.
    */
   TICKLESS_CANCEL_PENDING = 1,
   /*
-   Its callback was running.
+   The timer's callback was running.
    */
   TICKLESS_CANCEL_RUNNING = 2,
 } tickless_cancel_t;
 
 /*
- A clock timer that fires, as its callback sees it. Opaque; good until the callback returns, and
- in the thread that runs it.
+ A clock timer that fires, as its callback sees it. Opaque; valid until the callback returns, in
+ the thread that runs it.
  */
 typedef struct tickless_clock_fired_t tickless_clock_fired_t;
 
 /*
- A timer whose deadlines are on a clock of the program's choice; from
+ A timer whose deadlines are on a clock of the program's choice; created by
  `tickless_clock_timer_create`. Opaque.
 
- Never early on its own clock. When the time of day is set, absolute deadlines on it stay what
- they are: they fire at once if they have passed, and are put off if it went back. Durations are
- left alone: ten seconds are ten seconds. On boottime both count the time of a suspend.
+ Never early on its own clock. Setting wall-clock time does not change absolute deadlines on it:
+ a deadline that has now passed fires at once, and if the clock was set back the timer fires when
+ the clock reaches the deadline again. Setting the clock does not affect durations: ten seconds
+ remain ten seconds. On boottime, deadlines and durations include suspends.
 
- The first one of a set starts a thread that waits for the clock to be set, unless a loop of the
- program's drives the set: there such timers look at their clock once a second.
+ The first such timer of a set starts a thread that waits for wall-clock time to be set. If the
+ program's own loop drives the set, no thread is started, and the timers check their clock once a
+ second.
  */
 typedef struct tickless_clock_timer_t tickless_clock_timer_t;
 
 /*
- A timer that fires, as its callback sees it. Opaque; good until the callback returns, and in
- the thread that runs it. Also good after the callback has destroyed its timer: what it asks
- for is ignored then.
+ A timer that fires, as its callback sees it. Opaque; valid until the callback returns, in the
+ thread that runs it. It stays valid after the callback has destroyed its timer: requests are
+ ignored then.
  */
 typedef struct tickless_fired_t tickless_fired_t;
 
 /*
- Timeouts of one thread, all those of a class with one duration, which can be changed while they
- are pending. Opaque. Starting a pending one again is one store.
+ Timeouts of one thread. All timeouts of a class have one duration, which can change while they
+ are pending. Opaque. Restarting a pending timeout is a single store.
 
- A server gives all connections of a listener one idle timeout: a class. Under overload it
- halves that with one call, and the connections that have been idle longest come due at once.
+ For example, a server makes a class of the idle timeouts of all connections of a listener. Under
+ overload it halves their duration with one call, and the connections that have been idle longest
+ come due at once.
 
- Never early; late by at most a sixteenth of the class's duration, or of the one that it was
- created with if that is longer. Used by the thread that created them, or the last one that
- adopted them, as `tickless_local_t`.
+ Never early; late by at most a sixteenth of the class's duration, or of its original duration if
+ that is longer. Only the owner thread may use it: the thread that created it, or the last one
+ that adopted it, as with `tickless_local_t`.
  */
 typedef struct tickless_fixed_t tickless_fixed_t;
 
 /*
- The same for each key apart, addresses or users; from `tickless_keyed_create`. Opaque. May be
- used from all threads.
+ A limiter for each key, for example each address or user; created by `tickless_keyed_create`.
+ Opaque. All threads may use it.
  */
 typedef struct tickless_keyed_t tickless_keyed_t;
 
 /*
- Permits, so many in every period, first come, first served; from `tickless_limiter_create`.
- Opaque. May be used from all threads.
+ A fixed number of permits in every period, granted in the order of the requests; created by
+ `tickless_limiter_create`. Opaque. All threads may use it.
  */
 typedef struct tickless_limiter_t tickless_limiter_t;
 
 /*
- Timers of one thread. Opaque. The loop asks when the next one is due, waits that long for its
- own events, says what time it is, and is called for each timer that fires.
+ Timers of one thread. Opaque. The loop asks when the next timer is due, waits that long for its
+ own events, and passes the current time to an advance, which calls it back for each timer that
+ fires.
 
- Used by the thread that created them, or the last one that adopted them; other threads are
- told so.
+ Only the owner thread may use it: the thread that created it, or the last one that adopted it.
+ Calls from other threads return `TICKLESS_WRONG_THREAD`.
  */
 typedef struct tickless_local_t tickless_local_t;
 
 /*
- What drives one base of a set of timers, in the program's own loop. Opaque.
+ Drives one base of a set of timers from the program's own loop. Opaque.
 
- The loop polls its descriptor for reading, beside its others, and calls `tickless_loop_run` when
- that is readable. Callbacks run inside of that, on the loop's thread, one at a time. Timers can
- be armed and cancelled from all threads; while nobody runs the loop none fires.
+ The loop polls the descriptor for reading, with its other descriptors, and calls
+ `tickless_loop_run` when it is readable. Callbacks run inside that call, on the loop's thread,
+ one at a time. All threads may arm and cancel timers; a timer fires only when the loop runs.
 
- Used by the thread that started it, or the last one that adopted it.
+ Only the owner thread may use it: the thread that created it, or the last one that adopted it.
  */
 typedef struct tickless_loop_t tickless_loop_t;
 
 /*
- Threads that share so much CPU time in every period; from `tickless_throttle_create`. Opaque.
- May be used from all threads.
+ A group of threads that share a fixed amount of CPU time in every period; created by
+ `tickless_throttle_create`. Opaque. All threads may use it.
  */
 typedef struct tickless_throttle_t tickless_throttle_t;
 
 /*
- A set of timers: a base and a driver thread for each CPU. Opaque.
+ A set of timers, with a base and a driver thread for each CPU. Opaque.
 
- May be used from all threads. In the child of a fork its timers count as shut down: nothing
- fires, arming is `TICKLESS_SHUT`, a cancel finds nothing, and destroying and stopping wait for
- nothing. A child may start timers of its own. A callback that forks must not return in the
- child.
+ All threads may use it. In the child of a fork its timers count as shut down: none fires, arming
+ returns `TICKLESS_SHUT`, a cancel reports an idle timer, and destroying and stopping do not
+ wait. A child may start timers of its own. A callback that forks must not return in the child.
  */
 typedef struct tickless_timers_t tickless_timers_t;
 
 /*
- One thread's part in a throttle; from `tickless_throttle_join`. Opaque. For that thread alone.
+ One thread's membership in a throttle; created by `tickless_throttle_join`. Opaque. Only that
+ thread may use it.
  */
 typedef struct tickless_worker_t tickless_worker_t;
 
 /*
- How to start timers. Set all of it to zero, then `size` to `sizeof(tickless_options_t)`; zero
- is the default everywhere.
+ How to start timers. Set the whole struct to zero, then `size` to `sizeof(tickless_options_t)`;
+ zero selects the default of each field.
  */
 typedef struct tickless_options_t {
   /*
@@ -452,13 +473,13 @@ typedef struct tickless_options_t {
    */
   uint64_t tick_ns;
   /*
-   With deferral: how long an expiry thread may be in one callback before another thread
-   fires its other timers, in nanoseconds. Default: 100 ms.
+   With deferral: how long an expiry thread may spend in one callback before another thread
+   fires the other timers of its base, in nanoseconds. Default: 100 ms.
    */
   uint64_t patience_ns;
   /*
-   How many bases, each with a driver thread; at most 65,535. Default: one for each CPU that
-   the process may use.
+   The number of bases, each with a driver thread; at most 65,535. Default: one for each CPU
+   that the process may use.
    */
   uint32_t bases;
   /*
@@ -478,13 +499,13 @@ typedef struct tickless_options_t {
    */
   uint32_t flags;
   /*
-   Zero.
+   Must be zero.
    */
   uint32_t reserved;
 } tickless_options_t;
 
 /*
- What has happened on one base, or on all. Set `size` before asking.
+ Counters of one base, or of all. Set `size` before the call.
  */
 typedef struct tickless_stats_t {
   /*
@@ -492,27 +513,27 @@ typedef struct tickless_stats_t {
    */
   size_t size;
   /*
-   How many bases this is the sum of; 0 in the child of a fork.
+   The number of bases in this sum; 0 in the child of a fork.
    */
   uint64_t bases;
   /*
-   Coarse timers pending.
+   Pending coarse timers.
    */
   uint64_t pending_coarse;
   /*
-   Precise and periodic timers pending.
+   Pending precise and periodic timers.
    */
   uint64_t pending_precise;
   /*
-   When the next one is due; `TICKLESS_NEVER` if none is.
+   The earliest deadline; `TICKLESS_NEVER` if no timer is pending.
    */
   uint64_t earliest_ns;
   /*
-   Idle timers that were armed.
+   Armings of idle timers.
    */
   uint64_t armed;
   /*
-   Pending timers that were armed anew, but for timeouts that were pushed out without a lock.
+   Armings of pending timers, without timeouts that were pushed out without a lock.
    */
   uint64_t rearmed;
   /*
@@ -524,19 +545,19 @@ typedef struct tickless_stats_t {
    */
   uint64_t fired;
   /*
-   Timers that came from another base.
+   Timers that moved here from another base.
    */
   uint64_t migrated;
   /*
-   Pushed-out timeouts that were moved when their old bucket came due.
+   Pushed-out timeouts that moved to their new bucket when their old one came due.
    */
   uint64_t relocated;
   /*
-   Times the driver was programmed.
+   How often the driver was programmed.
    */
   uint64_t device_writes;
   /*
-   Times it woke and found nothing due.
+   How often the driver woke and found no timer due.
    */
   uint64_t device_spurious;
   /*
@@ -544,7 +565,7 @@ typedef struct tickless_stats_t {
    */
   uint64_t wake_calls;
   /*
-   System calls by which the driver went to sleep.
+   System calls in which the driver slept.
    */
   uint64_t sleeps;
   /*
@@ -554,41 +575,41 @@ typedef struct tickless_stats_t {
 } tickless_stats_t;
 
 /*
- Memory for one timer, anywhere: on the stack, in a struct, from `malloc`. Opaque.
+ Memory for one timer: on the stack, in a struct, or from `malloc`. Opaque.
 
- Set it to zero before its first `tickless_timer_init`, or misuse of it may not be noticed. From
- init to destroy it must stay where it is and must not be written. 128 bytes, of which timers
- that are used much had best begin at a multiple of 64.
+ Set it to zero before its first `tickless_timer_init`, otherwise misuse may go undetected. From
+ init to destroy it must neither move nor be written. It has 128 bytes; align timers that are
+ used often to 64 bytes.
  */
 typedef struct tickless_timer_t {
   /*
-   Not to be touched.
+   Private to the library.
    */
   uint64_t opaque[16];
 } tickless_timer_t;
 
 /*
- What a timer calls when it fires, with the `data` that it was initialised with.
+ The callback of a timer, called with the `data` that the timer was initialised with.
 
- Runs on a thread of the library, one at a time per base. It should be short: it delays the
- other timers of its base, and no others. It must return: `longjmp`, `pthread_exit` and thread
- cancellation across it are undefined. A C++ exception that leaves it ends the process.
+ Runs on a thread of the library, one at a time per base. It should be short: it delays the other
+ timers of its base, and no others. It must return: `longjmp`, `pthread_exit` and thread
+ cancellation across it are undefined. A C++ exception that leaves it aborts the process.
  */
 typedef void (*tickless_callback_t)(struct tickless_fired_t *fired, void *data);
 
 /*
- Memory for one periodic timer: as `tickless_timer_t`, but 320 bytes. Opaque.
+ Memory for one periodic timer, under the rules of `tickless_timer_t`; 320 bytes. Opaque.
  */
 typedef struct tickless_periodic_t {
   /*
-   Not to be touched.
+   Private to the library.
    */
   uint64_t opaque[40];
 } tickless_periodic_t;
 
 /*
- How a periodic timer behaves. Set all of it to zero, then `size` to
- `sizeof(tickless_periodic_options_t)`; zero is the default everywhere.
+ How a periodic timer behaves. Set the whole struct to zero, then `size` to
+ `sizeof(tickless_periodic_options_t)`; zero selects the default of each field.
  */
 typedef struct tickless_periodic_options_t {
   /*
@@ -596,11 +617,11 @@ typedef struct tickless_periodic_options_t {
    */
   size_t size;
   /*
-   By how much each expiry may be late to share a wakeup with others, in nanoseconds.
+   How late each expiry may be so that it can share a wakeup with others, in nanoseconds.
    */
   uint64_t slack_ns;
   /*
-   See `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
+   Used with `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
    */
   uint64_t phase_value;
   /*
@@ -614,13 +635,13 @@ typedef struct tickless_periodic_options_t {
 } tickless_periodic_options_t;
 
 /*
- What a clock timer calls when it fires; as `tickless_callback_t`.
+ The callback of a clock timer, under the rules of `tickless_callback_t`.
  */
 typedef void (*tickless_clock_callback_t)(struct tickless_clock_fired_t *fired, void *data);
 
 /*
- How much there is in every period, for a limiter in permits, for a throttle in nanoseconds of
- CPU time. Set all of it to zero, then `size` to `sizeof(tickless_quota_t)`.
+ The quota of every period: permits for a limiter, nanoseconds of CPU time for a throttle. Set
+ the whole struct to zero, then `size` to `sizeof(tickless_quota_t)`.
  */
 typedef struct tickless_quota_t {
   /*
@@ -628,7 +649,7 @@ typedef struct tickless_quota_t {
    */
   size_t size;
   /*
-   So much in every period; at least 1. For a throttle at most a period for each CPU.
+   The quota of every period; at least 1. For a throttle at most one period for each CPU.
    */
   uint64_t quota;
   /*
@@ -636,36 +657,36 @@ typedef struct tickless_quota_t {
    */
   uint64_t period_ns;
   /*
-   So much of what a period leaves over may be used later, on top of a period's own.
+   How much unused quota may be kept and used later, in addition to a period's own.
    */
   uint64_t extra;
   /*
-   How late a refill may be to share a wakeup, in nanoseconds. Default: a thousandth of the
-   period, and up to a tenth if there are hundreds of the same period.
+   How late a refill may be so that it can share a wakeup, in nanoseconds. Default: a
+   thousandth of the period, and up to a tenth if there are hundreds with this period.
    */
   uint64_t slack_ns;
   /*
-   See `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
+   Used with `TICKLESS_PHASE_RANDOM` and `TICKLESS_PHASE_FIXED`; otherwise zero.
    */
   uint64_t phase_value;
   /*
-   After a refill those that wait are let go `release_batch` at a time, `release_gap_ns`
-   apart. Default: both as suits the period.
+   After a refill, waiting threads are released `release_batch` at a time, `release_gap_ns`
+   apart. Default: values that suit the period.
    */
   uint64_t release_gap_ns;
   /*
-   See `release_gap_ns`; `UINT32_MAX` lets all go at once.
+   See `release_gap_ns`; `UINT32_MAX` releases all at once.
    */
   uint32_t release_batch;
   /*
-   Where in its period it is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
+   When in its period the quota is refilled: one of `TICKLESS_PHASE_...`. Default: spread.
    */
   uint32_t phase;
 } tickless_quota_t;
 
 /*
- What has happened to a limiter or a throttle. Set `size` before asking. In permits, or in
- nanoseconds of CPU time.
+ Counters of a limiter or a throttle, in permits or in nanoseconds of CPU time. Set `size` before
+ the call.
  */
 typedef struct tickless_quota_counts_t {
   /*
@@ -673,50 +694,51 @@ typedef struct tickless_quota_counts_t {
    */
   size_t size;
   /*
-   What has been used.
+   The quota that has been used.
    */
   uint64_t used;
   /*
-   What refills have brought.
+   The quota that refills have added.
    */
   uint64_t refilled;
   /*
-   What they brought beyond what may be kept.
+   The quota that refills have discarded because it exceeded what may be kept.
    */
   uint64_t expired;
   /*
-   Refills.
+   The number of refills.
    */
   uint64_t refills;
   /*
-   How often somebody had to wait.
+   How often a caller had to wait.
    */
   uint64_t throttled;
   /*
-   How long they waited all together, in nanoseconds.
+   The total time that callers waited, in nanoseconds.
    */
   uint64_t waited_ns;
   /*
-   How many wait now.
+   The number of callers that wait now.
    */
   uint64_t waiting;
 } tickless_quota_counts_t;
 
 /*
- Names a timer of one `tickless_local_t`. Once that timer has been removed the key finds
- nothing, and a key of zeros never does.
+ Identifies a timer of one `tickless_local_t`. Calls with the key of a removed timer return
+ `TICKLESS_NO_SUCH_TIMER`. A key of zeros never identifies a timer.
  */
 typedef struct tickless_key_t {
   /*
-   Not to be interpreted.
+   Opaque.
    */
   uint64_t bits;
 } tickless_key_t;
 
 /*
- What `tickless_local_advance` calls for a timer that fires, which is idle by then. It may do
- anything with the timers but advance or destroy them. It must return; a C++ exception that
- leaves it ends the process. `context` is what was handed to the advance, `data` the timer's.
+ Called by `tickless_local_advance` for each timer that fires; the timer is already idle. The
+ callback may use the timers in every way except to advance or destroy them. It must return; a
+ C++ exception that leaves it aborts the process. `context` is the argument of the advance,
+ `data` that of the timer's insertion.
  */
 typedef void (*tickless_local_callback_t)(struct tickless_local_t *local,
                                           struct tickless_key_t key,
@@ -724,21 +746,22 @@ typedef void (*tickless_local_callback_t)(struct tickless_local_t *local,
                                           void *context);
 
 /*
- A timer of a `tickless_local_t`, and what to arm it for.
+ A timer of a `tickless_local_t`, and the deadline to arm it for.
  */
 typedef struct tickless_arming_t {
   /*
-   Which one.
+   The timer.
    */
   struct tickless_key_t key;
   /*
-   For when, on the loop's clock.
+   The deadline, on the loop's clock.
    */
   uint64_t deadline_ns;
 } tickless_arming_t;
 
 /*
- What `tickless_fixed_advance` calls for a timer that fires; as `tickless_local_callback_t`.
+ Called by `tickless_fixed_advance` for each timer that fires, under the rules of
+ `tickless_local_callback_t`.
  */
 typedef void (*tickless_fixed_callback_t)(struct tickless_fixed_t *fixed,
                                           struct tickless_key_t key,
@@ -750,94 +773,98 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- The library's version, "0.1.0" say, which may differ from the header's. Never null.
+ Returns the version of the library, for example "0.1.0", which may differ from the header's.
+ Never null.
  */
 const char *tickless_version(void);
 
 /*
- Does this library go with the header that a program was compiled with? Call it by the macro
- `TICKLESS_ABI_CHECK()`, once, before anything else. Errors: `TICKLESS_ABI_MISMATCH`, after
- which nothing else of the library may be called.
+ Checks that this library matches the header that the program was compiled with. Call it once,
+ before any other function, through the macro `TICKLESS_ABI_CHECK()`. Errors:
+ `TICKLESS_ABI_MISMATCH`, after which no other function may be called.
  */
 enum tickless_status_t tickless_abi_check(uint32_t abi, size_t timer_size, size_t periodic_size);
 
 /*
- A sentence about the last error of the calling thread, in English and UTF-8: what is wrong
- and what to do. Empty if there was none. The text belongs to the library, and is good until
- this thread's next call that fails. Never null.
+ Returns a sentence about the last error of the calling thread, in English and UTF-8: its cause
+ and what to do. Returns an empty text if no call has failed. The library owns the text, which is
+ valid until this thread's next call that fails. Never null.
  */
 const char *tickless_error_text(void);
 
 /*
- The name of a status, "TICKLESS_BUSY" say; "unknown" for any other number. Never null.
+ Returns the name of a status, for example "TICKLESS_BUSY", or "unknown" for any other number.
+ Never null.
  */
 const char *tickless_status_name(int32_t status);
 
 /*
- Starts timers. `options` may be null for the defaults; `timers` receives them. Blocks for
- about a millisecond, to calibrate the clock. Its threads inherit the caller's signal mask.
+ Starts a set of timers. `options` may be null for the defaults; `timers` receives the set.
+ Blocks for about a millisecond to calibrate the clock. The driver threads inherit the caller's
+ signal mask.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`,
  `TICKLESS_NO_THREAD`.
 
- The caller sees to this:
- `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
- written.
+ The caller must ensure:
+ `options` is null or points to as many readable bytes as its `size` states; `timers` is
+ writable.
  */
 enum tickless_status_t tickless_timers_start(const struct tickless_options_t *options,
                                              struct tickless_timers_t **timers);
 
 /*
- Stops timers and frees them; null is nothing to do. Waits until the driver threads have ended.
+ Stops a set of timers and frees it; does nothing if the pointer is null. Waits until the driver
+ threads have ended.
 
- Errors: `TICKLESS_BUSY` as long as one of their timers is initialised, or a limiter or throttle
- on them is there: destroy those first. (It takes 100 ms to say so.)
- `TICKLESS_WOULD_DEADLOCK` inside a callback of theirs. After an error they run on.
+ Errors: `TICKLESS_BUSY`, returned after 100 ms, if one of its timers is still initialised, or
+ one of its limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK`
+ inside a callback of one of its timers. After an error the set keeps running.
 
- The caller sees to this:
+ The caller must ensure:
  `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
  uses it now or later.
  */
 enum tickless_status_t tickless_timers_stop(struct tickless_timers_t *timers);
 
 /*
- The present, in nanoseconds, on the clock that deadlines are given in. It never goes back, is
- close to `CLOCK_MONOTONIC`, and stands still while the system is suspended. Costs about 11 ns
- where the CPU's counter can be trusted; no lock, no system call.
+ Reads the current time, in nanoseconds, on the clock that deadlines refer to. It never goes
+ back, is close to `CLOCK_MONOTONIC`, and does not advance while the system is suspended. Costs
+ about 11 ns where the CPU's counter is reliable; no lock, no system call.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `timers` came from `tickless_timers_start` and was not stopped; `now_ns` can be written.
+ The caller must ensure:
+ `timers` came from `tickless_timers_start` and was not stopped; `now_ns` is writable.
  */
 enum tickless_status_t tickless_timers_now(const struct tickless_timers_t *timers,
                                            uint64_t *now_ns);
 
 /*
- Counters of one base, or of all with `TICKLESS_ALL_BASES`. Takes each base's lock once, and
- allocates.
+ Reads the counters of one base, or of all with `TICKLESS_ALL_BASES`. Takes the lock of each base
+ once, and allocates.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `timers` came from `tickless_timers_start` and was not stopped; `stats` leads to as many bytes
- as its `size` says, which can be written.
+ The caller must ensure:
+ `timers` came from `tickless_timers_start` and was not stopped; `stats` points to as many
+ writable bytes as its `size` states.
  */
 enum tickless_status_t tickless_timers_stats(const struct tickless_timers_t *timers,
                                              uint32_t base,
                                              struct tickless_stats_t *stats);
 
 /*
- Everything about an expiry; null where it is not wanted. The deadline that the timer was armed
- with, when it was found to be due (never before the deadline), on which base, and for a
- periodic timer how many expiries were missed (with `TICKLESS_BURST`: are still to be made up
- for). No clock is read.
+ Reads the details of an expiry: the deadline that the timer was armed with, when it was found to
+ be due (never before the deadline), on which base, and for a periodic timer how many expiries
+ were missed (with `TICKLESS_BURST`: how many are still to be made up for). Pass null for results
+ that are not needed. Reads no clock.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `fired` was handed to a callback that has not returned, on this thread; the rest can be
- written.
+ The caller must ensure:
+ `fired` is the argument of a callback that has not returned, on this thread; the other pointers
+ are null or writable.
  */
 enum tickless_status_t tickless_fired_info(struct tickless_fired_t *fired,
                                            uint64_t *deadline_ns,
@@ -846,75 +873,76 @@ enum tickless_status_t tickless_fired_info(struct tickless_fired_t *fired,
                                            uint64_t *overruns);
 
 /*
- The present, in nanoseconds. Reads the clock.
+ Reads the current time, in nanoseconds, from the clock.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller must ensure:
+ `fired` is as required by `tickless_fired_info`; `now_ns` is writable.
  */
 enum tickless_status_t tickless_fired_now(struct tickless_fired_t *fired, uint64_t *now_ns);
 
 /*
- Has the timer armed again, `after_ns` from now, when the callback is over. Cheaper than
- starting it by its handle, and cannot collide with that: if somebody else has armed the timer
- meanwhile, that stands. Of several requests the last one counts. Reads the clock.
+ Requests that the timer be armed again, `after_ns` from now, when the callback has returned.
+ Cheaper than starting the timer by its handle. If another thread arms the timer while the
+ callback runs, that arming has precedence. The last of several requests counts. Reads the clock.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 
- The caller sees to this:
- `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller must ensure:
+ `fired` is as required by `tickless_fired_info`.
  */
 enum tickless_status_t tickless_fired_restart(struct tickless_fired_t *fired, int64_t after_ns);
 
 /*
- The same for a window between two points in time; a coarse timer takes the first.
+ Requests that the timer be armed again for a window between two points in time. A coarse timer
+ uses the first as its deadline.
 
  Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
 
- The caller sees to this:
- `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller must ensure:
+ `fired` is as required by `tickless_fired_info`.
  */
 enum tickless_status_t tickless_fired_restart_range(struct tickless_fired_t *fired,
                                                     uint64_t soft_ns,
                                                     uint64_t hard_ns);
 
 /*
- Has the timer armed again whole periods after its own deadline, so that it does not drift: at
- the first such moment that has not passed. `overruns`, which may be null, receives how many
- expiries were missed: 0 if the callback kept up. Reads the clock. Not needed by periodic
- timers, which do this by themselves.
+ Requests that the timer be armed again a whole number of periods after its own deadline, so that
+ it does not drift: at the first such time that has not passed. `overruns`, which may be null,
+ receives how many expiries were missed, 0 if none. Reads the clock. Periodic timers do this by
+ themselves.
 
  Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 
- The caller sees to this:
- `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller must ensure:
+ `fired` is as required by `tickless_fired_info`; `overruns` is null or writable.
  */
 enum tickless_status_t tickless_fired_forward(struct tickless_fired_t *fired,
                                               int64_t period_ns,
                                               uint64_t *overruns);
 
 /*
- Takes back what the callback asked for: the timer stays idle. Ends a periodic timer.
+ Withdraws the callback's request, so that the timer stays idle. Stops a periodic timer.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `fired` is as for `tickless_fired_info`, and results can be written.
+ The caller must ensure:
+ `fired` is as required by `tickless_fired_info`.
  */
 enum tickless_status_t tickless_fired_stop(struct tickless_fired_t *fired);
 
 /*
- Makes a timer, not armed, in its caller's memory; allocates nothing.
+ Initialises a timer in its caller's memory, without arming it. Allocates nothing.
 
- `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, and further choices with `|`. When the timer
- fires, `callback` is called with `data`, on a thread of the library.
+ `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, combined with further flags by `|`. When the
+ timer fires, a thread of the library calls `callback` with `data`.
 
  Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
  `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
 
- The caller sees to this:
- `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
+ The caller must ensure:
+ `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
  from `tickless_timers_start` and was not stopped.
  */
 enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
@@ -924,191 +952,203 @@ enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
                                            void *data);
 
 /*
- Arms a timer, or arms it anew, earlier or later, to fire `after_ns` from now. Allocates
- nothing; makes no system call unless the deadline comes before everything that a sleeping
- driver waits for. Durations up to 292 years; deadlines beyond the clock's end never come.
+ Arms a timer to fire `after_ns` from now. A pending timer is rearmed, earlier or later.
+ Allocates nothing; makes a system call only if the new deadline is earlier than the one that a
+ sleeping driver waits for. Durations are at most 292 years; deadlines beyond the end of the
+ clock never come.
 
- If somebody is in a waiting cancel of the timer while its callback runs, this arming is
- cancelled too, and that is no error.
+ If another thread is in a waiting cancel of the timer while its callback runs, this arming is
+ cancelled too, and the call still succeeds.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, and those of all calls that take a timer:
  `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_start(const struct tickless_timer_t *timer, int64_t after_ns);
 
 /*
- The same, but it may be late by `slack_ns` to share a wakeup with others. Precise timers only.
+ Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
+ can share a wakeup with others. Precise timers only.
 
- Errors: as `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
+ Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_start_slack(const struct tickless_timer_t *timer,
                                                   int64_t after_ns,
                                                   int64_t slack_ns);
 
 /*
- Arms a timer, or arms it anew, for a point in time on the timers' clock. One that has passed
- fires at once; `TICKLESS_NEVER` never comes.
+ Arms or rearms a timer for a point in time on the timers' clock. A point that has passed fires
+ at once; `TICKLESS_NEVER` never comes.
 
  Errors: `TICKLESS_SHUT`, and those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_start_at(const struct tickless_timer_t *timer,
                                                uint64_t deadline_ns);
 
 /*
- Arms a timer, or arms it anew, to fire within a window: not before `soft_ns`; from then on with
- any event of its base, and at `hard_ns` with one of its own. Precise timers only.
+ Arms or rearms a timer to fire within a window: not before `soft_ns`, from then on with any
+ event of its base, and at `hard_ns` with an event of its own. Precise timers only.
 
  Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins, `TICKLESS_SHUT`,
  `TICKLESS_UNSUPPORTED` for a coarse one, and those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_start_range(const struct tickless_timer_t *timer,
                                                   uint64_t soft_ns,
                                                   uint64_t hard_ns);
 
 /*
- Arms a timer; if it is pending, only makes it earlier, never later. Coarse timers only.
+ Arms an idle timer. A pending timer only becomes earlier, never later. Coarse timers only.
 
- Errors: as `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
+ Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_reduce(const struct tickless_timer_t *timer,
                                              int64_t after_ns);
 
 /*
- Cancels a timer, unless its callback is running: then this says so and changes nothing. Never
- waits; no lock if the timer is idle. `found` may be null, as for all cancels.
+ Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
+ changes nothing. Never waits; takes no lock if the timer is idle. `found` may be null, as in all
+ cancels.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *timer,
                                                  enum tickless_cancel_t *found);
 
 /*
- Cancels a timer without waiting for its callback; no lock if it is idle.
- `TICKLESS_CANCEL_RUNNING` says that the callback may still be at work, and may still ask for a
- restart.
+ Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
+ `TICKLESS_CANCEL_RUNNING` the callback may still be running, and may still request a restart.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *timer,
                                              enum tickless_cancel_t *found);
 
 /*
- Cancels a timer and waits until its callback runs nowhere: then what the callback wrote can be
- seen, and what it uses can go. `found` says what it was when this came. Waits some microseconds
- awake, then asleep; an arming that comes meanwhile, the callback's own included, is cancelled
- too. Do not hold a lock that the callback takes: such a circle is not seen, and hangs.
+ Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
+ sees what the callback wrote, and may free what it uses. `found` reports the state at the
+ beginning of the call. The call spins for some microseconds, then sleeps. It also cancels
+ armings that happen while it waits, including the callback's own. Do not hold a lock that the
+ callback takes: this deadlock is not detected.
 
- Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback
- waits for; the timer has been cancelled, `found` says so, and its callback may be running. And
- those of all calls that take a timer.
+ Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
+ for: the timer has been cancelled, `found` reports its state, and its callback may be running.
+ And those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t *timer,
                                                   enum tickless_cancel_t *found);
 
 /*
- The same, a little cheaper, for a timer that nobody arms again while its callback runs, the
- callback included.
+ A slightly cheaper `tickless_timer_cancel_sync` for a timer that no thread arms again while its
+ callback runs, including the callback itself.
 
- Errors: as `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if it was armed after all:
- it has been cancelled, and its callback is over.
+ Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
+ nevertheless: it has been cancelled, and its callback has returned.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_timer_cancel_single_shot(const struct tickless_timer_t *timer,
                                                          enum tickless_cancel_t *found);
 
 /*
- Cancels a timer for good and waits as `tickless_timer_cancel_sync` does: every later arming is
- `TICKLESS_SHUT`, whoever tries. The storage stays initialised; destroy it all the same.
+ Cancels a timer permanently, and waits as `tickless_timer_cancel_sync` does. Every later arming
+ by any thread returns `TICKLESS_SHUT`. The storage stays initialised and must still be
+ destroyed.
 
- Errors: as `tickless_timer_cancel_sync`; the timer is shut down in any case.
+ Errors: those of `tickless_timer_cancel_sync`; the timer is shut down in any case.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_timer_shutdown_sync(const struct tickless_timer_t *timer,
                                                     enum tickless_cancel_t *found);
 
 /*
- Is the timer armed? May be out of date as soon as it is known.
+ Reports whether the timer is armed. Another thread may change this at any time.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `is_pending` can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `is_pending` is
+ writable.
  */
 enum tickless_status_t tickless_timer_is_pending(const struct tickless_timer_t *timer,
                                                  bool *is_pending);
 
 /*
- Is the timer armed, or its callback running? Never a false no; a yes may be out of date.
+ Reports whether the timer is armed or its callback is running. Never reports false while one of
+ the two holds; a true result may be out of date.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `is_active` is
+ writable.
  */
 enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *timer,
                                                 bool *is_active);
 
 /*
- Ends a timer: shuts it down, waits for its callback as `tickless_timer_cancel_sync` does, and
- gives the memory back, to be freed or initialised anew.
+ Destroys a timer: shuts it down, waits for its callback as `tickless_timer_cancel_sync` does,
+ and releases the memory, which may then be freed or initialised again.
 
- In the timer's own callback it does not wait, and is no error: the library does not touch the
- memory any more, so a callback may destroy its timer and free it. Nobody else may be using the
- timer at that moment.
+ In the timer's own callback the call succeeds without waiting, and the library does not access
+ the memory afterwards, so a callback may destroy its timer and free it. No other thread may use
+ the timer at that moment.
 
- Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this one's callback waits
- for: the timer is shut down, its memory still in use; destroy it again later. And those of all
- calls that take a timer.
+ Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
+ for: the timer is shut down, but its memory is still in use; destroy it again later. And those
+ of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage; no other thread uses the timer now or later.
+ The caller must ensure:
+ `timer` points to storage; no other thread uses the timer now or later.
  */
 enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
 
 /*
- Makes a periodic timer, not started, in its caller's memory. Allocates nothing, and starting
- one allocates only to choose a phase.
+ Initialises a periodic timer in its caller's memory, without starting it. Allocates nothing;
+ starting a timer allocates only to choose a phase.
 
- It does not drift: an expiry is computed from the last one's deadline, never from when a
- callback happened to run. `options` may be null for the defaults. `callback` is called with
- `data` at each expiry, on a thread of the library; `tickless_fired_info` tells it how many
- expiries were missed, `tickless_fired_stop` ends it.
+ The timer does not drift: each expiry is computed from the previous deadline, not from the time
+ at which a callback ran. `options` may be null for the defaults. A thread of the library calls
+ `callback` with `data` at each expiry; in the callback, `tickless_fired_info` reports how many
+ expiries were missed, and `tickless_fired_stop` stops the timer.
 
  Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
  `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `timer` leads to storage that nobody else uses now, and that outlives the timer; `timers` came
- from `tickless_timers_start` and was not stopped; `options` is null or leads to as many bytes
- as its `size` says.
+ The caller must ensure:
+ `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
+ from `tickless_timers_start` and was not stopped; `options` is null or points to as many
+ readable bytes as its `size` states.
  */
 enum tickless_status_t tickless_periodic_init(struct tickless_periodic_t *timer,
                                               const struct tickless_timers_t *timers,
@@ -1117,105 +1157,110 @@ enum tickless_status_t tickless_periodic_init(struct tickless_periodic_t *timer,
                                               void *data);
 
 /*
- Starts a periodic timer, or starts it anew: first a period from now, or where its phase puts
- it, then every `period_ns`.
+ Starts or restarts a periodic timer. The first expiry is one period from now, or where its phase
+ places it; further ones follow every `period_ns`.
 
- Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive, or the phase not below it;
- `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
+ Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive, or the phase is not less than the
+ period; `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
  `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_periodic_start(const struct tickless_periodic_t *timer,
                                                int64_t period_ns);
 
 /*
- Starts a periodic timer at a point in time, which fixes its phase, whatever its options say.
+ Starts a periodic timer with its first expiry at a point in time. This sets its phase and
+ overrides the phase in its options.
 
- Errors: as `tickless_periodic_start`.
+ Errors: those of `tickless_periodic_start`.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_periodic_start_at(const struct tickless_periodic_t *timer,
                                                   uint64_t first_ns,
                                                   int64_t period_ns);
 
 /*
- Stops a periodic timer without waiting for its callback: one that is running now is the last,
- whatever it asks for. `found` may be null.
+ Stops a periodic timer without waiting for its callback. If the callback is running, that run is
+ the last, regardless of what it requests. `found` may be null.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_periodic_cancel(const struct tickless_periodic_t *timer,
                                                 enum tickless_cancel_t *found);
 
 /*
- Stops a periodic timer and waits until its callback runs nowhere; as
- `tickless_timer_cancel_sync`, with its errors.
+ Stops a periodic timer and waits until no thread runs its callback, as
+ `tickless_timer_cancel_sync` does, with its errors.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `found` is null or can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `found` is null or
+ writable.
  */
 enum tickless_status_t tickless_periodic_cancel_sync(const struct tickless_periodic_t *timer,
                                                      enum tickless_cancel_t *found);
 
 /*
- Is the timer running its periods?
+ Reports whether the timer has been started and not stopped.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `is_active` can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `is_active` is
+ writable.
  */
 enum tickless_status_t tickless_periodic_is_active(const struct tickless_periodic_t *timer,
                                                    bool *is_active);
 
 /*
- How far behind the multiples of its period the timer expires, in nanoseconds;
- `TICKLESS_NEVER` unless it was started with a phase.
+ Reports the timer's phase: how long after the multiples of its period it expires, in
+ nanoseconds; `TICKLESS_NEVER` unless it was started with a phase.
 
  Errors: those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `place_ns` can be written.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `place_ns` is writable.
  */
 enum tickless_status_t tickless_periodic_phase_offset(const struct tickless_periodic_t *timer,
                                                       uint64_t *place_ns);
 
 /*
- Ends a periodic timer; as `tickless_timer_destroy`, with its errors, and like that also in the
- timer's own callback.
+ Destroys a periodic timer, as `tickless_timer_destroy` does, with its errors. A callback may
+ destroy its own timer.
 
- The caller sees to this:
- `timer` leads to storage; no other thread uses the timer now or later.
+ The caller must ensure:
+ `timer` points to storage; no other thread uses the timer now or later.
  */
 enum tickless_status_t tickless_periodic_destroy(struct tickless_periodic_t *timer);
 
 /*
- What a clock shows, in nanoseconds. One system call, but for the monotonic one.
+ Reads the current time of a clock, in nanoseconds. One system call, except for the monotonic
+ clock.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped; `now_ns` can be written.
+ The caller must ensure:
+ `timers` came from the library and was not stopped; `now_ns` is writable.
  */
 enum tickless_status_t tickless_timers_now_on(const struct tickless_timers_t *timers,
                                               uint32_t clock_number,
                                               uint64_t *now_ns);
 
 /*
- Makes a timer on a clock of the program's choice, one of `TICKLESS_CLOCK_...`, not armed. When
- it fires `callback` is called with `data`, on a thread of the library. Allocates.
+ Creates a timer on one of the clocks `TICKLESS_CLOCK_...`, without arming it. When it fires, a
+ thread of the library calls `callback` with `data`. Allocates.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped; `timer` can be written.
+ The caller must ensure:
+ `timers` came from the library and was not stopped; `timer` is writable.
  */
 enum tickless_status_t tickless_clock_timer_create(const struct tickless_timers_t *timers,
                                                    uint32_t clock_number,
@@ -1224,217 +1269,226 @@ enum tickless_status_t tickless_clock_timer_create(const struct tickless_timers_
                                                    struct tickless_clock_timer_t **timer);
 
 /*
- Arms a timer, or arms it anew, to fire `after_ns` from now: on boottime with the time of
- suspends, on the other clocks without it, and whatever the time of day is set to.
+ Arms or rearms a timer to fire `after_ns` from now. The duration includes suspends on boottime
+ only, and does not depend on wall-clock time being set.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, `TICKLESS_NULL_POINTER`,
  `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile.
+ The caller must ensure:
+ `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_clock_timer_start(const struct tickless_clock_timer_t *timer,
                                                   int64_t after_ns);
 
 /*
- Arms a timer, or arms it anew, for a window on its own clock: not before `soft_ns`, and at
- `hard_ns` with a wakeup of its own. For a point in time both are the same. One that has passed
- fires at once.
+ Arms or rearms a timer for a window on its own clock: not before `soft_ns`, and at `hard_ns`
+ with a wakeup of its own. Pass equal values for a point in time. A window that has passed fires
+ at once.
 
- Errors: as `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
- begins.
+ Errors: those of `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before
+ it begins.
 
- The caller sees to this:
- `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile.
+ The caller must ensure:
+ `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_clock_timer_start_range(const struct tickless_clock_timer_t *timer,
                                                         uint64_t soft_ns,
                                                         uint64_t hard_ns);
 
 /*
- Cancels a timer without waiting for its callback; as `tickless_timer_cancel`.
+ Cancels a timer without waiting for its callback, as `tickless_timer_cancel` does.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `found` is
- null or can be written.
+ The caller must ensure:
+ `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
+ `found` is null or writable.
  */
 enum tickless_status_t tickless_clock_timer_cancel(const struct tickless_clock_timer_t *timer,
                                                    enum tickless_cancel_t *found);
 
 /*
- Cancels a timer and waits until its callback runs nowhere; as `tickless_timer_cancel_sync`.
+ Cancels a timer and waits until no thread runs its callback, as `tickless_timer_cancel_sync`
+ does.
 
- Errors: `TICKLESS_WOULD_DEADLOCK` as there, `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+ Errors: `TICKLESS_WOULD_DEADLOCK` as in `tickless_timer_cancel_sync`, `TICKLESS_NULL_POINTER`,
+ `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `found` is
- null or can be written.
+ The caller must ensure:
+ `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
+ `found` is null or writable.
  */
 enum tickless_status_t tickless_clock_timer_cancel_sync(const struct tickless_clock_timer_t *timer,
                                                         enum tickless_cancel_t *found);
 
 /*
- Is the timer armed? May be out of date as soon as it is known.
+ Reports whether the timer is armed. Another thread may change this at any time.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timer` came from `tickless_clock_timer_create` and nobody destroys it meanwhile; `is_pending`
- can be written.
+ The caller must ensure:
+ `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
+ `is_pending` is writable.
  */
 enum tickless_status_t tickless_clock_timer_is_pending(const struct tickless_clock_timer_t *timer,
                                                        bool *is_pending);
 
 /*
- Ends a timer, waits until its callback is over, and frees it; null is nothing to do. In the
+ Destroys a timer, after its callback has returned; does nothing if the pointer is null. In the
  timer's own callback it does not wait.
 
- Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this one's callback waits
- for: the timer is shut down, and still there; destroy it again later.
+ Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
+ for: the timer is shut down, but still exists; destroy it again later.
 
- The caller sees to this:
+ The caller must ensure:
  `timer` is null or came from `tickless_clock_timer_create` and was not destroyed; no other
  thread uses it now or later.
  */
 enum tickless_status_t tickless_clock_timer_destroy(struct tickless_clock_timer_t *timer);
 
 /*
- What the timer was armed for, and what its own clock shows; null where it is not wanted. The
- deadline is on its own clock, but on the timers' clock if it was armed for a duration on
- realtime.
+ Reads the deadline that the timer was armed with, and the current time of its own clock. Pass
+ null for results that are not needed. The deadline is on the timer's own clock, except after an
+ arming for a duration on realtime: then it is on the timers' clock.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `fired` was handed to a callback that has not returned, on this thread; the rest can be written.
+ The caller must ensure:
+ `fired` is the argument of a callback that has not returned, on this thread; the other pointers
+ are null or writable.
  */
 enum tickless_status_t tickless_clock_fired_info(struct tickless_clock_fired_t *fired,
                                                  uint64_t *deadline_ns,
                                                  uint64_t *now_ns);
 
 /*
- Has the timer armed again, `after_ns` from now, when the callback is over; as
- `tickless_fired_restart`.
+ Requests that the timer be armed again, `after_ns` from now, when the callback has returned, as
+ `tickless_fired_restart` does.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
 
- The caller sees to this:
- `fired` is as for `tickless_clock_fired_info`.
+ The caller must ensure:
+ `fired` is as required by `tickless_clock_fired_info`.
  */
 enum tickless_status_t tickless_clock_fired_restart(struct tickless_clock_fired_t *fired,
                                                     int64_t after_ns);
 
 /*
- The same for a point in time on its own clock.
+ Requests that the timer be armed again for a point in time on its own clock.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `fired` is as for `tickless_clock_fired_info`.
+ The caller must ensure:
+ `fired` is as required by `tickless_clock_fired_info`.
  */
 enum tickless_status_t tickless_clock_fired_restart_at(struct tickless_clock_fired_t *fired,
                                                        uint64_t deadline_ns);
 
 /*
- The same whole periods of its own clock after its own deadline, at the first such moment that
- has not passed. `overruns`, which may be null, receives how many were missed. When the clock
- goes back nothing fires until it has come up to the next moment.
+ Requests that the timer be armed again a whole number of periods of its own clock after its own
+ deadline, at the first such time that has not passed. `overruns`, which may be null, receives
+ how many expiries were missed. If the clock is set back, the timer fires when the clock reaches
+ the next such time.
 
  Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 
- The caller sees to this:
- `fired` is as for `tickless_clock_fired_info`; `overruns` is null or can be written.
+ The caller must ensure:
+ `fired` is as required by `tickless_clock_fired_info`; `overruns` is null or writable.
  */
 enum tickless_status_t tickless_clock_fired_forward(struct tickless_clock_fired_t *fired,
                                                     int64_t period_ns,
                                                     uint64_t *overruns);
 
 /*
- Makes a limiter: `quota` permits in every period. Allocates. Destroy it before the timers are
- stopped.
+ Creates a limiter with `quota` permits in every period. Allocates. Destroy it before the timers
+ are stopped.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if no limiter
- can be like this; `TICKLESS_SHUT` in the child of a fork.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if a field of
+ the quota is out of range; `TICKLESS_SHUT` in the child of a fork.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped; `quota` leads to as many bytes as
- its `size` says; `made` can be written.
+ The caller must ensure:
+ `timers` came from the library and was not stopped; `quota` points to as many readable bytes as
+ its `size` states; `made` is writable.
  */
 enum tickless_status_t tickless_limiter_create(const struct tickless_timers_t *timers,
                                                const struct tickless_quota_t *quota,
                                                struct tickless_limiter_t **made);
 
 /*
- Takes permits if they are there. Never waits; while they last, no lock and no system call.
+ Acquires permits if they are available. Never waits; while permits are available, it takes no
+ lock and makes no system call.
 
- Errors: `TICKLESS_EMPTY` if there are too few now, or others wait for them;
- `TICKLESS_OUT_OF_RANGE` if there are never so many; `TICKLESS_SHUT` once it is closed, and in
- the child of a fork;
- `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
+ Errors: `TICKLESS_EMPTY` if too few permits are left now, or other threads wait for them;
+ `TICKLESS_OUT_OF_RANGE` for more permits than there can ever be; `TICKLESS_SHUT` once the
+ limiter is closed, and in the child of a fork; `TICKLESS_NULL_POINTER`,
+ `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+ The caller must ensure:
+ `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limiter_t *from,
                                                     uint64_t permits);
 
 /*
- Takes permits as soon as they are there, in line with others, and blocks the thread until then,
- for `timeout_ns` at most; `INT64_MAX` is for ever. Not for callbacks: it holds up their timers.
+ Acquires permits, and blocks the thread until they are available and all earlier requests are
+ served, for at most `timeout_ns`; `INT64_MAX` waits without a limit. Do not call it in a
+ callback: it would delay other timers.
 
- Errors: `TICKLESS_TIMED_OUT`; the others, which come at once, as `tickless_limiter_try_acquire`.
+ Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
+ `TICKLESS_EMPTY`, which do not wait for the timeout.
 
- The caller sees to this:
- `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+ The caller must ensure:
+ `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t *from,
                                                 uint64_t permits,
                                                 int64_t timeout_ns);
 
 /*
- Closes a limiter, for a shutdown: from now on every call fails with `TICKLESS_SHUT`, and so do
- those that wait, at once. A second call does nothing.
+ Closes a limiter, for a shutdown: every later call returns `TICKLESS_SHUT`, and so do waiting
+ calls, at once. Closing it again does nothing.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `from` came from `tickless_limiter_create` and nobody destroys it meanwhile.
+ The caller must ensure:
+ `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_limiter_close(const struct tickless_limiter_t *from);
 
 /*
- How many permits are there now, and what has happened. Either pointer may be null.
+ Reads how many permits are available now, and the counters. Either pointer may be null.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `from` came from `tickless_limiter_create` and nobody destroys it meanwhile; `counts` is null or
- leads to as many bytes as its `size` says.
+ The caller must ensure:
+ `from` came from `tickless_limiter_create` and no other thread destroys it during the call;
+ `available` is null or writable; `counts` is null or points to as many writable bytes as its
+ `size` states.
  */
 enum tickless_status_t tickless_limiter_look(const struct tickless_limiter_t *from,
                                              uint64_t *available,
                                              struct tickless_quota_counts_t *counts);
 
 /*
- Frees a limiter; null is nothing to do.
+ Frees a limiter; does nothing if the pointer is null.
 
  Errors: `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `from` is null or came from `tickless_limiter_create` and was not destroyed; nobody uses it now
- or later.
+ The caller must ensure:
+ `from` is null or came from `tickless_limiter_create` and was not destroyed; no thread uses it
+ now or later.
  */
 enum tickless_status_t tickless_limiter_destroy(struct tickless_limiter_t *from);
 
 /*
- Makes a limiter for each key: so many permits in every period, which begins when the key is
- first used. A key takes some 60 bytes beside itself until it has all its permits again.
+ Creates a limiter with `quota` permits for each key in every period. A key's period begins when
+ the key is first used. A key takes some 60 bytes in addition to its own bytes until it has all
+ its permits again.
 
- Errors: as `tickless_limiter_create`.
+ Errors: those of `tickless_limiter_create`.
 
- The caller sees to this:
+ The caller must ensure:
  As for `tickless_limiter_create`.
  */
 enum tickless_status_t tickless_keyed_create(const struct tickless_timers_t *timers,
@@ -1442,14 +1496,14 @@ enum tickless_status_t tickless_keyed_create(const struct tickless_timers_t *tim
                                              struct tickless_keyed_t **made);
 
 /*
- Takes a key's permits if they are there. Never waits for them. `key` leads to `key_size` bytes,
- of which the library keeps a copy.
+ Acquires permits of a key if they are available. Never waits for permits. `key` points to
+ `key_size` bytes, which the library copies.
 
- Errors: as `tickless_limiter_try_acquire`.
+ Errors: those of `tickless_limiter_try_acquire`.
 
- The caller sees to this:
- `from` came from `tickless_keyed_create` and nobody destroys it meanwhile; `key` leads to so
- many bytes.
+ The caller must ensure:
+ `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `key`
+ points to `key_size` readable bytes.
  */
 enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t *from,
                                                   const uint8_t *key,
@@ -1457,37 +1511,37 @@ enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t 
                                                   uint64_t permits);
 
 /*
- How many keys there are; `TICKLESS_NULL_POINTER` for a null result. With `forget_idle` those
- that have all their permits are removed first, which also happens by itself as keys are added.
+ Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding
+ keys also removes them from time to time.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `from` came from `tickless_keyed_create` and nobody destroys it meanwhile; `keys` can be
- written.
+ The caller must ensure:
+ `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `keys`
+ is writable.
  */
 enum tickless_status_t tickless_keyed_count(const struct tickless_keyed_t *from,
                                             bool forget_idle,
                                             size_t *keys);
 
 /*
- Frees a keyed limiter; null is nothing to do.
+ Frees a keyed limiter; does nothing if the pointer is null.
 
  Errors: `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `from` is null or came from `tickless_keyed_create` and was not destroyed; nobody uses it now or
- later.
+ The caller must ensure:
+ `from` is null or came from `tickless_keyed_create` and was not destroyed; no thread uses it now
+ or later.
  */
 enum tickless_status_t tickless_keyed_destroy(struct tickless_keyed_t *from);
 
 /*
- Makes a group of threads that may use `quota` nanoseconds of CPU time in every period, all
- together. Allocates. Destroy it before the timers are stopped.
+ Creates a group of threads that together may use `quota` nanoseconds of CPU time in every
+ period. Allocates. Destroy it before the timers are stopped.
 
- Errors: as `tickless_limiter_create`.
+ Errors: those of `tickless_limiter_create`.
 
- The caller sees to this:
+ The caller must ensure:
  As for `tickless_limiter_create`.
  */
 enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *timers,
@@ -1495,111 +1549,115 @@ enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *
                                                 struct tickless_throttle_t **made);
 
 /*
- What has happened. Workers report what they use when their slice is used up, 5 ms at most.
+ Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `group` came from `tickless_throttle_create` and nobody destroys it meanwhile; `counts` leads to
- as many bytes as its `size` says.
+ The caller must ensure:
+ `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
+ `counts` points to as many writable bytes as its `size` states.
  */
 enum tickless_status_t tickless_throttle_look(const struct tickless_throttle_t *group,
                                               struct tickless_quota_counts_t *counts);
 
 /*
- Frees a throttle; null is nothing to do. Its workers go on, throttled, until they leave.
+ Frees a throttle; does nothing if the pointer is null. Its workers stay throttled until they
+ leave.
 
  Errors: `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `group` is null or came from `tickless_throttle_create` and was not destroyed; nobody uses it
+ The caller must ensure:
+ `group` is null or came from `tickless_throttle_create` and was not destroyed; no thread uses it
  now or later.
  */
 enum tickless_status_t tickless_throttle_destroy(struct tickless_throttle_t *group);
 
 /*
- Makes the calling thread a worker of a throttle. What it used before is not charged.
+ Makes the calling thread a worker of a throttle. CPU time that it used before is not charged.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_SHUT`.
 
- The caller sees to this:
- `group` came from `tickless_throttle_create` and nobody destroys it meanwhile; `worker` can be
- written.
+ The caller must ensure:
+ `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
+ `worker` is writable.
  */
 enum tickless_status_t tickless_throttle_join(const struct tickless_throttle_t *group,
                                               struct tickless_worker_t **worker);
 
 /*
- May this thread go on? Parks it, if the quota of this period is used up, until it may; `waited`,
- which may be null, says whether it had to. To be called in a loop, between two pieces of work:
- the thread uses more than the quota by one piece at most, and pays that back. One system call of
+ Parks the thread while the quota of this period is used up. `waited`, which may be null,
+ receives whether it parked. Call it in a loop, between two pieces of work: the thread exceeds
+ the quota by one piece at most, and that excess is charged to later periods. One system call of
  some 100 ns.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_SHUT`.
 
- The caller sees to this:
- `worker` came from `tickless_throttle_join` and has not left; `waited` is null or can be
- written.
+ The caller must ensure:
+ `worker` came from `tickless_throttle_join` and has not left; `waited` is null or writable.
  */
 enum tickless_status_t tickless_worker_check(struct tickless_worker_t *worker, bool *waited);
 
 /*
- Gives back what the thread has not used of its slice: before it rests for long while others of
- its group work.
+ Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
+ other workers of its group run.
 
- Errors: as `tickless_worker_check`.
+ Errors: those of `tickless_worker_check`.
 
- The caller sees to this:
+ The caller must ensure:
  `worker` came from `tickless_throttle_join` and has not left.
  */
 enum tickless_status_t tickless_worker_rest(struct tickless_worker_t *worker);
 
 /*
- Ends the thread's part, and gives back what it has not used; null is nothing to do.
+ Ends the thread's membership and gives back the unused rest of its slice; does nothing if the
+ pointer is null.
 
  Errors: `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `worker` is null or came from `tickless_throttle_join` and has not left; nobody uses it later.
+ The caller must ensure:
+ `worker` is null or came from `tickless_throttle_join` and has not left; the caller does not use
+ it afterwards.
  */
 enum tickless_status_t tickless_worker_leave(struct tickless_worker_t *worker);
 
 /*
- Names a timer for `tickless_timers_list`: "http idle", say. Takes a lock, and allocates. The
- library keeps a copy of each different text, for good: name kinds of timers, not single ones.
+ Labels a timer in `tickless_timers_list`, for example "http idle". Takes a lock, and allocates.
+ The library keeps a copy of each different text until the process ends, so label kinds of
+ timers, not single ones.
 
- Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if it is not UTF-8; `TICKLESS_FULL`
- after 65,536 different ones; and those of all calls that take a timer.
+ Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if the label is not UTF-8;
+ `TICKLESS_FULL` after 65,536 different labels; and those of all calls that take a timer.
 
- The caller sees to this:
- `timer` leads to storage that nobody destroys meanwhile; `label` to a text with a zero at its
- end.
+ The caller must ensure:
+ `timer` points to storage that no other thread destroys during the call; `label` points to a
+ zero-terminated text.
  */
 enum tickless_status_t tickless_timer_label(const struct tickless_timer_t *timer,
                                             const char *label);
 
 /*
- The same for a periodic timer.
+ Labels a periodic timer, as `tickless_timer_label` does.
 
- Errors: as `tickless_timer_label`.
+ Errors: those of `tickless_timer_label`.
 
- The caller sees to this:
+ The caller must ensure:
  As for `tickless_timer_label`.
  */
 enum tickless_status_t tickless_periodic_label(const struct tickless_periodic_t *timer,
                                                const char *label);
 
 /*
- Writes a text for people into `text`, which has room for `room` bytes: every pending timer, base
- by base, with whose it is and when it is due. It is cut where the room ends, and ends with a
- zero unless there is no room at all. `needed`, which may be null, receives how many bytes all of
- it takes, the zero included. O(pending), each base held up for at most 64 timers at a time.
+ Writes a human-readable list of every pending timer, base by base, with its label and its
+ deadline, into `text`, which has room for `room` bytes. The list is cut off where the room ends,
+ and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
+ bytes of the whole list, with the zero. O(pending); holds the lock of a base for at most 64
+ timers at a time.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped; `text` leads to `room` bytes that
- can be written; `needed` is null or can be written.
+ The caller must ensure:
+ `timers` came from the library and was not stopped; `text` points to `room` writable bytes;
+ `needed` is null or writable.
  */
 enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *timers,
                                             char *text,
@@ -1607,22 +1665,22 @@ enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *time
                                             size_t *needed);
 
 /*
- Starts timers on `count` bases without any thread of the library: `loops` receives a loop for
- each, to be run by the program. For one loop, `count` is 1 and `loops` the address of one
- pointer. `options` may be null; its `bases` must be 0 or `count`, and what concerns threads of
- the library (deferral, pinned drivers) is ignored.
+ Starts timers on `count` bases without threads of the library: `loops` receives a loop for each
+ base, which the program runs. For one loop, `count` is 1 and `loops` is the address of one
+ pointer. `options` may be null; its `bases` must be 0 or `count`, and options for threads of the
+ library (deferral, pinned drivers) are ignored.
 
- Arming a timer that is due before all others of its base is one system call; nothing else is
- one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.
+ Arming a timer makes one system call if its deadline is earlier than all others of its base; no
+ other operation makes one. `TICKLESS_PIN(base)` keeps a timer in the loop of that number.
 
  Stop the timers first, then destroy the loops.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE` for a count of
  0 or beyond 65,535, `TICKLESS_NO_DESCRIPTOR`.
 
- The caller sees to this:
- `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
- written, and `count` pointers at `loops`.
+ The caller must ensure:
+ `options` is null or points to as many readable bytes as its `size` states; `timers` is
+ writable; `loops` points to `count` writable pointers.
  */
 enum tickless_status_t tickless_timers_start_in_loops(const struct tickless_options_t *options,
                                                       uint32_t count,
@@ -1630,165 +1688,169 @@ enum tickless_status_t tickless_timers_start_in_loops(const struct tickless_opti
                                                       struct tickless_loop_t **loops);
 
 /*
- The descriptor to poll: readable when there is something to do, and not otherwise. For poll,
- select, epoll in either way of triggering, and what stands on them. Not to be read, set or
- closed. May be asked for by any thread.
+ Returns the descriptor to poll. It is readable exactly while the loop has something to do. It
+ works with poll, select, epoll (level- or edge-triggered), and libraries built on them. Do not
+ read, set or close it. Any thread may call this function.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
 
- The caller sees to this:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` can be
- written.
+ The caller must ensure:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` is
+ writable.
  */
 enum tickless_status_t tickless_loop_fd(const struct tickless_loop_t *one, int *descriptor);
 
 /*
- Runs what is due. `fired`, which may be null, receives how many timers fired. Costs a clock
- reading if nothing is due, so it may be called more often than the descriptor asks for.
+ Fires the timers that are due. `fired`, which may be null, receives how many fired. Costs one
+ clock reading if none is due, so the program may also call it when the descriptor is not
+ readable.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
+ this call runs.
 
- The caller sees to this:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or can
- be written.
+ The caller must ensure:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or
+ writable.
  */
 enum tickless_status_t tickless_loop_run(struct tickless_loop_t *one, uint64_t *fired);
 
 /*
- For a loop that waits by a timeout: how long it may, in nanoseconds, from now;
- `TICKLESS_NEVER` if nothing is pending, 0 if something is due. Round it up. While the loop waits
- the descriptor still has to be polled, as a timer may be armed that is due earlier. No system
- call.
+ Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
+ `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round it up. The loop must still poll
+ the descriptor while it waits, because another thread may arm an earlier timer. No system call.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
 
- The caller sees to this:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` can be
- written.
+ The caller must ensure:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` is
+ writable.
  */
 enum tickless_status_t tickless_loop_timeout(struct tickless_loop_t *one, uint64_t *timeout_ns);
 
 /*
- Makes the calling thread the one that runs this loop. The thread before it must be done with it,
- and have said so, by a lock or a join.
+ Makes the calling thread the owner of this loop. The previous owner must have finished using it,
+ and a lock or a join must order its last use before this call.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback.
 
- The caller sees to this:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; nobody uses it
- meanwhile.
+ The caller must ensure:
+ `one` came from `tickless_timers_start_in_loops` and was not destroyed; no other thread uses it
+ during the call.
  */
 enum tickless_status_t tickless_loop_adopt(struct tickless_loop_t *one);
 
 /*
- Ends a loop, and closes its descriptor; null is nothing to do. Take the descriptor out of what
- polls it first. Timers of its base never fire from now on.
+ Destroys a loop and closes its descriptor; does nothing if the pointer is null. First remove the
+ descriptor from the poller. Timers of its base never fire afterwards.
 
  Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
 
- The caller sees to this:
- `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; nobody uses
- it later.
+ The caller must ensure:
+ `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; the caller
+ does not use it afterwards.
  */
 enum tickless_status_t tickless_loop_destroy(struct tickless_loop_t *one);
 
 /*
- Starts timers on a clock that stands at `now_ns` until `tickless_virtual_advance` moves it: for
- tests of code that waits. No thread; callbacks run inside of the call that moves the clock, in
- order of expiry, each at exactly the time at which its timer comes due. `options` may be null
- for the defaults with one base. Everything else works as with other timers.
+ Starts timers on a clock that stays at `now_ns` until `tickless_virtual_advance` moves it: for
+ tests of code that waits. Starts no thread. Callbacks run inside the call that moves the clock,
+ in order of expiry, and each sees exactly the time at which its timer is due. `options` may be
+ null for the defaults with one base. Otherwise the timers work as those of
+ `tickless_timers_start`.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
 
- The caller sees to this:
- `options` is null or leads to as many readable bytes as its `size` says; `timers` can be
- written.
+ The caller must ensure:
+ `options` is null or points to as many readable bytes as its `size` states; `timers` is
+ writable.
  */
 enum tickless_status_t tickless_timers_start_virtual(const struct tickless_options_t *options,
                                                      uint64_t now_ns,
                                                      struct tickless_timers_t **timers);
 
 /*
- Moves the clock on, from one expiry to the next, and runs what comes due. In a callback of these
- timers it only moves the clock: the callback takes so long.
+ Advances the clock from one expiry to the next, and fires the timers that come due. In a
+ callback of these timers it only moves the clock, as if the callback took that long.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
  were not started by `tickless_timers_start_virtual`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped.
+ The caller must ensure:
+ `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_advance(const struct tickless_timers_t *timers,
                                                 int64_t by_ns);
 
 /*
- The same up to a point in time. A point that has passed runs only what is overdue.
+ Advances the clock to a point in time, as `tickless_virtual_advance` does. For a point that has
+ passed, it fires only the overdue timers.
 
- Errors: as `tickless_virtual_advance`.
+ Errors: those of `tickless_virtual_advance`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped.
+ The caller must ensure:
+ `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_advance_to(const struct tickless_timers_t *timers,
                                                    uint64_t to_ns);
 
 /*
- Moves the clock to the next expiry, and runs all that this instant brings about. `has_fired`,
- which may be null, is false if nothing was pending that would ever fire by itself.
+ Advances the clock to the next expiry, and fires all timers that are due at that time.
+ `has_fired`, which may be null, receives false if no timer was pending that would cause an
+ expiry.
 
- Errors: as `tickless_virtual_advance`.
+ Errors: those of `tickless_virtual_advance`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped; `has_fired` is null or can be
- written.
+ The caller must ensure:
+ `timers` came from the library and was not stopped; `has_fired` is null or writable.
  */
 enum tickless_status_t tickless_virtual_advance_to_next(const struct tickless_timers_t *timers,
                                                         bool *has_fired);
 
 /*
- When the next timer comes due; `TICKLESS_NEVER` if nothing is pending that would fire by itself.
+ Returns when the next timer comes due; `TICKLESS_NEVER` if no timer is pending that would cause
+ an expiry.
 
- Errors: as `tickless_virtual_advance`.
+ Errors: those of `tickless_virtual_advance`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped; `next_ns` can be written.
+ The caller must ensure:
+ `timers` came from the library and was not stopped; `next_ns` is writable.
  */
 enum tickless_status_t tickless_virtual_next_event(const struct tickless_timers_t *timers,
                                                    uint64_t *next_ns);
 
 /*
- Sets the time of day, in nanoseconds since 1970, forwards or backwards, and runs what comes due
- by that. It begins at 2000-01-01. No other clock moves.
+ Sets wall-clock time, in nanoseconds since 1970, forwards or backwards, and fires the timers
+ that this makes due. It starts at 2000-01-01. No other clock moves.
 
- Errors: as `tickless_virtual_advance`.
+ Errors: those of `tickless_virtual_advance`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped.
+ The caller must ensure:
+ `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_set_realtime(const struct tickless_timers_t *timers,
                                                      uint64_t to_ns);
 
 /*
- The system is suspended for so long: boottime and the time of day go on, the clock that timers
- run on does not. Runs what has come due meanwhile.
+ Simulates a suspend of the system for `for_ns`: boottime and wall-clock time advance, the
+ monotonic clock does not. Fires the timers that have come due during the suspend.
 
- Errors: as `tickless_virtual_advance`.
+ Errors: those of `tickless_virtual_advance`.
 
- The caller sees to this:
- `timers` was handed out by the library and was not stopped.
+ The caller must ensure:
+ `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_suspend(const struct tickless_timers_t *timers,
                                                 int64_t for_ns);
 
 /*
- Makes local timers, at the time `now_ns` of whatever clock the loop has. `tick_ns` is the tick
- of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms; `how` is one of
- `TICKLESS_PUSH_OUT_...`.
+ Creates local timers, with `now_ns` as the current time of the loop's clock, which can be any.
+ `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms;
+ `how` is one of `TICKLESS_PUSH_OUT_...`.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
 
- The caller sees to this:
- `local` can be written.
+ The caller must ensure:
+ `local` is writable.
  */
 enum tickless_status_t tickless_local_create(uint64_t now_ns,
                                              uint64_t tick_ns,
@@ -1796,36 +1858,37 @@ enum tickless_status_t tickless_local_create(uint64_t now_ns,
                                              struct tickless_local_t **local);
 
 /*
- Frees local timers with all that is in them; null is nothing to do.
+ Frees local timers and all timers in them; does nothing if the pointer is null.
 
- Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
+ Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
 
- The caller sees to this:
- `local` is null or came from `tickless_local_create` and was not destroyed; nobody uses it
- later.
+ The caller must ensure:
+ `local` is null or came from `tickless_local_create` and was not destroyed; the caller does not
+ use it afterwards.
  */
 enum tickless_status_t tickless_local_destroy(struct tickless_local_t *local);
 
 /*
- Makes the calling thread the one that uses these local timers. The thread before it must be
- done with them, and have said so, by a lock or a join.
+ Makes the calling thread the owner of these local timers. The previous owner must have finished
+ using them, and a lock or a join must order its last use before this call.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; nobody uses it meanwhile.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; no other thread uses it during
+ the call.
  */
 enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
 
 /*
- Makes room for a timer, not armed: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. `data` is handed to
- the callback when it fires. Allocates now and then; arming and cancelling never do.
+ Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
+ receives `data` when the timer fires. Allocates occasionally; arming and cancelling never do.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31
- precise ones), `TICKLESS_WRONG_THREAD`.
+ precise timers), `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `key` can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `key` is writable.
  */
 enum tickless_status_t tickless_local_insert(struct tickless_local_t *local,
                                              uint32_t kind,
@@ -1833,27 +1896,25 @@ enum tickless_status_t tickless_local_insert(struct tickless_local_t *local,
                                              struct tickless_key_t *key);
 
 /*
- Cancels a timer and takes it out; `data`, which may be null, receives what it was inserted
- with.
+ Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `data` is null or can be
- written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `data` is null or writable.
  */
 enum tickless_status_t tickless_local_remove(struct tickless_local_t *local,
                                              struct tickless_key_t key,
                                              void **data);
 
 /*
- Arms a timer, or arms it anew, earlier or later, to fire `after_ns` from what the last advance
- said. A loop that slept for long advances first.
+ Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
+ earlier or later. A loop that slept for long should advance first.
 
  Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`,
  `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
+ The caller must ensure:
  `local` came from `tickless_local_create` and was not destroyed.
  */
 enum tickless_status_t tickless_local_start(struct tickless_local_t *local,
@@ -1861,13 +1922,14 @@ enum tickless_status_t tickless_local_start(struct tickless_local_t *local,
                                             int64_t after_ns);
 
 /*
- Arms a timer, or arms it anew, for a window on the loop's clock: a precise timer causes no
- wakeup of its own before `hard_ns`, a coarse one takes `soft_ns` as its deadline. What has
- passed fires with the next advance.
+ Arms or rearms a timer for a window on the loop's clock: a precise timer causes no wakeup of its
+ own before `hard_ns`, a coarse timer uses `soft_ns` as its deadline. A window that has passed
+ fires with the next advance.
 
- Errors: as `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
+ Errors: those of `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
+ begins.
 
- The caller sees to this:
+ The caller must ensure:
  `local` came from `tickless_local_create` and was not destroyed.
  */
 enum tickless_status_t tickless_local_start_range(struct tickless_local_t *local,
@@ -1880,48 +1942,50 @@ enum tickless_status_t tickless_local_start_range(struct tickless_local_t *local
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or can
- be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or
+ writable.
  */
 enum tickless_status_t tickless_local_cancel(struct tickless_local_t *local,
                                              struct tickless_key_t key,
                                              bool *was_pending);
 
 /*
- Is the timer pending? A key that finds nothing is no error here.
+ Reports whether the timer is pending; false if the key identifies no timer.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `is_pending` can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `is_pending` is writable.
  */
 enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
                                                  struct tickless_key_t key,
                                                  bool *is_pending);
 
 /*
- When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. May have
- passed. Never after the next timer comes due; before it where coarse timers were pushed out.
+ Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
+ time may have passed. It is never later than the next expiry, and may be earlier if coarse
+ timers were pushed out.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `next_ns` can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `next_ns` is writable.
  */
 enum tickless_status_t tickless_local_next_event(struct tickless_local_t *local, uint64_t *next_ns);
 
 /*
- Says what time it is, and calls `callback` for each timer that is due, of at most `budget`
- timers; 0 is no limit. What is left is first in line next time. What the callback arms for the
- past fires with the next advance, so this ends. A time before the last one counts as that.
- `fired`, which may be null, receives how many fired.
+ Sets the current time and calls `callback` for each timer that is due, for at most `budget`
+ timers; 0 means no limit. The next advance begins with the remaining ones. A timer that the
+ callback arms for a time that has passed fires with the next advance, so this call ends. If
+ `now_ns` is earlier than the time of the last advance, that time is used instead. `fired`, which
+ may be null, receives how many fired.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
+ this call runs.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `fired` is null or can be
- written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `fired` is null or writable.
  */
 enum tickless_status_t tickless_local_advance(struct tickless_local_t *local,
                                               uint64_t now_ns,
@@ -1931,51 +1995,51 @@ enum tickless_status_t tickless_local_advance(struct tickless_local_t *local,
                                               size_t *fired);
 
 /*
- Makes room for so many timers of each kind, so that inserting them does not allocate.
+ Reserves memory for `timers` timers of each kind, so that inserting them does not allocate.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than there
- can be.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than 2^29
+ timers.
 
- The caller sees to this:
+ The caller must ensure:
  `local` came from `tickless_local_create` and was not destroyed.
  */
 enum tickless_status_t tickless_local_reserve(struct tickless_local_t *local, size_t timers);
 
 /*
- What a timer was inserted with.
+ Returns the data that a timer was inserted with.
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `data` can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `data` is writable.
  */
 enum tickless_status_t tickless_local_data(struct tickless_local_t *local,
                                            struct tickless_key_t key,
                                            void **data);
 
 /*
- How many timers there are, and how many of them are pending. Either pointer may be null.
+ Counts the timers, and those that are pending. Either pointer may be null.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; the others are null or can be
- written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; the other pointers are null or
+ writable.
  */
 enum tickless_status_t tickless_local_count(struct tickless_local_t *local,
                                             size_t *timers,
                                             size_t *pending);
 
 /*
- Arms many timers, or arms them anew, each for its own deadline: cheaper than one at a time, as
- the next ones are fetched from memory meanwhile. Keys of timers that have been removed are
- passed over; `armed`, which may be null, receives how many were not.
+ Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
+ because the next timers are prefetched. Keys of removed timers are skipped; `armed`, which may
+ be null, receives how many timers were armed.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `armings` leads to `count` of
- them; `armed` is null or can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `armings` points to `count`
+ elements; `armed` is null or writable.
  */
 enum tickless_status_t tickless_local_start_many(struct tickless_local_t *local,
                                                  const struct tickless_arming_t *armings,
@@ -1987,9 +2051,9 @@ enum tickless_status_t tickless_local_start_many(struct tickless_local_t *local,
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `keys` leads to `count` of
- them; `cancelled` is null or can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `keys` points to `count`
+ elements; `cancelled` is null or writable.
  */
 enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local,
                                                   const struct tickless_key_t *keys,
@@ -1997,18 +2061,18 @@ enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local
                                                   size_t *cancelled);
 
 /*
- Says what time it is, and writes the keys of the timers that are due into `keys`, in the order
- in which they fire; they are not pending any more. The fastest way to take many. Looks at no
- more than `room` timers, those that were cancelled included, so it may find none; where more are
- due `tickless_local_next_event` has passed, and the next call begins with them. Allocates if any
- fire.
+ Sets the current time, and writes the keys of the due timers into `keys`, in the order in which
+ they fire; these timers are no longer pending. The fastest way to fire many timers. It examines
+ at most `room` timers, including cancelled ones, so it may report none. If more are due,
+ `tickless_local_next_event` returns a time that has passed, and the next call begins with them.
+ Allocates if a timer fires.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`;
  `TICKLESS_BUSY` in a callback of an advance.
 
- The caller sees to this:
- `local` came from `tickless_local_create` and was not destroyed; `keys` leads to room for as
- many as `room` says; `fired` can be written.
+ The caller must ensure:
+ `local` came from `tickless_local_create` and was not destroyed; `keys` points to `room`
+ writable elements; `fired` is writable.
  */
 enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *local,
                                                    uint64_t now_ns,
@@ -2017,57 +2081,59 @@ enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *loca
                                                    size_t *fired);
 
 /*
- Makes fixed timeouts without classes, at the time `now_ns` of whatever clock the loop has.
+ Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
+ which can be any.
 
  Errors: `TICKLESS_NULL_POINTER`.
 
- The caller sees to this:
- `fixed` can be written.
+ The caller must ensure:
+ `fixed` is writable.
  */
 enum tickless_status_t tickless_fixed_create(uint64_t now_ns, struct tickless_fixed_t **fixed);
 
 /*
- Frees fixed timeouts with all that is in them; null is nothing to do.
+ Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
 
- Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of their advance.
+ Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
 
- The caller sees to this:
- `fixed` is null or came from `tickless_fixed_create` and was not destroyed; nobody uses it
- later.
+ The caller must ensure:
+ `fixed` is null or came from `tickless_fixed_create` and was not destroyed; the caller does not
+ use it afterwards.
  */
 enum tickless_status_t tickless_fixed_destroy(struct tickless_fixed_t *fixed);
 
 /*
- Makes the calling thread the one that uses these fixed timeouts; as `tickless_local_adopt`.
+ Makes the calling thread the owner of these fixed timeouts, as `tickless_local_adopt` does.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback of their advance.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; nobody uses it meanwhile.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; no other thread uses it during
+ the call.
  */
 enum tickless_status_t tickless_fixed_adopt(struct tickless_fixed_t *fixed);
 
 /*
- Adds a class of timers that fire `after_ns` after they are started, and writes its number: they
- count from 0. A class takes 1 KiB.
+ Adds a class of timers that fire `after_ns` after they are started, and writes its number.
+ Numbers start at 0. A class takes 1 KiB.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes),
  `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `number` can be written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `number` is writable.
  */
 enum tickless_status_t tickless_fixed_add_class(struct tickless_fixed_t *fixed,
                                                 int64_t after_ns,
                                                 uint32_t *number);
 
 /*
- Gives a class another duration, for timers that are pending too. It keeps its factor.
+ Changes the duration of a class, also for its pending timers. Its scale factor stays.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, also if there is no such class;
- `TICKLESS_WRONG_THREAD`.
+ Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` for a bad duration or if the class does
+ not exist; `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
+ The caller must ensure:
  `fixed` came from `tickless_fixed_create` and was not destroyed.
  */
 enum tickless_status_t tickless_fixed_set_after(struct tickless_fixed_t *fixed,
@@ -2075,12 +2141,13 @@ enum tickless_status_t tickless_fixed_set_after(struct tickless_fixed_t *fixed,
                                                 int64_t after_ns);
 
 /*
- Scales the duration of a class by a factor, for timers that are pending too: 0.5 halves it, 1 is
- as it was given. What is overdue by that fires with the next advance.
+ Scales the duration of a class by a factor, also for its pending timers: 0.5 halves the
+ duration, 1 restores it. Timers that become overdue fire with the next advance.
 
- Errors: as `tickless_fixed_set_after`; a factor must be a number from 0 on.
+ Errors: those of `tickless_fixed_set_after`; `TICKLESS_OUT_OF_RANGE` also for a factor that is
+ negative or not a number.
 
- The caller sees to this:
+ The caller must ensure:
  `fixed` came from `tickless_fixed_create` and was not destroyed.
  */
 enum tickless_status_t tickless_fixed_scale(struct tickless_fixed_t *fixed,
@@ -2088,14 +2155,14 @@ enum tickless_status_t tickless_fixed_scale(struct tickless_fixed_t *fixed,
                                             double factor);
 
 /*
- Makes room for a timer of a class, not started. `data` is handed to the callback when it fires.
- Allocates now and then; starting and cancelling never do.
+ Inserts a timer of a class without starting it. The callback receives `data` when the timer
+ fires. Allocates occasionally; starting and cancelling never do.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if there is no such class,
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if the class does not exist,
  `TICKLESS_FULL` (2^29 timers), `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `key` can be written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `key` is writable.
  */
 enum tickless_status_t tickless_fixed_insert(struct tickless_fixed_t *fixed,
                                              uint32_t number,
@@ -2103,26 +2170,24 @@ enum tickless_status_t tickless_fixed_insert(struct tickless_fixed_t *fixed,
                                              struct tickless_key_t *key);
 
 /*
- Cancels a timer and takes it out; `data`, which may be null, receives what it was inserted
- with.
+ Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or can be
- written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or writable.
  */
 enum tickless_status_t tickless_fixed_remove(struct tickless_fixed_t *fixed,
                                              struct tickless_key_t key,
                                              void **data);
 
 /*
- Starts a timer, or starts it again: it fires its class's duration after what the last advance
- said. One store if it is pending.
+ Starts or restarts a timer, which fires its class's duration after the time of the last advance.
+ Restarting a pending timer is a single store.
 
  Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
+ The caller must ensure:
  `fixed` came from `tickless_fixed_create` and was not destroyed.
  */
 enum tickless_status_t tickless_fixed_start(struct tickless_fixed_t *fixed,
@@ -2131,49 +2196,49 @@ enum tickless_status_t tickless_fixed_start(struct tickless_fixed_t *fixed,
 /*
  Cancels a timer. `was_pending` may be null.
 
- Errors: as `tickless_fixed_start`.
+ Errors: those of `tickless_fixed_start`.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or can
- be written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or
+ writable.
  */
 enum tickless_status_t tickless_fixed_cancel(struct tickless_fixed_t *fixed,
                                              struct tickless_key_t key,
                                              bool *was_pending);
 
 /*
- How many timers there are, and how many of them are pending. Either pointer may be null.
+ Counts the timers, and those that are pending. Either pointer may be null.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; the others are null or can be
- written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; the other pointers are null or
+ writable.
  */
 enum tickless_status_t tickless_fixed_count(struct tickless_fixed_t *fixed,
                                             size_t *timers,
                                             size_t *pending);
 
 /*
- When to advance next, on the loop's clock; `TICKLESS_NEVER` if nothing is pending. O(classes).
- Never after a timer must fire; before it where timers were started again.
+ Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
+ O(classes). It is never later than the next expiry, and may be earlier if timers were restarted.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` can be written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` is writable.
  */
 enum tickless_status_t tickless_fixed_next_event(struct tickless_fixed_t *fixed, uint64_t *next_ns);
 
 /*
- Says what time it is, and calls `callback` for each timer that is due, looking at `budget` of
- them at most; 0 is no limit. As `tickless_local_advance`.
+ Sets the current time and calls `callback` for each timer that is due, examining at most
+ `budget` timers; 0 means no limit. Otherwise as `tickless_local_advance`.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback of this.
+ Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
+ this call runs.
 
- The caller sees to this:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or can be
- written.
+ The caller must ensure:
+ `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or writable.
  */
 enum tickless_status_t tickless_fixed_advance(struct tickless_fixed_t *fixed,
                                               uint64_t now_ns,
@@ -2186,7 +2251,7 @@ enum tickless_status_t tickless_fixed_advance(struct tickless_fixed_t *fixed,
 }  // extern "C"
 #endif  // __cplusplus
 
-/* To be used with `|` in the kind of a timer: fires on this base only. */
+/* Combine with the kind of a timer by `|`: the timer fires on this base only. */
 #define TICKLESS_PIN(base) (TICKLESS_PINNED | ((uint32_t)(base) << 16))
 
 /* See tickless_abi_check. */
