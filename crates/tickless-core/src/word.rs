@@ -29,9 +29,9 @@ pub trait Word: Send + Sync {
     ) -> Result<u64, u64>;
 }
 
-/// A word of real memory, for every world that neither counts nor checks accesses. On a target
-/// without such atomics it is the crate `portable-atomic`'s, with the feature of that name; without
-/// the feature there is none, and whoever needs words brings some.
+/// A word in memory, for platforms that neither count nor check accesses. On a target without
+/// 64-bit atomics, the feature `portable-atomic` provides it from the crate of that name; without
+/// the feature, a platform implements `Word` for a type of its own.
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 impl Word for AtomicU64 {
     #[inline]

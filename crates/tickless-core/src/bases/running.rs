@@ -33,7 +33,7 @@ pub enum Runner {
     Handler,
     /// The base's expiry thread, if expiry is deferred.
     Thread,
-    /// A second expiry thread, which stands in while a callback keeps the first one.
+    /// A second expiry thread, which replaces the first one while a callback blocks it.
     Rescuer,
 }
 

@@ -1,4 +1,4 @@
-//! Bandwidth groups: every unit is accounted for, and nobody waits for ever (P6).
+//! Bandwidth groups account for every unit, and no member waits forever (P6).
 
 use crate::support::random::{Random, with_seeds};
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ fn group(settings: Settings) -> Group {
     Group::new(settings, Ns::from_ms(100)).unwrap()
 }
 
-/// The same rules, one period and one member at a time, with nothing summed up in advance.
+/// The naive model of a group: it moves units one at a time and refills period by period.
 struct Twin {
     settings: Settings,
     pool: i128,
-    /// Balances, in the order of joining.
+    /// Balances by member number. Members are numbered in the order in which they joined.
     members: BTreeMap<usize, i128>,
-    /// Who waits for what.
+    /// The waiting members and the amounts that they asked for, longest waiting first.
     line: Vec<(usize, u64)>,
     next: u64,
     doubled: u32,
@@ -58,15 +58,15 @@ impl Twin {
         self.pool + self.members.values().sum::<i128>()
     }
 
-    fn ask(&mut self, who: usize, want: u64) -> bool {
-        if self.line.iter().any(|waits| waits.0 == who) {
+    fn ask(&mut self, member: usize, want: u64) -> bool {
+        if self.line.iter().any(|waits| waits.0 == member) {
             return false;
         }
-        if self.members[&who] >= i128::from(want) {
+        if self.members[&member] >= i128::from(want) {
             return true;
         }
-        if !self.line.is_empty() || !self.lend(who, want) {
-            self.line.push((who, want));
+        if !self.line.is_empty() || !self.lend(member, want) {
+            self.line.push((member, want));
             return false;
         }
         true
@@ -81,10 +81,10 @@ impl Twin {
         }
     }
 
-    /// One unit after the other.
-    fn lend(&mut self, who: usize, want: u64) -> bool {
+    /// Moves units from the pool to the member, one at a time. Returns whether it now has `want`.
+    fn lend(&mut self, member: usize, want: u64) -> bool {
         let fill = i128::from(want.max(self.settings.slice));
-        let balance = self.members.get_mut(&who).unwrap();
+        let balance = self.members.get_mut(&member).unwrap();
         while *balance < fill && self.pool > 0 {
             *balance += 1;
             self.pool -= 1;
@@ -135,8 +135,8 @@ impl Twin {
         if self.batch == 0 && now >= self.batch_at {
             self.batch = self.settings.release.batch;
         }
-        let &(who, want) = self.line.first()?;
-        if self.batch == 0 || !self.lend(who, want) {
+        let &(member, want) = self.line.first()?;
+        if self.batch == 0 || !self.lend(member, want) {
             return None;
         }
         self.line.remove(0);
@@ -144,11 +144,11 @@ impl Twin {
         if self.batch == 0 {
             self.batch_at = now + self.settings.release.gap.as_nanos() as u64;
         }
-        Some(who)
+        Some(member)
     }
 }
 
-/// A group and its twin, and what both are put through.
+/// A group and its twin, with the random history that both run.
 struct Pair {
     random: Random,
     group: Group,
@@ -157,8 +157,8 @@ struct Pair {
     members: Vec<(MemberId, usize)>,
     joined: usize,
     now: u64,
-    /// How far the clock goes at a time: a machine that is mostly in time, or mostly late. Only
-    /// then periods are stretched.
+    /// The upper bound of a clock step. Above the period, refills are mostly late, and the group
+    /// stretches its period.
     pace: u64,
 }
 
@@ -191,32 +191,32 @@ impl Pair {
         }
     }
 
-    fn balance(&mut self, who: usize) -> &mut i128 {
-        self.twin.members.get_mut(&who).unwrap()
+    fn balance(&mut self, member: usize) -> &mut i128 {
+        self.twin.members.get_mut(&member).unwrap()
     }
 
-    /// Something that a member does, if there is one.
+    /// Performs one random operation of a random member. Does nothing in an empty group.
     fn member_step(&mut self) {
         if self.members.is_empty() {
             return;
         }
         let place = self.random.below(self.members.len() as u64) as usize;
-        let (id, who) = self.members[place];
+        let (id, member) = self.members[place];
         let Settings { quota, extra, .. } = *self.group.settings();
         match self.random.below(9) {
             0 => {
                 self.members.swap_remove(place);
                 self.group.leave(id);
                 assert_eq!(self.group.ask(id, 1, Ns(self.now)), Err(AskError::Left));
-                self.twin.pool += self.twin.members.remove(&who).unwrap();
+                self.twin.pool += self.twin.members.remove(&member).unwrap();
                 self.twin.expire_excess();
-                self.twin.line.retain(|waits| waits.0 != who);
+                self.twin.line.retain(|waits| waits.0 != member);
             }
             1 => {
                 let keep = self.random.below(5);
                 self.group.rest(id, keep);
-                let back = (*self.balance(who) - i128::from(keep)).max(0);
-                *self.balance(who) -= back;
+                let back = (*self.balance(member) - i128::from(keep)).max(0);
+                *self.balance(member) -= back;
                 self.twin.pool += back;
                 self.twin.expire_excess();
             }
@@ -224,14 +224,14 @@ impl Pair {
                 let most = self.random.pick(&[2, 20, 2 * quota]);
                 let used = self.random.below(most);
                 self.group.charge(id, used);
-                *self.balance(who) -= i128::from(used);
+                *self.balance(member) -= i128::from(used);
             }
             5 => {
                 let unused = self.random.below(quota).min(self.group.counts().used as u64);
-                // Who waits has used all that it charged.
-                if !self.twin.line.iter().any(|waits| waits.0 == who) {
+                // A waiting member has used all that it charged.
+                if !self.twin.line.iter().any(|waits| waits.0 == member) {
                     self.group.refund(id, unused);
-                    *self.balance(who) += i128::from(unused);
+                    *self.balance(member) += i128::from(unused);
                     self.twin.expire_excess();
                 }
             }
@@ -239,12 +239,12 @@ impl Pair {
                 let most = self.random.pick(&[1, 1, quota + extra]);
                 let want = 1 + self.random.below(most);
                 let runs = matches!(self.group.ask(id, want, Ns(self.now)), Ok(Grant::Run(_)));
-                assert_eq!(runs, self.twin.ask(who, want));
+                assert_eq!(runs, self.twin.ask(member, want));
             }
         }
     }
 
-    /// Some permits are taken past the group, on clocks that may show the next period already.
+    /// Takes permits without the group's lock, with clocks that may be in the next period already.
     fn open_step(&mut self) {
         let Settings { quota, period, .. } = *self.group.settings();
         self.group.open(&self.permits);
@@ -279,7 +279,7 @@ impl Pair {
                 self.twin.pool -= if takes { i128::from(amount) } else { 0 };
             }
             2 | 3 => {
-                // Now and then the clock steps back, or far ahead.
+                // The clock sometimes steps back, or far ahead.
                 match self.random.below(40) {
                     0 => self.now -= self.random.below(self.now.min(1 << 30)),
                     1 => self.now += self.random.below(100 * period.0),
@@ -293,12 +293,12 @@ impl Pair {
         }
     }
 
-    /// Lets go who may go, and compares.
+    /// Releases every member that may run, and compares the group with its twin.
     fn settle(&mut self) {
         let (group, twin, now) = (&mut self.group, &mut self.twin, self.now);
         while let Some(id) = group.pop_released(Ns(now)) {
-            let who = self.members.iter().find(|member| member.0 == id).unwrap().1;
-            assert_eq!(twin.release(now), Some(who));
+            let member = self.members.iter().find(|member| member.0 == id).unwrap().1;
+            assert_eq!(twin.release(now), Some(member));
         }
         assert_eq!(twin.release(now), None);
         group.check().unwrap();
@@ -309,13 +309,13 @@ impl Pair {
         assert_eq!(counts.expired as i128, twin.expired);
         assert!(counts.throttled - counts.released >= group.waiting() as u64);
         if let Some(at) = group.next_release() {
-            assert!(at > Ns(now), "those that may go have been let go");
+            assert!(at > Ns(now), "every member that may run has been released");
         }
     }
 }
 
-/// Goal: whatever members do, with whatever clock: refilled = used + expired + held after every
-/// step, the twin agrees about every balance, and who is let go is who waited longest (P6).
+/// Goal: after every step of any history, on any clock, refilled = used + expired + held, the twin
+/// has the same balances, and the group releases the member that has waited longest (P6).
 #[test]
 fn histories_account_for_every_unit() {
     with_seeds(if cfg!(miri) { 4 } else { 400 }, |seed| {
@@ -327,10 +327,10 @@ fn histories_account_for_every_unit() {
     });
 }
 
-/// Goal: permits without a group, refilled by arithmetic whenever somebody asks, are what one
-/// period after the other brings; no period has more than all that can be held.
+/// Goal: permits without a group, which each request refills by arithmetic, equal a refill period
+/// by period. No period gives out more than the capacity.
 #[test]
-fn a_key_needs_no_group() {
+fn permits_refill_without_a_group() {
     with_seeds(if cfg!(miri) { 4 } else { 200 }, |seed| {
         let mut random = Random::new(seed);
         let extra = random.pick(&[0, 0, 1, 30]);
@@ -349,7 +349,7 @@ fn a_key_needs_no_group() {
                 left = (left + settings.quota).min(most);
                 next += period;
             }
-            // All are there: its period begins with its use.
+            // A key with all its permits begins a new period when it is next used.
             next = if is_due && left == most { now + period } else { next };
             taken = if is_due { 0 } else { taken };
             assert_eq!(key.available(&settings, Ns(now)), left);
@@ -367,8 +367,8 @@ fn a_key_needs_no_group() {
     });
 }
 
-/// A machine with some CPUs, in steps of time: runnable workers of all groups share the CPUs in
-/// turn, charge what they used with every step, and ask when they are out of it.
+/// A machine with several CPUs that advances in steps. The runnable workers of all groups take
+/// turns on the CPUs. A worker asks its group before each step, and is charged the step after it.
 struct Machine {
     groups: Vec<Group>,
     workers: Vec<(usize, MemberId)>,
@@ -408,9 +408,9 @@ impl Machine {
     }
 }
 
-/// Goal: the throttling error over 100 periods is at most 1 % of the quota: 2 groups on 2 CPUs,
-/// each a quarter of the machine, with workers that charge late (steps of up to 4 ms of a slice
-/// of 5 ms) and without.
+/// Goal: the throttling error over 100 periods is at most 1 % of the quota.
+/// Method: 2 groups on 2 CPUs, each with a quarter of the machine. Workers charge in steps of
+/// 0.1 to 4 ms, with slices of 1 and 5 ms.
 #[test]
 fn the_quota_is_kept_within_one_percent() {
     let steps: &[u64] = if cfg!(miri) { &[4 * MS] } else { &[MS / 10, MS, 3 * MS, 4 * MS] };
@@ -433,7 +433,7 @@ fn the_quota_is_kept_within_one_percent() {
                 let g = worker % 2;
                 machine.workers.push((g, machine.groups[g].join()));
             }
-            // The first period is not yet steady: the pool begins full.
+            // The first periods are not measured, because the pool begins full.
             machine.run(2, step, 0, 1_000 * MS);
             let before = machine.used.clone();
             machine.run(2, step, 1_000 * MS, 11_000 * MS);
@@ -449,8 +449,8 @@ fn the_quota_is_kept_within_one_percent() {
     }
 }
 
-/// Goal: nobody is let go in a herd: at most a batch at a time, the next one a gap later, the
-/// longest waiting first, and nobody is forgotten.
+/// Goal: a group releases at most one batch at a time and the next batch a gap later, longest
+/// waiting first, until every member is released.
 #[test]
 fn releases_are_bounded() {
     let release = Release { batch: 3, gap: Duration::from_millis(2) };
@@ -459,7 +459,7 @@ fn releases_are_bounded() {
     assert_eq!(group.try_take(100), Ok(true));
     for &member in &members {
         assert_eq!(group.ask(member, 1, Ns::ZERO), Ok(Grant::Wait));
-        assert_eq!(group.ask(member, 1, Ns::ZERO), Ok(Grant::Wait), "once in line");
+        assert_eq!(group.ask(member, 1, Ns::ZERO), Ok(Grant::Wait), "queued once");
     }
     assert_eq!((group.counts().throttled, group.next_release()), (10, None));
     group.refill(group.next_refill()).unwrap();
@@ -478,13 +478,13 @@ fn releases_are_bounded() {
     assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
 }
 
-/// Goal: a period that cannot be kept is doubled, so that the rate stays and less is to be done;
-/// a machine that recovers gets its period back. One long sleep is not a sign of either.
+/// Goal: a period whose refills keep coming late is doubled at an unchanged rate, which halves the
+/// work. It shrinks again when refills are on time. One long sleep changes nothing.
 #[test]
 fn a_period_that_cannot_be_kept_is_stretched() {
     let period = 100 * MS;
     let mut group = group(settings(50, 1));
-    // At rest nobody misses anything, however often somebody looks.
+    // An idle group misses no period, however late its refills are.
     for now in [200, 400, 600] {
         group.refill(Ns(now * period)).unwrap();
     }
@@ -494,7 +494,7 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     assert_eq!((group.counts().missed, group.counts().stretched), (399, 0));
     let mut now = 1_001 * period;
     group.try_take(1).unwrap();
-    assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "in time: it counts from anew");
+    assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "on time: the count restarts");
     for doubled in 1..=5u32 {
         let one = group.period().0;
         for _ in 0..3 {
@@ -508,7 +508,7 @@ fn a_period_that_cannot_be_kept_is_stretched() {
         assert!(group.next_refill() > Ns(now));
         now = group.next_refill().0 - group.period().0;
     }
-    // The rate is that of before: each refill brings what its periods are worth.
+    // The rate is unchanged: a period of 16 times the length brings 16 quotas.
     let before = group.counts().refilled;
     group.refill(group.next_refill()).unwrap();
     assert_eq!(group.counts().refilled - before, 50 << 4);
@@ -518,13 +518,14 @@ fn a_period_that_cannot_be_kept_is_stretched() {
         group.check().unwrap();
     }
     assert_eq!((group.period(), group.counts().relaxed), (Ns(period), 4));
-    assert_eq!(group.held(), 50, "what a longer period had room for has expired");
-    assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "it is on its phase again");
+    assert_eq!(group.held(), 50, "units beyond the shorter period's capacity have expired");
+    assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "back on the original phase");
 }
 
-/// Goal: who leaves while it waits takes nothing along, holds nobody up, and leaves its debt.
+/// Goal: a member that leaves while it waits returns its balance, delays no other member, and
+/// leaves its debt to the group.
 #[test]
-fn who_vanishes_leaves_nothing_behind() {
+fn leaving_while_waiting_returns_the_balance() {
     let mut group = group(settings(100, 10));
     let [spender, waiter, next] = [(); 3].map(|()| group.join());
     assert_eq!(group.ask(spender, 1, Ns::ZERO), Ok(Grant::Run(10)));
@@ -540,7 +541,7 @@ fn who_vanishes_leaves_nothing_behind() {
     assert_eq!(group.held(), 70, "the debt is paid first");
     assert_eq!(group.pop_released(Ns::from_ms(100)), Some(next));
     group.check().unwrap();
-    // Those who come and go in line do not pile up in it.
+    // Members that leave while they wait do not accumulate in the line.
     group.try_take(60).unwrap();
     for _ in 0..10_000 {
         let member = group.join();
@@ -551,9 +552,9 @@ fn who_vanishes_leaves_nothing_behind() {
     group.check().unwrap();
 }
 
-/// Goal: a clock that steps back or far ahead neither brings too much nor stops the group.
+/// Goal: a clock that steps back or far ahead adds at most the capacity, and refills go on.
 #[test]
-fn clocks_that_step() {
+fn clock_steps_add_at_most_the_capacity() {
     let mut group = group(Settings { extra: 30, ..settings(100, 10) });
     assert_eq!(group.refill(Ns::from_ms(99)), None);
     assert_eq!(group.refill(Ns::from_ms(50)), None);
@@ -569,9 +570,10 @@ fn clocks_that_step() {
     assert!(group.is_idle());
 }
 
-/// Goal: groups that cannot work are refused, each with its reason; what can never be had too.
+/// Goal: settings that cannot work are refused, each with its reason, and so is a request for more
+/// than a group can ever hold.
 #[test]
-fn absurd_groups_are_refused() {
+fn invalid_settings_and_requests_are_refused() {
     let good = settings(50 * MS, 5 * MS);
     let with = |change: fn(&mut Settings)| {
         let mut settings = good;

@@ -1,10 +1,10 @@
 //! Clocks on counters that misbehave, on virtual time.
 //!
-//! A machine has three counters over one true time: the one in use, which goes wrong in one of
-//! the ways that counters do, and two good ones. Somebody reads the time every millisecond and
-//! maintains the clocks every half second. Whatever happens: time does not go back (C8), the
-//! culprit is found and named (C9), time goes on over another counter, and what was lost or
-//! gained is told.
+//! A simulated machine has three counters over one true time: the counter in use, which goes wrong
+//! in one of the ways that real counters do, and two good ones. The test reads the time every
+//! millisecond and maintains the clocks every half second. In every case time does not go back
+//! (C8), the watchdog identifies the bad counter (C9), time continues on another counter, and the
+//! report gives the time that was lost or gained.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,26 +17,27 @@ use tickless_core::clock::timekeeper::{ClockReader, Report, Timekeeper};
 use tickless_core::local::LocalTimers;
 use tickless_core::time::Ns;
 
-/// Tests read these by one thread; the order among them means nothing.
+/// Each test runs on one thread, so accesses need no ordering.
 const RELAXED: Ordering = Ordering::Relaxed;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 const HOUR: u64 = 3_600 * SECOND;
 
-/// What a counter makes of the true time since it went wrong, and of the time when it did.
-type Illness = fn(since: u64, begin: u64) -> u64;
+/// The time that a bad counter shows, given the time at which it went wrong and the true time since
+/// then.
+type Distortion = fn(since: u64, begin: u64) -> u64;
 
-/// A counter over true time that goes wrong at some time.
+/// A counter over true time that goes wrong at `bad_from`.
 struct Virtual {
     truth: Arc<AtomicU64>,
     hertz: u64,
     bits: u32,
     rating: u16,
-    ill_from: u64,
-    illness: Illness,
-    /// Every reading takes this long.
+    bad_from: u64,
+    distortion: Distortion,
+    /// The duration of a reading.
     takes: u64,
-    /// Every so many readings there is an interrupt, of this length.
+    /// An interrupt occurs at every nth reading: n, and the interrupt's duration.
     disturbed: Option<(u64, u64)>,
     readings: AtomicU64,
 }
@@ -56,9 +57,9 @@ impl Counter for Virtual {
         {
             now = self.truth.fetch_add(length, RELAXED) + length;
         }
-        let shown = match now.checked_sub(self.ill_from) {
+        let shown = match now.checked_sub(self.bad_from) {
             None => now,
-            Some(since) => (self.illness)(since, self.ill_from),
+            Some(since) => (self.distortion)(since, self.bad_from),
         };
         let count = u128::from(shown) * u128::from(self.hertz) / u128::from(SECOND);
         count as u64 & self.width().mask()
@@ -81,12 +82,12 @@ impl Counter for Virtual {
     }
 }
 
-/// Where machines start: not at zero, so that counters can go back.
+/// The true time at which machines start. It is not zero, so that counters can go back.
 const START: u64 = 10 * HOUR;
-/// When the counter in use goes wrong.
-const ILL_FROM: u64 = START + 5 * SECOND + 123 * MS;
+/// The true time at which the counter in use goes wrong.
+const BAD_FROM: u64 = START + 5 * SECOND + 123 * MS;
 
-/// The one that falls ill is behind a ratchet, since it may go back.
+/// Boxed, because a counter that may go back is wrapped in a `Ratchet` and the good ones are not.
 type Held = Box<dyn Counter>;
 type Keeper = Timekeeper<AtomicU64, Held, fn(u32)>;
 type SharedReader = Arc<ClockReader<AtomicU64, Held, fn(u32)>>;
@@ -95,31 +96,32 @@ fn nanos(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// A machine, whoever reads its time, and what its watchdog had to say.
+/// A machine with a reader of its time, and the reports of its watchdog.
 struct Machine {
     truth: Arc<AtomicU64>,
     keeper: Keeper,
     reader: SharedReader,
     last: Ns,
     reports: Vec<Report>,
-    /// How far time was behind and ahead of the truth at most.
+    /// The largest lag of the clock behind true time.
     behind: u64,
+    /// The largest lead of the clock over true time.
     ahead: u64,
 }
 
 fn good(truth: &Arc<AtomicU64>, hertz: u64, bits: u32, rating: u16) -> Virtual {
     let (truth, readings) = (Arc::clone(truth), AtomicU64::new(0));
-    let healthy: Illness = |since, begin| begin + since;
-    let ill_from = u64::MAX;
+    let healthy: Distortion = |since, begin| begin + since;
+    let bad_from = u64::MAX;
     let (takes, disturbed) = (20, None);
-    Virtual { truth, hertz, bits, rating, ill_from, illness: healthy, takes, disturbed, readings }
+    Virtual { truth, hertz, bits, rating, bad_from, distortion: healthy, takes, disturbed, readings }
 }
 
 impl Machine {
-    /// A fast counter that falls ill, a narrow one, and one in nanoseconds.
-    fn new(illness: Illness) -> Machine {
+    /// A machine with a fast counter that goes wrong, a narrow one, and one in nanoseconds.
+    fn new(distortion: Distortion) -> Machine {
         let truth = Arc::new(AtomicU64::new(START));
-        let fast = Virtual { ill_from: ILL_FROM, illness, ..good(&truth, 2_994_375_731, 64, 300) };
+        let fast = Virtual { bad_from: BAD_FROM, distortion, ..good(&truth, 2_994_375_731, 64, 300) };
         let counters: Vec<Held> = vec![
             good(&truth, 14_318_180, 32, 250).boxed(),
             Box::new(Ratchet::<AtomicU64, _>::new(fast)),
@@ -129,7 +131,7 @@ impl Machine {
     }
 
     fn with(truth: Arc<AtomicU64>, counters: Vec<Held>) -> Machine {
-        let relax: fn(u32) = |_| panic!("nobody waits where there is one thread");
+        let relax: fn(u32) = |_| panic!("a single thread never waits");
         let keeper = Timekeeper::new(counters, relax).unwrap();
         let reader = Arc::clone(keeper.reader());
         let reports = Vec::new();
@@ -162,22 +164,22 @@ impl Machine {
         self.now();
     }
 
-    /// How far time is from the truth now, ahead of it if positive.
+    /// Returns the clock's difference from true time; positive if the clock is ahead.
     fn apart(&mut self) -> i64 {
         let now = self.now();
         now.0.cast_signed() - (self.truth.load(RELAXED) - START).cast_signed()
     }
 }
 
-/// The one report that there should be: about the counter that was in use.
+/// Returns the only report, after checking that it names the counter that was in use.
 fn report(machine: &Machine) -> Report {
     assert_eq!(machine.reports.len(), 1, "{:?}", machine.reports);
     assert_eq!(machine.reports[0].bad, SourceId(1));
     machine.reports[0]
 }
 
-/// Goal: C7: good counters are left alone, and over an hour no time is lost: a narrow counter in
-/// use wraps a dozen times.
+/// Goal: good counters are not reported, and an hour on a narrow counter, which wraps a dozen
+/// times, loses no time (C7).
 #[test]
 fn good_counters_are_left_alone() {
     let truth = Arc::new(AtomicU64::new(START));
@@ -196,9 +198,9 @@ fn good_counters_are_left_alone() {
     assert!(machine.keeper.watch_counts().good >= 29);
 }
 
-/// Goal: C9: a counter that stands still is found out, and what it lost is made good.
+/// Goal: the watchdog replaces a counter that stops, and adds the lost time (C9).
 #[test]
-fn a_frozen_counter() {
+fn a_frozen_counter_is_replaced() {
     let mut machine = Machine::new(|_, begin| begin);
     machine.run(12_000);
     let report = report(&machine);
@@ -209,14 +211,14 @@ fn a_frozen_counter() {
         nanos(change.made_good) > 300 * MS && nanos(change.made_good) < 1_100 * MS,
         "{change:?}"
     );
-    assert!(machine.behind <= nanos(change.made_good) + MS, "no later than was told");
+    assert!(machine.behind <= nanos(change.made_good) + MS, "no later than reported");
     assert_eq!(change.ahead, Duration::ZERO);
     assert!(machine.apart().abs() < 10_000, "{} ns apart", machine.apart());
 }
 
-/// Goal: C9: a counter that slows down is found out, and what it lost is made good.
+/// Goal: the watchdog replaces a counter that slows down, and adds the lost time (C9).
 #[test]
-fn a_slow_counter() {
+fn a_slow_counter_is_replaced() {
     let mut machine = Machine::new(|since, begin| begin + since / 2);
     machine.run(12_000);
     let report = report(&machine);
@@ -225,10 +227,10 @@ fn a_slow_counter() {
     assert!(machine.apart().abs() < 10_000, "{} ns apart", machine.apart());
 }
 
-/// Goal: C9: a counter that jumps by hours is found out. Time has been ahead and cannot go back:
-/// by how much is told, and from there on it runs as it should.
+/// Goal: the watchdog replaces a counter that jumps ahead by hours (C9). Time cannot go back, so it
+/// stays ahead: the report gives the lead, and time then runs at the right rate.
 #[test]
-fn a_jumping_counter() {
+fn a_counter_that_jumps_ahead_is_replaced() {
     let mut machine = Machine::new(|since, begin| begin + since + 3 * HOUR);
     machine.run(12_000);
     let report = report(&machine);
@@ -236,13 +238,13 @@ fn a_jumping_counter() {
     assert!(matches!(report.fault, Fault::Fast(_)), "{report:?}");
     assert!(nanos(change.ahead).abs_diff(3 * HOUR) < MS, "{change:?}");
     assert!((machine.apart() - nanos(change.ahead).cast_signed()).abs() < 10_000);
-    assert!(machine.ahead <= nanos(change.ahead) + MS, "no earlier than was told");
+    assert!(machine.ahead <= nanos(change.ahead) + MS, "no earlier than reported");
 }
 
-/// Goal: C8, C9: a counter that goes back by hours stops time, is found out, and what was lost
-/// is made good.
+/// Goal: time stops while a counter is hours back, and does not follow it (C8); the watchdog
+/// replaces the counter and adds the lost time (C9).
 #[test]
-fn a_backwards_counter() {
+fn a_counter_that_jumps_back_is_replaced() {
     let mut machine = Machine::new(|since, begin| begin + since - 2 * HOUR);
     machine.run(12_000);
     let report = report(&machine);
@@ -250,30 +252,30 @@ fn a_backwards_counter() {
     assert!(machine.apart().abs() < 10_000, "{} ns apart", machine.apart());
 }
 
-/// Goal: C7, C9: a counter that begins to wrap early, as if it had fewer bits, is found out.
+/// Goal: the watchdog replaces a counter that wraps early, as if it had fewer bits (C7, C9).
 #[test]
-fn a_counter_that_wraps_early() {
+fn a_counter_that_wraps_early_is_replaced() {
     let mut machine = Machine::new(|since, begin| (begin + since) & 0xffff_ffff);
     machine.run(12_000);
     assert_eq!(report(&machine).bad, SourceId(1));
     assert!(machine.apart().abs() < 10_000, "{} ns apart", machine.apart());
 }
 
-/// Goal: C9: when the reference is the bad one it is outvoted, or gives itself away; the good
-/// counter stays in use and time does not notice.
+/// Goal: a bad reference is reported by comparison with a third counter, or by its own readings.
+/// The good counter stays in use, and time is not affected (C9).
 #[test]
-fn a_bad_reference() {
-    let illnesses: [Illness; 4] = [
+fn a_bad_reference_does_not_affect_time() {
+    let distortions: [Distortion; 4] = [
         |_, begin| begin,
         |since, begin| begin + since / 2,
         |since, begin| begin + since + 1_400 * SECOND,
         |since, begin| begin + since - 70 * SECOND,
     ];
-    for illness in illnesses {
+    for distortion in distortions {
         let truth = Arc::new(AtomicU64::new(START));
         let counters = vec![
             good(&truth, 2_994_375_731, 64, 300).boxed(),
-            Virtual { ill_from: ILL_FROM, illness, ..good(&truth, 14_318_180, 32, 250) }.boxed(),
+            Virtual { bad_from: BAD_FROM, distortion, ..good(&truth, 14_318_180, 32, 250) }.boxed(),
             good(&truth, 1_000_000_000, 64, 110).boxed(),
         ];
         let mut machine = Machine::with(truth, counters);
@@ -285,10 +287,10 @@ fn a_bad_reference() {
     }
 }
 
-/// Goal: C9: readings that were disturbed are taken again and held against nobody, even if all
-/// of them were.
+/// Goal: the watchdog repeats readings that an interrupt has disturbed and reports no counter for
+/// them, even if all readings are disturbed (C9).
 #[test]
-fn disturbed_readings() {
+fn disturbed_readings_are_repeated() {
     for (every, all_are_disturbed) in [(3, false), (1, true)] {
         let truth = Arc::new(AtomicU64::new(START));
         let disturbed = Some((every, 3 * MS));
@@ -305,9 +307,10 @@ fn disturbed_readings() {
     }
 }
 
-/// Goal: C7, C9: nobody looked for hours: narrow counters have wrapped, and nobody is blamed.
+/// Goal: after hours without maintenance, in which narrow counters have wrapped, no counter is
+/// reported (C7, C9).
 #[test]
-fn nobody_looked_for_long() {
+fn late_maintenance_blames_no_counter() {
     let mut machine = Machine::new(|since, begin| begin + since);
     machine.run(2_000);
     for hours in [1, 7, 24, 500] {
@@ -320,10 +323,10 @@ fn nobody_looked_for_long() {
     assert!(machine.apart().abs() < 500_000, "{} ns apart", machine.apart());
 }
 
-/// Goal: C9: as counters fail one after the other, the best that remains is used; the last one
-/// stays in use whatever is said of it, and time goes on.
+/// Goal: when counters fail one after the other, the best remaining one is used. The last stays in
+/// use even if it is withdrawn, so time goes on (C9).
 #[test]
-fn one_after_the_other() {
+fn the_best_remaining_counter_is_used() {
     let mut machine = Machine::new(|since, begin| begin + since);
     machine.run(1_000);
     let mut used = Vec::new();
@@ -338,10 +341,10 @@ fn one_after_the_other() {
     assert_eq!(machine.keeper.sources().best(), None);
 }
 
-/// Goal: C8: the source changes before the watchdog has looked at anything: time goes on from
-/// where readers have seen it.
+/// Goal: if the source changes before the watchdog's first check, time continues from the last
+/// reading (C8).
 #[test]
-fn a_change_before_the_first_look() {
+fn a_change_before_the_first_check_keeps_time() {
     let mut machine = Machine::new(|since, begin| begin + since);
     machine.run(300);
     let change = machine.keeper.blame(SourceId(1), Fault::Withdrawn).change;
@@ -352,8 +355,9 @@ fn a_change_before_the_first_look() {
     assert!(machine.apart().abs() < 10_000, "{} ns apart", machine.apart());
 }
 
-/// Goal: H5: realtime is set by hours to and fro, and monotonic time and boottime do not notice;
-/// over a suspend monotonic time stands still and the others go on. Every step is told.
+/// Goal: setting realtime by hours, forwards or backwards, does not change monotonic time or
+/// boottime. A suspend advances realtime and boottime, but not monotonic time. Every step is
+/// counted (H5).
 #[test]
 fn steps_and_suspends() {
     let mut machine = Machine::new(|since, begin| begin + since);
@@ -377,7 +381,7 @@ fn steps_and_suspends() {
         let counted = if counter_goes_on { slept } else { 0 };
         machine.truth.fetch_add(counted, RELAXED);
         machine.keeper.resume(suspended, Ns(slept));
-        assert!(machine.now().since(before).0 < 10_000, "monotonic time stood still");
+        assert!(machine.now().since(before).0 < 10_000, "monotonic time stopped");
         let near = |ns: Ns, expected: Ns| ns.0.abs_diff(expected.0) < 10_000;
         assert!(near(machine.reader.boottime(), boot.after(Ns(slept))));
         assert!(near(machine.reader.realtime(), real.after(Ns(slept))));
@@ -386,21 +390,21 @@ fn steps_and_suspends() {
         machine.truth.fetch_sub(counted, RELAXED);
         machine.keeper.steer(tickless_core::clock::slope::Slope::of(Hertz::new(2_994_375_731)));
     }
-    assert_eq!(machine.reports, [], "a suspend is no fault");
+    assert_eq!(machine.reports, [], "a suspend is not a fault");
 }
 
-/// Goal: timers on a clock whose counter fails: each fires once, none before its time on that
-/// clock, and none later than by what the clock says it had lost.
+/// Goal: on a clock whose counter fails, each timer fires exactly once and never before its
+/// deadline on that clock.
 #[test]
-fn timers_on_a_failing_counter() {
-    let illnesses: [Illness; 4] = [
+fn timers_on_a_failing_counter_fire_once() {
+    let distortions: [Distortion; 4] = [
         |_, begin| begin,
         |since, begin| begin + since / 3,
         |since, begin| begin + since + 2 * HOUR,
         |since, begin| (begin + since) & 0xffff_ffff,
     ];
-    for illness in illnesses {
-        let mut machine = Machine::new(illness);
+    for distortion in distortions {
+        let mut machine = Machine::new(distortion);
         let mut timers = LocalTimers::new(machine.now().into());
         let deadlines: Vec<Ns> = (1..=100).map(|n| Ns(n * 100 * MS)).collect();
         for deadline in &deadlines {
