@@ -1,10 +1,10 @@
-//! A test on tokio's current-thread runtime and on a virtual clock.
+//! Runs a test on tokio's current-thread runtime and a virtual clock.
 
 use std::time::{Duration, Instant};
 use tickless::VirtualTime;
 
-/// Runs a test; the clock moves when the runtime has nothing to run. Fails if that took a minute of
-/// real time.
+/// Runs `test`. The clock advances when the runtime has nothing to run. Fails if the test takes a
+/// minute of real time.
 pub fn in_virtual_time<F: Future<Output = ()>>(test: impl FnOnce(VirtualTime) -> F) {
     let (time, begun) = (VirtualTime::new(), Instant::now());
     let idle = time.clone();

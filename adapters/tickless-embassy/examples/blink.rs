@@ -1,4 +1,4 @@
-//! Two lights that blink at rates of their own, on embassy's timers and Tickless' driver for std.
+//! Two lights that blink at different rates, on embassy's timers and Tickless' driver for std.
 
 use embassy_time::{Duration, Instant, Ticker};
 use std::pin::pin;

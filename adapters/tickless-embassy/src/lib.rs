@@ -1,15 +1,15 @@
 //! embassy's timers on Tickless.
 //!
-//! - [`TimerQueue`], for who writes a time driver for a board: the same two functions as
-//!   `embassy-time-queue-utils`' queue, O(log n) instead of O(n), without a limit on how many
-//!   tasks wait. `no_std`; it allocates when more tasks wait than ever before.
-//! - With the feature `std`, a time driver for programs on an operating system. Nothing has to be
-//!   called: depend on this crate, and say `use tickless_embassy as _;` so that it is linked.
+//! - [`TimerQueue`], for authors of a board's time driver. It has the two functions of the queue in
+//!   `embassy-time-queue-utils`, takes O(log n) instead of O(n), and has no limit on the number of
+//!   tasks. `no_std`; it allocates when more tasks wait than ever before.
+//! - With the feature `std`, a time driver for programs on an operating system. It needs no call:
+//!   depend on this crate, and write `use tickless_embassy as _;` so that it is linked.
 //! - With the feature `virtual-time`, a driver whose clock a test moves ([`virtual_time`]).
 //!
-//! A program has one time driver. None is a linker error that names `_embassy_time_now`; two are
-//! one that says it is defined twice. A second version of `embassy-time-driver` is refused by
-//! cargo.
+//! A program must have exactly one time driver. Without one, linking fails with an undefined
+//! `_embassy_time_now`; with two, that symbol is defined twice. Cargo refuses a second version of
+//! `embassy-time-driver`.
 //!
 //! # A driver for a board
 //!
@@ -37,7 +37,7 @@
 //!         loop {
 //!             let next = self.queue.borrow_mut().expire(self.alarm.now(), Waker::wake);
 //!             if self.alarm.set(next) {
-//!                 return; // `false`: that has passed already
+//!                 return; // `false` would mean that `next` has already passed
 //!             }
 //!         }
 //!     }
@@ -52,8 +52,8 @@ extern crate std;
 #[cfg(all(feature = "std", feature = "virtual-time"))]
 compile_error!(
     "tickless-embassy: the features `std` and `virtual-time` are two time drivers, and a program \
-     has one; drop one of them (`cargo tree -e features -i tickless-embassy` shows where they come \
-     from)"
+     has one; drop one of them (`cargo tree -e features -i tickless-embassy` shows which crates \
+     enable them)"
 );
 
 mod queue;

@@ -1,4 +1,4 @@
-//! Who waits until when, in embassy's ticks.
+//! The queue of the tasks that wait for a time, in embassy's ticks.
 
 use alloc::collections::BTreeMap;
 use core::fmt;
@@ -9,13 +9,13 @@ use tickless_core::time::Instant;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Tasks and when they want to be woken. Times are embassy's ticks, [`TICK_HZ`] a second.
+/// A queue of tasks by wakeup time. Times are embassy's ticks, [`TICK_HZ`] per second.
 ///
-/// A task has one entry: its earliest time. Each time it is woken it asks for the next by itself,
-/// as embassy's timers do.
+/// A task has at most one entry, for its earliest time. A woken task schedules its next wakeup
+/// itself, as embassy's timers do.
 pub struct TimerQueue {
     timers: LocalTimers<Waker>,
-    /// The entry of each waker, by what makes two wakers wake the same task.
+    /// The entry of each task, by the result of [`task_of`] for its waker.
     entries: BTreeMap<(usize, usize), Entry>,
 }
 
@@ -26,16 +26,16 @@ struct Entry {
 }
 
 impl TimerQueue {
-    /// A queue in which nobody waits; allocates when it is first used.
+    /// Returns an empty queue. It allocates when it is first used.
     pub fn new() -> TimerQueue {
         TimerQueue { timers: LocalTimers::new(Instant::ZERO), entries: BTreeMap::new() }
     }
 
-    /// Has `waker` woken at `at`, or earlier if it waits for something earlier. Returns whether the
-    /// next expiry has changed, so that the alarm must be set: call [`expire`](TimerQueue::expire).
-    /// O(log n).
+    /// Schedules a wakeup of `waker` at `at`, unless its task already waits for an earlier time.
+    /// Returns whether the next expiry is now earlier; the caller must then set its alarm, to the
+    /// result of [`expire`](TimerQueue::expire). O(log n).
     ///
-    /// A task that finds no place is woken at once: it asks again.
+    /// If the queue cannot take another entry, the task is woken at once, so that it tries again.
     pub fn schedule_wake(&mut self, at: u64, waker: &Waker) -> bool {
         let before = self.timers.next_event();
         let task = task_of(waker);
@@ -56,9 +56,9 @@ impl TimerQueue {
         self.timers.next_event() < before
     }
 
-    /// Hands out the wakers whose time has come at `now`, and returns when the next one's does;
-    /// `u64::MAX` if nobody waits. O(log n) each. Who wakes under a lock must know that a waker may
-    /// be any code.
+    /// Passes the wakers that are due at `now` to `woken`, and returns the time of the next one, or
+    /// `u64::MAX` if no task waits. O(log n) for each waker. A waker may run any code, so waking it
+    /// under a lock can deadlock.
     pub fn expire(&mut self, now: u64, mut woken: impl FnMut(Waker)) -> u64 {
         let entries = &mut self.entries;
         self.timers.advance(to_ns(now), |timers, key| {
@@ -73,12 +73,12 @@ impl TimerQueue {
         }
     }
 
-    /// How many tasks wait.
+    /// Returns the number of tasks that wait.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Does nobody wait?
+    /// Returns whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -96,19 +96,20 @@ impl fmt::Debug for TimerQueue {
     }
 }
 
-/// What two wakers have in common that wake the same task.
+/// Returns the data and vtable addresses of a waker, which are equal for wakers of one task.
 fn task_of(waker: &Waker) -> (usize, usize) {
     (waker.data().addr(), core::ptr::from_ref(waker.vtable()).addr())
 }
 
-/// A tick's beginning, rounded up. Deadlines and the present alike, so nobody is woken early.
+/// Returns the start of a tick, rounded up. Deadlines and the current time are rounded the same
+/// way, so no task is woken early.
 fn to_ns(ticks: u64) -> Instant {
     let ns = (u128::from(ticks) * NS_PER_SECOND).div_ceil(u128::from(TICK_HZ));
-    // What is out of range is as far away as a timer can be, and still a deadline.
+    // A time out of range becomes the latest deadline that a timer can have.
     Instant::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX).min(u64::MAX - 1))
 }
 
-/// The tick that begins there.
+/// Returns the tick that contains `at`.
 fn to_ticks(at: Instant) -> u64 {
     let ticks = (u128::from(at.as_nanos()) * u128::from(TICK_HZ)) / NS_PER_SECOND;
     u64::try_from(ticks).unwrap_or(u64::MAX)
@@ -137,9 +138,10 @@ mod tests {
         (Arc::clone(&task), Waker::from(task))
     }
 
-    /// Goal: the next expiry is a tick at which its timer fires, for every tick rate.
+    /// Goal: converting ticks to nanoseconds and back is exact, so a timer fires at the tick that
+    /// `expire` returned.
     #[test]
-    fn ticks_survive_the_way_there_and_back() {
+    fn converting_ticks_to_ns_and_back_is_exact() {
         for ticks in [0, 1, 2, 3, 999, 32_768, 1_000_001, 1 << 40, u64::MAX / NS_PER_SECOND as u64]
         {
             assert_eq!(to_ticks(to_ns(ticks)), ticks);
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_passed_is_woken_at_the_next_look() {
+    fn a_past_time_is_due_at_the_next_expire() {
         let mut queue = TimerQueue::new();
         queue.expire(1_000, Waker::wake);
         let (task, waker) = task();
@@ -171,9 +173,10 @@ mod tests {
         assert_eq!(task.0.load(Ordering::Relaxed), 1);
     }
 
-    /// Goal: many tasks, in the order of their times, each once; a time that never comes waits.
+    /// Goal: many tasks are woken in the order of their times, each once. A task that waits for
+    /// `u64::MAX` stays in the queue.
     #[test]
-    fn many_tasks_come_in_order() {
+    fn tasks_are_woken_in_order() {
         let mut queue = TimerQueue::new();
         let tasks: Vec<_> = (0..1000_u64).map(|nth| (nth * 7919 % 1000, task())).collect();
         for (at, (_, waker)) in &tasks {

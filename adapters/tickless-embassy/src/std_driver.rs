@@ -1,6 +1,6 @@
 //! The time driver for programs on an operating system: a thread that sleeps until the next expiry.
 //!
-//! Wakers run on that thread, outside of its lock.
+//! Wakers run on that thread, after it has released its lock.
 
 use crate::TimerQueue;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 struct StdDriver {
     state: Mutex<Option<TimerQueue>>,
-    /// The next expiry has changed.
+    /// Notified when the next expiry has become earlier.
     changed: Condvar,
 }
 
@@ -20,7 +20,7 @@ embassy_time_driver::time_driver_impl!(static DRIVER: StdDriver = StdDriver {
     changed: Condvar::new(),
 });
 
-/// What counts as zero.
+/// Returns the instant of tick 0.
 fn begin() -> Instant {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     *BEGIN.get_or_init(Instant::now)
@@ -37,7 +37,7 @@ impl Driver for StdDriver {
         let queue = match &mut *state {
             Some(queue) => queue,
             None if start() => state.insert(TimerQueue::new()),
-            // Without a thread the task asks again and again: busy, but right.
+            // Without a thread, the task polls in a loop: busy, but correct.
             None => {
                 drop(state);
                 return waker.wake_by_ref();
@@ -73,7 +73,7 @@ impl StdDriver {
         }
     }
 
-    /// How long it is until then; an hour at most.
+    /// Returns the time left until the tick `at`, at most an hour.
     fn until(&self, at: u64) -> Duration {
         let ns = u128::from(at) * 1_000_000_000 / u128::from(TICK_HZ);
         let ns = ns.saturating_sub(begin().elapsed().as_nanos());
@@ -81,7 +81,7 @@ impl StdDriver {
     }
 }
 
-/// Starts the thread. False if the system refuses it.
+/// Starts the thread. Returns `false` if the system refuses it.
 fn start() -> bool {
     let thread = std::thread::Builder::new().name("tickless/embassy".into());
     thread.spawn(|| DRIVER.run()).is_ok()

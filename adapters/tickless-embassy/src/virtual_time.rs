@@ -1,4 +1,4 @@
-//! A time driver whose clock stands still until a test moves it.
+//! A time driver whose clock advances only when a test moves it.
 //!
 //! ```
 //! use embassy_time::{Duration, Instant, Timer};
@@ -9,8 +9,8 @@
 //! assert_eq!(begin.elapsed(), Duration::from_secs(3600));
 //! ```
 //!
-//! embassy has one clock in a process, so tests that move it belong into processes, or at least
-//! turns, of their own.
+//! embassy has one clock per process, so tests that move it must run in separate processes, or one
+//! at a time.
 
 use crate::TimerQueue;
 use alloc::sync::Arc;
@@ -53,14 +53,15 @@ impl Driver for VirtualDriver {
     }
 }
 
-/// Moves the clock on by `ticks`, from one expiry to the next, and wakes what comes due, each at
-/// its own time. What was woken may ask for more, and gets it if that is within `ticks`.
+/// Advances the clock by `ticks`, from one expiry to the next, and wakes each task at its own time.
+/// A woken task that schedules another wakeup within `ticks` is woken again.
 pub fn advance(ticks: u64) {
     let to = DRIVER.hand().now.saturating_add(ticks);
     while step(to) {}
 }
 
-/// Moves the clock to the next expiry and wakes what comes due. `false` if nobody waits.
+/// Advances the clock to the next expiry and wakes the tasks that are due. Returns `false` if no
+/// task waits.
 pub fn advance_to_next() -> bool {
     let next = next_expiry();
     next != u64::MAX && {
@@ -69,16 +70,16 @@ pub fn advance_to_next() -> bool {
     }
 }
 
-/// When the next expiry is, in ticks; `u64::MAX` if nobody waits.
+/// Returns the time of the next expiry in ticks, or `u64::MAX` if no task waits.
 pub fn next_expiry() -> u64 {
     let mut hand = DRIVER.hand();
     let now = hand.now;
-    // Nothing is due now: it was woken when the clock came here.
+    // No task is due now: those were woken when the clock reached this time.
     hand.queue.as_mut().map_or(u64::MAX, |queue| queue.expire(now, Waker::wake))
 }
 
-/// Runs a future on this thread; whenever it waits, the clock moves to the next expiry. If nothing
-/// is pending it waits until it is woken.
+/// Runs a future on this thread. Whenever the future waits, the clock advances to the next expiry.
+/// If no timer is pending, the thread waits until the future is woken.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let task = Arc::new(Task { thread: std::thread::current(), woken: AtomicBool::new(false) });
@@ -95,7 +96,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Moves the clock to the next expiry, or to `to` if that is earlier. `false` if it is there.
+/// Advances the clock to the next expiry, or to `to` if that is earlier. Returns whether it reached
+/// an expiry.
 fn step(to: u64) -> bool {
     let next = next_expiry();
     let mut hand = DRIVER.hand();

@@ -17,9 +17,9 @@ fn a_timeout_passes() {
     assert!(pollster::block_on(with_timeout(Duration::from_millis(5), never)).is_err());
 }
 
-/// Goal: many tasks of several threads, each with its own times, and none is lost.
+/// Goal: no wakeup is lost when several threads run tickers of different periods.
 #[test]
-fn threads_wait_for_themselves() {
+fn tickers_on_several_threads_lose_no_wakeup() {
     std::thread::scope(|s| {
         for nth in 1..=8 {
             s.spawn(move || {

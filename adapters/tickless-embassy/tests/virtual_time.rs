@@ -3,7 +3,8 @@
 use embassy_time::{Duration, Instant, Ticker, Timer, with_timeout};
 use tickless_embassy::virtual_time;
 
-/// Goal: hours of embassy's timers, exactly, in no time. One test: the process has one clock.
+/// Goal: hours of embassy's timers pass exactly, and take no real time. There is only one test,
+/// because the process has one clock.
 #[test]
 fn hours_pass_in_no_time() {
     let real = std::time::Instant::now();

@@ -1,13 +1,13 @@
-//! hyper's server with our timers beside the same with tokio's, in turn: how late a timer of 250 us
-//! is, how many requests a second, and how much CPU time each request takes.
+//! hyper's server with our timers and with tokio's, in alternating rounds: the lateness of a timer
+//! of 250 us, requests per second, and CPU time per request.
 //!
 //! ```text
 //! cargo bench -p tickless-hyper --bench beside_tokio
 //! cargo bench -p tickless-hyper --bench beside_tokio -- late    # lateness alone
 //! ```
 //!
-//! Under `cargo test` it runs tiny, and asserts that no timer is early and every request answered.
-//! Server and clients are one process, so a request's CPU time is that of both.
+//! Under `cargo test` it runs briefly. Every run asserts that no timer is early and that every
+//! request is answered. Server and clients share a process, so a request's CPU time includes both.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
@@ -25,14 +25,14 @@ const SHORT: Duration = Duration::from_micros(250);
 const HEADER: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 32;
 
-/// How much is measured.
+/// The size of a run. `sleeps` and `requests` count for each round.
 struct Size {
     rounds: usize,
     sleeps: usize,
     requests: usize,
 }
 
-/// What one turn came to.
+/// The results of one turn: one round with one kind of timer.
 #[derive(Clone, Copy, Default)]
 struct Turn {
     late_p50_us: f64,
@@ -41,7 +41,7 @@ struct Turn {
     cpu_us_per_request: f64,
 }
 
-/// CPU time of this process so far; the kernel counts it in hundredths of a second.
+/// Returns the CPU time of this process, which the kernel counts in hundredths of a second.
 fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
@@ -49,7 +49,7 @@ fn cpu_time() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// A request header is awaited by the timer, and pushed out with each request.
+/// Serves with a header timeout, which each request pushes out.
 async fn serve(listener: TcpListener, timer: impl Timer + Clone + Send + Sync + 'static) {
     while let Ok((socket, _)) = listener.accept().await {
         let connection = http1::Builder::new()
@@ -108,7 +108,7 @@ async fn turn(timer: impl Timer + Clone + Send + Sync + 'static, size: &Size) ->
     turn
 }
 
-/// The median, the least and the greatest round of each, and of their ratios.
+/// Prints the median, the least and the greatest round of each kind of timer, and of their ratios.
 fn show(what: &str, turns: &[[Turn; 2]], of: impl Fn(&Turn) -> f64) {
     let spread = |value: &dyn Fn(&[Turn; 2]) -> f64, digits: usize| {
         let mut values: Vec<f64> = turns.iter().map(value).collect();
@@ -130,11 +130,11 @@ fn main() {
         (false, _) => Size { rounds: 1, sleeps: 20, requests: 5 },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let turns = runtime.expect("threads can be had").block_on(async {
-        let ours = TicklessTimer::of_process().expect("threads can be had");
+    let turns = runtime.expect("the system starts threads").block_on(async {
+        let ours = TicklessTimer::of_process().expect("the system starts threads");
         let mut turns = Vec::new();
         for round in 0..size.rounds {
-            // Who goes first changes.
+            // Rounds alternate which of the two runs first.
             let mut both = [Turn::default(); 2];
             for at in [round % 2, 1 - round % 2] {
                 both[at] = match at {

@@ -1,8 +1,8 @@
-//! An HTTP server that gives slow clients up and closes gracefully.
+//! An HTTP server that closes slow connections and shuts down gracefully.
 //!
-//! A client has ten seconds for a request's header. On Ctrl-C the server accepts no more, lets
-//! requests that are running finish, and after five seconds closes what is left. With `--self-test`
-//! it is its own client and ends by itself.
+//! A client has ten seconds to send a request's header. On Ctrl-C the server accepts no more
+//! connections, waits for running requests, and closes the remaining ones after five seconds. With
+//! `--self-test` the program is also the client, and ends by itself.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
@@ -32,7 +32,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(Response::new(Full::new(Bytes::from_static(b"hello\n"))))
 }
 
-/// Serves until `stop` is ready, and then what is left.
+/// Serves until `stop` is ready, then waits for the running requests.
 async fn serve(listener: TcpListener, stop: impl Future) -> Result<(), Box<dyn Error>> {
     let timer = TicklessTimer::of_process()?;
     let (closing, _) = watch::channel(());
@@ -74,7 +74,7 @@ async fn connection(socket: TcpStream, timer: TicklessTimer, mut closing: watch:
     }
 }
 
-/// A request that is running when the server is told to stop is answered.
+/// Checks that a request which runs while the server stops is answered.
 async fn self_test(server: SocketAddr, stop: tokio::sync::oneshot::Sender<()>) {
     let socket = TcpStream::connect(server).await.expect("it listens");
     let (mut sender, connection) =

@@ -11,13 +11,13 @@
 //! # Ok::<(), tickless::driver::StartTimersError>(())
 //! ```
 //!
-//! [`TicklessTimer`] is a [`hyper::rt::Timer`]: wherever hyper or hyper-util takes a timer, it
-//! takes this one (`Builder::timer`, `pool_timer`). It works in any runtime. Under virtual time,
-//! timeouts of minutes are tested in milliseconds: make it of a
-//! [`VirtualTime`](tickless::VirtualTime). A keep-alive that is put off is not boxed anew.
+//! [`TicklessTimer`] is a [`hyper::rt::Timer`]: pass it wherever hyper or hyper-util takes a timer
+//! (`Builder::timer`, `pool_timer`). It works in any runtime. A timer made from a
+//! [`VirtualTime`](tickless::VirtualTime) tests timeouts of minutes in milliseconds. Pushing out a
+//! keep-alive does not allocate.
 //!
-//! A second, incompatible version of hyper in a program is a compile error: `TicklessTimer` is a
-//! timer of the other one. `cargo tree -i hyper` shows which crate asks for which.
+//! If a program depends on another, incompatible version of hyper, passing a `TicklessTimer` to it
+//! is a compile error. `cargo tree -i hyper` shows which crate requires which version.
 
 use hyper::rt::{Sleep, Timer};
 use pin_project_lite::pin_project;
@@ -28,26 +28,26 @@ use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
 use tickless::time;
 
-/// hyper's timer. Cheap to clone.
+/// A timer for hyper. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TicklessTimer {
     timers: TimerSource,
 }
 
 impl TicklessTimer {
-    /// The timers of the process. An error if the system refuses their threads.
+    /// Uses the timers of the process. Returns an error if the system refuses their threads.
     pub fn of_process() -> Result<TicklessTimer, StartTimersError> {
         TimerSource::process().map(TicklessTimer::new)
     }
 
-    /// These timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    /// Uses the given timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
     pub fn new(timers: impl Into<TimerSource>) -> TicklessTimer {
         TicklessTimer { timers: timers.into() }
     }
 }
 
 pin_project! {
-    /// What hyper is given to wait for.
+    /// The future that hyper waits for.
     #[derive(Debug)]
     struct HyperSleep {
         #[pin]
@@ -81,13 +81,13 @@ impl Timer for TicklessTimer {
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<HyperSleep>() {
             Some(sleep) => sleep.project().inner.reset_at(time::from_std(new_deadline)),
-            // Another timer's sleep.
+            // A sleep of another `hyper::rt::Timer` is replaced.
             None => *sleep = self.sleep_until(new_deadline),
         }
     }
 }
 
-/// The code of the README is compiled.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

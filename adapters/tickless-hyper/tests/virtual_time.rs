@@ -1,5 +1,5 @@
-//! HTTP clients and servers with timeouts of minutes, in virtual time: real hyper on both ends of a
-//! pipe in memory.
+//! HTTP clients and servers with timeouts of minutes, in virtual time. Both ends are hyper's own,
+//! over a pipe in memory.
 
 #[path = "../../support/in_virtual_time.rs"]
 mod in_virtual_time;
@@ -28,12 +28,13 @@ async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible
     Ok(Response::new(Full::new(Bytes::from("hello"))))
 }
 
-/// A time that is within the slack of a sleep of this length.
+/// Returns whether `took` is within the slack of a sleep of length `expected`.
 fn is_about(took: Duration, expected: Duration) -> bool {
     took >= expected && took <= expected + expected / 500
 }
 
-/// Goal: a client that sends half of a header is cut off after its two minutes.
+/// Goal: the server closes the connection of a client that sends half of a header, after the two
+/// minutes of its header timeout.
 #[test]
 fn half_a_header_times_out() {
     in_virtual_time(|time| async move {
@@ -52,7 +53,7 @@ fn half_a_header_times_out() {
     });
 }
 
-/// Goal: the timeout starts anew with each request of a connection that is kept alive.
+/// Goal: the timeout restarts with each request of a connection that is kept alive.
 #[test]
 fn each_request_has_its_own_timeout() {
     in_virtual_time(|time| async move {
@@ -78,8 +79,8 @@ fn each_request_has_its_own_timeout() {
     });
 }
 
-/// Goal: HTTP/2's keep-alive notices a peer that has fallen silent, after an interval and a
-/// timeout.
+/// Goal: HTTP/2's keep-alive closes the connection of a peer that stops answering, after an
+/// interval and a timeout.
 #[test]
 fn a_silent_http2_peer_is_given_up() {
     in_virtual_time(|time| async move {
@@ -126,7 +127,7 @@ fn an_http2_connection_is_kept_alive_for_hours() {
     });
 }
 
-/// Connects to a server that is made for it, in memory, and counts.
+/// Connects each client to a new server in memory, and counts the connections.
 #[derive(Clone)]
 struct Connector {
     connections: Arc<AtomicUsize>,
@@ -187,7 +188,7 @@ impl tower_service::Service<hyper::Uri> for Connector {
     }
 }
 
-/// Goal: hyper-util's pool closes connections that were idle for its five minutes, and not before.
+/// Goal: hyper-util's pool closes a connection after five idle minutes, and not before.
 #[test]
 fn a_pool_closes_idle_connections() {
     in_virtual_time(|time| async move {
@@ -208,7 +209,7 @@ fn a_pool_closes_idle_connections() {
     });
 }
 
-/// Goal: a sleep of another timer's may be handed to ours to be reset.
+/// Goal: `TicklessTimer::reset` replaces a sleep that another timer made.
 #[test]
 fn foreign_sleeps_are_replaced() {
     use hyper::rt::Timer;
@@ -234,7 +235,7 @@ impl Future for Foreign {
 
 impl hyper::rt::Sleep for Foreign {}
 
-/// Goal: in real time, on a real socket, with the timers of the process.
+/// Goal: with the timers of the process, the header timeout closes a real socket in real time.
 #[test]
 fn a_real_socket_times_out() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("one");
@@ -250,7 +251,7 @@ fn a_real_socket_times_out() {
         let (socket, _) = listener.accept().await.expect("a client");
         let begun = Instant::now();
         let served = server::conn::http1::Builder::new()
-            .timer(TicklessTimer::of_process().expect("threads are to be had"))
+            .timer(TicklessTimer::of_process().expect("the system starts threads"))
             .header_read_timeout(Duration::from_millis(50))
             .serve_connection(TokioIo::new(socket), service_fn(hello))
             .await;

@@ -1,5 +1,4 @@
-//! A QUIC server that says what it hears, and a client of it, with idle timeouts and keep-alives on
-//! Tickless.
+//! A QUIC echo server and its client, with idle timeouts and keep-alives on Tickless.
 
 use quinn::{ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
 use std::error::Error;
@@ -13,7 +12,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const IDLE: Duration = Duration::from_millis(300);
 const KEEP_ALIVE: Duration = Duration::from_millis(100);
 
-/// What a client trusts, and who that is.
+/// Returns the configurations of a client and of a server that the client trusts.
 fn configs() -> Result<(ClientConfig, ServerConfig)> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -35,11 +34,11 @@ fn endpoint(config: Option<ServerConfig>) -> Result<Endpoint> {
     Ok(Endpoint::new(EndpointConfig::default(), config, socket, runtime)?)
 }
 
-/// Until the client closes the connection or falls silent.
+/// Echoes until the client closes the connection or the connection times out.
 async fn echo(connection: Connection) {
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-        let Ok(heard) = receive.read_to_end(1 << 16).await else { return };
-        if send.write_all(&heard).await.is_err() || send.finish().is_err() {
+        let Ok(received) = receive.read_to_end(1 << 16).await else { return };
+        if send.write_all(&received).await.is_err() || send.finish().is_err() {
             return;
         }
     }

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! [`TicklessRuntime`] is a [`quinn::Runtime`]: loss detection, pacing, keep-alive and idle
-//! timeouts run on Tickless; tasks and sockets are those of another runtime, tokio's for instance.
-//! Under virtual time (`TicklessRuntime::over` with a [`VirtualTime`](tickless::VirtualTime)) idle
+//! timeouts run on Tickless. Another runtime, such as tokio, provides tasks and sockets. Under
+//! virtual time (`TicklessRuntime::over` with a [`VirtualTime`](tickless::VirtualTime)), idle
 //! timeouts of minutes are tested in milliseconds.
 
 use pin_project_lite::pin_project;
@@ -29,17 +29,17 @@ use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
 use tickless::time;
 
-/// quinn's runtime: another one with our timers.
+/// A runtime for quinn: the tasks and sockets of another runtime, with Tickless timers.
 #[derive(Debug)]
 pub struct TicklessRuntime {
     timers: TimerSource,
     inner: Arc<dyn Runtime>,
 }
 
-/// Why there is no runtime.
+/// The reason why [`TicklessRuntime::on_tokio`] failed.
 #[derive(Debug)]
 pub enum RuntimeError {
-    /// The caller is in no tokio runtime.
+    /// The calling thread is not in a tokio runtime.
     OutsideOfTokio,
     /// The timers of the process could not be started.
     Timers(StartTimersError),
@@ -49,8 +49,8 @@ impl fmt::Display for RuntimeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RuntimeError::OutsideOfTokio => f.write_str(
-                "this thread is in no tokio runtime; make the endpoint within `Runtime::block_on`, \
-                 or hold the guard of `Runtime::enter`",
+                "this thread is not in a tokio runtime; create the endpoint inside \
+                 `Runtime::block_on`, or hold the guard of `Runtime::enter`",
             ),
             RuntimeError::Timers(error) => error.fmt(f),
         }
@@ -67,15 +67,16 @@ impl std::error::Error for RuntimeError {
 }
 
 impl TicklessRuntime {
-    /// Tasks and sockets of the tokio runtime that the caller is in, timers of the process. The
-    /// endpoint may be used from outside of that runtime afterwards.
+    /// Uses tasks and sockets of the tokio runtime that the caller is in, and the timers of the
+    /// process. The endpoint may later be used outside that runtime.
     #[cfg(feature = "tokio")]
     pub fn on_tokio() -> Result<TicklessRuntime, RuntimeError> {
         let timers = TimerSource::process().map_err(RuntimeError::Timers)?;
         TicklessRuntime::on_tokio_with(timers)
     }
 
-    /// The same with these timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    /// Uses tasks and sockets of the tokio runtime that the caller is in, and the given timers:
+    /// `&Timers`, `&VirtualTime` or a [`TimerSource`].
     #[cfg(feature = "tokio")]
     pub fn on_tokio_with(timers: impl Into<TimerSource>) -> Result<TicklessRuntime, RuntimeError> {
         let handle = tokio::runtime::Handle::try_current();
@@ -83,7 +84,7 @@ impl TicklessRuntime {
         Ok(TicklessRuntime::over(Arc::new(OnTokio { handle }), timers))
     }
 
-    /// Tasks and sockets of another runtime, timers of ours: `&Timers`, `&VirtualTime` or a
+    /// Uses tasks and sockets of `inner`, and the given timers: `&Timers`, `&VirtualTime` or a
     /// [`TimerSource`].
     pub fn over(inner: Arc<dyn Runtime>, timers: impl Into<TimerSource>) -> TicklessRuntime {
         TicklessRuntime { timers: timers.into(), inner }
@@ -109,7 +110,7 @@ impl Runtime for TicklessRuntime {
 }
 
 pin_project! {
-    /// What quinn is given to wait for.
+    /// The future that quinn waits for.
     #[derive(Debug)]
     struct QuinnTimer {
         #[pin]
@@ -127,7 +128,7 @@ impl AsyncTimer for QuinnTimer {
     }
 }
 
-/// A tokio runtime that is entered wherever quinn needs it.
+/// A tokio runtime, which each call from quinn enters.
 #[cfg(feature = "tokio")]
 #[derive(Debug)]
 struct OnTokio {
@@ -151,7 +152,7 @@ impl Runtime for OnTokio {
     }
 }
 
-/// The code of the README is compiled.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! QUIC endpoints with idle timeouts of minutes, in virtual time: real quinn on both ends of a
-//! network in memory that can lose what is sent.
+//! QUIC endpoints with idle timeouts of minutes, in virtual time. Both ends are quinn's own, over a
+//! network in memory that can lose datagrams.
 
 #[path = "../../support/in_virtual_time.rs"]
 mod in_virtual_time;
@@ -16,7 +16,7 @@ use tickless_quinn::{RuntimeError, TicklessRuntime};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long connections may be idle, and whether the client keeps its own alive.
+/// The idle timeout of connections, and the client's keep-alive interval.
 struct Settings {
     idle: Duration,
     keep_alive: Option<Duration>,
@@ -31,7 +31,7 @@ impl Settings {
         Arc::new(transport)
     }
 
-    /// For a client that trusts a server, and for that server.
+    /// Returns the configurations of a client and of a server that the client trusts.
     fn configs(&self) -> (ClientConfig, ServerConfig) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
         let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// A client that trusts a server, and that server, on a network in memory.
+/// Returns a client and a server that it trusts, on a network in memory.
 fn endpoints(time: &VirtualTime, settings: &Settings, network: &Network) -> (Endpoint, Endpoint) {
     let (client_config, server_config) = settings.configs();
     let endpoint = |port, config| {
@@ -73,7 +73,7 @@ async fn connect(client: &Endpoint, server: &Endpoint) -> (quinn::Connection, qu
     (connected.expect("connected"), accepted)
 }
 
-/// Goal: a connection that is idle for its five minutes is closed then, on both ends.
+/// Goal: both ends close a connection after five idle minutes.
 #[test]
 fn idle_connections_time_out() {
     in_virtual_time(|time| async move {
@@ -85,13 +85,13 @@ fn idle_connections_time_out() {
         assert_eq!(connected.closed().await, quinn::ConnectionError::TimedOut);
         assert_eq!(accepted.closed().await, quinn::ConnectionError::TimedOut);
         let took = time.now() - begin;
-        // The last packets of the handshake are a moment after it.
+        // The last packets of the handshake arrive shortly after `connect` has returned.
         assert!(took >= 5 * MINUTE && took <= 5 * MINUTE + Duration::from_secs(2), "{took:?}");
     });
 }
 
-/// Goal: one whose client keeps it alive every four minutes lives for ten hours, and then carries
-/// data.
+/// Goal: a connection whose client keeps it alive every four minutes still carries data after ten
+/// hours.
 #[test]
 fn keep_alives_hold_a_connection_for_hours() {
     in_virtual_time(|time| async move {
@@ -108,10 +108,10 @@ fn keep_alives_hold_a_connection_for_hours() {
     });
 }
 
-/// Goal: what the network loses is sent again by the loss timers, after seconds that nobody waits
-/// for: a handshake through an outage.
+/// Goal: the loss timers resend lost datagrams, so that a handshake completes after an outage of 20
+/// virtual seconds.
 #[test]
-fn an_outage_is_survived() {
+fn a_handshake_survives_an_outage() {
     in_virtual_time(|time| async move {
         let settings = Settings { idle: 5 * MINUTE, keep_alive: None };
         let network = Network::default();
@@ -131,10 +131,10 @@ fn an_outage_is_survived() {
     });
 }
 
-/// Goal: the endpoint may be used from a thread that is in no runtime; and one cannot be made
-/// there, with words.
+/// Goal: a thread outside any runtime cannot create an endpoint, and the error explains how to. It
+/// can use an endpoint that was created in one.
 #[test]
-fn outside_of_tokio() {
+fn a_thread_outside_tokio_can_use_an_endpoint() {
     let error = TicklessRuntime::on_tokio().expect_err("there is no runtime here");
     assert!(matches!(error, RuntimeError::OutsideOfTokio));
     assert!(error.to_string().contains("Runtime::enter"), "{error}");
@@ -148,15 +148,15 @@ fn outside_of_tokio() {
         let _entered = runtime.enter();
         TicklessRuntime::on_tokio().expect("the thread has entered a runtime")
     };
-    // Here the thread is in no runtime any more.
+    // The thread has left the runtime.
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(made));
-    let endpoint = endpoint.expect("its runtime is entered where it is needed");
+    let endpoint = endpoint.expect("each call enters the runtime");
     endpoint.close(0_u32.into(), b"");
     runtime.block_on(endpoint.wait_idle());
 }
 
-/// Goal: in real time, on real sockets: a connection that is idle for 100 ms is closed then.
+/// Goal: on real sockets, a connection is closed after 100 idle milliseconds of real time.
 #[test]
 fn real_sockets_time_out() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("one");

@@ -1,8 +1,8 @@
-//! A client of a service that hangs, then refuses, then answers: the timeout of an attempt and the
-//! backoff between attempts wait on Tickless timers. The runtime is tokio's with its own timers
-//! left off. A client that was generated for an AWS service takes the same `sleep_impl`.
+//! A client of a service that hangs, then fails, then answers. The timeout of an attempt and the
+//! backoff between attempts use Tickless timers. The runtime is tokio's, without its own timers.
+//! Clients generated for AWS services take the same `sleep_impl`.
 
-// An example prints, and stops with a panic where a program would handle an error.
+// The example panics where a program would handle an error.
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
 use aws_smithy_runtime::client::orchestrator::operation::Operation;
@@ -25,7 +25,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const ATTEMPT: Duration = Duration::from_millis(200);
 
-/// One request, one connection.
+/// Opens a connection for each request.
 #[derive(Debug)]
 struct Tcp(String);
 
@@ -50,7 +50,7 @@ impl HttpConnector for Tcp {
     }
 }
 
-/// What the service says if it has no time.
+/// The error of a service that is overloaded.
 #[derive(Debug)]
 struct Unavailable;
 
@@ -62,7 +62,7 @@ impl fmt::Display for Unavailable {
 
 impl error::Error for Unavailable {}
 
-/// Hangs once, refuses once, then answers.
+/// Leaves the first request unanswered, fails the second, then answers.
 fn serve(listener: &std::net::TcpListener) -> io::Result<()> {
     let (_hangs, _) = listener.accept()?;
     for answer in ["503 Busy\r\n\r\n", "200 OK\r\n\r\nready"] {
@@ -74,8 +74,8 @@ fn serve(listener: &std::net::TcpListener) -> io::Result<()> {
 }
 
 fn main() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is to be had");
-    let address = listener.local_addr().expect("it is bound").to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
     let server = std::thread::spawn(move || serve(&listener));
 
     let connector = SharedHttpConnector::new(Tcp(address.clone()));
@@ -89,7 +89,7 @@ fn main() {
         .retry_classifier(HttpStatusCodeClassifier::default())
         .retry_classifier(TransientErrorClassifier::<Unavailable>::new())
         .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(ATTEMPT).build())
-        .sleep_impl(TicklessSleep::of_process().expect("threads are to be had"))
+        .sleep_impl(TicklessSleep::of_process().expect("the system starts threads"))
         .serializer(|()| Ok(HttpRequest::empty()))
         .deserializer::<String, Unavailable>(|response| {
             if !response.status().is_success() {
@@ -101,10 +101,10 @@ fn main() {
 
     let begun = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-    let answer = runtime.expect("a runtime is to be had").block_on(status.invoke(()));
+    let answer = runtime.expect("a runtime").block_on(status.invoke(()));
     let took = begun.elapsed();
     println!("{answer:?} after {took:?}");
     assert_eq!(answer.expect("the third attempt succeeds"), "ready");
     assert!(took >= ATTEMPT, "the first attempt hangs");
-    server.join().expect("it does not panic").expect("it could serve");
+    server.join().expect("the server does not panic").expect("the server does not fail");
 }

@@ -11,7 +11,7 @@
 //!
 //! [`TicklessSleep`] is an `AsyncSleep`: the SDK's timeouts and the backoff of its retries wait on
 //! it, in any runtime. [`VirtualTimeSource`] is a `TimeSource` for tests: with both on one
-//! [`VirtualTime`], an hour of retries takes no time, and credentials expire when the test says so.
+//! [`VirtualTime`], an hour of retries takes no time, and the test decides when credentials expire.
 
 use aws_smithy_async::rt::sleep::{AsyncSleep, Sleep};
 use aws_smithy_async::time::TimeSource;
@@ -22,19 +22,19 @@ use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
 use tickless::time::Instant;
 
-/// The SDK's sleeps. Cheap to clone.
+/// Makes the SDK's sleeps. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TicklessSleep {
     timers: TimerSource,
 }
 
 impl TicklessSleep {
-    /// The timers of the process. An error if the system refuses their threads.
+    /// Uses the timers of the process. Returns an error if the system refuses their threads.
     pub fn of_process() -> Result<TicklessSleep, StartTimersError> {
         TimerSource::process().map(TicklessSleep::new)
     }
 
-    /// These timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    /// Uses the given timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
     pub fn new(timers: impl Into<TimerSource>) -> TicklessSleep {
         TicklessSleep { timers: timers.into() }
     }
@@ -46,14 +46,14 @@ impl AsyncSleep for TicklessSleep {
     }
 }
 
-/// The time of day of a [`VirtualTime`].
+/// The wall-clock time of a [`VirtualTime`].
 #[derive(Clone, Debug)]
 pub struct VirtualTimeSource {
     time: VirtualTime,
 }
 
 impl VirtualTimeSource {
-    /// The time of day that `time` shows.
+    /// Returns a source of the wall-clock time of `time`.
     pub fn new(time: &VirtualTime) -> VirtualTimeSource {
         VirtualTimeSource { time: time.clone() }
     }
@@ -65,7 +65,7 @@ impl TimeSource for VirtualTimeSource {
     }
 }
 
-/// The code of the README is compiled.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

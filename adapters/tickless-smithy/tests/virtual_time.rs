@@ -1,4 +1,4 @@
-//! The SDK's sleeps and its clock on one virtual time.
+//! The SDK's sleeps and clock, on one virtual time.
 
 use aws_smithy_async::future::timeout::Timeout;
 use aws_smithy_async::rt::sleep::{AsyncSleep, SharedAsyncSleep};
@@ -23,7 +23,7 @@ use tickless_smithy::{TicklessSleep, VirtualTimeSource};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Goal: the SDK's own timeout future passes after an hour of virtual time, at once.
+/// Goal: the SDK's own timeout future of an hour expires after an hour of virtual time.
 #[test]
 fn an_hour_of_the_sdk_timeout() {
     let time = VirtualTime::new();
@@ -38,16 +38,16 @@ fn an_hour_of_the_sdk_timeout() {
     time.assert_idle();
 }
 
-/// Goal: of the process, a real sleep is not early.
+/// Goal: a real sleep, with the timers of the process, is not early.
 #[test]
 fn a_real_sleep_is_not_early() {
-    let sleep = TicklessSleep::of_process().expect("threads are to be had");
+    let sleep = TicklessSleep::of_process().expect("the system starts threads");
     let begun = Instant::now();
     VirtualTime::new().block_on(sleep.sleep(Duration::from_millis(20)));
     assert!(begun.elapsed() >= Duration::from_millis(20) - Duration::from_micros(10));
 }
 
-/// A service that never answers the first request, refuses the next two, and answers the fourth.
+/// A service that never answers the first request, fails the next two, and answers the fourth.
 #[derive(Clone, Debug, Default)]
 struct Flaky(Arc<AtomicU16>);
 
@@ -66,9 +66,9 @@ impl HttpConnector for Flaky {
     }
 }
 
-/// Goal: the SDK's own client times an attempt out after ten minutes and waits for minutes between
-/// attempts, and no time passes here. With sleeps that are over at once the first attempt would be
-/// over before its ten minutes, and with real ones the test would not end.
+/// Goal: the SDK's own client waits ten minutes for an attempt, and minutes between attempts, in
+/// virtual time. Sleeps that return at once would end the first attempt before its ten minutes; real
+/// sleeps would take longer than any test may.
 #[test]
 fn minutes_of_the_clients_timeouts_and_retries() {
     const ATTEMPT: Duration = Duration::from_secs(600);
@@ -102,7 +102,7 @@ fn minutes_of_the_clients_timeouts_and_retries() {
     assert_eq!(time.block_on(status.invoke(())).expect("the fourth attempt succeeds"), 200);
     assert_eq!(service.0.load(Ordering::Relaxed), 4);
     let passed = time.now() - virtual_begun;
-    // A backoff is drawn between nothing and its length.
+    // The client draws each backoff at random between zero and its length.
     assert!(passed > ATTEMPT && passed <= ATTEMPT + 3 * BACKOFF, "{passed:?}");
     assert!(begun.elapsed() < Duration::from_secs(60));
 }

@@ -1,8 +1,8 @@
-//! An axum server whose requests have a deadline and a rate, by a middleware of one's own and by
-//! tower's layers.
+//! An axum server whose requests have a deadline and a rate limit, set by a custom middleware and
+//! by tower's layers.
 //!
-//! `Limits` holds the timers, so a test runs the very router through minutes of virtual time.
-//! `main` first does that, then serves a few real requests.
+//! `Limits` holds the timers, so a test can run the router through minutes of virtual time. `main`
+//! does that first, then serves a few real requests.
 
 use axum::body::Body;
 use axum::error_handling::HandleErrorLayer;
@@ -23,17 +23,17 @@ use tower::buffer::BufferLayer;
 use tower::timeout::error::Elapsed;
 use tower::util::ServiceExt;
 
-/// What the requests of a server may take.
+/// The time limits of a server's requests.
 #[derive(Clone)]
 struct Limits {
     timers: TimerSource,
-    /// For the whole of a request.
+    /// The deadline of every request.
     deadline: Duration,
-    /// For the report, which is slow.
+    /// The duration of the slow report.
     report: Duration,
 }
 
-/// The middleware: a request that takes too long is answered with 504, and told how long it took.
+/// The middleware: answers a request that takes too long with 504 and the time that it took.
 async fn with_deadline(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let begun = limits.timers.now();
     let mut sleep = std::pin::pin!(limits.timers.sleep(limits.deadline));
@@ -63,7 +63,7 @@ async fn on_error(error: BoxError) -> StatusCode {
 }
 
 fn router(limits: Limits) -> Result<Router, tickless_tower::InvalidRate> {
-    // Two reports a minute, and half a minute for each: by tower's layers.
+    // tower's layers allow two reports a minute, and half a minute for each.
     let rate = RateLimitLayer::new(&limits.timers, 2, Duration::from_secs(60))?;
     let layers = ServiceBuilder::new()
         .layer(HandleErrorLayer::new(on_error))
@@ -78,7 +78,7 @@ fn router(limits: Limits) -> Result<Router, tickless_tower::InvalidRate> {
         .with_state(limits))
 }
 
-/// Minutes of requests, in no time.
+/// Runs minutes of requests in virtual time.
 async fn in_virtual_time(time: VirtualTime) -> Result<(), Box<dyn Error>> {
     let (deadline, report) = (Duration::from_secs(300), Duration::from_secs(30));
     let router = router(Limits { timers: TimerSource::from(&time), deadline, report })?;
@@ -89,7 +89,7 @@ async fn in_virtual_time(time: VirtualTime) -> Result<(), Box<dyn Error>> {
 
     let hello = ask("/").await?;
     assert_eq!((hello.status(), &hello.headers()["x-took-ms"]), (StatusCode::OK, &"0".parse()?));
-    // Forty seconds are more than thirty.
+    // The report takes 40 s of its 30.
     for _ in 0..2 {
         assert_eq!(ask("/report").await?.status(), StatusCode::REQUEST_TIMEOUT);
     }
@@ -103,7 +103,7 @@ async fn in_virtual_time(time: VirtualTime) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same router on a socket.
+/// Serves the router on a real socket.
 async fn in_real_time() -> Result<(), Box<dyn Error>> {
     let timers = TimerSource::process()?;
     let deadline = Duration::from_millis(50);

@@ -1,7 +1,7 @@
 //! A client made of tower's layers: four requests a second, half a second for each, and retries
-//! with pauses that grow. The server it talks to fails and hangs at times.
+//! with growing pauses. Its server sometimes fails or hangs.
 //!
-//! The same client first runs an hour of requests in virtual time, then a second of real ones.
+//! The client first runs an hour of requests in virtual time, then a second of real ones.
 
 use std::time::Duration;
 use tickless::VirtualTime;
@@ -46,7 +46,7 @@ fn server() -> impl Service<u64, Response = u64, Error = BoxError, Future: Send>
     })
 }
 
-/// Makes so many requests, one after the other.
+/// Makes `count` requests, one after the other.
 async fn requests(timers: TimerSource, count: u64) -> Result<u64, BoxError> {
     let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
     let jitter = HasherRng::default();
@@ -75,7 +75,7 @@ fn main() -> Result<(), BoxError> {
     time.assert_idle();
 
     let begun = std::time::Instant::now();
-    // Nothing but a thread to block on: any executor will do.
+    // Any executor works; this one blocks the thread.
     let sum = VirtualTime::new().block_on(requests(TimerSource::process()?, 8))?;
     println!("8 requests took {:?}, and came to {sum}", begun.elapsed());
     Ok(())

@@ -1,4 +1,4 @@
-//! Pauses between retries that grow, and differ from client to client.
+//! Pauses between retries that grow exponentially, with jitter.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,17 +21,17 @@ struct Range {
     jitter: f64,
 }
 
-/// What is wrong with a backoff's settings.
+/// The reason why a backoff's settings are invalid.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum InvalidBackoff {
     /// The shortest pause is longer than the longest.
     MinAboveMax {
         /// The shortest pause.
         min: Duration,
-        /// The longest.
+        /// The longest pause.
         max: Duration,
     },
-    /// The longest pause is none at all.
+    /// The longest pause is zero.
     NoPause,
     /// The jitter is not between 0 and 100.
     Jitter(f64),
@@ -54,9 +54,9 @@ impl fmt::Display for InvalidBackoff {
 impl std::error::Error for InvalidBackoff {}
 
 impl<R: Rng> ExponentialBackoffMaker<R> {
-    /// The first pause is `min`, each further one twice the last, none longer than `max`. To each
-    /// is added a random part of it, up to `jitter` times the pause. The timers: `&Timers`,
-    /// `&VirtualTime` or a [`TimerSource`].
+    /// The first pause is `min`. Each further pause is twice the last, at most `max`. A random part
+    /// of up to `jitter` times the pause is added to each. `timers` are `&Timers`, `&VirtualTime`
+    /// or a [`TimerSource`].
     pub fn new(
         timers: impl Into<TimerSource>,
         min: Duration,

@@ -19,9 +19,8 @@
 //! | `limit::RateLimitLayer` | [`RateLimitLayer`] |
 //! | `retry::backoff::ExponentialBackoff` | [`ExponentialBackoff`], for tower's own `Retry` |
 //!
-//! They behave as tower's do, without tokio's 1 ms floor and outside of tokio too. Under virtual
-//! time, which they are given as any other timers (`&VirtualTime`), minutes of timeouts take
-//! milliseconds.
+//! They behave as tower's do, without tokio's 1 ms floor, and work outside tokio too. With
+//! `&VirtualTime` as their timers, minutes of timeouts take milliseconds.
 
 mod backoff;
 mod rate_limit;
@@ -31,7 +30,7 @@ pub use backoff::{ExponentialBackoff, ExponentialBackoffMaker, InvalidBackoff};
 pub use rate_limit::{InvalidRate, RateLimit, RateLimitLayer};
 pub use timeout::{ResponseFuture, Timeout, TimeoutLayer};
 
-/// The code of the README is compiled.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

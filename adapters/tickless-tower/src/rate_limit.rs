@@ -1,4 +1,4 @@
-//! So many requests in every period.
+//! A limit on the number of requests in each period.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tickless::future::{Sleep, TimerSource};
 use tickless::time::Instant;
 use tower::{Layer, Service};
 
-/// Makes [`RateLimit`]s. Each service that it makes has the whole rate for itself.
+/// Makes [`RateLimit`]s. Each service that it makes has the whole rate to itself.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
     timers: TimerSource,
@@ -21,12 +21,12 @@ struct Rate {
     per: Duration,
 }
 
-/// A rate of nothing, or in no time.
+/// A rate of zero requests, or with a period of zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidRate {
-    /// The requests that were asked for.
+    /// The requested number of requests.
     pub requests: u64,
-    /// The period that was asked for.
+    /// The requested period.
     pub per: Duration,
 }
 
@@ -40,8 +40,8 @@ impl fmt::Display for InvalidRate {
 impl std::error::Error for InvalidRate {}
 
 impl RateLimitLayer {
-    /// At most `requests` in every period of `per`, the first of which begins with the first
-    /// request. The timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    /// Allows `requests` in each period of `per`. The first period begins with the first request.
+    /// `timers` are `&Timers`, `&VirtualTime` or a [`TimerSource`].
     pub fn new(
         timers: impl Into<TimerSource>,
         requests: u64,
@@ -70,21 +70,21 @@ impl<S> Layer<S> for RateLimitLayer {
     }
 }
 
-/// A service that is not ready when its period's requests are used up.
+/// A service that is not ready while the requests of the current period are used up.
 #[derive(Debug)]
 pub struct RateLimit<S> {
     inner: S,
     timers: TimerSource,
     rate: Rate,
-    /// The requests of this period that are left.
+    /// The remaining requests of this period.
     left: u64,
     period_ends: Instant,
-    /// What is waited for when none is left.
+    /// The sleep until the next period, if no request remains.
     sleep: Pin<Box<Sleep>>,
 }
 
 impl<S> RateLimit<S> {
-    /// At most `requests` in every period of `per`.
+    /// Allows `requests` in each period of `per`.
     pub fn new(
         inner: S,
         timers: impl Into<TimerSource>,
@@ -94,7 +94,7 @@ impl<S> RateLimit<S> {
         Ok(RateLimitLayer::new(timers, requests, per)?.layer(inner))
     }
 
-    /// The service without its limit.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }

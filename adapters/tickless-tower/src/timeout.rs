@@ -1,4 +1,4 @@
-//! Requests that may take so long and no longer.
+//! A timeout for each request.
 
 use pin_project_lite::pin_project;
 use std::pin::Pin;
@@ -16,7 +16,8 @@ pub struct TimeoutLayer {
 }
 
 impl TimeoutLayer {
-    /// A request may take `timeout`. The timers: `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    /// Each request may take `timeout`. `timers` are `&Timers`, `&VirtualTime` or a
+    /// [`TimerSource`].
     pub fn new(timers: impl Into<TimerSource>, timeout: Duration) -> TimeoutLayer {
         TimeoutLayer { timers: timers.into(), timeout }
     }
@@ -39,12 +40,12 @@ pub struct Timeout<S> {
 }
 
 impl<S> Timeout<S> {
-    /// A request may take `timeout`, from the call on.
+    /// Each request may take `timeout`, counted from the call.
     pub fn new(inner: S, timers: impl Into<TimerSource>, timeout: Duration) -> Timeout<S> {
         TimeoutLayer::new(timers, timeout).layer(inner)
     }
 
-    /// The service without its timeout.
+    /// Returns the inner service.
     pub fn into_inner(self) -> S {
         self.inner
     }

@@ -1,4 +1,4 @@
-//! The same bodies against tower's own services, on tokio's paused clock, and against ours.
+//! Compares tower's own services, on tokio's paused clock, with ours.
 
 use std::future::{pending, ready};
 use std::time::Duration;
@@ -6,7 +6,8 @@ use tickless::VirtualTime;
 use tower::timeout::error::Elapsed;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
-/// How long ten requests take through these layers, and how the last of them, which hangs, ends.
+/// Sends ten requests through `layers`, of which the last hangs. Returns the second at which each
+/// ended, and the last one's error.
 async fn ten_requests<L, S>(layers: L, now: impl Fn() -> Duration) -> (Vec<u64>, String)
 where
     L: Layer<tower::util::BoxService<bool, (), BoxError>, Service = S>,
@@ -38,7 +39,7 @@ const TIMEOUT: Duration = Duration::from_secs(100);
 const PER: Duration = Duration::from_secs(60);
 
 #[test]
-fn rate_and_timeout_are_those_of_tower() {
+fn rate_limit_and_timeout_behave_like_tower() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

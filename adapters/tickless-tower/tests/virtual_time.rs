@@ -1,4 +1,4 @@
-//! The services in virtual time: what they do, and when, to the nanosecond.
+//! The services in virtual time, with exact times.
 
 use std::future::{pending, ready};
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use tower::{BoxError, Service, ServiceExt, service_fn};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// By how much a default sleep may be late.
+/// Returns the default slack of a sleep.
 fn slack(after: Duration) -> Duration {
     (after / 1_000).min(Duration::from_millis(50))
 }
 
-/// Goal: a request that hangs fails after its two minutes, with tower's own error, in no time.
+/// Goal: a request that hangs fails after two minutes of virtual time, with tower's own error.
 #[test]
 fn a_request_that_hangs_times_out() {
     let (time, begun) = (VirtualTime::new(), Instant::now());
@@ -34,7 +34,7 @@ fn a_request_that_hangs_times_out() {
     time.assert_idle();
 }
 
-/// Goal: one that is answered in time is not touched, and its error is passed on.
+/// Goal: a response or an error that arrives in time is returned unchanged.
 #[test]
 fn a_request_in_time_is_answered() {
     let time = VirtualTime::new();
@@ -55,7 +55,7 @@ fn a_request_in_time_is_answered() {
     time.assert_idle();
 }
 
-/// When each of `count` requests goes through, in seconds after the first.
+/// Returns the time at which each of `count` requests passes, in seconds after the first.
 fn passes(time: &VirtualTime, requests: u64, per: Duration, count: usize) -> Vec<f64> {
     let begin = time.now();
     let clock = time.clone();
@@ -72,7 +72,7 @@ fn passes(time: &VirtualTime, requests: u64, per: Duration, count: usize) -> Vec
     passed
 }
 
-/// Goal: a period's requests go at once, the next wait for the next period, exactly.
+/// Goal: the requests of a period pass at once; further ones wait exactly until the next period.
 #[test]
 fn the_rate_is_kept_exactly() {
     let passed = passes(&VirtualTime::new(), 3, 10 * MINUTE, 8);
@@ -80,9 +80,9 @@ fn the_rate_is_kept_exactly() {
     assert_eq!(passes(&VirtualTime::new(), 1, MINUTE, 3), [0.0, 60.0, 120.0]);
 }
 
-/// Goal: what was not used in one period is not saved up for the next.
+/// Goal: requests that a period did not use are not available in the next.
 #[test]
-fn a_rate_is_not_saved_up() {
+fn unused_requests_do_not_accumulate() {
     let time = VirtualTime::new();
     let mut service =
         RateLimit::new(service_fn(|()| ready(Ok::<_, BoxError>(()))), &time, 2, MINUTE).unwrap();
@@ -98,7 +98,7 @@ fn a_rate_is_not_saved_up() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_errors_with_words() {
+fn invalid_settings_return_an_error_that_explains_them() {
     let time = VirtualTime::new();
     let refused = RateLimitLayer::new(&time, 0, MINUTE).unwrap_err();
     assert_eq!(refused, InvalidRate { requests: 0, per: MINUTE });
@@ -121,7 +121,7 @@ fn settings_that_make_no_sense_are_errors_with_words() {
     assert_eq!(backoff(short, long, 0.5), None);
 }
 
-/// Numbers that are known.
+/// A generator whose jitter is always one half.
 #[derive(Clone)]
 struct Half;
 
@@ -131,7 +131,7 @@ impl Rng for Half {
     }
 }
 
-/// Goal: pauses double up to the longest, and jitter adds its part but never exceeds that.
+/// Goal: pauses double up to the longest, and jitter adds at most its share.
 #[test]
 fn pauses_grow_to_the_longest() {
     let time = VirtualTime::new();
@@ -156,7 +156,7 @@ fn pauses_grow_to_the_longest() {
     assert_eq!(pauses(1.0)[3..6], [10.0, 10.0, 10.0]);
 }
 
-/// tower's own retry, with our pauses.
+/// A policy for tower's own `Retry`, with our backoff.
 #[derive(Clone)]
 struct Retries<B> {
     backoff: B,
@@ -176,9 +176,9 @@ impl<B: Backoff + Clone> Policy<u32, u32, BoxError> for Retries<B> {
     }
 }
 
-/// Goal: a service that is down for ten minutes is reached, under tower's own `Retry`.
+/// Goal: retries under tower's own `Retry` reach a service that was down for ten minutes.
 #[test]
-fn retries_reach_a_server_that_comes_back() {
+fn retries_reach_a_server_that_recovers() {
     let time = VirtualTime::new();
     let (begin, clock) = (time.now(), time.clone());
     let server = service_fn(move |request: u32| {

@@ -1,4 +1,4 @@
-//! Datagrams from socket to socket, in memory.
+//! A network in memory that delivers or loses datagrams.
 
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -9,17 +9,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// What becomes of datagrams.
+/// The state of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outage {
-    /// They arrive at once.
+    /// Datagrams arrive at once.
     #[default]
     None,
-    /// They are lost.
+    /// Datagrams are lost.
     Loses,
 }
 
-/// Sockets that reach each other. Cheap to clone.
+/// A set of sockets that send to each other. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     state: Arc<Mutex<State>>,
@@ -32,7 +32,7 @@ struct State {
     inboxes: HashMap<SocketAddr, Inbox>,
 }
 
-/// What has arrived at a socket and was not read.
+/// The datagrams that have arrived at a socket and have not been read.
 #[derive(Debug, Default)]
 struct Inbox {
     datagrams: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -49,13 +49,13 @@ impl Network {
         self.state().outage = outage;
     }
 
-    /// How many datagrams were lost.
+    /// Returns the number of lost datagrams.
     pub fn lost(&self) -> usize {
         self.state().lost
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics with it")
+        self.state.lock().expect("no thread panics while it holds the lock")
     }
 }
 
