@@ -67,8 +67,8 @@ impl HttpConnector for Flaky {
 }
 
 /// Goal: the SDK's own client waits ten minutes for an attempt, and minutes between attempts, in
-/// virtual time. Sleeps that return at once would end the first attempt before its ten minutes; real
-/// sleeps would take longer than any test may.
+/// virtual time. Sleeps that return at once would end the first attempt before its ten minutes, and
+/// real ones would make the test run for minutes.
 #[test]
 fn minutes_of_the_clients_timeouts_and_retries() {
     const ATTEMPT: Duration = Duration::from_secs(600);

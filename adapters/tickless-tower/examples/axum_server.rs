@@ -29,11 +29,12 @@ struct Limits {
     timers: TimerSource,
     /// The deadline of every request.
     deadline: Duration,
-    /// The duration of the slow report.
+    /// The timeout of the report, which is slow.
     report: Duration,
 }
 
-/// The middleware: answers a request that takes too long with 504 and the time that it took.
+/// The middleware: answers a request that misses its deadline with 504, and adds the time taken to
+/// other responses.
 async fn with_deadline(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let begun = limits.timers.now();
     let mut sleep = std::pin::pin!(limits.timers.sleep(limits.deadline));
@@ -89,7 +90,7 @@ async fn in_virtual_time(time: VirtualTime) -> Result<(), Box<dyn Error>> {
 
     let hello = ask("/").await?;
     assert_eq!((hello.status(), &hello.headers()["x-took-ms"]), (StatusCode::OK, &"0".parse()?));
-    // The report takes 40 s of its 30.
+    // The report takes 40 s, and its timeout is 30 s.
     for _ in 0..2 {
         assert_eq!(ask("/report").await?.status(), StatusCode::REQUEST_TIMEOUT);
     }
