@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds a program with panic = "abort", which no test can be, and checks what the documentation
-# promises: timers fire, and a callback that panics ends the process without being caught or
-# reported.
+# Builds a program with panic = "abort", which a test cannot use, and checks the documented
+# behaviour: timers fire, and a callback that panics aborts the process; the panic is neither caught
+# nor reported.
 . "$(dirname "$0")/lib.sh"
 
 program=target/abort
@@ -43,9 +43,9 @@ cp Cargo.lock "$program/Cargo.lock"
 cargo build --quiet --offline --manifest-path "$program/Cargo.toml" --target-dir target
 status=0
 said=$(ulimit -c 0 && target/debug/abort 2>/dev/null) || status=$?
-# 134: ended by SIGABRT.
+# 134 is 128 + SIGABRT.
 if [ "$status" -ne 134 ] || [ "$said" != fired ]; then
-  echo "the program said '$said' and ended with status $status; expected 'fired' and 134" >&2
+  echo "the program printed '$said' and ended with status $status; expected 'fired' and 134" >&2
   exit 1
 fi
-echo "a callback's panic ends a program that is built to abort"
+echo "a callback's panic aborts a program that is built with panic = abort"

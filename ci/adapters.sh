@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the adapters for hyper, quinn, tower, the AWS SDK and embassy against the real frameworks:
-# format, lints, tests, and their examples, which check what they show. A workspace of its own, so
-# so that tests of the library do not build the frameworks.
+# format, lints, tests, and the examples, which check their own results. The adapters are a separate
+# workspace, so that tests of the library do not build the frameworks.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 cd adapters
@@ -30,14 +30,15 @@ run tickless-tower axum_server ''
 run tickless-smithy flaky_service ''
 run tickless-embassy blink std
 
-# Two drivers in one program are refused, with words.
+# Two time drivers in one program are a compile error that names both features.
 if cargo check --locked -q -p tickless-embassy --features std,virtual-time 2>target/refused; then
-  echo "two time drivers in one program are not noticed" >&2
+  echo "two time drivers in one program are accepted" >&2
   exit 1
 fi
 grep -q 'drop one of them' target/refused || { cat target/refused >&2; exit 1; }
 
-# A program with an incompatible version of a framework beside ours is refused, with both named.
+# A program that also uses an incompatible version of a framework is refused, with an error that
+# names both versions.
 other=target/two-versions
 mkdir -p "$other/src"
 cat >"$other/Cargo.toml" <<'TOML'
@@ -57,7 +58,7 @@ fn main() {
 }
 RUST
 if cargo check -q --manifest-path "$other/Cargo.toml" 2>target/refused; then
-  echo "another version of quinn is not noticed" >&2
+  echo "another version of quinn is accepted" >&2
   exit 1
 fi
 if grep -q 'failed to \(get\|download\|load\)' target/refused; then

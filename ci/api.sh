@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The public interface is the one in docs/dev/public-api.txt; TICKLESS_API=write rewrites that.
-# From the first release on, cargo-semver-checks also compares with what was released.
+# Compares the public interface with docs/dev/public-api.txt; TICKLESS_API=write rewrites that file.
+# After the first release, cargo-semver-checks also compares it with the released version.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 docs=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-# Pages of items that are gone would stay; and without them cargo would not write any.
+# Removes the old pages, because those of removed items would stay. The touch makes cargo write the
+# pages again.
 rm -rf "$docs/doc/tickless"
 touch crates/tickless/src/lib.rs
 cargo doc --quiet --package tickless --no-deps --all-features

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The long forms of attacks whose short forms are tests of the gate: the barrier of the biased lock
-# on real hardware (10^9 rounds; run it where two CPUs are free), and random histories with exact
-# accounts, among them deferred expiry with expiry threads that are relieved.
-# Usage: ci/attacks.sh [SECONDS]    600 by default, for each of the attacks that take any time.
+# Long runs of stress tests of which the gate runs short ones: the barrier of the biased lock on
+# real hardware (10^9 rounds; needs two idle CPUs), and random histories that account for every
+# arming, including deferred expiry with expiry threads that are replaced.
+# Usage: ci/attacks.sh [SECONDS]    600 by default, for each test that runs for a given time.
 . "$(dirname "$0")/lib.sh"
 
 TICKLESS_LITMUS_ROUNDS=1000000000 cargo test --locked --release -p tickless --lib -- \

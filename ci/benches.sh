@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Runs the benches, which the gate only runs tiny. They show figures and assert results, so a
-# failure means that something computed the wrong thing, not that something was slow.
+# Runs the benches, which the gate runs only briefly. They print figures and assert results: a
+# failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
 #   instructions timers held_up replay   our own operations; best by `taskset -c 1 ci/benches.sh`
-#   peers      beside other Rust crates: rewrites their tables of the page; three minutes
-#   foreign    the same, and beside peers in C, C++, Go and Java, built first; six minutes
-#   futures    beside tokio's futures, and a web server: rewrites its tables; three minutes
-#   show       makes the page's picture and first table of the results of the last runs; a moment
-#   all        foreign, futures, show: the whole page; ten to twelve minutes on two CPUs
-# Without a name: our own operations, and `all`. The page is docs/book/src/performance.md. What
-# rewrites it wants a machine with nothing else to do, and all CPUs. --quick takes fewer timers and
-# operations and writes nothing into the page; --repetitions sets the samples of each figure.
-# `futures` makes as many connections as the limit of open files allows.
+#   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
+#   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
+#   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes
+#   show       makes the page's picture and first table from the results of the last runs
+#   all        foreign, futures, show: the whole page; 10 to 12 minutes on two CPUs
+# Without a name: our own operations, and `all`. The page is docs/book/src/performance.md. Benches
+# that rewrite it need an idle machine and all CPUs. --quick uses fewer timers and operations and
+# does not change the page; --repetitions sets the number of samples of each figure. `futures` opens
+# as many connections as the limit of open files allows.
 . "$(dirname "$0")/lib.sh"
 
 page=docs/book/src/performance.md
@@ -32,7 +32,7 @@ mkdir -p "$results"
 [ "$page" ] || { page=$results/performance.md && cp docs/book/src/performance.md "$page"; }
 program=bench/target/release/tickless-bench
 build() { cargo build --locked --release --manifest-path bench/Cargo.toml; }
-# The tables of section $1, with the other options.
+# Rewrites the tables of section $1, with the other arguments as options.
 section() {
   local name=$1
   shift

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds the book of docs/book with mdBook and checks that every page of it is in its summary, that
-# links between pages lead somewhere (ci/docs.sh does that for their sources), and that no chapter
-# was left out of the result.
-# The code of the chapters is compiled and run by `cargo test --doc -p tickless`.
-# Usage: ci/book.sh [DESTINATION]   target/book unless given.
-# Where there is no mdbook it is built: three minutes on two CPUs.
+# Builds the book of docs/book with mdBook. Checks that the summary lists every page, that links
+# between built pages have targets (ci/docs.sh checks those of the sources), and that the result
+# contains every chapter. `cargo test --doc -p tickless` compiles and runs the code of the chapters.
+# Usage: ci/book.sh [DESTINATION]   target/book by default.
+# Builds mdbook if it is not installed: three minutes on two CPUs.
 . "$(dirname "$0")/lib.sh"
 
 version=0.5.4
@@ -23,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r docs/book "$work/book"
 
-# Every page is listed, once.
+# The summary lists every page exactly once.
 listed=$(grep -o '([a-z-]*\.md)' docs/book/src/SUMMARY.md | tr -d '()' | sort)
 there=$(cd docs/book/src && printf '%s\n' *.md | grep -v '^SUMMARY.md$' | sort)
 diff <(echo "$listed") <(echo "$there") || {
@@ -31,13 +30,14 @@ diff <(echo "$listed") <(echo "$there") || {
   exit 1
 }
 
-# The repository's files: on the web if it has an address, or seen from target/book.
+# Links to the repository's files: on the web if it has an address, otherwise relative to
+# target/book.
 repository=$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)
 sources=${repository:+$repository/blob/main}
 sources=${sources:-../..}
 sed -i -E "s#\]\(\.\./\.\./\.\./#](${sources}/#g; s#\]\(\.\./\.\./dev/#](${sources}/docs/dev/#g
   s#^(\[[^]]+\]: )\.\./\.\./\.\./#\1${sources}/#" "$work"/book/src/*.md
-# What a chapter includes lies in the repository.
+# Chapters include files of the repository.
 sed -i "s#{{\#include \.\./\.\./\.\./#{{\#include $PWD/#" "$work"/book/src/*.md
 
 mdbook build "$work/book" --dest-dir "$destination"
@@ -45,7 +45,7 @@ missing=0
 for page in $listed; do
   [ -s "$destination/${page%.md}.html" ] || { echo "$page is not in the book" >&2; missing=1; }
 done
-# Links of the built pages lead to built pages and pictures.
+# Links of the built pages must lead to built pages and pictures.
 while IFS= read -r link; do
   [ -e "$destination/$link" ] && continue
   echo "a link to $link, which is not in the book" >&2
@@ -54,7 +54,7 @@ done < <(grep -ohE '(href|src)="[^":#?]+["#]' "$destination"/*.html | sed 's/.*=
   grep -v '^\.\./' | sort -u)
 [ "$missing" = 0 ]
 grep -q '128 of them' "$destination/tokio.html" || {
-  echo "the table of what differs from tokio was not included" >&2
+  echo "the table of differences from tokio was not included" >&2
   exit 1
 }
 echo "the book is at $destination"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the eBPF programs of `tickless top` and compares them with the committed ones. With
-# `--write`, replaces these. Needs the clang that compiled them, Debian 12's, which is installed
-# where that may be done; the program itself needs none.
+# `--write`, replaces the committed ones. Needs the clang of Debian 12, which compiled them, and
+# installs it if it may; `tickless` itself needs no clang.
 . "$(dirname "$0")/lib.sh"
 
 source=crates/tickless-top/bpf/top.bpf.c
@@ -19,13 +19,14 @@ if [ "$version" != "$wanted" ]; then
 fi
 built=$(mktemp)
 trap 'rm -f "$built"' EXIT
-# The name of the folder is in the types' line information, and must be the same everywhere.
+# The line information of the types contains the folder's name, which must not depend on the
+# machine.
 clang -target bpf -mcpu=v3 -O2 -g -Wall -Werror -ffile-prefix-map="$PWD"=. \
   -fdebug-compilation-dir=. -c "$source" -o "$built"
 "$(command -v llvm-strip-14 || command -v llvm-strip)" -g "$built"
 if [ "${1:-}" = --write ]; then
   cp "$built" "$object"
 elif ! cmp -s "$built" "$object"; then
-  echo "$object is not what $source compiles to; run ci/bpf.sh --write" >&2
+  echo "$object differs from the compiled $source; run ci/bpf.sh --write" >&2
   exit 1
 fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the C library, installs it, and builds the C and C++ tests and examples against what was
-# installed, as a stranger would: by pkg-config, warnings being errors. Runs all of them plainly,
-# against the static library and the shared one, under AddressSanitizer with UBSan, and under
-# valgrind. Then proves that a leak, an overflow and an outdated header are noticed. The tests in
-# Rust, which `cargo test` leaves to this script, come first.
+# Builds and installs the C library, and builds the C and C++ tests and examples against the
+# installed library as a user would: by pkg-config, with warnings as errors. Runs each of them with
+# the static and the shared library, under AddressSanitizer with UBSan, and under valgrind. Then
+# checks that a leak, an overflow and an outdated header are detected. The tests in Rust that
+# `cargo test` leaves to this script run first.
 . "$(dirname "$0")/lib.sh"
 cargo test --locked -q -p tickless-capi
 
@@ -22,7 +22,7 @@ for tool in gcc g++ pkg-config; do
   fi
 done
 
-# What is missing is fetched from Debian where this may be done.
+# Installs missing packages from Debian if it may.
 have_valgrind() { command -v valgrind >/dev/null; }
 have_cmake() { command -v cmake >/dev/null; }
 have_libuv() { pkg-config --exists libuv; }
@@ -36,18 +36,18 @@ fi
 PROFILE=dev PREFIX=$work/usr "$here/install.sh"
 export PKG_CONFIG_PATH=$work/usr/lib/pkgconfig LD_LIBRARY_PATH=$work/usr/lib
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
-[ "$(pkg-config --modversion tickless)" = "$version" ] || fail "pkg-config says another version"
+[ "$(pkg-config --modversion tickless)" = "$version" ] || fail "pkg-config reports another version"
 
 library=$work/usr/lib/libtickless.so
 declared=$(grep -o '\btickless_[a-z_]*(' "$here/include/tickless.h" | tr -d '(' | sort -u)
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u)
-diff <(echo "$exported") <(echo "$declared") || fail "the library exports other than declared"
+diff <(echo "$exported") <(echo "$declared") || fail "exported and declared functions differ"
 readelf -d "$library" | grep "SONAME.*libtickless.so.${version%.*}]" >/dev/null || fail "no soname"
 
 read -ra cflags <<<"$(pkg-config --cflags tickless)"
 read -ra shared <<<"$(pkg-config --libs tickless)"
 read -ra private <<<"$(pkg-config --static --libs tickless | sed 's/-ltickless//')"
-# The archive by its name: with -ltickless the linker would take the shared library.
+# Names the archive: with -ltickless the linker would use the shared library.
 static=("$work/usr/lib/libtickless.a" "${private[@]}")
 
 for licence in LICENSE-APACHE LICENSE-MIT; do
@@ -55,7 +55,7 @@ for licence in LICENSE-APACHE LICENSE-MIT; do
 done
 ! readelf -S "$library" | grep '\.debug_info' >/dev/null || fail "the library is not stripped"
 
-# compile SOURCE OUTPUT FLAGS...: a C11 or C++17 program.
+# compile SOURCE OUTPUT FLAGS...: compiles a C11 or C++17 program.
 compile() {
   local source=$1 output=$2
   shift 2
@@ -65,7 +65,7 @@ compile() {
   esac
 }
 
-# run NAME WAY COMMAND...: in silence, unless it fails.
+# run NAME WAY COMMAND...: runs the command, and prints its output only if it fails.
 run() {
   local name=$1 way=$2
   shift 2
@@ -90,8 +90,9 @@ run_all() {
   run "$name" static "$program-static" "$@"
   run "$name" shared "$program-shared" "$@"
   if [ "$name" = tests/c/fork.c ]; then
-    # Its child leaves what belongs to its parent's threads. (And the sanitizer's own allocator
-    # may be locked by another thread at the fork, which then hangs the child.)
+    # The child does not free the memory of its parent's threads, which a leak check would report.
+    # There is no run with sanitizers: another thread may hold the lock of their allocator at the
+    # fork, which hangs the child.
     ! have_valgrind || run "$name" valgrind "${memcheck[@]}" --leak-check=no "$program-static"
     return
   fi
@@ -121,7 +122,7 @@ one() {
 
 have_valgrind || skip "valgrind of the C tests" "there is no valgrind, and it cannot be installed"
 
-# Two at a time: compilers and waiting programs mix well.
+# Runs two at a time, because the programs mostly wait while compilers use the CPU.
 jobs=()
 for source in "$here"/tests/c/*.{c,cpp} "$here"/examples/*.{c,cpp}; do
   one "$source" &
@@ -133,7 +134,8 @@ for source in "$here"/tests/c/*.{c,cpp} "$here"/examples/*.{c,cpp}; do
 done
 for job in "${jobs[@]}"; do wait "$job"; done
 
-# A project that finds the library by CMake, links both of its sorts, and asks for a version.
+# A project that finds the library by CMake, links the shared and the static one, and requires a
+# version.
 if have_cmake; then
   mkdir "$work/project"
   cat >"$work/project/CMakeLists.txt" <<CMAKE
@@ -146,7 +148,7 @@ foreach(sort tickless static)
 endforeach()
 find_package(tickless 99 QUIET CONFIG)
 if(tickless_FOUND)
-  message(FATAL_ERROR "a version that is not there is found")
+  message(FATAL_ERROR "CMake found a version that is not installed")
 endif()
 CMAKE
   run cmake configure cmake -S "$work/project" -B "$work/built" -DCMAKE_PREFIX_PATH="$work/usr"
@@ -158,15 +160,15 @@ else
   skip "the CMake package" "there is no cmake, and it cannot be installed"
 fi
 
-# fails WHAT COMMAND...: the proof that a check can fail.
+# fails WHAT COMMAND...: checks that the command fails.
 fails() {
   local what=$1
   shift
   if "$@" >"$work/log" 2>&1; then
-    echo "$what is not noticed" >&2
+    echo "$what is not detected" >&2
     return 1
   fi
-  echo "$what: noticed"
+  echo "$what: detected"
 }
 
 for broken in leak use_after_free overflow; do
@@ -178,11 +180,11 @@ fails "a use after free (sanitizers)" "$work/use_after_free-asan"
 if have_valgrind; then
   fails "a leak (valgrind)" "${memcheck[@]}" "$work/leak-static"
   fails "a use after free (valgrind)" "${memcheck[@]}" "$work/use_after_free-static"
-  # The library itself is not built with sanitizers: what it writes only valgrind sees.
+  # The library is built without sanitizers, so only valgrind checks its writes.
   fails "storage that is too small (valgrind)" "${memcheck[@]}" "$work/overflow-static"
 fi
 
-# A program that was compiled with another header.
+# A program that is compiled with another version's header is refused.
 mkdir "$work/other"
 sed 's/opaque\[16\]/opaque[15]/' "$work/usr/include/tickless.h" >"$work/other/tickless.h"
 basic=$here/examples/basic_timeout.c

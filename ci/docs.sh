@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that the API documentation builds without a warning and that every relative link in a
-# Markdown file leads to a file: a page that leads nowhere is worse than none.
-# Usage: ci/docs.sh [FILE.md]...   With files, checks the links of these alone.
+# Markdown file has an existing target.
+# Usage: ci/docs.sh [FILE.md]...   With files, checks only the links of these.
 . "$(dirname "$0")/lib.sh"
 
 # Prints FILE:LINE:TARGET for each link outside code blocks and code spans.
@@ -25,7 +25,7 @@ check_links() {
   local file line target broken=0
   while IFS=: read -r file line target; do
     [ -e "$(dirname "$file")/$target" ] && continue
-    echo "$file:$line: link to $target, which does not exist; mend or drop the link" >&2
+    echo "$file:$line: link to $target, which does not exist; fix or remove the link" >&2
     broken=1
   done < <(links "$@")
   return $broken

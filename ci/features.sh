@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the library with each of its optional features by itself, and runs what needs them with
-# all of them: no other step builds features that are off by default. The program's Parquet is
-# checked here, and tested by ci/python.sh, whose wheel carries such a program.
+# Checks the library with each optional feature alone, and runs the tests that need features with
+# all of them: no other step builds features that are off by default. Checks the program's Parquet
+# feature; ci/python.sh tests it, because its wheel contains a program with that feature.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 for feature in tracing metrics stream tokio-time; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Measures what campaigns, projections, Python and Ray cost beside each other, in turn, and prints
-# a table with medians and spread. For a quiet machine of 2 CPUs.
-# Usage: ci/fleet-bench.sh [TURNS [PART...]]   5 turns and all parts if left out; parts are sweeps,
-# replays, projections, memory and ray
+# Measures the costs of campaigns, projections, Python and Ray in turn, and prints a table with
+# medians and spread. Needs an idle machine of 2 CPUs.
+# Usage: ci/fleet-bench.sh [TURNS [PART...]]   5 turns and all parts by default; the parts are
+# sweeps, replays, projections, memory and ray
 . "$(dirname "$0")/lib.sh"
 
 PYTHON_PROFILE=release

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Runs quinn's and hyper's own test suites on our timers, in copies of their sources in a temporary
-# folder: what passes on the framework's own timers must pass on ours. quinn's suite is in its
-# package. hyper's is in its repository only: HYPER names a clone or an address of it. A framework
-# whose sources cannot be had is skipped.
+# folder. Each test that passes with the framework's own timers must pass with ours. quinn's package
+# contains its suite. hyper's suite is only in its repository: HYPER names a clone of it, or its
+# address. A framework whose sources are unavailable is skipped.
 #
-# What would pass on any timers shows nothing, so each suite also runs with the adapter broken, and
-# must then fail.
+# Each suite also runs with the adapter broken, and must then fail: otherwise it would not depend on
+# the timers.
 . "$(dirname "$0")/lib.sh"
 repository=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CARGO_TARGET_DIR=$repository/adapters/target/frameworks
 
-# run_suite NAME FOLDER ARGUMENTS...: its tests; those that passed are listed in $work/NAME.
+# run_suite NAME FOLDER ARGUMENTS...: runs the tests, and lists those that passed in $work/NAME.
 run_suite() {
   local name=$1 folder=$2
   shift 2
@@ -22,20 +22,20 @@ run_suite() {
   [ -s "$work/$name" ] || { tail -n 60 "$work/$name.log" >&2; return 1; }
 }
 
-# compare NAME: what passes on the framework's own timers passes on ours.
+# compare NAME: fails if a test passes only with the framework's own timers.
 compare() {
   local lost
   lost=$(comm -23 "$work/$1-theirs" "$work/$1-ours")
   [ -z "$lost" ] || {
     cat "$work/$1-ours.log" >&2
-    echo "fails on ours alone: $lost" >&2
+    echo "fails only with our timers: $lost" >&2
     return 1
   }
-  sed -n 's/^test \(.*\) \.\.\. FAILED$/fails on its own timers, too: \1/p' "$work/$1-ours.log"
+  sed -n 's/^test \(.*\) \.\.\. FAILED$/fails with both timers: \1/p' "$work/$1-ours.log"
   echo "$1: $(wc -l <"$work/$1-ours") passed, $(wc -l <"$work/$1-theirs") on its own timers"
 }
 
-# must_fail NAME FOLDER ARGUMENTS...: the same tests with the adapter broken.
+# must_fail NAME FOLDER ARGUMENTS...: checks that the tests fail with the adapter broken.
 must_fail() {
   local name=$1 folder=$2
   shift 2
@@ -49,7 +49,7 @@ must_fail() {
   echo "$name: fails with broken timers"
 }
 
-# replace FILE OLD NEW: an OLD that is not there means that the framework has changed.
+# replace FILE OLD NEW: replaces OLD. Fails if the file has no OLD: the framework has changed.
 replace() {
   grep -qF -- "$2" "$1" || { echo "$1 has no '$2' any more" >&2; return 1; }
   python3 - "$@" <<'PY'
@@ -63,8 +63,8 @@ PY
 manifest=$(cargo metadata --locked --format-version 1 --manifest-path adapters/Cargo.toml |
   grep -o '"manifest_path":"[^"]*/quinn-0\.11[^"]*/Cargo.toml"' | cut -d'"' -f4)
 
-# quinn's tests are modules of the crate. Its `Runtime` is then another trait than the one that the
-# published crate has, so the adapter's source becomes a module of the copy.
+# quinn's tests are modules of the crate. The copy's `Runtime` is not the trait of the published
+# crate, so the adapter's source becomes a module of the copy.
 cp -r "$(dirname "$manifest")" "$work/quinn"
 quinn=$work/quinn
 chmod -R u+w "$quinn"
@@ -80,7 +80,7 @@ run_suite quinn-theirs "$quinn" --lib --tests -- --include-ignored
 ours=$quinn/src/runtime/tickless.rs
 {
   echo 'use std::future::Future;'
-  sed '/^\/\/!/d; /cfg(feature/d; /^\/\/\/ The code of the README/,$d' \
+  sed '/^\/\/!/d; /cfg(feature/d; /^\/\/\/ Compiles the code in the README/,$d' \
     adapters/tickless-quinn/src/lib.rs
 } >"$ours"
 replace "$ours" 'use quinn::' 'use super::'
@@ -102,15 +102,15 @@ replace "$ours" 'sleep_until(time::from_std(at))' \
   'sleep_until(time::from_std(at + std::time::Duration::from_secs(3600)))'
 must_fail quinn "$quinn" --lib handshake_timeout
 
-# hyper's tests take their timer from one file.
+# One file provides the timer of hyper's tests.
 hyper=$work/hyper
 if ! timeout 300 git clone -q "${HYPER:-https://github.com/hyperium/hyper}" "$hyper"; then
-  skip frameworks "hyper's repository cannot be had"
+  skip frameworks "hyper's repository is unavailable"
   exit 0
 fi
 version=$(sed -n '/^name = "hyper"$/{n;s/version = "\(.*\)"/\1/p}' adapters/Cargo.lock)
 git -C "$hyper" checkout -q "v$version" 2>/dev/null ||
-  echo "hyper $version has no tag in this clone: its newest commit is tested"
+  echo "hyper $version has no tag in this clone: testing the newest commit"
 cat >>"$hyper/Cargo.toml" <<TOML
 [patch.crates-io]
 hyper = { path = "." }
@@ -130,7 +130,7 @@ use tickless_hyper::TicklessTimer;
 pub struct TokioTimer;
 
 fn timer() -> TicklessTimer {
-    TicklessTimer::of_process().expect("threads can be had")
+    TicklessTimer::of_process().expect("the system starts threads")
 }
 
 impl Timer for TokioTimer {

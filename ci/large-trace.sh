@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What it takes to replay trace.dat files of versions 6 and 7 with pages of 100 MB, made of the
-# small ones that the tests have: CPU time beside that of gzip for as many bytes, in turn, and peak
-# memory. Fails if the median of the turns is more than 3 times gzip's, or 500 MB.
+# Measures the replay of trace.dat files of versions 6 and 7 with 100 MB of pages, made from the
+# small files of the tests: CPU time compared with gzip on as many bytes, in turn, and peak memory.
+# Fails if the median of the turns is more than 3 times gzip's, or more than 500 MB.
 #
-# gzip packs the small file again and again: in the large one it would find each page once more.
+# gzip compresses copies of the small file, because the pages of the large file repeat and compress
+# too well.
 # Usage: ci/large-trace.sh [TURNS [SIZE]]
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 gzip -dc "$data/trace-cmd-6.dat.gz" >"$work/small-6.dat"
 cp "$data/trace-cmd-7.dat" "$work/small-7.dat"
 
-# Appends what a command takes to the file $1: CPU seconds, and megabytes at most.
+# Appends a command's CPU seconds and peak memory in megabytes to the file $1.
 taken() {
   local to=$1
   shift
@@ -32,7 +33,7 @@ taken() {
   awk '{ print $1 + $2, $3 / 1024 }' "$work/time" >>"$to"
 }
 
-# The median of column $2 of the file $1.
+# Prints the median of column $2 of the file $1.
 median() {
   awk -v column="$2" '{ print $column }' "$1" | sort -g | sed -n "$(((turns + 1) / 2))p"
 }

@@ -2,9 +2,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Selects the toolchain that rust-toolchain.toml pins. A machine may have that version under
-# another name (`stable`, say) and be unable to download it again: that one is as good.
-# Looking must not install anything, which rustup does by itself where it is allowed to.
+# Selects the toolchain that rust-toolchain.toml pins, under any name: a machine may have that
+# version as `stable`, and no access to a download. Automatic installation is off, because rustup
+# would otherwise install toolchains during the search.
 use_pinned_toolchain() {
   local version toolchain
   [ -z "${RUSTUP_TOOLCHAIN:-}" ] || return 0
@@ -16,20 +16,20 @@ use_pinned_toolchain() {
     esac
   done
   timeout 600 rustup toolchain install "$version" --profile minimal || {
-    echo "Rust $version is not installed and cannot be had; install it with rustup" >&2
+    echo "Rust $version is neither installed nor available; install it with rustup" >&2
     return 1
   }
   export RUSTUP_TOOLCHAIN=$version
 }
 
-# Makes sure the toolchain has a component; asks the network only where it is missing.
+# Installs a component of the toolchain if it is missing.
 need_component() {
   rustup component list --installed | grep "^$1" >/dev/null ||
     timeout 600 rustup component add "$1"
 }
 
-# Selects a nightly toolchain with the components $@, as $NIGHTLY: the one that Miri and sanitizers
-# were tried with, which is installed where that may be done, or whichever is there.
+# Sets $NIGHTLY to a nightly toolchain with the components $@: the version that is known to work
+# with Miri and sanitizers, which it installs if it may, or any installed one.
 use_nightly() {
   local component wanted=()
   for component in "$@"; do wanted+=(-c "$component"); done
@@ -41,8 +41,8 @@ use_nightly() {
   return 1
 }
 
-# Makes a virtual environment with the packages $@ and with the wheel, which carries the program;
-# both are built by the profile $PYTHON_PROFILE. Sets $venv, which goes away at the end, and $bin.
+# Makes a virtual environment with the packages $@ and the wheel, which contains the program. Builds
+# both with the profile $PYTHON_PROFILE. Sets $venv, which is removed at exit, and $bin.
 fresh_python() {
   local profile=${PYTHON_PROFILE:-dev} folder
   folder=$profile
@@ -69,7 +69,7 @@ has_components() {
   for component in "$@"; do grep -q "^$component" <<<"$installed" || return 1; done
 }
 
-# Reports that a check did not run, and why. .ci/run counts and repeats these lines.
+# Reports that a check did not run, and the reason. .ci/run counts and repeats these lines.
 skip() {
   echo "SKIPPED: $1: $2" | tee -a "${CI_SKIPPED:-/dev/null}"
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Random histories of local timers beside their naive twin, a hundred million operations or as many
-# as asked for: some minutes. The gate runs a few hundred thousand of them with the other tests.
-# Usage: ci/local.sh [OPERATIONS]
+# Compares random histories of local timers with their naive twin. The gate runs a few hundred
+# thousand operations with the other tests.
+# Usage: ci/local.sh [OPERATIONS]   10^8 by default, which take some minutes.
 . "$(dirname "$0")/lib.sh"
 
 operations=${1:-100000000}
-# About 132 operations a history; the test prints their number.
+# A history has about 132 operations; the test prints their number.
 TICKLESS_HISTORIES=$((operations / 130)) TICKLESS_RUN=${TICKLESS_RUN:-$(git rev-parse HEAD)} \
   cargo test --locked --release -p tickless-core --test all -- \
   --exact local::histories::local_histories_match_a_list --nocapture

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Runs the pointer code of the core, the library and the C interface under Miri, which
-# sees what a passing test does not: aliasing, dangling and uninitialised memory, races. Tests make
-# themselves small for it, since Miri is some hundred times slower; those that need system calls
-# which it does not know leave themselves out. Where Miri is not available, it prints SKIPPED and
-# passes.
-# Usage: ci/miri.sh [SEEDS]   Each test of the library with so many schedules; 1 in the gate.
+# Runs the pointer code of the core, the library and the C interface under Miri, which detects
+# invalid aliasing, dangling pointers, uninitialised memory and data races. Miri is about a hundred
+# times slower, so tests run less work under it; tests that need system calls which it does not
+# support are left out. If Miri is unavailable, the script prints SKIPPED and passes.
+# Usage: ci/miri.sh [SEEDS]   Runs each test of the library with SEEDS schedules; the gate with 1.
 . "$(dirname "$0")/lib.sh"
 
 use_nightly miri rust-src || { skip miri "there is no nightly toolchain with miri" && exit 0; }
@@ -17,11 +16,11 @@ miri() {
 }
 miri "-Zmiri-strict-provenance" -p tickless-core --lib
 miri "-Zmiri-strict-provenance" -p tickless-core --test all queue::
-# The library's drivers make system calls and read the clock, and the crate for those makes pointers
-# of numbers.
+# The library's drivers make system calls and read the clock, and the crate for system calls makes
+# pointers from integers.
 host="-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks"
 [ "${1:-1}" -le 1 ] || host+=" -Zmiri-many-seeds=0..$1"
 miri "$host" -p tickless --lib
-# Futures, and threads that wait for callbacks: with drivers, which park and are woken.
+# Futures, and threads that wait for callbacks, with real drivers that sleep and are woken.
 miri "$host" -p tickless --test all -- future:: cancel_sync::
 miri "$host" -p tickless-capi --lib --test ends

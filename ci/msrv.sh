@@ -2,7 +2,7 @@
 # Checks that the library's crates compile with the oldest Rust that their manifests name.
 . "$(dirname "$0")/lib.sh"
 
-# have VERSION: the toolchain of that version, in $toolchain, or none.
+# have VERSION: sets $toolchain to a toolchain of that version, or fails.
 have() {
   toolchain=''
   for name in "$1" "$1.0" $(rustup toolchain list | cut -d' ' -f1); do
@@ -13,12 +13,12 @@ have() {
   if timeout 600 rustup toolchain install "$1" --profile minimal; then
     toolchain=$1
   else
-    skip msrv "Rust $1 is not installed and cannot be had"
+    skip msrv "Rust $1 is neither installed nor available"
     return 1
   fi
 }
 
-# named MANIFEST: the oldest Rust that it names.
+# named MANIFEST: prints the manifest's rust-version.
 named() {
   sed -n 's/^rust-version = "\(.*\)"/\1/p' "$1" | grep . ||
     { echo "$1 names no rust-version" >&2; return 1; }
@@ -29,10 +29,11 @@ if have "$version"; then
   RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --target-dir target/msrv \
     -p tickless-core -p tickless \
     --features tickless/tokio-time,tickless/stream,tickless/tracing,tickless/metrics
-  echo "the library: Rust $version is enough"
+  echo "the library builds with Rust $version"
 fi
 
-# The adapters name a version of their own, and one whose framework wants a later one names that.
+# The workspace of the adapters has its own version. An adapter whose framework needs a later one
+# names that version itself.
 theirs=$(named adapters/Cargo.toml)
 others=()
 for manifest in adapters/tickless-*/Cargo.toml; do
@@ -43,10 +44,10 @@ for manifest in adapters/tickless-*/Cargo.toml; do
   have "$own" || continue
   (cd adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked -p "$adapter" --lib \
     --target-dir target/msrv)
-  echo "$adapter: Rust $own is enough"
+  echo "$adapter builds with Rust $own"
 done
 if have "$theirs"; then
   (cd adapters && RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --workspace --lib \
     "${others[@]}" --target-dir target/msrv)
-  echo "the adapters: Rust $theirs is enough"
+  echo "the adapters build with Rust $theirs"
 fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Breaks the pure code in every way that cargo-mutants knows (arithmetic, comparisons, results), and
-# checks that a test fails. Orderings and protocols have lists written by hand: ci/mutations.sh.
-# Takes hours. Writes target/mutants/ and target/mutants-tool/; `missed.txt` there lists the
+# Runs cargo-mutants on the pure code: it changes arithmetic, comparisons and results one at a time,
+# and a test must fail each time. ci/mutations.sh breaks orderings and protocols, from lists written
+# by hand. Takes hours. In target/mutants/ and target/mutants-tool/, `missed.txt` lists the
 # mutations that no test caught.
-# Usage: ci/mutants.sh [--shard K/N] [FILE]...   Without a FILE all pure files; the K-th of N parts.
+# Usage: ci/mutants.sh [--shard K/N] [FILE]...   All pure files by default, or the K-th of N parts.
 . "$(dirname "$0")/lib.sh"
 
 command -v cargo-mutants >/dev/null || timeout 1200 cargo install --locked cargo-mutants
@@ -13,7 +13,7 @@ if [ "${1:-}" = --shard ]; then
   shift 2
 fi
 
-# Breaks files: OPTION... -- FILE...
+# mutants OPTION... -- FILE...: runs cargo-mutants on the files.
 mutants() {
   local options=() file
   while [ "$1" != -- ]; do options+=("$1") && shift; done
@@ -35,7 +35,7 @@ mutants --test-package tickless-core --output target/mutants -- \
   'crates/tickless-core/src/rearm/*.rs' \
   'crates/tickless-core/src/time/*.rs' \
   crates/tickless-core/src/{histogram,local,periodic,phase,rearm,state}.rs || status=$?
-# The others run the tests of their own crates.
+# Mutations of these files run the tests of their own crates.
 mutants --output target/mutants-tool -- \
   crates/tickless/src/platform/wakeup.rs \
   'crates/tickless-trace/src/**/*.rs' \

@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Breaks the code on purpose, one place at a time, and checks that the test named for it fails. The
-# lists ci/mutations/*.list cover orderings and protocols between threads; ci/mutants.sh breaks pure
-# code.
+# Breaks the code on purpose, one place at a time, and checks that the named test fails. The lists
+# ci/mutations/*.list cover orderings and protocols between threads; ci/mutants.sh breaks pure code.
 # Usage: ci/mutations.sh [WORD]...   Only mutations whose list or title contains one of the words.
-#        ci/mutations.sh --check     Runs nothing: checks that all places still exist (the gate).
+#        ci/mutations.sh --check     Only checks that all places still exist (in the gate).
 #
-# An entry is a title, a file, lines of it (`-` is removed, `+` is inserted, ` ` stays; the place
-# must be unique, indentation aside), and the test that must fail:
+# An entry is a title, a file, lines of it (`-` is removed, `+` is inserted, ` ` stays; the lines
+# must occur exactly once, ignoring indentation), and the test that must fail:
 #     # title
 #     @ crates/tickless-core/src/bases/running.rs
 #     - self.timer(runner).store(0, Ordering::Release);
 #     + self.timer(runner).store(0, Ordering::Relaxed);
 #     ? tickless-models models_loom cancelling::watching_against_fire
-# `?` takes a package, a test binary or `lib`, a part of the test's name, and perhaps `deep`, for a
-# model that must be explored as ci/models.sh does. `=` instead of `?` gives the reason why no test
-# can fail, and `!` why none does yet: such an entry is listed and not run.
+# `?` takes a package, a test binary or `lib`, a part of the test's name, and optionally `deep`, for
+# a model that must be explored as ci/models.sh does. Instead of `?`, `=` gives the reason why no
+# test can fail, and `!` the reason why none fails yet: such an entry is listed and not run.
 . "$(dirname "$0")/lib.sh"
 
 is_check=''
@@ -62,7 +61,7 @@ mutate() {
 verdict() {
   local filter=$3 depth=$4 test=(cargo test --locked -q -p "$1" --test "$2")
   [ "$2" = lib ] && test=(cargo test --locked -q -p "$1" --lib)
-  # Models are long to compile and short to run.
+  # Models take long to compile and run fast.
   [[ $2 == models_* ]] && test+=(--config profile.dev.opt-level=0 --config profile.dev.debug=0
     --config 'profile.dev.package."*".opt-level=1')
   "${test[@]}" --no-run >"$log" 2>&1 || { echo "DOES NOT BUILD"; return; }
@@ -133,5 +132,5 @@ for list in "$root"/ci/mutations/*.list; do
     esac
   done 3<"$list"
 done
-echo "$caught caught, $missed not, $open not yet, $equal equivalent"
+echo "$caught caught, $missed missed, $open not caught yet, $equal equivalent"
 [ "$missed" -eq 0 ]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Packages every crate that can be published, in the order of their dependencies, and builds each of
-# them from its package. Checks what a registry's page needs, that each package has the licences,
-# and the size of the program. Nothing is uploaded.
+# Packages every publishable crate, in the order of their dependencies, and builds each from its
+# package. Checks the metadata that a registry needs, the licences in each package, and the size of
+# the program. Uploads nothing.
 . "$(dirname "$0")/lib.sh"
 
 fail() { echo "$1" >&2 && exit 1; }
 
-# What a page needs, and that no package comes without a version for what it depends on.
+# The metadata and the licences.
 for manifest in crates/*/Cargo.toml adapters/tickless-*/Cargo.toml; do
   grep -q '^publish = false' "$manifest" && continue
   for key in description readme keywords categories; do
@@ -24,14 +24,14 @@ for manifest in crates/*/Cargo.toml; do
   unpublished+=(--exclude "$(basename "$(dirname "$manifest")")")
 done
 
-# What cargo has unpacked and built of them when this ran last in this folder: it takes a package of
-# the same version for the same.
+# Removes what an earlier run unpacked and built: cargo would reuse it for a package of the same
+# version.
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 kept=${CARGO_HOME:-$HOME/.cargo}/registry
 rm -rf "$kept"/src/*/tickless{,-*}-"$version" "$kept"/cache/*/tickless{,-*}-"$version".crate
 rm -rf "${CARGO_TARGET_DIR:-target}"/debug/.fingerprint/tickless-*
 
-# Builds from the packages, which find each other as they would in the registry.
+# Builds from the packages. They depend on each other as they would in the registry.
 cargo package --locked --allow-dirty --workspace "${unpublished[@]}"
 for package in target/package/*.crate; do
   files=$(tar tzf "$package")
@@ -40,8 +40,8 @@ for package in target/package/*.crate; do
   done
 done
 
-# The adapters depend on crates that are in no registry yet: they are packaged, and built by
-# ci/adapters.sh.
+# The adapters depend on crates that are not published yet, so this only lists their packages;
+# ci/adapters.sh builds them.
 (cd adapters && cargo package --locked --allow-dirty --workspace --no-verify --list >/dev/null)
 
 installed=$(mktemp -d)
@@ -49,5 +49,5 @@ trap 'rm -rf "$installed"' EXIT
 cargo install --locked -q --path crates/tickless-cli --root "$installed" --target-dir target
 "$installed/bin/tickless" --version
 size=$(stat -c %s "$installed/bin/tickless")
-echo "the program has $((size / 1024)) KiB"
-[ "$size" -le $((8 * 1024 * 1024)) ] || fail "that is more than 8 MiB"
+echo "the size of the program is $((size / 1024)) KiB"
+[ "$size" -le $((8 * 1024 * 1024)) ] || fail "the program is larger than 8 MiB"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Checks the `no_std` crates where there is no operating system, and the library where it is not
-# Linux; runs timers in WebAssembly, the portable platform's tests, and those of the `no_std` crates
-# and the library on aarch64 under qemu. What cannot be had on this machine is skipped, and said.
+# Checks the `no_std` crates for targets without an operating system, and the library for systems
+# other than Linux. Runs timers in WebAssembly, the tests of the portable platform, and the tests of
+# the `no_std` crates and the library on aarch64 under qemu. Reports targets and tools that this
+# machine lacks as SKIPPED.
 . "$(dirname "$0")/lib.sh"
 
 has_target() {
@@ -10,12 +11,12 @@ has_target() {
 
 no_std=(-p tickless-core)
 
-# check TARGET ARGUMENTS...
+# check TARGET ARGUMENTS...: checks the `no_std` crates for a target.
 check() {
   local target=$1
   shift
   if ! has_target "$target"; then
-    skip platforms "the standard library for $target cannot be had"
+    skip platforms "the standard library for $target is unavailable"
     return 0
   fi
   cargo check --locked --target "$target" "${no_std[@]}" "$@"
@@ -26,7 +27,7 @@ check wasm32-unknown-unknown
 check thumbv7em-none-eabihf
 check thumbv7em-none-eabihf --features tickless-core/portable-atomic
 
-# Timers in WebAssembly, run by node.
+# node runs timers in WebAssembly.
 if ! command -v node >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   { timeout 120 apt-get update && timeout 600 apt-get install -y --no-install-recommends nodejs; } \
     >/dev/null 2>&1 || true
@@ -39,8 +40,8 @@ else
   skip platforms "there is no node, or no standard library for wasm32-unknown-unknown"
 fi
 
-# The portable platform of the library, for systems other than Linux: its tests run here, and for
-# those systems it is checked, with the futures and the examples.
+# The portable platform of the library, for systems other than Linux. Its tests run on this machine;
+# for those systems the library, its futures and examples are only checked.
 export RUSTFLAGS="--cfg tickless_portable ${RUSTFLAGS:-}"
 library=(-p tickless --lib)
 cargo test --locked -q "${library[@]}" --test all --target-dir target/portable
@@ -49,7 +50,7 @@ cargo clippy --locked -q "${library[@]}" --examples --features stream,tokio-time
 export RUSTFLAGS=${RUSTFLAGS#--cfg tickless_portable }
 for target in x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-{msvc,gnu}; do
   if ! has_target "$target"; then
-    skip platforms "the standard library for $target cannot be had"
+    skip platforms "the standard library for $target is unavailable"
     continue
   fi
   cargo check --locked -q --target "$target" "${library[@]}" --examples \
@@ -73,22 +74,21 @@ if ! have_emulator || ! has_target "$target"; then
 fi
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 sysroot=/usr/aarch64-linux-gnu
-# On one CPU: qemu 7.2 on x86-64 lets a SeqCst load (ldar) overtake a SeqCst store (stlr) before it,
-# which Arm forbids, and a wakeup that two threads leave to each other is lost. Of 200,000 rounds of
-# "each stores, then loads the other's", both loads were too old in 12,000; natively in none.
+# Runs on one CPU: qemu 7.2 on x86-64 lets a SeqCst load (ldar) overtake an earlier SeqCst store
+# (stlr), which Arm forbids, so wakeups would be lost. In 12,000 of 200,000 rounds in which two
+# threads each stored and then loaded the other's word, both loads were stale; natively in none.
 cpu=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
 runner="taskset -c $cpu qemu-aarch64-static -L $sysroot"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$runner
-# Not the randomised histories: emulated, they take a quarter of an hour. The architecture matters
-# to orderings, words and arithmetic, which the rest is about. Nor the one that asks how often
-# threads met, which they seldom do there.
+# Skips the randomised histories, which take a quarter of an hour under emulation; the other tests
+# cover orderings, words and arithmetic, which depend on the architecture. Also skips a test that
+# requires threads to interleave often, which they do not do on one CPU.
 PROPTEST_CASES=16 timeout 900 cargo test --locked -q --target "$target" \
   "${no_std[@]}" --lib --tests -- \
   --skip histories --skip policies_trade --skip every_arming_ends_once
-# The library, with its futures and its face like tokio's. Not the five that start this very
-# program again, as a child: the emulator's name is not handed on to it. Nor two whose sleeps are
-# over before the emulated program has polled them, nor one that takes 60,000 turns of threads that
-# spin for each other, on one CPU.
+# The library, with its futures and `tokio_time`. Skips five tests that start the test program again
+# as a child, which would run without the emulator; two whose sleeps end before the emulated program
+# has polled them; and one in which spinning threads take 60,000 turns, which is slow on one CPU.
 timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
   --features stream,tokio-time --test all --test tokio_time -- --skip a_failure_prints_its_seed \
   --skip a_program_ends_with_timers_in_statics --skip timers_are_kept_when_calls_are_refused \

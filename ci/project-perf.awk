@@ -1,14 +1,13 @@
-# Reads `perf script` with the fields comm,tid,cpu,time,period,event,ip,sym,trace and prints what of
-# the CPUs' time was timer code, as ci/project-perf.sh reads it:
-#     sampled SHARE TIME       of all samples, those in timer code; how much was sampled
-#     interrupts COUNT SECONDS CALLBACKS AFTER   timer interrupts but those that only sample,
-#                              their time without that of callbacks, how many callbacks there
-#                              were, and what of that time comes after the last one: mostly the
-#                              device's write
-#     function SHARE NAME      which functions the samples were in
+# Reads `perf script` with the fields comm,tid,cpu,time,period,event,ip,sym,trace and prints the
+# share of timer code in the CPUs' time, for ci/project-perf.sh:
+#     sampled SHARE TIME       the share of samples in timer code, and the sampled time
+#     interrupts COUNT SECONDS CALLBACKS AFTER   the number of timer interrupts, except those that
+#                              only sample; their time without callbacks; the number of callbacks;
+#                              and the time after the last callback, mostly the device's write
+#     function SHARE NAME      the share of samples in each function
 #
-# A sample counts if its innermost function is of the timers, or is called by one of them through
-# helpers alone. A callback is neither, so it and what it calls do not count.
+# A sample counts if its innermost function is a timer function, or a helper that a timer function
+# calls directly or through other helpers. Callbacks and the functions that they call do not count.
 
 BEGIN {
   timers = "^_*(hrtimer_(start_range_ns|start_range_ns_common|try_to_cancel|cancel|active" \
@@ -46,7 +45,7 @@ BEGIN {
     if (rest ~ /function=perf_/) own[cpu]++
     begun[cpu]++
   } else if (rest ~ /^timer:hrtimer_expire_exit:/) {
-    # Of a line that is there twice, what is between the two is the lines' own time.
+    # The time between two records of one tracepoint is the cost of the tracepoint.
     if (entered[cpu]) { took[cpu] += at - entered[cpu]; callbacks[cpu]++; entered[cpu] = 0 }
     left[cpu] = at
   } else if (rest ~ /^irq_vectors:local_timer_exit:/) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Holds `tickless project` against this machine: records a load that uses the kernel's timers,
-# projects the recording onto this machine's own file, and compares device writes with those
-# recorded, and the CPU time of timer code with what perf samples of the same load, in turn.
+# Compares `tickless project` with measurements on this machine. Records a load that uses the
+# kernel's timers and projects the recording onto this machine's own file. Compares the projected
+# device writes with the recorded ones, and the projected CPU time of timer code with perf samples
+# of the same load, in turn.
 #
-# What counts as timer code is in ci/project-perf.awk, and the output lists what was found of it.
+# ci/project-perf.awk defines which functions are timer code, and the output lists those found.
 # Needs root, perf, and two idle CPUs for some minutes.
 # Usage: ci/project-perf.sh [TURNS [SECONDS]]   3 turns of 5 s; FILE=here.toml for a machine's file
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +26,7 @@ work=$(mktemp -d)
 spinners=()
 clean_up() {
   [ ${#spinners[@]} = 0 ] || kill "${spinners[@]}" 2>/dev/null || true
-  # perf mounts tracefs for all to see, and leaves it there.
+  # perf mounts tracefs and leaves it mounted, readable by all users.
   [ "$was_mounted" ] || umount /sys/kernel/tracing 2>/dev/null ||
     umount /sys/kernel/debug/tracing 2>/dev/null || true
   rm -rf "$work"
@@ -36,27 +37,27 @@ trap clean_up EXIT
 machine=${FILE:-$work/here.toml}
 [ -e "$machine" ] || "$tickless" machines --measure --anyway -o "$machine" >/dev/null
 
-# A counter of cycles interrupts whatever runs, timer code with interrupts off too. Where there is
-# none, as in most virtual machines, a timer samples: it sees such code where it lets interrupts in
-# again, and no other timer's interrupt at all.
+# A cycle counter samples all code, including timer code that runs with interrupts off. Without one,
+# as in most virtual machines, a timer takes the samples: it sees such code only where interrupts
+# are enabled again, and never sees another timer's interrupt.
 event=cycles/period=4000000,call-graph=fp/
 if perf stat -e cycles true 2>&1 | grep -q 'not supported'; then
   event=cpu-clock/period=1000000,call-graph=fp/
 fi
-# What an idle CPU does to its tick has interrupts off from beginning to end. So no CPU is idle:
-# something that gives way to everything else runs.
+# An idle CPU changes its tick with interrupts off, where a timer cannot sample. Loops of the lowest
+# priority therefore keep every CPU busy.
 for _ in $(seq "$cpus"); do
   nice -n 19 sh -c 'while :; do :; done' &
   spinners+=($!)
 done
 
-# The interrupts' own time: from their first line to their last, less the callbacks.
+# These tracepoints give the time of the interrupts: from entry to exit, without the callbacks.
 points=()
 for point in irq_vectors:local_timer_{entry,exit} timer:hrtimer_expire_{entry,exit}; do
   points+=(-e "$point")
 done
 
-# Samples the load while it runs, with the tracepoints $2...: what is timer code into the file $1.
+# Samples the load with the tracepoints $2..., and writes the share of timer code to the file $1.
 sample() {
   local to=$1
   shift
@@ -72,9 +73,9 @@ for turn in $(seq "$turns"); do
   "$tickless" project "$work/trace.txt.gz" --machine "$machine" --cpus "$cpus" \
     --policy restart-aware --seconds 1000 --format csv >"$work/$turn.projected" 2>"$work/said"
   sample "$work/$turn.once" "${points[@]}"
-  # Each line twice: by how much that is longer is what the lines themselves take.
+  # Records each tracepoint twice: the additional time is the cost of the tracepoints.
   sample "$work/$turn.twice" "${points[@]}" "${points[@]}"
-  # Joined to one line a turn, of what the header below names.
+  # Writes one line for each turn, with the columns that are named below.
   awk -v clock="${event%%/*}" '
     FILENAME ~ /projected$/ { split($0, cell, ","); figure[cell[4]] = cell[7]; next }
     $1 == "sampled" { share = $2; all = $3 }
@@ -84,7 +85,7 @@ for turn in $(seq "$turns"); do
       after = $5 / count
     }
     END {
-      # A line in each callback and at its end, and half of each of the outer two.
+      # The time contains two tracepoints for each callback, and half of the two outer ones.
       line = (time / count - each) / (2 * lines)
       each -= (1 + lines) * line
       inside = clock == "cpu-clock" ? 1e9 * interrupts * each / of : 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel for Python, with the program in it, and tests it in a fresh virtual environment:
-# clippy, stubs and examples by mypy, doctests, tests, an example, and the lines of the README.
+# Builds the Python wheel, which contains the program, and tests it in a new virtual environment:
+# clippy, mypy on stubs and examples, doctests, tests, an example, and the Python code in
+# python/README.md.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 
@@ -9,9 +10,9 @@ need_component clippy
 fresh_python mypy pytest polars altair pyarrow pandas duckdb
 "$bin/tickless" --version
 (cd python && "$bin/mypy" --config-file pyproject.toml tests/test_tickless.py examples/*.py)
-# The stubs describe what is there.
+# The stubs must match the module.
 (cd "$venv" && "$bin/stubtest" tickless._native)
-# Not from the source folder: what is tested is what is installed.
+# Runs outside the source folder, so that the tests use the installed package.
 cp -r python/tests python/examples python/README.md "$venv/"
 installed=$("$bin/python" -c 'import tickless, os; print(os.path.dirname(tickless.__file__))')
 export TICKLESS_TRACES="$PWD/traces"
@@ -22,7 +23,7 @@ export TICKLESS_TRACES="$PWD/traces"
 [ "$(grep -o '<svg' "$venv/fleet.html" | wc -l)" = 3 ] ||
   { echo "the example has not drawn its three plots" >&2; exit 1; }
 
-# The lines that python/README.md gives a newcomer draw a plot.
+# The Python code in python/README.md must draw a plot.
 awk '/^<!-- ci: python -->/ { marked = 1 } marked && /^```$/ { exit }
   inside { print } marked && /^```python$/ { inside = 1 }' python/README.md >"$venv/readme.py"
 [ "$(wc -l <"$venv/readme.py")" = 3 ] ||

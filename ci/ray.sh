@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a campaign on a Ray cluster of two nodes, kills a worker, a node and the driver, and compares
-# the tables with that of one process; then runs the example. Ray comes from PyPI.
+# the tables with that of a single process. Then runs the example. Installs Ray from PyPI.
 . "$(dirname "$0")/lib.sh"
 
 fresh_python 'ray>=2.40' psutil polars
@@ -17,6 +17,6 @@ seeds = "0-9"
 rounds = 100
 END
 "$bin/python" fleet_on_ray.py campaign.toml results
-# What Ray has left is a campaign's folder as any other, to the command of the wheel too.
+# The program in the wheel can merge the folder that a campaign on Ray has written.
 "$bin/tickless" sweep merge results -o results.csv
-[ "$(wc -l <results.csv)" = 101 ] || { echo "the example's table is not whole" >&2; exit 1; }
+[ "$(wc -l <results.csv)" = 101 ] || { echo "the example's table is incomplete" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the README's commands as a newcomer would: every ```sh block that stands right below the
-# line `<!-- ci: run -->`, each in a shell of its own that stops at the first failure.
+# Runs the README's commands: every ```sh block directly below a line `<!-- ci: run -->`, each in a
+# new shell that stops at the first failure.
 # Usage: ci/readme.sh [FILE.md]
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Performs the fuzzers' corpus, and inputs by chance, as plain tests: what a fuzzer has found once
-# stays found. ci/fuzz.sh looks for more.
+# Runs the fuzzers' corpus and random inputs as plain tests, so that faults that a fuzzer has found
+# stay fixed. ci/fuzz.sh searches for new ones.
 . "$(dirname "$0")/lib.sh"
 cargo test --locked -p tickless-fuzz

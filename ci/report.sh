@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes a quick report and opens it in headless Chromium: light, dark, on paper and 390 pixels
-# wide. Fails if the browser says anything, if the page asks anybody for anything or is wider than
-# a telephone, if a study is missing; and if it would not notice these.
-# Usage: ci/report.sh [FOLDER]   Leaves the page and its pictures there, to be looked at.
+# Makes a quick report and opens it in headless Chromium: light, dark, printed and 390 pixels wide.
+# Fails if the browser logs a message, if the page makes a request or is wider than 390 pixels, or
+# if a study is missing. Then breaks the page in each of these ways and checks that it fails.
+# Usage: ci/report.sh [FOLDER]   Leaves the page and its screenshots in FOLDER.
 . "$(dirname "$0")/lib.sh"
 
 find_chromium() {
@@ -30,8 +30,8 @@ if [ -z "$browser" ]; then
   exit 0
 fi
 
-# Runs the browser on the file $1 with the further arguments; nobody can be reached. What the page
-# says on its console, refused requests included, stands in $work/console.
+# Runs the browser without network on the file $1, with the further arguments. Writes the page's
+# console messages, including refused requests, to $work/console.
 browse() {
   local file=$1 flags=(--headless=new --disable-gpu --hide-scrollbars --no-first-run
     --user-data-dir="$work/profile" --host-resolver-rules='MAP * ~NOTFOUND'
@@ -46,8 +46,8 @@ browse() {
   grep 'CONSOLE' "$work/log" >"$work/console" || true
 }
 
-# A page that shows the page $1 in a frame as wide as a telephone, with everything unfolded, and
-# notes how wide that became. The copy may run our script; the page itself may run none.
+# Makes a page that shows a copy of the page $1 in a frame of 390 pixels, with all details open, and
+# records its width. Only the copy may run a script; the page itself may not.
 in_frame() {
   sed -e 's/<meta http-equiv="Content-Security-Policy"[^>]*>//' \
     -e 's/<details>/<details open>/g' "$1" >"$work/copy.html"
@@ -62,13 +62,13 @@ END
 END
 }
 
-# Everything that must hold of the page $1; its pictures begin with $2.
+# Checks the page $1. The names of its screenshots begin with $2.
 check() {
   local page=$1 pictures=$2 study wide
   browse "$page" --window-size=1400,6600 --screenshot="$pictures-light.png" || return 1
   if [ -s "$work/console" ]; then
     cat "$work/console"
-    echo "the browser has something to say"
+    echo "the browser logs messages"
     return 1
   fi
   browse "$page" --dump-dom >"$work/dom" || return 1
@@ -78,8 +78,8 @@ check() {
   in_frame "$page"
   browse "$work/frame.html" --window-size=600,3000 --dump-dom >"$work/dom" || return 1
   wide=$(sed -n 's/.*data-wide="\([0-9]*\)".*/\1/p' "$work/dom")
-  [ -n "$wide" ] || { echo "nobody said how wide the page is"; return 1; }
-  [ "$wide" -le 390 ] || { echo "$wide pixels wide on a telephone of 390"; return 1; }
+  [ -n "$wide" ] || { echo "the width of the page is unknown"; return 1; }
+  [ "$wide" -le 390 ] || { echo "$wide pixels wide in a frame of 390"; return 1; }
 }
 
 check "$out/report.html" "$out/report"
@@ -91,18 +91,18 @@ for picture in report-light.png report-dark.png report-phone.png report.pdf; do
   [ -s "$out/$picture" ] || { echo "no $picture" >&2; exit 1; }
 done
 
-# A check that cannot fail is worth nothing: each of these has to be noticed.
+# must_fail FAULT SED: checks that a page with this fault is rejected.
 must_fail() {
   sed "$2" "$out/report.html" >"$work/broken.html"
-  ! cmp -s "$out/report.html" "$work/broken.html" || { echo "$1: nothing broken" >&2; exit 1; }
+  ! cmp -s "$out/report.html" "$work/broken.html" || { echo "$1: unchanged page" >&2; exit 1; }
   if check "$work/broken.html" "$work/broken" >"$work/said"; then
-    echo "$1: not noticed" >&2
+    echo "$1: not detected" >&2
     exit 1
   fi
-  echo "noticed: $1: $(tail -n 1 "$work/said")"
+  echo "detected: $1: $(tail -n 1 "$work/said")"
 }
-must_fail "a picture from elsewhere" 's|</main>|<img src="https://example.invalid/a.png"></main>|'
+must_fail "an external picture" 's|</main>|<img src="https://example.invalid/a.png"></main>|'
 must_fail "a script" 's|</main>|<script>console.log(1)</script></main>|'
 must_fail "too wide" 's|</main>|<p style="width:700px">wide</p></main>|'
-must_fail "a study is missing" 's|<section id="phase">|<section id="other">|'
+must_fail "a missing study" 's|<section id="phase">|<section id="other">|'
 echo "report: light, dark, paper and 390 pixels are fine"

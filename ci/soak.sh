@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Endurance: an hour of random operations from many threads and from callbacks, in one process;
-# threads that end with timers in thread-locals, children that are forked amid it. Fails if an
-# arming has no end or two, or if memory grows. Not part of the gate, whose tests do two seconds
-# of it.
-# Usage: ci/soak.sh [SECONDS]    TICKLESS_SEED=N repeats a run's choices.
+# Endurance: one process runs random operations from many threads and from callbacks, ends threads
+# with timers in thread-locals, and forks children. Fails if an arming does not end exactly once, or
+# if memory grows. The tests of the gate run two seconds of it.
+# Usage: ci/soak.sh [SECONDS]    An hour by default. TICKLESS_SEED=N repeats a run's choices.
 . "$(dirname "$0")/lib.sh"
 
 TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)} TICKLESS_SOAK_SECONDS=${1:-3600} \

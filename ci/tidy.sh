@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Checks the style rules that no compiler knows; see crates/tickless-tidy for each of them.
+# Checks the style rules that compiler and clippy do not cover, listed in crates/tickless-tidy.
 . "$(dirname "$0")/lib.sh"
 cargo tidy

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs the library's tests of threads, its futures and the C interface's under ThreadSanitizer, with
-# the standard library built for it. It knows neither fences nor membarrier(2), so locks are built
-# without their bias towards one thread (--cfg tickless_tsan): that path is left to the models
-# (ci/models.sh). Where there is no nightly toolchain with its
-# sources, it prints SKIPPED and passes.
+# Runs tests of the library's threads and futures and of the C interface under ThreadSanitizer, with
+# a standard library built for it. ThreadSanitizer supports neither fences nor membarrier(2), so
+# locks are built without their bias towards one thread (--cfg tickless_tsan); the models check the
+# bias (ci/models.sh). Without a nightly toolchain and its sources, the script prints SKIPPED and
+# passes.
 # Usage: ci/tsan.sh [FILTER]...   Only tests whose names contain one of the words.
-# TICKLESS_SECONDS is how long timers die in their callbacks while futures are made in their memory,
-# 5 unless set; a minute shows more (TICKLESS_SECONDS=60 ci/tsan.sh identity).
+# TICKLESS_SECONDS is the duration of the test that reuses the memory of timers, 5 by default.
+# Longer runs explore more schedules (TICKLESS_SECONDS=60 ci/tsan.sh identity).
 . "$(dirname "$0")/lib.sh"
 
 use_nightly rust-src || { skip tsan "there is no nightly toolchain with rust-src" && exit 0; }
