@@ -11,14 +11,14 @@ const BYTES_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 ///
-/// Those of the system, and one for a file of more than 64 MiB.
+/// Returns the system's error, or `FileTooLarge` for a file of more than 64 MiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            "it is longer than 64 MiB, which no such file is",
+            "it is longer than 64 MiB, the limit for such files",
         ));
     }
     Ok(bytes)

@@ -1,10 +1,10 @@
-//! The study of synchronous cancel on the machine at hand.
+//! The study of synchronous cancel on this machine.
 //!
-//! Before, a cancel that waits asks every base whether it runs the timer; after, it asks the one
-//! that the timer's word names. Both are the same code with one switch
-//! ([`Scan`](tickless::policy::Scan)), on 2 to 512 bases: more bases than CPUs, which is what can
-//! be had here of a large machine. What a large machine adds is that every one of those bases is in
-//! some other CPU's cache; the cold column comes nearest.
+//! "Before", a cancel that waits checks every base for a running callback of the timer; "after", it
+//! checks only the base that the timer's word names. Both run the same code with different settings
+//! of [`Scan`](tickless::policy::Scan). 2 to 512 bases, more than there are CPUs, stand for a large
+//! machine. On a real one most bases would also be in other CPUs' caches; the cold column is
+//! closest to that.
 
 use super::across::{Rhythm, cancel_across};
 use super::calls::{Call, Finds, Subject};
@@ -34,7 +34,7 @@ const VARIANTS: [CancelVariant; 4] = [
     CancelVariant { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
 ];
 
-/// What was published, in cycles of its own machines.
+/// The published figures, in cycles of their machines.
 const PUBLISHED: [(u16, usize, State, f64); 9] = [
     (32, BEFORE, State::Warm, 29_000.0),
     (32, BEFORE, State::Cold, 37_800.0),
@@ -47,7 +47,7 @@ const PUBLISHED: [(u16, usize, State, f64); 9] = [
     (4, SINGLE_SHOT, State::Warm, 90.0),
 ];
 
-/// What is measured of each way.
+/// The state of the timer and of the caches in a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// A pending timer, caches warm.
@@ -70,10 +70,10 @@ impl State {
     }
 }
 
-/// Counts for each call: of each way, in each state.
+/// The stopwatch's counts for each call, by variant and state.
 type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
-/// Runs it.
+/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let mut study = StudyResult::new("cancel", request, measure::machine());
     study.notes.extend(measure::disturbance());
@@ -149,7 +149,8 @@ fn one_turn(
     Ok(counts)
 }
 
-/// All figures of one number of bases, in cycles where there are any, and in nanoseconds.
+/// Adds all figures for one number of bases, in nanoseconds, and in cycles if the machine counts
+/// them.
 fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatch) {
     for (way, CancelVariant { name, .. }) in VARIANTS.iter().enumerate() {
         for (at, state) in STATES.into_iter().enumerate() {
@@ -169,7 +170,7 @@ fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatc
     }
 }
 
-/// The table as the thread has it, with more columns, in cycles and in nanoseconds.
+/// Adds the published table with more columns, in cycles and in nanoseconds.
 fn tables(study: &mut StudyResult, bases: &[u16]) {
     let header: Vec<String> =
         [String::new()].into_iter().chain(bases.iter().map(|bases| format!("{bases}p"))).collect();
@@ -187,15 +188,15 @@ fn tables(study: &mut StudyResult, bases: &[u16]) {
         }
         if rows[0].len() > 1 {
             let title = format!(
-                "One call on so many bases, {unit} (warm and cold: a pending timer; idle: one \
-                 that is not, warm)"
+                "One call by the number of bases, {unit} (warm and cold: a pending timer; idle: an \
+                 idle timer, warm)"
             );
             study.exhibits.push(Exhibit::new(title, header.clone(), rows));
         }
     }
 }
 
-/// What a call takes over the number of bases.
+/// Plots the time of a call over the number of bases.
 fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     let (unit, suffix) = match watch.cycles_per_ns() {
         Some(_) => ("cycles", ""),
@@ -216,7 +217,7 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     study.plots.push(plot.in_exhibit());
 }
 
-/// The table of the thread, each figure beside its own.
+/// Adds the published table, with each published figure next to the measured one.
 fn thread_table(study: &mut StudyResult) {
     let pair = |bases: u16, way: usize, state: State| {
         let id = format!("{bases}.{}.{}", VARIANTS[way].name, state.name());
@@ -238,7 +239,7 @@ fn thread_table(study: &mut StudyResult) {
     study.exhibits.push(Exhibit::new(title, header, rows));
 }
 
-/// What does not depend on the number of bases, and what does.
+/// Adds the growth of each variant with the number of bases, and its ratio to a plain cancel.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {
@@ -276,7 +277,7 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     }
 }
 
-/// On another CPU's base.
+/// Measures cancels of timers on another CPU's base.
 fn across(
     study: &mut StudyResult,
     request: &Request,
@@ -316,12 +317,12 @@ fn across(
 fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
     let clock = match watch.cycles_per_ns() {
         Some(rate) => format!("cycles of the time-stamp counter, {} for a ns", figure(rate)),
-        None => "nanoseconds, there being no cycles to count".to_string(),
+        None => "nanoseconds, because this machine has no cycle counter".to_string(),
     };
     format!(
         "timeouts; warm: medians of batches of 64 calls; cold: medians of single calls after \
-         walking through {} MB; each turn on bases started anew, the numbers of bases in turn, \
-         forwards and backwards. {clock}. An atomic add takes {} ns here",
+         reading {} MB; new bases in each turn, the numbers of bases in turn, forwards and \
+         backwards. {clock}. An atomic add takes {} ns here",
         evictor.bytes() >> 20,
         figure(measure::atomic_add_ns()),
     )
@@ -334,9 +335,9 @@ fn answers(study: &mut StudyResult) {
     study.answer(
         "How bad is the performance hit of a field that remembers the running base?",
         format!(
-            "There is no such field: the word that says whether a timer is pending also names its \
-             base. A cancel that waits takes {warm} times what a plain one takes for a pending \
-             timer, {idle} times for an idle one."
+            "There is no such field: one word holds both whether a timer is pending and its base. \
+             A cancel that waits takes {warm} times as long as a plain one for a pending timer, \
+             {idle} times for an idle one."
         ),
     );
     study.answer(
@@ -346,10 +347,10 @@ fn answers(study: &mut StudyResult) {
          and fires the timer while its callback runs, has schedules in which the cancel returns \
          too early (docs/book/src/cancel.md prints one; \
          cargo test -p tickless-models --test models_loom \
-         last_running finds them). It is nobody's fault for running too long: nothing says how \
-         long a callback may run. Ours has none: a timer whose callback runs stays on its base \
-         when it is armed again, so there is one base to look at (contract X2: explored by the \
-         same tests).",
+         last_running finds them). It does not take a callback that runs too long: no rule limits \
+         a callback's duration. Our protocol has no such schedule: a timer whose callback runs \
+         stays on its base when it is armed again, so a cancel checks one base (contract X2: \
+         explored by the same tests).",
     );
     let ends: Vec<&Cell> =
         study.cells.iter().filter(|cell| cell.id.starts_with("growth_")).collect();
@@ -358,9 +359,9 @@ fn answers(study: &mut StudyResult) {
         cell.map_or_else(|| "-".to_string(), |cell| figure(cell.value))
     };
     let answer = format!(
-        "It is one wherever there are many bases: from the fewest to the most of them here, a \
-         cancel that scans takes {} times as long, {} ns more for each base; one that looks at one \
-         base {} times.",
+        "It is one on machines with many bases. From the fewest to the most bases here, a cancel \
+         that scans all of them takes {} times as long, {} ns more for each base; a cancel that \
+         checks one base takes {} times as long.",
         growth("before.warm"),
         growth("each_base_ns"),
         growth("after.warm"),

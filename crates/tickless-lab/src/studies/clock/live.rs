@@ -1,8 +1,9 @@
-//! On the machine at hand: direct against combined reads of a slow counter, by 1 to
-//! twice as many threads as there are CPUs.
+//! The study of combined reads on this machine: direct and combined reads of a slow counter, by one
+//! thread to twice as many threads as there are CPUs.
 //!
-//! Two devices: an emulated one, which serves one reading at a time as the published counter
-//! did, and is called "emulated" wherever it is shown; and one that this machine really has.
+//! It measures two devices. One is emulated, serves one reading at a time like the published
+//! counter, and is labelled as emulated wherever it appears. The other is a real device of this
+//! machine.
 
 use super::device::{self, EMULATED_READ_NS, Slow};
 use super::readers::{Plan, Taken};
@@ -18,7 +19,7 @@ use tickless::clock::{Clock, OpenClockError, ReadPolicy};
 const POLICIES: [(&str, ReadPolicy); 2] =
     [("direct", ReadPolicy::Direct), ("combined", ReadPolicy::Combined)];
 
-/// Runs it.
+/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let mut study = StudyResult::new("clock", request, measure::machine());
     study.notes.extend(measure::disturbance());
@@ -70,7 +71,7 @@ fn cannot_open(error: OpenClockError) -> StudyError {
     ))
 }
 
-/// What is shown of each way to read, with its unit.
+/// The figures of each read policy, with their units.
 type Column = (&'static str, &'static str, fn(&Taken) -> f64);
 
 const COLUMNS: [Column; 5] = [
@@ -105,7 +106,7 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     });
 }
 
-/// What combining brings, turn by turn.
+/// Adds the gain of combined over direct reads, turn by turn.
 fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
     let rates =
         |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };
@@ -145,7 +146,7 @@ fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
     Exhibit::new(format!("Reading {}", device.name), header, rows)
 }
 
-/// Values per second over the number of threads.
+/// Plots values per second over the number of threads.
 fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
     let line = |(policy, side): (&str, Side)| {
         let point = |&count: &usize| {
@@ -163,12 +164,12 @@ fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
 
 fn how(clock: &Clock, duration: Duration, turns: usize) -> String {
     format!(
-        "each way for {} ms, {turns} times, in turn; threads are kept on the CPUs, one after the \
-         other, and read without a pause; ns per read include the clock that times it; fairness is \
-         what the slowest thread got of what the fastest did. Every value is checked against the \
-         thread's last one, and in a pass of its own against what other threads have handed on. \
-         The emulated device books {EMULATED_READ_NS} ns for each reading. Timed by {}. An atomic \
-         add takes {} ns here",
+        "each policy for {} ms, {turns} times, in turn; threads are pinned to the CPUs in order, \
+         and read without a pause; ns per read include the clock that times it; fairness is the \
+         slowest thread's number of reads divided by the fastest one's. Every value is checked \
+         against the thread's previous one and, in a separate pass, against values that other \
+         threads passed on. The emulated device takes {EMULATED_READ_NS} ns for each reading. \
+         Timed by {}. An atomic add takes {} ns here",
         duration.as_millis(),
         clock.source_name(),
         figure(measure::atomic_add_ns()),
@@ -187,8 +188,8 @@ fn answer(study: &mut StudyResult, real: &Slow) {
         study.answer(
             "Must combining be turned on from some number of CPUs only?",
             format!(
-                "No: a reader that is alone pays {} times the direct read, and one that is not \
-                 gains. So there is no threshold, as in the thread's last version.",
+                "No: a single reader takes {} times as long as with a direct read, and several \
+                 readers gain. So there is no threshold, as in the last version of the patch.",
                 figure(alone)
             ),
         );
@@ -199,8 +200,8 @@ fn answer(study: &mut StudyResult, real: &Slow) {
     study.answer(
         "What does combining bring two readers, and on which counters?",
         format!(
-            "{}. It pays where the device serves one at a time; where readings go on side by \
-             side, as in a system call, readers that wait for each other can only lose.",
+            "{}. It pays where the device serves one reader at a time. Where readings run in \
+             parallel, as in a system call, readers that wait for each other can only lose.",
             gains.join(", ")
         ),
     );

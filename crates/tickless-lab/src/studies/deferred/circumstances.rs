@@ -65,5 +65,5 @@ pub const CIRCUMSTANCES: [Circumstances; 5] = [
     },
 ];
 
-/// When the probe wakes, after a tick.
+/// The times after a tick at which the probe wakes.
 pub const PHASES_US: [u64; 4] = [0, 250, 500, 750];

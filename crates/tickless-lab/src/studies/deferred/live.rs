@@ -1,9 +1,9 @@
-//! The study of deferred expiry on the machine at hand.
+//! The study of deferred expiry on this machine.
 //!
-//! What must come out is a count: with a tick of 1 ms and timeouts that expire now and then, waking
-//! the expiry thread when something expired takes a small part of the wakes. The thread's signs
-//! are in what another thread sees: a probe that may run anywhere wakes earlier on average, its
-//! maximum stays, and one on each CPU sees no difference.
+//! The expected result is a count: with a tick of 1 ms and few expiring timeouts, waking the expiry
+//! thread only when a timer expired takes a small part of the wakes. The published effects are
+//! measured in a probe: an unpinned probe wakes earlier on average, with an unchanged maximum, and
+//! a probe on each CPU shows no difference.
 
 use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
 use super::report;
@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::studies::{Request, StudyError, StudyResult};
 use std::time::Duration;
 
-/// Runs it.
+/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     if request.cpus.is_some() {
         let what = "study deferred --live uses every CPU; leave --cpus out, or use taskset";
@@ -27,7 +27,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(study)
 }
 
-/// For each of the circumstances, for each of its ways: what its turns gave.
+/// Returns the results of all turns, for each of the circumstances and each of its variants.
 fn circumstances(
     request: &Request,
     progress: &dyn Progress,
@@ -53,7 +53,7 @@ fn circumstances(
     Ok(CIRCUMSTANCES.iter().map(of_ways).collect())
 }
 
-/// For each phase, before and after: what its turns gave.
+/// Returns the results of all turns, for each phase, before and after.
 fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
     let turns = request.effort.turns(1, 2, 5);
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));

@@ -1,4 +1,4 @@
-//! What came of the study of deferred expiry: cells, tables, plots, answers.
+//! The results of the study of deferred expiry: cells, tables, plots, answers.
 
 use super::circumstances::{CIRCUMSTANCES, PHASES_US};
 use super::scene::{ExpiryWakes, Taken};
@@ -9,7 +9,7 @@ use crate::studies::{Band, Cell, Exhibit, StudyResult};
 use crate::text::figure;
 use std::ops::Range;
 
-/// What is measured of a scene: its name in cells, its heading, its unit, its value.
+/// A figure of a scene: its name in cells, its heading, its unit, and its value.
 struct Figure {
     name: &'static str,
     heading: &'static str,
@@ -57,7 +57,7 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
     tally.lateness.value_at_quantile(quantile) as f64 / 1e3
 }
 
-/// Puts everything into the study.
+/// Adds all results to the study.
 pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
     tables(study, compared, phases);
     plots(study, compared);
@@ -120,7 +120,7 @@ fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<V
     ));
 }
 
-/// How often expiry threads are woken, and how late the probe is.
+/// Plots the wakes of expiry threads, and the probe's lateness.
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
     let bars = bars.flat_map(|(here, taken)| {
@@ -157,7 +157,7 @@ fn sum(taken: &[Taken]) -> Tally {
     sum
 }
 
-/// Before against after, turn by turn.
+/// Compares before with after, turn by turn.
 fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         let [before, after] = [0, 1].map(|way| &taken[way]);
@@ -178,8 +178,8 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
         push("less_cpu", fewer(|taken| taken.cpu_percent), None);
         let later = |of| Spread::of_ratios(&values(after, of), &values(before, of));
         push("probe_avg_after_over_before", later(|taken| taken.probe.average_ns()), None);
-        // A maximum is one wakeup among thousands, so on a machine that is not alone it says
-        // more about the others; what must not be seen is that it grows as a rule.
+        // A maximum is one wakeup among thousands, so on a shared machine it depends mostly on
+        // other load. The band only detects a maximum that grows in every turn.
         let max = later(|taken| us(&taken.probe, 1.0));
         push("probe_max_after_over_before", max, Some(Band::at_most(1.5)));
     }
@@ -188,17 +188,16 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
 fn notes(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let probed: u64 = compared.iter().flatten().map(|taken| sum(taken).lateness.len()).sum();
     study.notes.push(format!(
-        "on each CPU a driver that ticks and an expiry thread, both of which stay there, and two \
-         timeouts that expire every 40 to 60 ms; beside them the probe, which sleeps in \
-         clock_nanosleep for 1 ms at a time ({probed} wakeups in all); busy: a thread on each CPU \
-         that never waits. before and after tick alike, so the one difference is when the expiry \
-         thread is woken; tickless drivers sleep until something is due. An atomic add takes {} \
-         ns here",
+        "on each CPU a driver that ticks and an expiry thread, both pinned, and two timeouts that \
+         expire every 40 to 60 ms; in addition the probe, which sleeps in clock_nanosleep for 1 ms \
+         at a time ({probed} wakeups in all); busy: a thread on each CPU that never waits. before \
+         and after tick alike, and differ only in when the expiry thread is woken; tickless \
+         drivers sleep until a timer is due. An atomic add takes {} ns here",
         figure(measure::atomic_add_ns()),
     ));
     study.notes.push(
-        "probe_max compares single wakeups, the latest of each turn: its band is wide, since on a \
-         shared machine they are mostly other people's"
+        "probe_max compares single wakeups, the latest of each turn: its band is wide, because on \
+         a shared machine other programs cause most of them"
             .to_string(),
     );
 }
@@ -211,16 +210,17 @@ fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     study.answer(
         "Can lists of expired timers be merged in constant time without more memory per CPU?",
         format!(
-            "Yes, by not having them: what is collected is one number, the tick up to which the \
-             wheel is to be emptied, and merging is the larger of two numbers. Here more came due \
-             {merged} times before the thread was through, and one wake fired at most {longest}."
+            "Yes, without any lists: collecting sets one number, the tick up to which the wheel \
+             must be emptied, and merging takes the larger of two numbers. Here more timers came \
+             due {merged} times before the thread had finished, and one wake fired at most \
+             {longest}."
         ),
     );
     study.answer(
         "Can the tick count change while expired timers are collected?",
-        "It may: the handler takes the time once and passes it down, and what is armed for the \
-         past after that belongs to the next round (contract D5, D6: held by tests, not by this \
-         run).",
+        "Yes, it may: the handler reads the time once and passes it down, and a timer that is \
+         armed for the past after that fires in the next round (contract D5, D6: checked by tests, \
+         not by this run).",
     );
     let tickless = compared.first().and_then(|taken| taken.get(2));
     let wakes = tickless
@@ -228,19 +228,19 @@ fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     study.answer(
         "Does it go with an idle CPU that has stopped its tick?",
         format!(
-            "Yes: without ticks the driver sleeps until something is due and calls the thread \
-             then, {} times a second for each CPU here.",
+            "Yes: without ticks the driver sleeps until a timer is due and then wakes the thread, \
+             {} times a second for each CPU here.",
             figure(wakes)
         ),
     );
     study.answer(
         "May a CPU go away while callbacks are collected or running?",
-        "Yes: collected timers are still on their base and move with it; one whose callback runs \
-         goes on where it is (contract D8: held by tests, not by this run).",
+        "Yes: collected timers are still on their base and move to another one; a callback that \
+         runs finishes where it is (contract D8: checked by tests, not by this run).",
     );
 }
 
-/// The thread's three signs, as they are here.
+/// Answers with the three comparisons of the thread, as measured here.
 fn signs(study: &mut StudyResult) {
     let change = |id: &str| {
         let change = study.cell(id).map_or(f64::NAN, |cell| 100.0 * (cell.value - 1.0));
@@ -251,9 +251,9 @@ fn signs(study: &mut StudyResult) {
         format!("average {}, maximum {}", of("avg"), of("max"))
     };
     let answer = format!(
-        "After against before, at 1000 Hz: a thread that may run anywhere, idle: {}; beside a busy \
-         thread on each CPU: {}; one on each CPU (-S): {}. What is certain is the count: {} times \
-         fewer wakes.",
+        "After compared with before, at 1000 Hz: an unpinned thread on idle CPUs: {}; with a busy \
+         thread on each CPU: {}; a pinned thread on each CPU (-S): {}. Only the count is certain: \
+         {} times fewer wakes.",
         of("1000hz.idle"),
         of("1000hz.busy"),
         of("1000hz.pinned"),
@@ -271,9 +271,9 @@ fn signs(study: &mut StudyResult) {
     study.answer(
         "What else should be tested?",
         format!(
-            "Where in the tick the measuring thread wakes, since an interval of 1 ms is locked to \
-             a tick of 1 ms wherever it began. The average in us, before to after, by how long \
-             after the tick it wakes: {}.",
+            "The phase at which the measuring thread wakes, because an interval of 1 ms is locked \
+             to a tick of 1 ms. The average in us, before to after, by the time of the wakeup \
+             after the tick: {}.",
             phases.join("; ")
         ),
     );

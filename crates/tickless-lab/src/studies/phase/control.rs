@@ -21,14 +21,14 @@ impl Throttled for Worker {
     }
 }
 
-/// What a refused group means for the study.
+/// Returns the error of a group that could not be started.
 pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::system(
         "a bandwidth group could not be started; raise the limit on threads (ulimit -u)",
     )(std::io::Error::other(error.to_string()))
 }
 
-/// Adds how far what two groups used is from their quotas, and what a thousand groups cost.
+/// Adds the error of two groups' use against their quotas, and the cost of a thousand groups.
 pub(super) fn cells(
     study: &mut StudyResult,
     request: &Request,
@@ -39,14 +39,14 @@ pub(super) fn cells(
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
 }
 
-/// Two groups that always want more, over 100 periods.
+/// Measures two groups with unlimited demand over 100 periods.
 fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), StudyError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;
     let timers = Timers::builder().start()?;
     let start = |_| timers.throttle(quota, period).slice(quota / 20).start().map_err(refused);
     let groups: Vec<Throttle> = (0..2).map(start).collect::<Result<_, _>>()?;
-    // A period more than is looked at: the pool begins full.
+    // Runs one period more than it measures, because the pool begins full.
     let work = Work { of_group: quota * (PERIODS + 4), ..work };
     let looks = std::thread::scope(|scope| {
         let looks = scope.spawn(|| {
@@ -74,8 +74,8 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), St
     let idle = Spread::of([0, 1].map(expired));
     study.cells.push(Cell::live("control.quota_not_asked_for", "%", idle));
     study.notes.push(format!(
-        "control.error_over_100_periods: how far what each group used, and what expired since this \
-         machine let nobody ask for it, is from the quota of 100 periods of {} ms",
+        "control.error_over_100_periods: the difference between the quota of 100 periods of {} ms \
+         and what each group used, plus what expired because no thread could request it in time",
         period.as_millis()
     ));
     Ok(())
@@ -118,7 +118,7 @@ fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
     }
     study.notes.push(format!(
         "control.1000_groups: CPU time of the whole process while 1000 groups of 100 ms are \
-         refilled, each of them letting somebody go; the band is 1 % of this machine, {} CPUs",
+         refilled and each releases a waiter; the band is 1 % of this machine, {} CPUs",
         measure::cpus().len()
     ));
     Ok(())

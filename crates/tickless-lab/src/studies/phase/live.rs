@@ -1,10 +1,10 @@
-//! The study of interleaved periods on the machine at hand.
+//! The study of interleaved periods on this machine.
 //!
 //! Two groups, each with a quota of a quarter of the machine and as many workers as there are
-//! CPUs, do a fixed amount of work. Refilled together they run together, each at half speed, and
-//! then both wait; refilled half a period apart each has the machine to itself. What that is worth
-//! in time is a question of the machine: on one with SMT a core runs a single thread faster
-//! (the published gain); everywhere the windows get shorter and the switches fewer.
+//! CPUs, do a fixed amount of work. Refilled together, they run concurrently, each at half speed,
+//! and then both wait. Refilled half a period apart, each has the machine to itself. The gain in
+//! time depends on the machine: with SMT, a core runs a single thread faster (the published gain).
+//! On every machine the windows get shorter and the switches fewer.
 
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};
@@ -27,16 +27,16 @@ enum Placement {
     Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
 }
 
-/// What one run came to.
+/// The result of one run.
 struct Taken {
     done: Done,
-    /// Of the library's drivers; not known of the kernel's timers.
+    /// Wakeups of the library's drivers; `None` for the kernel's timers.
     wakeups: Option<u64>,
-    /// When in the period each group was refilled.
+    /// The time in the period at which each group was refilled.
     places_ns: [u64; 2],
 }
 
-/// Runs it.
+/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     if request.cpus.is_some() {
         let what = "study phase --live uses all CPUs; leave --cpus out, or use taskset to say \
@@ -86,7 +86,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
         "two groups of {workers} threads, each {} ms of CPU time in {} ms and {} ms of work; {} \
          runs each, in turn, forwards and backwards. A burst is 5 ms of CPU time of one thread. \
          overlap: of the time in which the less busy group ran, the part in which both did. \
-         switches are those of the whole process",
+         switches are of the whole process",
         quota.as_millis(),
         PERIOD.as_millis(),
         of_group.as_millis(),
@@ -112,7 +112,7 @@ fn library_ways() -> Vec<Placement> {
     ]
 }
 
-/// The nearest pair and the farthest of those whose phase was found.
+/// Returns the nearest and the farthest pair of the groups whose phase was found.
 fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     let known: Vec<(usize, u64)> =
         groups.iter().enumerate().filter_map(|(n, group)| Some((n, group.phase_ns?))).collect();
@@ -126,17 +126,17 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     let [Some(&near), Some(&far)] = [pairs.first(), pairs.last()] else {
         if !groups.is_empty() {
             study.notes.push(format!(
-                "not with the kernel's own cgroups: of {} the phase of {} was found, this machine \
-                 is too busy",
-                groups.len(),
-                known.len()
+                "not with the kernel's own cgroups: the phase of only {} of {} was found, because \
+                 this machine is too busy",
+                known.len(),
+                groups.len()
             ));
         }
         return Vec::new();
     };
     let phases: Vec<String> = known.iter().map(|(_, phase)| figure(*phase as f64 / 1e6)).collect();
     study.notes.push(format!(
-        "the kernel draws a cgroup's phase by itself; of {} cgroups these were found: {} ms. \
+        "the kernel chooses a cgroup's phase; of {} cgroups these phases were found: {} ms. \
          kernel_near and kernel_far are the pairs {} and {} ms apart",
         groups.len(),
         phases.join(", "),
@@ -151,7 +151,7 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
-/// Runs the work in two new groups of the library's, whose phases are chosen for this run.
+/// Runs the work in two new groups of the library, with phases chosen for this run.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
@@ -164,7 +164,7 @@ fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyErro
 }
 
 impl Taken {
-    /// How far apart the refills were.
+    /// Returns the distance between the two groups' refills.
     fn apart_ns(&self) -> u64 {
         cgroups::apart(self.places_ns[0], self.places_ns[1], PERIOD)
     }
@@ -174,7 +174,7 @@ fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
     Ok(work.run(|group| groups[group].enter())?)
 }
 
-/// Its name in cells, its unit, its name in the table, and the value.
+/// A figure's name in cells, its unit, its heading in the table, and its value.
 type Column = (&'static str, &'static str, &'static str, fn(&Taken) -> f64);
 
 const COLUMNS: [Column; 7] = [
@@ -224,8 +224,8 @@ fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     ));
 }
 
-/// When in a period each group ran, from the first group's refill on. The random way is another
-/// one in each turn.
+/// Plots the windows of a period in which each group ran, from the first group's refill on. Omits
+/// random phases, which differ in each turn.
 fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     let mut lanes = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
@@ -249,7 +249,7 @@ fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     study.plots.push(Plot::new("strip", title, shape));
 }
 
-/// The mean of all turns, each seen from its own first group's refill.
+/// Returns the mean of all turns, with times relative to the first group's refill.
 fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     let period_ns = PERIOD.as_nanos() as u64;
     let of_turn = |taken: &Taken| {
@@ -273,9 +273,9 @@ fn answers(study: &mut StudyResult) {
     study.answer(
         "What does it gain to interleave the groups' timers, and what does it cost in wakeups?",
         format!(
-            "Spread against aligned, here: completion x{}, burst p99 x{}, switches x{}; wakeups of \
-             the drivers x{}. The thread's gain in time came from SMT, which needs a core that \
-             runs one thread faster than two.",
+            "Spread compared with aligned, here: completion x{}, burst p99 x{}, switches x{}; \
+             wakeups of the drivers x{}. The published gain in time comes from SMT: it needs a \
+             core that runs one thread faster than two.",
             figure(time),
             figure(p99),
             figure(switches),
@@ -284,7 +284,7 @@ fn answers(study: &mut StudyResult) {
     );
     study.answer(
         "Does it take a new interface of the timers, or another forward?",
-        "No. The phase is in the first expiry; forwarding is the same code for every policy \
-         (contract P1, P2: held by tests, not by this run).",
+        "No. The first expiry sets the phase; every policy forwards by the same code (contract P1, \
+         P2: checked by tests, not by this run).",
     );
 }

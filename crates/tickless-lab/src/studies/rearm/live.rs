@@ -1,10 +1,10 @@
-//! The study of lazy rearming on the machine at hand.
+//! The study of lazy rearming on this machine.
 //!
-//! What must come out is a count: lazily, a guard that is armed and cancelled around every wait
-//! never touches the event device, since it stays armed for the first deadline there was and every
-//! later one is later; eagerly, the arming and the removal both program it, on both sides. What
-//! that is worth in time depends on what a device write costs here: for our driver thread it is
-//! a system call that wakes the thread.
+//! A guard is armed before every wait and cancelled after it. The expected result is a count. With
+//! lazy rearming the guards never program the event device: it stays armed for the first deadline,
+//! and every later deadline is later. With eager rearming both the arming and the removal program
+//! it, in both threads. The difference in time depends on the cost of a device write: for our
+//! driver thread, a system call that wakes the thread.
 
 use super::devices;
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
@@ -21,9 +21,9 @@ use tickless::policy::Policy;
 struct GuardVariant {
     name: &'static str,
     policy: Option<Policy>,
-    /// What was published, in us per round trip: real, user, system.
+    /// The published figures, in us per round trip: real, user, system.
     published: Option<[f64; 3]>,
-    /// How many device writes it must come to.
+    /// The bounds on device writes per round trip.
     writes: Band,
 }
 
@@ -32,9 +32,9 @@ const EAGER: usize = 1;
 const RESTART_AWARE: usize = 2;
 const UNGUARDED: usize = 3;
 
-/// Where the two threads play.
+/// The CPUs of the two threads.
 struct Pairing {
-    /// What its cells' names begin with.
+    /// The prefix of its cells' names.
     prefix: &'static str,
     cpus: [usize; 2],
 }
@@ -44,7 +44,7 @@ const VARIANTS: [GuardVariant; 4] = [
         name: "lazy",
         policy: Some(Policy::Lazy),
         published: Some([5.32425, 0.11175, 2.28575]),
-        // A few may come from guards that the machine's other work made expire.
+        // Other load may make a few guards expire, which also write.
         writes: Band::at_most(0.001),
     },
     GuardVariant {
@@ -62,10 +62,10 @@ const VARIANTS: [GuardVariant; 4] = [
     GuardVariant { name: "unguarded", policy: None, published: None, writes: Band::at_most(0.0) },
 ];
 
-/// So far ahead that no guard expires, and near enough that every later one is later.
+/// The distance of a guard. No guard expires, and the deadlines still increase from wait to wait.
 const GUARD: Duration = Duration::from_secs(600);
 
-/// Runs it.
+/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     if request.cpus.is_some() {
         let what = "study rearm --live plays with two threads; leave --cpus out, or use taskset \
@@ -108,8 +108,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(study)
 }
 
-/// Both on one CPU, where a round trip is two switches and nothing else; and each on its own, if
-/// there are two, where it waits for idle CPUs to wake.
+/// Returns the pairings to measure: both threads on one CPU, where a round trip is only two
+/// switches, and, if there are two CPUs, each on its own, where a round trip waits for idle CPUs to
+/// wake.
 fn places() -> Vec<Pairing> {
     let cpus = measure::cpus();
     let last = cpus[cpus.len() - 1];
@@ -118,7 +119,7 @@ fn places() -> Vec<Pairing> {
     if cpus[0] == last { vec![one] } else { vec![one, two] }
 }
 
-/// A short table of the runs with each thread on a CPU of its own.
+/// Adds a short table of the runs with each thread on its own CPU.
 fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
     let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
         figure(Spread::of(per_trip(taken, trips, value)).median)
@@ -178,7 +179,7 @@ const TIMES: [Time; 3] = [
     ("system", |taken| taken.usage.system_s),
 ];
 
-/// A table in the form of the published one: a column for each run, then the average and the
+/// Makes a table in the form of the published one: a column for each run, then the average and the
 /// median.
 fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     let runs = (1..=taken.len()).map(|run| run.to_string());
@@ -196,7 +197,7 @@ fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     )
 }
 
-/// How much slower one way is than another, turn by turn.
+/// Adds the ratios of two policies' times, turn by turn.
 fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
     let pairs = [
@@ -214,7 +215,7 @@ fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     }
 }
 
-/// The device writes of each way; those of both places are alike.
+/// Plots the device writes of each policy, which do not depend on the CPUs.
 fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
     if !place.prefix.is_empty() {
         return;
@@ -233,22 +234,22 @@ fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], t
 fn how(places: &[Pairing], trips: u32) -> String {
     let [one, other] = places[places.len() - 1].cpus;
     let place = match one == other {
-        true => format!("both on CPU {one}, the only one, and the drivers as well"),
+        true => format!("both, and the drivers, on CPU {one}, the only one"),
         false => format!(
-            "both on CPU {other}, and the drivers as well; two_cpus: on CPUs {one} and {other}, \
-             where waking an idle CPU takes so long that eager's writes hide behind it"
+            "both, and the drivers, on CPU {other}; two_cpus: on CPUs {one} and {other}, where \
+             waking an idle CPU takes so long that eager's writes add little"
         ),
     };
     format!(
-        "two threads, {place}; {trips} round trips a run after a warm-up, the ways in turn, \
-         forwards and backwards; a guard {} s ahead around every wait. CPU time and switches are \
-         those of the whole process, drivers included. An atomic add takes {} ns here",
+        "two threads, {place}; {trips} round trips a run after a warm-up, the policies in turn, \
+         forwards and backwards; a guard {} s ahead during every wait. CPU time and switches are \
+         of the whole process, including drivers. An atomic add takes {} ns here",
         GUARD.as_secs(),
         figure(measure::atomic_add_ns()),
     )
 }
 
-/// Measures from which distance of the guard on lazy rearming costs more than it saves.
+/// Measures the distance of the guard below which lazy rearming costs more than it saves.
 fn density(
     study: &mut StudyResult,
     request: &Request,
@@ -304,17 +305,17 @@ fn density(
     }
     let header = ["guard, us", "lazy, us", "eager, us", "lazy writes", "eager writes", "spurious"];
     study.exhibits.push(Exhibit::new(
-        "Nearer guards, per round trip: what laziness costs when events do come",
+        "Nearer guards, per round trip: the cost of lazy rearming when events occur",
         header,
         rows,
     ));
     let [lazy, eager] = points;
     let shape = Shape::Curve {
-        x: Axis::log("the guard is so far ahead, us"),
+        x: Axis::log("distance of the guard, us"),
         y: Axis::linear("us per round trip"),
         lines: vec![Line::new("eager", Side::Before, eager), Line::new("lazy", Side::After, lazy)],
     };
-    let title = "A round trip by how near the guard is";
+    let title = "A round trip by the distance of the guard";
     study.plots.push(Plot::new("guards", title, shape).in_exhibit());
     answers(study, &dearer, spurious_most);
     Ok(())
@@ -323,9 +324,9 @@ fn density(
 fn answers(study: &mut StudyResult, dearer: &[String], spurious_most: f64) {
     let value = |id: &str| study.cell(id).map_or("-".to_string(), |cell| figure(cell.value));
     let why = format!(
-        "By what a device write costs, {} of them per round trip against {}: here {} us against \
-         {}. On two CPUs the writes hide behind the time that an idle CPU takes to wake: {} times \
-         as long.",
+        "Because of the device writes: {} per round trip with eager rearming and {} with lazy. A \
+         round trip takes {} us and {} us here. On two CPUs most of the difference overlaps with \
+         the wakeup of an idle CPU: eager takes {} times as long as lazy.",
         value("eager.device_writes_per_round_trip"),
         value("lazy.device_writes_per_round_trip"),
         value("eager.real_us_per_round_trip"),
@@ -335,19 +336,19 @@ fn answers(study: &mut StudyResult, dearer: &[String], spurious_most: f64) {
     study.answer("Why does programming on removal cost so much?", why);
     study.answer(
         "Will the chance to program the device be lost if a removal does not program it?",
-        "No. The device then stands at or before the first deadline that is left: its event comes \
-         early, finds nothing, and programs the next one (contract R1, R2: held by tests, not by \
-         this run). What it costs is that event.",
+        "No. The device stays armed at or before the first remaining deadline. Its event comes \
+         early, finds no timer due, and programs the next one (contract R1, R2: checked by tests, \
+         not by this run). The cost is that event.",
     );
     let when = match dearer {
-        [] => "at none of the guards measured was it more than eager's writes".to_string(),
-        some => format!("at guards of {} it was more than eager's writes", some.join(", ")),
+        [] => "at none of the measured guards did they cost more than eager's writes".to_string(),
+        some => format!("at guards of {} they cost more than eager's writes", some.join(", ")),
     };
     study.answer(
         "How many extra wakeups does laziness cost, and when does eager win?",
         format!(
-            "At most one for each guard distance that passes, whatever the rate of arming; up \
-             to {} per round trip here; {when}.",
+            "At most one in each guard distance, at any rate of arming; up to {} per round trip \
+             here; {when}.",
             figure(spurious_most)
         ),
     );
