@@ -1,8 +1,8 @@
-//! What a call takes on another CPU's base.
+//! Measures the time of a call on another CPU's base.
 //!
 //! One thread owns the timers: it arms them on its CPU's base. The other, on another CPU, cancels
-//! them. The two take turns, so neither ever waits for the other's lock; what is measured is that
-//! the lines are in another CPU's cache.
+//! them. The two take turns, so neither waits for the other's lock. The figure is the cost of cache
+//! lines that are in another CPU's cache.
 
 use super::calls::{Call, Finds, median};
 use crate::measure::{self, MeasureError, Stopwatch, joined};
@@ -12,20 +12,21 @@ use std::thread;
 use std::time::Duration;
 use tickless::{Timeout, Timers};
 
-/// How calls follow each other.
+/// The sequence of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rhythm {
-    /// The owner arms one, the other cancels it: every line comes from the owner's cache.
+    /// The owner arms one timer and the other thread cancels it: every line comes from the owner's
+    /// cache.
     OneByOne,
-    /// The owner arms a batch, the other cancels them all: each timer comes from the owner's
-    /// cache, the base comes once.
+    /// The owner arms a batch and the other thread cancels all of it: each timer comes from the
+    /// owner's cache, and the base only once.
     InBatches,
 }
 
 const OWNER: u32 = 0;
 const OTHER: u32 = 1;
 
-/// The median of so many turns, in counts for each call.
+/// Returns the median of `turns` turns, in counts for each call.
 pub fn cancel_across(
     watch: &Stopwatch,
     cpus: [usize; 2],
@@ -72,7 +73,7 @@ pub fn cancel_across(
 
 fn set_up(batch: &[Timeout], finds: Finds) {
     for timer in batch {
-        // Refused only after a shut-down.
+        // This fails only after a shut-down.
         let _ = timer.start(Duration::from_secs(3_600));
         if finds == Finds::Idle {
             timer.cancel();
@@ -85,7 +86,7 @@ fn hand_over(turn: &AtomicU32, to: u32) {
     turn.store(to, Ordering::Release);
 }
 
-/// Spins, and gives the CPU away if the other cannot be running.
+/// Spins, and yields the CPU if the other thread cannot be running.
 fn wait_for(turn: &AtomicU32, me: u32) {
     const SPINS: u32 = 500;
     let mut spins = 0;
@@ -102,7 +103,7 @@ fn wait_for(turn: &AtomicU32, me: u32) {
 mod tests {
     use super::*;
 
-    /// Goal: both rhythms come to an end on whatever CPUs there are, and to more than nothing.
+    /// Goal: both rhythms end on any CPUs, with a time above zero.
     #[test]
     fn turns_are_taken() {
         let watch = Stopwatch::new();

@@ -1,4 +1,4 @@
-//! What one call takes, on the caller's own base.
+//! Measures the time of one call on the caller's own base.
 
 use crate::measure::{Evictor, MeasureError, Stopwatch};
 use std::thread;
@@ -7,19 +7,19 @@ use tickless::callback::Cancel;
 use tickless::policy::Scan;
 use tickless::{Timeout, Timers};
 
-/// Which call.
+/// The measured call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// Does not wait for the callback.
+    /// A cancel that does not wait for the callback.
     Plain,
-    /// Waits.
+    /// A cancel that waits for the callback.
     Sync,
-    /// Waits, for timers that are not armed again.
+    /// A cancel that waits, for timers that are not armed again.
     SingleShot,
 }
 
 impl Call {
-    /// Makes it.
+    /// Calls it on `timer`.
     #[inline]
     pub fn make(self, timer: &Timeout) -> Option<Cancel> {
         match self {
@@ -31,29 +31,30 @@ impl Call {
     }
 }
 
-/// What the call finds.
+/// The state of the timer at the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Finds {
-    /// A pending timer, which it takes off.
+    /// A pending timer, which the call cancels.
     Pending,
-    /// A timer that has been armed and is not any more.
+    /// A timer that was armed and is idle now.
     Idle,
 }
 
-/// So far ahead that nothing fires.
+/// The distance of the deadlines, so that no timer fires.
 const FAR: Duration = Duration::from_secs(3_600);
-/// Calls that are timed together where caches are warm: the stopwatch vanishes among them.
+/// The number of warm calls that are timed together, so that the stopwatch's cost is negligible.
 const BATCH: usize = 64;
 
-/// Timers on so many bases, and a batch of them to call.
+/// A set of timers with a given number of bases, and a batch of them to call.
 pub struct Subject {
-    /// Kept, so that the drivers are.
+    /// Keeps the drivers running.
     _timers: Timers,
     batch: Vec<Timeout>,
 }
 
 impl Subject {
-    /// Waits until all drivers sleep: starting hundreds of threads is no quiet moment.
+    /// Waits until all drivers sleep, because starting hundreds of threads would disturb the
+    /// measurement.
     pub fn start(bases: u16, scan: Scan) -> Result<Subject, MeasureError> {
         let timers = Timers::builder().bases(bases).scan(scan).start()?;
         let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
@@ -62,27 +63,28 @@ impl Subject {
             thread::park_timeout(Duration::from_millis(1));
         }
         let subject = Subject { _timers: timers, batch };
-        // Every timer has been on a base before anything is timed, and its driver has been told.
+        // Arms every timer once before the measurement, so that it has a base and its driver is
+        // armed.
         subject.set_up(Finds::Idle);
         thread::park_timeout(Duration::from_millis(2));
         Ok(subject)
     }
 
-    /// The median of so many batches, in counts for each call.
+    /// Returns the median of `batches` batches, in counts for each call.
     pub fn warm(&self, watch: &Stopwatch, call: Call, finds: Finds, batches: usize) -> f64 {
         let one_batch = |_: usize| {
             self.set_up(finds);
             let all = || self.batch.iter().filter(|timer| call.make(timer).is_some()).count();
             watch.counts(all)
         };
-        // For the caches and the branch predictor.
+        // Warms the caches and the branch predictor.
         for at in 0..5 {
             one_batch(at);
         }
         median((0..batches).map(one_batch).collect()) / BATCH as f64
     }
 
-    /// The median of so many single calls, each with caches that hold nothing of use.
+    /// Returns the median of single calls, each with cold caches.
     pub fn cold(
         &self,
         watch: &Stopwatch,
@@ -102,7 +104,7 @@ impl Subject {
 
     fn set_up(&self, finds: Finds) {
         for timer in &self.batch {
-            // Refused only after a shut-down.
+            // This fails only after a shut-down.
             let _ = timer.start(FAR);
             if finds == Finds::Idle {
                 timer.cancel();
@@ -111,7 +113,7 @@ impl Subject {
     }
 }
 
-/// The median; 0 without values.
+/// Returns the median, or 0 without values.
 pub fn median(mut counts: Vec<u64>) -> f64 {
     counts.sort_unstable();
     counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)
@@ -121,7 +123,7 @@ pub fn median(mut counts: Vec<u64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: what is timed is what is meant: each call finds what the set-up left.
+    /// Goal: each timed call finds the timer in the state that the set-up left.
     #[test]
     fn calls_find_what_was_set_up() {
         let subject = Subject::start(3, Scan::AllBases).unwrap();

@@ -1,4 +1,4 @@
-//! Slow counters to read: an emulated one, and whatever this machine has.
+//! Slow counters to read: an emulated one, and one of this machine.
 
 use crate::studies::StudyError;
 use std::cell::Cell;
@@ -14,8 +14,8 @@ thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many device reads the calling thread has made. Counted by each thread for itself: a shared
-/// count would cost as much as what is measured.
+/// The number of device reads of the calling thread. Each thread counts its own, because a shared
+/// count would cost as much as the measured reads.
 pub fn device_reads() -> u64 {
     READS.get()
 }
@@ -24,7 +24,7 @@ pub fn device_reads() -> u64 {
 pub struct Counted(Box<dyn Counter>);
 
 impl Counted {
-    /// Counts the reads of this one.
+    /// Wraps `inner` to count its reads.
     pub fn new(counter: Box<dyn Counter>) -> Counted {
         Counted(counter)
     }
@@ -53,25 +53,25 @@ impl Counter for Counted {
     }
 }
 
-/// An emulated device that serves one reading at a time and takes a microsecond over each, about
-/// what a device behind a bus takes.
+/// An emulated device that serves one reading at a time and takes a microsecond for each, about as
+/// long as a device behind a bus.
 ///
-/// A reading books the first free microsecond and waits until it has passed. So the queue is in the
-/// device, as in hardware: a reader that loses its CPU does not delay other readers.
+/// A reading reserves the first free microsecond and waits until that has passed. So the queue is
+/// in the device, as in hardware: a reader that loses its CPU does not delay other readers.
 pub struct Emulated {
     clock: Arc<Clock>,
     free_at: Booked,
 }
 
-/// When the last booking ends, in nanoseconds. On a cache line of its own.
+/// The end of the last reservation, in nanoseconds. On its own cache line.
 #[repr(align(128))]
 struct Booked(AtomicU64);
 
-/// How long one reading takes.
+/// The duration of one reading.
 pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
-    /// An idle device, which measures its microseconds by this clock.
+    /// Returns an idle device that measures its microseconds by this clock.
     pub fn new(clock: Arc<Clock>) -> Emulated {
         Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
     }
@@ -86,7 +86,7 @@ impl Counter for Emulated {
         let asked = self.now();
         let book = |free_at: u64| Some(free_at.max(asked) + EMULATED_READ_NS);
         let booked = self.free_at.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
-        // It always books, so both are the time before.
+        // The update never fails, so both results are the previous value.
         let done = booked.unwrap_or_else(|free_at| free_at).max(asked) + EMULATED_READ_NS;
         while self.now() < done {
             std::hint::spin_loop();
@@ -113,17 +113,17 @@ impl Counter for Emulated {
 
 /// A slow counter.
 pub struct Slow {
-    /// In the names of cells.
+    /// The name in cells.
     pub id: &'static str,
-    /// For people.
+    /// The name in texts.
     pub name: String,
-    /// Opens a new, idle one.
+    /// Opens a new, idle counter.
     pub open: Box<Opener>,
 }
 
 type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 
-/// The clock that times everything: the TSC if it can be trusted, or the system's.
+/// Returns the clock that times everything: the TSC if it is reliable, otherwise the system's.
 pub fn clock() -> Result<Arc<Clock>, StudyError> {
     const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
                             clock_gettime (a sandbox, a container)";
@@ -134,7 +134,7 @@ pub fn clock() -> Result<Arc<Clock>, StudyError> {
     Clock::over(counters).map(Arc::new).map_err(io::Error::other).map_err(cannot)
 }
 
-/// The emulated device.
+/// Returns the emulated device.
 pub fn emulated(clock: &Arc<Clock>) -> Slow {
     let clock = Arc::clone(clock);
     Slow {
@@ -144,8 +144,8 @@ pub fn emulated(clock: &Arc<Clock>) -> Slow {
     }
 }
 
-/// What this machine has: a PTP clock if there is one, else a clock that is a system call; and
-/// why there is no PTP clock, if there is none.
+/// Returns a slow counter of this machine: a PTP clock, or otherwise a clock whose reading is a
+/// system call, with the reason why there is no PTP clock.
 pub fn real() -> (Slow, Option<String>) {
     let cpu_time = Slow {
         id: "syscall",

@@ -92,14 +92,14 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
         study.cells.push(Cell::live(id(what), unit, spread(taken, value)).in_exhibit());
     }
     if let Some(cell) = study.cells.iter_mut().rfind(|cell| cell.id.ends_with("per_read")) {
-        // Directly each value is a device read, and never less; combined never more than that,
-        // but for holders that were taken over from.
+        // Each direct value is exactly one device read. A combined value takes at most one, except
+        // for holders whose turn was taken over.
         let band = if policy == "direct" { Band::between(1.0, 1.0) } else { Band::at_most(1.1) };
         *cell = cell.clone().within(band);
     }
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
     let cell = Cell::live(id("backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
-    // The device that is ours does not go back; what the machine's own does is its affair.
+    // Only the emulated device is guaranteed not to go back.
     study.cells.push(match device.id {
         "emulated" => cell.within(Band::at_most(0.0)),
         _ => cell,
@@ -118,7 +118,7 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
         return;
     }
     let cell = Cell::live(id("gain"), "x", Spread::of_ratios(&combined, &direct));
-    // With a CPU for each of two readers, two values for each device read less the hand-over.
+    // Two readers on two CPUs get two values for each device read, less the cost of passing one on.
     let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;
     study.cells.push(if is_target { cell.within(Band::at_least(1.7)) } else { cell });
 }

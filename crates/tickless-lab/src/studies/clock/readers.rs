@@ -8,56 +8,57 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::clock::{Clock, Combined, Counter, ReadPolicy};
 
-/// How a counter is read.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// Direct or combined.
+    /// Direct or combined reads.
     pub policy: ReadPolicy,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// For how long.
+    /// The duration.
     pub duration: Duration,
-    /// Where the threads stay, in turn.
+    /// The CPUs to which the threads are pinned, in order.
     pub cpus: &'a [usize],
-    /// What times them.
+    /// The clock that times the reads.
     pub clock: &'a Clock,
 }
 
-/// What the readers got.
+/// The results of all readers.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// Values that all threads got.
+    /// The number of values that all threads read.
     pub reads: u64,
-    /// Device reads that were made for them.
+    /// The number of device reads for these values.
     pub device_reads: u64,
-    /// How long it took.
+    /// The duration of the measurement.
     pub seconds: f64,
-    /// How long each read took, with the reading of the clock that times it, in nanoseconds.
+    /// The time of each read in nanoseconds, including the reading of the clock that times it.
     pub latency: Histogram<u64>,
-    /// The least and the most values that a thread got.
+    /// The fewest and the most values that a thread read.
     pub per_thread: [u64; 2],
-    /// Values below one that the thread had read before, or that another thread had handed on.
+    /// The number of values below one that the thread had read before, or that another thread had
+    /// passed on.
     pub backwards: u64,
 }
 
 impl Taken {
-    /// Values per second.
+    /// Returns the values per second.
     pub fn reads_per_s(&self) -> f64 {
         self.reads as f64 / self.seconds
     }
 
-    /// Device reads for each value.
+    /// Returns the device reads for each value.
     pub fn device_reads_per_read(&self) -> f64 {
         self.device_reads as f64 / self.reads.max(1) as f64
     }
 
-    /// The least that a thread got, as a part of the most.
+    /// Returns the fewest values of a thread divided by the most.
     pub fn fairness(&self) -> f64 {
         self.per_thread[0] as f64 / self.per_thread[1].max(1) as f64
     }
 }
 
-/// What one thread got.
+/// The results of one thread.
 struct Own {
     latency: Histogram<u64>,
     device_reads: u64,
@@ -129,8 +130,8 @@ fn read_until(clock: &Clock, counter: &Combined<Counted>, stop: &AtomicBool) -> 
     own
 }
 
-/// How often a value is behind one that another thread has handed on. Apart from the measurement,
-/// since handing on takes a shared word.
+/// Returns how often a value is below one that another thread has passed on. This is not part of
+/// the measurement, because passing values on takes a shared word.
 fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, MeasureError> {
     const READS: usize = 500;
     let latest = AtomicU64::new(0);
@@ -142,8 +143,8 @@ fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, Measur
                     stay_on(plan.cpus[number % plan.cpus.len()])?;
                     let one = |_| {
                         // Acquire and Release: a read that starts after another thread has
-                        // handed its value on must not return an older one (C8, one clock for
-                        // all threads).
+                        // passed its value on must not return an older one (C8, time never goes
+                        // back).
                         let floor = latest.load(Ordering::Acquire);
                         let value = counter.read();
                         latest.fetch_max(value, Ordering::Release);
@@ -159,7 +160,7 @@ fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, Measur
 }
 
 fn empty() -> Histogram<u64> {
-    // Not one that grows: that would be in what is measured.
+    // Allocated in advance, because growing would be part of the measurement.
     const HIGHEST_NS: u64 = 1 << 40;
     Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
@@ -171,8 +172,8 @@ mod tests {
     use crate::measure::cpus;
     use std::sync::Arc;
 
-    /// Goal: direct reads make a device read for each value, combined ones no more than that, and
-    /// time goes back for no reader either way.
+    /// Goal: a direct value takes one device read, a combined one at most one, and time goes back
+    /// for no reader.
     #[test]
     fn device_reads_are_counted() {
         for policy in [ReadPolicy::Direct, ReadPolicy::Combined] {
@@ -184,7 +185,7 @@ mod tests {
             assert!(taken.reads > 0 && taken.per_thread[0] <= taken.per_thread[1]);
             match policy {
                 ReadPolicy::Direct => assert_eq!(taken.device_reads, taken.reads),
-                // A holder that was taken over from reads the device, and takes a value.
+                // A holder whose turn was taken over reads the device, and then takes a value.
                 ReadPolicy::Combined => assert!(taken.device_reads <= 2 * taken.reads),
             }
         }

@@ -1,9 +1,9 @@
-//! One measurement: ticking drivers, a few timeouts that expire, a probe beside them.
+//! One measurement: ticking drivers, a few timeouts that expire, and a probe.
 //!
-//! Each base has a driver, which is the interrupt here, and an expiry thread, both on the base's
-//! CPU. A few timeouts expire now and then: mostly idle, as machines are. The probe is
-//! cyclictest: a thread without a timer of ours that measures its own lateness; each thread that is
-//! woken for nothing delays it.
+//! Each base has a driver, which stands for the interrupt, and an expiry thread, both on the base's
+//! CPU. A few timeouts expire, and the CPUs are mostly idle, like most machines. The probe works
+//! like cyclictest: a thread without timers of the library that measures its own lateness. Needless
+//! wakes of other threads delay it.
 
 use crate::latency::{Plan, Sleeper, Tally, Until};
 use crate::measure::{MeasureError, Threads, cpus, joined, stay_on};
@@ -19,19 +19,19 @@ use tickless::time::{Instant, Tick};
 use tickless::{Timeout, Timers};
 use tickless_machine::random::Random;
 
-/// When the expiry thread is woken.
+/// The occasions on which the expiry thread is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpiryWakes {
     /// On every tick.
     Before,
-    /// On ticks that find something expired.
+    /// On ticks that find an expired timer.
     After,
-    /// Likewise, and there are no ticks: the driver sleeps until something is due.
+    /// When a timer has expired, without ticks: the driver sleeps until a timer is due.
     Tickless,
 }
 
 impl ExpiryWakes {
-    /// As cells name it.
+    /// Returns the name in cells.
     pub const fn name(self) -> &'static str {
         match self {
             ExpiryWakes::Before => "before",
@@ -41,55 +41,55 @@ impl ExpiryWakes {
     }
 }
 
-/// The work beside the timers.
+/// The other load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// Nothing of ours.
+    /// No load from the study.
     Idle,
     /// A thread on each CPU that never waits.
     Busy,
 }
 
-/// Where the probe runs.
+/// The CPUs of the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
-    /// One thread, wherever the system likes.
+    /// One unpinned thread.
     Unpinned,
-    /// One on each CPU, as with cyclictest's `-S`.
+    /// One pinned thread on each CPU, as with cyclictest's `-S`.
     Pinned,
 }
 
-/// What to measure.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scene {
     /// When the expiry thread is woken.
     pub way: ExpiryWakes,
     /// Ticks each second.
     pub hz: u32,
-    /// The other work.
+    /// The other load.
     pub load: Load,
     /// Where the probe runs.
     pub probe: Probe,
-    /// How long after a tick of 1 ms the probe wakes; `None` for wherever it happens to.
+    /// The time after a tick of 1 ms at which the probe wakes; `None` for any.
     pub phase: Option<Duration>,
-    /// How long.
+    /// The duration.
     pub duration: Duration,
-    /// Where the timeouts' distances come from.
+    /// The seed of the timeouts' distances.
     pub seed: u64,
 }
 
 /// The result of a scene. Rates are for each base and second.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
-    /// How late the probe woke.
+    /// The lateness of the probe's wakeups.
     pub probe: Tally,
-    /// How late the timeouts fired, in the expiry thread.
+    /// The lateness of the timeouts, which fire in the expiry thread.
     pub timeouts: Tally,
     /// Ticks of the driver.
     pub ticks_per_s: f64,
     /// Wakes of the expiry thread.
     pub wakes_per_s: f64,
-    /// Wakes that found nothing to do.
+    /// Wakes that found no due timer.
     pub empty_wakes_per_s: f64,
     /// Context switches of driver and expiry thread.
     pub switches_per_s: f64,
@@ -108,7 +108,7 @@ const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
-    /// Plays it.
+    /// Runs the scene.
     pub fn play(&self) -> Result<Taken, MeasureError> {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
@@ -140,7 +140,7 @@ impl Scene {
         })
     }
 
-    /// What the probe and the counters see.
+    /// Runs the probe, and returns its results with the counters.
     fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, MeasureError> {
         *late.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
         let (stats, used) = (timers.stats(), threads());
@@ -185,8 +185,8 @@ impl Scene {
         Tick::new(length).unwrap_or(Tick::MILLISECOND)
     }
 
-    /// One that arms itself again for a tick some way ahead, on the tick, so that what it is late
-    /// by is not the tick's length.
+    /// A timeout that rearms itself for the exact time of a later tick, so that its lateness does
+    /// not include the rounding to a tick.
     fn timeout(&self, timers: &Timers, tick: Tick, at: u64, late: Arc<Mutex<Tally>>) -> Timeout {
         let base = CpuId((at / TIMEOUTS) as u16);
         let mut random = Random::new(self.seed.wrapping_add(at));
@@ -206,7 +206,7 @@ impl Scene {
                 fired.restart_range(deadline, deadline);
             })
             .pinned(base);
-        // Refused only on a base that is not there.
+        // This fails only for a base that does not exist.
         let _ = timeout.start_at(first);
         timeout
     }
@@ -216,13 +216,13 @@ fn longest_batch(stats: &Stats) -> u64 {
     stats.bases.iter().map(|base| base.deferred.longest_batch).max().unwrap_or(0)
 }
 
-/// Drivers and expiry threads.
+/// The names of drivers and expiry threads.
 fn threads() -> Threads {
     Threads::named(&["tickless/", "tickless-x/"])
 }
 
-/// Waits until so many of our threads have started, and a little for them to go to sleep. A
-/// thread names itself, so until it has run it cannot be told whose it is.
+/// Waits until this many of the library's threads have started, and a little longer until they
+/// sleep. A thread sets its own name, so it can be identified only after it has run.
 fn settle(expected: usize) {
     const TRIES: usize = 100;
     let mut tries = 0;
@@ -252,8 +252,8 @@ mod tests {
         Scene { way, hz: 1_000, load, probe, phase: None, duration, seed: 1 }.play().unwrap()
     }
 
-    /// Goal: what the study must show, as counts (D3): before, the expiry thread is woken by
-    /// ticks, mostly for nothing; after, only for something.
+    /// Goal: before, ticks wake the expiry thread, mostly without a due timer; after, it is woken
+    /// only if a timer expired (D3).
     #[test]
     fn the_thread_is_woken_when_something_expired() {
         let (before, after, tickless) =

@@ -1,8 +1,8 @@
-//! Groups of the kernel's own controller, picked by their phases.
+//! Groups of the kernel's own controller, selected by their phases.
 //!
-//! The kernel draws a group's phase when the group is made, and keeps it. So the study makes
-//! several groups, observes when each is refilled, and picks the nearest and the farthest pair. All
-//! groups are removed at the end, after Ctrl-C too; the next run removes those of a run that was
+//! The kernel chooses a group's phase when the group is created, and keeps it. So the study creates
+//! several groups, observes when each is refilled, and uses the nearest and the farthest pair. It
+//! removes all groups at the end, also after Ctrl-C; the next run removes those of a run that was
 //! killed.
 
 use super::work::now_ns;
@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Where version 1 of the controller usually is.
+/// The usual mount point of version 1 of the controller.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
 
-/// What the names of groups begin with; behind it stands whose they are.
+/// The prefix of the groups' names, followed by the owner's process id.
 const PREFIX: &str = "tickless-study-";
 
-/// Groups that were made, whether or not they are still there.
+/// All groups that this process has created, including removed ones.
 static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A group of the kernel's; removed when dropped.
+/// A cgroup, which is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
-    /// When in its period it is refilled; `None` if it was not seen to be.
+    /// The phase of its refills in the period; `None` if it was not found.
     pub(super) phase_ns: Option<u64>,
 }
 
-/// Makes groups with this quota, and finds their phases.
+/// Creates groups with this quota, and finds their phases.
 pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Vec<Cgroup>, String> {
     let controller = Path::new(CONTROLLER);
     if !controller.join("cpu.cfs_quota_us").exists() {
@@ -49,7 +49,8 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
         drop(made);
         let mut group = Cgroup { path: path.clone(), phase_ns: None };
         group.write("cpu.cfs_period_us", period.as_micros()).map_err(refused)?;
-        // Little, while it is watched: then it is held back in every period, whatever else runs.
+        // A small quota during the observation, so that the group is throttled in every period
+        // under any other load.
         group.write("cpu.cfs_quota_us", quota.as_micros() / 10).map_err(refused)?;
         group.phase_ns = group.find_phase(period);
         group.write("cpu.cfs_quota_us", quota.as_micros()).map_err(refused)?;
@@ -58,14 +59,14 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
     (0..count).map(make).collect()
 }
 
-/// How far apart two phases are, around the period.
+/// Returns the distance of two phases, around the period.
 pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
     let (apart, period) = (one.abs_diff(other), period.as_nanos() as u64);
     apart.min(period - apart)
 }
 
 impl Cgroup {
-    /// Puts the calling thread into it.
+    /// Moves the calling thread into the group.
     pub(super) fn enter(&self) -> Result<(), MeasureError> {
         const REFUSED: &str = "a thread could not enter its cgroup; run it outside of containers, \
                                or not as root, which leaves cgroups out";
@@ -77,8 +78,8 @@ impl Cgroup {
         fs::write(self.path.join(file), value.to_string())
     }
 
-    /// Burns CPU time in it for some periods, and looks when it goes on after a pause. Other
-    /// work of the machine makes pauses as well, so several must agree.
+    /// Uses CPU time in the group for some periods, and records when it continues after a pause.
+    /// Other load causes pauses too, so several of them must agree.
     fn find_phase(&self, period: Duration) -> Option<u64> {
         let period_ns = period.as_nanos() as u64;
         let resumed: Vec<u64> = std::thread::scope(|scope| {
@@ -112,7 +113,7 @@ impl Drop for Cgroup {
 }
 
 fn remove(group: &Path) {
-    // A thread that has just ended may still be in it, for a moment.
+    // A thread that has just ended may still be in the group for a moment.
     for _ in 0..100 {
         if fs::remove_dir(group).is_ok() || !group.exists() {
             return;
@@ -121,17 +122,17 @@ fn remove(group: &Path) {
     }
 }
 
-/// Takes this process out of all groups that were made, and removes them.
+/// Moves this process out of all created groups, and removes them.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
     let _ = fs::write(root, std::process::id().to_string());
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.iter().for_each(|group| remove(group));
-    // Never given back: nothing more is made until the program has ended.
+    // Never unlocked, so that no group is created until the program has ended.
     std::mem::forget(made);
 }
 
-/// Removes the groups of processes that are gone.
+/// Removes the groups of processes that have ended.
 fn remove_leftovers(controller: &Path) {
     let entries = fs::read_dir(controller).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,7 +1,7 @@
 //! Two groups of threads with a fixed amount of work, and its result.
 //!
-//! A worker does its work in units of 0.1 ms of CPU time and records when units end. From these
-//! times follow the windows in which a group ran, whether the library or the kernel throttled it.
+//! A worker works in units of 0.1 ms of CPU time and records the end of each unit. The windows in
+//! which a group ran follow from these times, for the library's and for the kernel's throttling.
 
 use crate::measure::{MeasureError, Usage, joined, timed};
 use crate::studies::plot::merged;
@@ -10,17 +10,17 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How much CPU time a unit takes.
+/// The CPU time of a unit.
 const UNIT: Duration = Duration::from_micros(100);
 
-/// A burst of work whose time is taken: so many units of one worker.
+/// The number of units of one worker in a burst. The study measures how long bursts take.
 const BURST_UNITS: u64 = 50;
 
-/// A worker that ends no unit for so long does not run. Longer than the scheduler lets threads
-/// of one CPU wait for each other.
+/// A worker that ends no unit for this time counts as not running. It is longer than the threads of
+/// one CPU wait for each other.
 const PAUSE_NS: u64 = 10_000_000;
 
-/// What both groups do.
+/// The work of both groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
     /// CPU time of each group's work.
@@ -34,18 +34,18 @@ pub(super) struct Work {
 /// The result of the work.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// When the last of each group was ready.
+    /// The time at which the last worker of each group finished.
     pub(super) completion_s: [f64; 2],
-    /// What bursts of 5 ms of CPU time took, in ms, sorted.
+    /// The durations of bursts of 5 ms of CPU time, in ms, sorted.
     pub(super) bursts_ms: Vec<f64>,
-    /// Of the time in which the less busy group ran, in which part the other ran as well.
+    /// Of the time in which the less busy group ran, the part in which both did.
     pub(super) overlap: f64,
-    /// When each group ran.
+    /// The windows in which each group ran.
     pub(super) windows: [Vec<(u64, u64)>; 2],
     pub(super) usage: Usage,
 }
 
-/// What throttles a worker.
+/// A means of throttling a worker.
 pub(super) trait Throttled {
     /// Called between two units.
     fn check(&mut self) -> Result<(), MeasureError>;
@@ -58,18 +58,18 @@ impl Throttled for () {
     }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, on which the kernel's and the library's periods lie.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`, the clock of the kernel's and the library's periods.
 pub(super) fn now_ns() -> u64 {
     ns_of(ClockId::CLOCK_MONOTONIC)
 }
 
 fn ns_of(clock: ClockId) -> u64 {
-    // These clocks are always there.
+    // These clocks always exist.
     clock_gettime(clock)
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Rests for so long. A thread may have been told to go on before, by others that have ended.
+/// Sleeps for the duration. Parks again if it is unparked early, by a thread that has ended.
 pub(super) fn pause(long: Duration) {
     let until = now_ns() + long.as_nanos() as u64;
     while let left @ 1.. = until.saturating_sub(now_ns()) {
@@ -95,7 +95,7 @@ pub(super) fn turns_of_unit() -> u64 {
     (TURNS * UNIT.as_nanos() as u64 / took).max(1)
 }
 
-/// What a worker noted.
+/// The records of a worker.
 #[derive(Default)]
 struct Notes {
     windows: Vec<(u64, u64)>,
@@ -104,8 +104,8 @@ struct Notes {
 }
 
 impl Work {
-    /// Has both groups do it; `throttled` is called on each worker's thread, with its group's
-    /// number.
+    /// Runs the work in both groups. Calls `throttled` on each worker's thread, with the number of
+    /// its group.
     pub(super) fn run<R: Throttled>(
         &self,
         throttled: impl Fn(usize) -> Result<R, MeasureError> + Sync,
@@ -148,7 +148,7 @@ impl Work {
         let mut notes = Notes::default();
         let mut window = (now_ns(), now_ns());
         let mut burst = (now_ns(), 0);
-        // Relaxed: a number of units, and nothing that depends on it.
+        // Relaxed: no other data depends on this count.
         let take = |left: u64| left.checked_sub(1);
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
             spin(self.turns_of_unit);
@@ -172,15 +172,15 @@ impl Work {
 }
 
 impl Done {
-    /// So many of a hundred bursts took no longer, in ms.
+    /// Returns a percentile of the bursts' durations, in ms.
     pub(super) fn burst_ms(&self, percent: usize) -> f64 {
         let last = self.bursts_ms.len().saturating_sub(1);
         self.bursts_ms.get(last * percent / 100).copied().unwrap_or(f64::NAN)
     }
 }
 
-/// Of the time in which the less busy one ran, the part in which both did. Once one is done there
-/// is nothing to collide with, so only the time until then counts.
+/// Returns, of the time in which the less busy group ran, the part in which both did. Counts only
+/// the time until the first group has finished, because then it cannot overlap any more.
 fn overlap(one: &[(u64, u64)], other: &[(u64, u64)]) -> f64 {
     let end = |windows: &[(u64, u64)]| windows.last().map_or(0, |window| window.1);
     let until = end(one).min(end(other));

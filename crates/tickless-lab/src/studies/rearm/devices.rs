@@ -17,7 +17,7 @@ const POLICIES: [(&str, Policy); 3] =
 
 const VARIANTS: usize = DEVICES.len() * POLICIES.len();
 
-/// Plays each policy on each device and adds what came of it.
+/// Runs each policy on each device and adds the results.
 pub fn compare(
     study: &mut StudyResult,
     request: &Request,
@@ -49,7 +49,7 @@ pub fn compare(
     Ok(())
 }
 
-/// One line of the table, and its cells.
+/// Returns one row of the table, and adds its cells.
 fn row(
     study: &mut StudyResult,
     device: &str,
@@ -72,7 +72,7 @@ fn row(
         figure(calls.median),
         figure(wakes.median),
     ];
-    // On a timerfd every write is a call, on a futex none is.
+    // On a timerfd every write is a system call; on a futex no write is one.
     let band = match (device, policy) {
         ("timerfd", "lazy") => Band::at_most(0.001),
         ("timerfd", _) => Band::at_least(2.0),

@@ -1,9 +1,9 @@
 //! Two threads that wake each other through pipes, each wait guarded by a timer.
 //!
-//! The guard is what a server does around every wait: armed before it, cancelled after it, and
-//! hardly ever fired. In the published test the guard was the kernel's own tick, stopped and
-//! started again around every idle period; a current kernel no longer does that
-//! for a pipe, so the guard is an explicit timer of ours.
+//! The guard is a timeout as in servers: armed before every wait, cancelled after it, and rarely
+//! fired. In the published test the guard was the kernel's own tick, which was stopped and started
+//! again around every idle period. A current kernel no longer does that for a pipe, so the guard is
+//! a timer of the library.
 
 use crate::measure::{self, MeasureError, Usage, joined, stay_on, stay_within};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -16,34 +16,34 @@ use tickless::policy::Policy;
 use tickless::stats::{BaseStats, DeviceCounts, Stats};
 use tickless::{HrTimer, Timers};
 
-/// What is measured.
+/// The parameters of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// How the waits are guarded, if they are.
+    /// The guard of the waits, if any.
     pub guard: Option<Guard>,
-    /// Round trips that count.
+    /// The number of measured round trips.
     pub trips: u32,
-    /// Where the two threads stay, and within which the drivers do.
+    /// The CPUs of the two threads. The drivers run on the same CPUs.
     pub cpus: [usize; 2],
 }
 
-/// How a wait is guarded.
+/// The guard of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
     /// Whether a cancel programs the event device.
     pub policy: Policy,
-    /// How far ahead the guard is armed.
+    /// The distance of the guard's deadline.
     pub after: Duration,
-    /// What the drivers wait in.
+    /// The event device of the drivers.
     pub device: Device,
 }
 
-/// What the round trips of a plan took.
+/// The cost of a plan's round trips.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Taken {
     /// Time and switches of the whole process.
     pub usage: Usage,
-    /// What the event devices of all bases were put through.
+    /// The counts of all bases' event devices.
     pub device: DeviceCounts,
     /// System calls that woke a driver.
     pub wake_calls: u64,
@@ -61,7 +61,7 @@ struct Player {
 }
 
 impl Plan {
-    /// Plays, after a warm-up.
+    /// Runs the round trips, after a warm-up.
     pub fn play(&self) -> Result<Taken, MeasureError> {
         thread::scope(|scope| {
             // Drivers inherit the CPUs of the thread that starts them, and bases are its CPUs.
@@ -96,7 +96,7 @@ impl Plan {
         let mut taken = thread::scope(|scope| {
             let pong = scope.spawn(move || {
                 stay_on(pong_cpu)?;
-                // It ends when the other end of the pipe is gone.
+                // Ends when the other end of the pipe is closed.
                 let mut pong = pong;
                 while pong.wait()? {
                     pong.hand_over()?;
@@ -116,10 +116,9 @@ impl Plan {
     }
 }
 
-/// The round trips, seen from the thread that begins them.
+/// Runs the round trips on the thread that begins them.
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, MeasureError> {
-    // Long enough for a driver that was called for the first deadline to have looked and gone to
-    // sleep again.
+    // Long enough for a driver that was woken for the first deadline to check it and sleep again.
     const WARM_UP: u32 = 300;
     for _ in 0..WARM_UP {
         ping.round_trip()?;
@@ -143,7 +142,7 @@ fn device(stats: &Stats) -> DeviceCounts {
     stats.bases.iter().fold(DeviceCounts::default(), |sum, base| sum.plus(base.device))
 }
 
-/// One counter, over all bases.
+/// Returns the sum of one counter over all bases.
 fn sum(stats: &Stats, counter: fn(&BaseStats) -> u64) -> u64 {
     stats.bases.iter().map(counter).sum()
 }
@@ -159,10 +158,10 @@ impl Player {
         self.to.write_all(&[1]).map_err(MeasureError::system(PIPE))
     }
 
-    /// Waits, guarded; is there something?
+    /// Waits for a byte under the guard. Returns whether one has arrived.
     fn wait(&mut self) -> Result<bool, MeasureError> {
         if let Some((guard, after)) = &self.guard {
-            // Only a shut-down makes this fail, and there is none.
+            // This fails only after a shut-down, and there is none.
             let _ = guard.start(*after);
         }
         let read = self.from.read(&mut [0]).map_err(MeasureError::system(PIPE))?;
@@ -181,7 +180,7 @@ fn pipe() -> Result<(PipeReader, PipeWriter), MeasureError> {
 
 const PLAYER: &str = "that plays ping-pong";
 
-/// One figure of each turn, for each round trip.
+/// Returns one figure of each turn, divided by the number of round trips.
 pub fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f64> {
     taken.iter().map(|taken| value(taken) / f64::from(trips)).collect()
 }
@@ -196,14 +195,14 @@ mod tests {
         Plan { guard, trips: 300, cpus: [cpus[0], *cpus.last().unwrap()] }.play().unwrap()
     }
 
-    /// Goal: what the study must show, as counts: a cancelled guard leaves the device alone under
-    /// the lazy policy, and programs it under the eager one, on each of two waits (R2, R12).
+    /// Goal: a cancelled guard does not program the device under the lazy policy, and programs it
+    /// on each of two waits under the eager one (R2, R12).
     #[test]
     fn lazy_leaves_the_device_alone_and_eager_does_not() {
         for device in [Device::Futex, Device::Timerfd] {
             let lazy = play(Policy::Lazy, device);
-            // Not quite 0: on a busy machine the driver's first look may come late, and find
-            // nothing.
+            // Not always 0: on a busy machine the driver's first check may come late and find no
+            // due timer.
             assert!(lazy.device.writes < 30, "{lazy:?}");
             assert_eq!(lazy.fired, 0);
             let eager = play(Policy::Eager, device);
