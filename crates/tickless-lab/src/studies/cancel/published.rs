@@ -10,10 +10,10 @@ pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "A cancel that waits looks at one base",
     source: "G. Gustafson, \"Performance of del_timer_sync\", linux-kernel, 10 May 2004",
     machine: "Itanium 2: 32 CPUs on 16 nodes; and a 4-way SMP",
-    asked: "A cancel that waits for the callback asked every CPU whether it runs the timer, which \
-            made it one of the costliest functions of a database on 32 CPUs. If the timer \
-            remembers where it ran last, one CPU has to be asked. What does that field cost? And \
-            can two callbacks of a timer overlap, so that it remembers the wrong one?",
+    asked: "A cancel that waits for the callback checked every CPU for the running timer, which \
+            made it one of the costliest functions of a database on 32 CPUs. If the timer records \
+            the CPU on which it ran last, only that one must be checked. What does the field cost? \
+            And can two callbacks of a timer overlap, so that it records the wrong CPU?",
     sides: ["scan all", "look at one"],
     headline: Headline {
         unit: "cycles per call, 32 CPUs, warm",
@@ -40,8 +40,8 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     };
     let both = |id| [id, id];
     let columns = &[PUBLISHED, SIMULATED, LIVE];
-    let caption = "CPU cycles of a call of del_timer_sync; live: as many bases here, in cycles of \
-                   the time-stamp counter";
+    let caption = "CPU cycles of a call of del_timer_sync; live: the same number of bases on this \
+                   machine, in cycles of the time-stamp counter";
     let later = |what: &str, published_: [&str; 2]| {
         let of = |name: &str, figure: &str| {
             [published(figure), results.sim(&format!("later.{name}.{what}"))]
@@ -49,7 +49,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         of("32w", published_[0]).into_iter().chain(of("4w", published_[1]))
     };
     let second = Table {
-        caption: "Second source, nothing set from it: K. Chen, 2005, ns of a call".to_string(),
+        caption: "Second source, not used for calibration: K. Chen, 2005, ns of a call".to_string(),
         groups: vec![
             group("32-way", &[PUBLISHED, SIMULATED]),
             group("4-way", &[PUBLISHED, SIMULATED]),

@@ -9,9 +9,9 @@ pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "One CPU reads a slow shared counter for all",
     source: "W. Long, \"x86/hpet: Reduce HPET counter read contention\", linux-kernel, April 2016",
     machine: "Haswell-EX, 4 sockets, 72 CPUs; Ivy Bridge-EX, 16 sockets, 480 CPUs; 1000 Hz",
-    asked: "Where the time-stamp counters cannot be trusted, all CPUs read one HPET, which serves \
-            one read at a time: on 480 CPUs a third of all time, up to lockups. If many want to \
-            read at once, may one read, and the others take its value? And from how many CPUs on?",
+    asked: "Where the time-stamp counters are unreliable, all CPUs read one HPET, which serves one \
+            read at a time: on 480 CPUs that takes a third of all time, up to lockups. If many \
+            CPUs read at once, can one read for all? And from how many CPUs on does it pay?",
     sides: ["each reads", "one reads for all"],
     headline: Headline {
         unit: "% of 480 CPUs' time in the read",
@@ -78,7 +78,7 @@ fn live(results: &Results<'_>) -> Option<Table> {
         }],
     );
     Some(Table {
-        caption: "Live: an emulated counter, 1 us a read, one at a time".to_string(),
+        caption: "Live: an emulated counter, one read at a time, 1 us each".to_string(),
         groups: vec![
             group("1 thread", &["direct", "combined"]),
             group(all, &["direct", "combined"]),

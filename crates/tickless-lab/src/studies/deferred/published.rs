@@ -10,10 +10,11 @@ pub const REPORT: PublishedReport = PublishedReport {
     source: "H. Okanovic, \"timers: Don't wake ktimersoftd on every tick\", linux-kernel, \
              December 2016",
     machine: "NI cRIO-9033: 2 cores of an Intel Atom; Linux 4.8.6-rt5",
-    asked: "A real-time kernel fired timers in a thread that every tick woke, mostly for nothing. \
-            Collecting what expired in the interrupt, and waking the thread only for that, lowered \
-            the latency of cyclictest. Can collected lists be merged in constant time without \
-            more memory? May the tick count move meanwhile, the CPU stop its tick, or go away?",
+    asked: "A real-time kernel fired timers in a thread that every tick woke, mostly needlessly. \
+            Collecting expired timers in the interrupt, and waking the thread only for them, \
+            lowered the latency of cyclictest. Can collected lists be merged in constant time \
+            without more memory? Can the tick count advance during the collection, the CPU stop \
+            its tick, or go offline?",
     sides: ["every tick", "when expired"],
     headline: Headline {
         unit: "wakes of the thread per s and CPU, 1000 Hz",
@@ -34,8 +35,8 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         row(label, [published(said)].into_iter().chain(sim(id)).chain([live]))
     };
     let signs = Table {
-        caption: "The three signs of 6 h of cyclictest: after against before. Simulated in % over \
-                  all phases and 20 skews; live as a ratio"
+        caption: "The three results of 6 h of cyclictest: after compared with before. Simulated in \
+                  % over all phases and 20 skews; live as a ratio"
             .to_string(),
         groups: vec![
             group("", &[PUBLISHED]),

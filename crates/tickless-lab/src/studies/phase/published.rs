@@ -11,10 +11,10 @@ pub const REPORT: PublishedReport = PublishedReport {
     source: "S. Hegde, \"hrtimer: interleave timers for improved single thread performance at low \
              utilization\", linux-kernel, 31 January 2023",
     machine: "Power10, one core with 8 threads; two groups, 25 % each, 4 workers each",
-    asked: "Groups with a CPU quota and the same period are refilled at the same moment, so they \
-            run together, slow each other down, and then wait together. Refilled apart they \
-            finish sooner. Does that take a new interface of the timers, or another forward? What \
-            does it cost in power? And is there a loss when the machine is busy?",
+    asked: "Groups with a CPU quota and equal periods are refilled at the same moment, so they run \
+            together, slow each other down, and then wait together. Refilled at different moments \
+            they finish sooner. Does this need a new timer interface, or a different forward \
+            function? What does it cost in power? And is there a loss on a busy machine?",
     sides: ["together", "apart"],
     headline: Headline {
         unit: "s to complete, two groups",
@@ -103,15 +103,15 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
-/// What was not measured, or asked for.
+/// Returns the table of results that were not published.
 fn unpublished(results: &Results<'_>) -> Table {
     let offsets = ["aligned", "10ms", "20ms", "30ms", "40ms", "50ms"];
     let line = |what: &str| offsets.map(|at| results.sim(&format!("together.{at}.{what}")));
     let gains = |percent: u16| results.sim(&format!("gain.{percent}_percent"));
     let gain = [10, 25, 50, 75, 100].map(gains);
     Table {
-        caption: "Simulated: time and energy over the offset; and how much faster apart is by how \
-                  busy each worker may be"
+        caption: "Simulated: time and energy by the offset; and the gain of refilling apart by the \
+                  largest share of time for which a worker may run"
             .to_string(),
         groups: vec![group("refills apart, ms", &["0", "10", "20", "30", "40", "50"])],
         rows: vec![

@@ -11,9 +11,9 @@ pub const REPORT: PublishedReport = PublishedReport {
              remove_hrtimer\", linux-kernel, 25 July 2013",
     machine: "Sun Fire X4170 M2: 2 sockets of 6 cores with 2 threads, X5675, 3.07 GHz",
     asked: "A change made every removal of the first timer program the device for the next one. A \
-            million round trips through a pipe then took a third longer, since going idle removes \
-            the tick's timer and leaving idle starts it again. May removals leave the device \
-            alone, or is a chance to program it lost?",
+            million round trips through a pipe then took a third longer, because going idle \
+            removes the tick's timer and leaving idle starts it again. Can a removal leave the \
+            device as it is, or does that lose the only chance to program it?",
     sides: ["eager", "lazy"],
     headline: Headline {
         unit: "us per round trip",
