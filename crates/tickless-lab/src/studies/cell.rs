@@ -1,8 +1,8 @@
-//! One figure of a study, with where it comes from and what it proves.
+//! One figure of a study, with its origin and its claim.
 //!
-//! A simulated figure gets a verdict only where it could have been wrong. So a cell that claims
-//! something states an *effect* (what the mechanism changes), a *null model* (what one would get
-//! without it), and a band that the null model misses. A figure that a formula gives from the same
+//! A simulated figure gets a verdict only if it could have been wrong. So a cell with a claim
+//! states an *effect* (the change by the mechanism), a *null model* (the effect without the
+//! mechanism), and a band that the null model misses. A figure that a formula gives from the same
 //! parameters is *implied*: the simulation has only calculated it.
 
 use crate::text::figure;
@@ -14,47 +14,47 @@ use serde::Serialize;
 pub enum Role {
     /// A parameter was set so that the simulation gives this figure.
     Calibrated,
-    /// It follows from the parameters by a formula, which the simulation only evaluates.
+    /// A formula gives the figure from the parameters, and the simulation only evaluates it.
     Implied,
-    /// The simulation gives it without a parameter of its own.
+    /// The simulation gives the figure without a parameter that was set for it.
     Predicted,
     /// Measured on this machine.
     Live,
 }
 
-/// Where a figure should lie, both ends included.
+/// The range in which a figure should lie, both ends included.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(into = "[Option<f64>; 2]")]
 pub struct Band {
-    /// The least; `None` if nothing is too little.
+    /// The lower end; `None` for no lower limit.
     pub low: Option<f64>,
-    /// The most; `None` if nothing is too much.
+    /// The upper end; `None` for no upper limit.
     pub high: Option<f64>,
 }
 
 impl Band {
-    /// Between these two.
+    /// Returns the band between two values.
     pub const fn between(low: f64, high: f64) -> Band {
         Band { low: Some(low), high: Some(high) }
     }
 
-    /// This much and more.
+    /// Returns the band from `low` up.
     pub const fn at_least(low: f64) -> Band {
         Band { low: Some(low), high: None }
     }
 
-    /// This much and less.
+    /// Returns the band up to `high`.
     pub const fn at_most(high: f64) -> Band {
         Band { low: None, high: Some(high) }
     }
 
-    /// A published figure, give or take so many percent of it.
+    /// Returns the band of a published figure plus or minus a percentage of it.
     pub fn around(published: f64, percent: f64) -> Band {
         let off = published.abs() * percent / 100.0;
         Band::between(published - off, published + off)
     }
 
-    /// A published figure, this many times more or less.
+    /// Returns the band of a published figure, divided and multiplied by a factor.
     pub fn times(published: f64, factor: f64) -> Band {
         let ends = [published / factor, published * factor];
         Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
@@ -72,7 +72,7 @@ impl From<Band> for [Option<f64>; 2] {
     }
 }
 
-/// A figure over the seeds that were run.
+/// The median and the range of a figure over several seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
     /// The median.
@@ -84,14 +84,14 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The median of several runs; zero of none.
+    /// Summarizes several runs; zero without any.
     pub fn of(mut values: Vec<f64>) -> Figure {
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
         Figure { value: at(values.len() / 2), low: at(0), high: at(values.len().saturating_sub(1)) }
     }
 
-    /// Of one run, or of runs that cannot differ.
+    /// The figure of one run, or of runs that cannot differ.
     pub const fn once(value: f64) -> Figure {
         Figure { value, low: value, high: value }
     }
@@ -100,10 +100,10 @@ impl Figure {
 /// The unit of an effect, which defines the distance between two effects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Scale {
-    /// Percent of what it is an effect on.
+    /// Percent of the figure without the mechanism.
     #[serde(rename = "%")]
     Percent,
-    /// A factor. Distances are those of logarithms.
+    /// A factor. Distances are measured on a logarithmic scale.
     #[serde(rename = "x")]
     Times,
     /// The cell's own unit.
@@ -126,45 +126,45 @@ impl Scale {
 /// The claim of a cell about its mechanism.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
-    /// What the mechanism changes, as simulated.
+    /// The simulated effect of the mechanism.
     pub effect: f64,
-    /// What effects are counted in.
+    /// The unit of the effects.
     pub scale: Scale,
     /// The effect without the mechanism.
     pub null_model: f64,
-    /// The published effect, from the least to the greatest of its runs.
+    /// The published effect, from the least to the greatest run.
     pub published: Option<[f64; 2]>,
-    /// Where the effect should lie.
+    /// The band of the effect.
     pub band: Band,
 }
 
 impl Claim {
-    /// By how many percent `after` differs from `before`. Without the mechanism by none.
+    /// Claims the percentage by which `after` differs from `before`; zero without the mechanism.
     pub fn change(before: f64, after: f64, band: Band) -> Claim {
         let effect = 100.0 * (after / before - 1.0);
         Claim { effect, scale: Scale::Percent, null_model: 0.0, published: None, band }
     }
 
-    /// How many times less `after` is than `before`. Without the mechanism it is the same.
+    /// Claims the factor by which `after` is less than `before`; one without the mechanism.
     pub fn times_less(before: f64, after: f64, band: Band) -> Claim {
         let effect = before / after;
         Claim { effect, scale: Scale::Times, null_model: 1.0, published: None, band }
     }
 
-    /// The cell's own value, which without the mechanism would be `null_model`.
+    /// Claims the cell's own value, which would be `null_model` without the mechanism.
     pub fn value(effect: f64, null_model: f64, band: Band) -> Claim {
         Claim { effect, scale: Scale::Plain, null_model, published: None, band }
     }
 
-    /// With the published effect, which had this spread.
+    /// Adds the published effect, with its spread.
     #[must_use]
     pub fn published(mut self, low: f64, high: f64) -> Claim {
         self.published = Some([low.min(high), low.max(high)]);
         self
     }
 
-    /// How much of the way from the null model to what was published the simulation goes: 1 is
-    /// all of it, 0 is no better than the null model, less is worse.
+    /// Returns the score: the part of the distance from the null model to the published effect that
+    /// the simulation reaches. 1 is all of it, 0 is no better than the null model, less is worse.
     fn score(&self) -> Option<f64> {
         let [low, high] = self.published?;
         let off = |effect: f64| self.scale.distance(effect, effect.clamp(low, high));
@@ -172,7 +172,7 @@ impl Claim {
         (null > 0.0 && self.effect.is_finite()).then(|| 1.0 - off(self.effect) / null)
     }
 
-    /// Whether the effect lies in its band; nothing where the null model does as well.
+    /// Returns whether the effect lies in its band, or `None` if the null model does too.
     fn verdict(&self) -> Option<bool> {
         (!self.band.contains(self.null_model)).then(|| self.band.contains(self.effect))
     }
@@ -181,13 +181,13 @@ impl Claim {
 /// One figure of a study.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// What it is, such as `32p.before.warm`.
+    /// The name, such as `32p.before.warm`.
     pub id: String,
-    /// What it is counted in.
+    /// The unit.
     pub unit: &'static str,
-    /// What was reported, if it was.
+    /// The published figure, if any.
     pub published: Option<f64>,
-    /// Where the value comes from.
+    /// The origin of the value.
     pub role: Role,
     /// The median over the seeds.
     pub value: f64,
@@ -195,17 +195,17 @@ pub struct Cell {
     pub low: f64,
     /// The greatest.
     pub high: f64,
-    /// Where the effect should lie, if the cell claims one; else where the value should.
+    /// The band of the effect, if the cell claims one, otherwise of the value.
     pub band: Option<Band>,
-    /// Whether it does; `None` for a cell without a verdict.
+    /// Whether the figure lies in its band; `None` for a cell without a verdict.
     pub inside: Option<bool>,
-    /// What the mechanism changes.
+    /// The effect of the mechanism.
     pub effect: Option<f64>,
-    /// What the effect is counted in: `%`, `x` for times, or nothing for the cell's own unit.
+    /// The unit of the effect: `%`, `x` for a factor, or nothing for the cell's own unit.
     pub effect_unit: Option<Scale>,
     /// The published effect, the middle of its spread.
     pub published_effect: Option<f64>,
-    /// From the least to the greatest published run.
+    /// The least and the greatest published run.
     pub published_spread: Option<[f64; 2]>,
     /// The effect without the mechanism; for an implied cell the formula's value.
     pub null_model: Option<f64>,
@@ -216,11 +216,11 @@ pub struct Cell {
     pub in_exhibit: bool,
 }
 
-/// A formula that gives a figure to this share of it implies the figure.
+/// The relative difference up to which a formula's value counts as equal to the figure.
 const IMPLIED: f64 = 0.05;
 
 impl Cell {
-    /// A figure without a published counterpart, without a claim and without a band.
+    /// Makes a cell without a published figure, a claim or a band.
     pub fn new(
         id: impl Into<String>,
         unit: &'static str,
@@ -248,17 +248,17 @@ impl Cell {
         }
     }
 
-    /// A figure that came out.
+    /// Makes a predicted cell.
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
         Cell::new(id, unit, Role::Predicted, figure)
     }
 
-    /// A figure that was measured on the machine at hand.
+    /// Makes a cell that was measured on this machine.
     pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Figure>) -> Cell {
         Cell::new(id, unit, Role::Live, figure)
     }
 
-    /// A figure that a parameter was set from, beside the published one.
+    /// Makes a cell from whose published figure a parameter was set.
     pub fn calibrated(
         id: impl Into<String>,
         unit: &'static str,
@@ -269,7 +269,7 @@ impl Cell {
         Cell { role: Role::Calibrated, ..cell }
     }
 
-    /// Beside what was reported.
+    /// Adds the published figure.
     #[must_use]
     pub fn published(mut self, published: f64) -> Cell {
         self.published = Some(published);
@@ -283,7 +283,7 @@ impl Cell {
         self
     }
 
-    /// Should lie in this band; whether it does is decided here.
+    /// Sets the band of the value, and the verdict.
     #[must_use]
     pub fn within(mut self, band: Band) -> Cell {
         self.inside = Some(band.contains(self.value));
@@ -291,15 +291,15 @@ impl Cell {
         self
     }
 
-    /// Removes the published figure, the claim and the verdict: this cell is of another machine.
+    /// Removes the published figure, the claim and the verdict, for a cell of another machine.
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, .. } = self;
         Cell::predicted(id, unit, Figure { value, low, high })
     }
 
-    /// Claims an effect. Whether it is where it should be is decided here, and only if the null
-    /// model is not there too.
+    /// Adds a claim, and the verdict on it. There is no verdict if the null model lies in the band
+    /// too.
     #[must_use]
     pub fn claims(mut self, claim: Claim) -> Cell {
         self.band = Some(claim.band);
@@ -313,8 +313,8 @@ impl Cell {
         self
     }
 
-    /// Beside what a formula gives from the same parameters. If the simulation says the same, to
-    /// a twentieth, the cell is implied: being right proves nothing then. Being wrong still counts.
+    /// Compares with a formula's value from the same parameters. If they agree within a twentieth,
+    /// the cell is implied: being right proves nothing then, but being wrong still counts.
     #[must_use]
     pub fn beside_formula(mut self, value: f64) -> Cell {
         if self.role == Role::Predicted && (self.value / value - 1.0).abs() <= IMPLIED {
@@ -326,7 +326,7 @@ impl Cell {
     }
 }
 
-/// The band of a cell's value in words; nothing if it has none, or has one for its effect.
+/// Returns the band of a cell's value in words, or nothing if it has none or one for its effect.
 pub fn wanted(cell: &Cell) -> String {
     match (cell.effect, cell.band) {
         (None, Some(value)) => band(value),
@@ -334,8 +334,8 @@ pub fn wanted(cell: &Cell) -> String {
     }
 }
 
-/// What a cell claims: its effect, the published one, the null model's, the band and the score,
-/// each in words. `None` for one that claims nothing.
+/// Returns a cell's claim in words: its effect, the published one, the null model's, the band and
+/// the score. `None` for a cell without a claim.
 pub fn claim(cell: &Cell) -> Option<[String; 5]> {
     let unit = match cell.effect_unit {
         Some(Scale::Percent) => " %",
@@ -350,7 +350,7 @@ pub fn claim(cell: &Cell) -> Option<[String; 5]> {
         _ => one(cell.published_effect),
     };
     let null = match cell.role {
-        // That is a value, and the same to a twentieth.
+        // The formula gives a value within a twentieth of the figure.
         Role::Implied => "the formula's".to_string(),
         _ => one(cell.null_model),
     };
@@ -373,8 +373,7 @@ fn band(band: Band) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: a band includes its ends, an open end takes everything, and not-a-number is never
-    /// inside.
+    /// Goal: a band includes its ends, an open end has no limit, and not-a-number is never inside.
     #[test]
     fn bands_contain_their_ends() {
         assert!(Band::between(1.0, 2.0).contains(1.0) && Band::between(1.0, 2.0).contains(2.0));
@@ -429,7 +428,7 @@ mod tests {
         assert_eq!(Claim::value(1.0, 0.0, band).score(), None, "nothing was published");
     }
 
-    /// Goal: what a formula gives as well proves nothing, whatever it claims.
+    /// Goal: a cell whose figure a formula also gives has no positive verdict, for any claim.
     #[test]
     fn formulas_imply() {
         let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);

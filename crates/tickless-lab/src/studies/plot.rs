@@ -1,22 +1,22 @@
 //! Plots as data, for a terminal, JSON and the report's page.
 //!
-//! A plot belongs to a study of one world. Where the simulated and the live study have plots of
-//! the same name, the page draws them on the same axes.
+//! A plot belongs to a simulated or a live study. If both have a plot of one name, the page draws
+//! them on the same axes.
 
 use crate::latency::{Bins, Tally};
 use serde::Serialize;
 
-/// Figures in a form that shows the point.
+/// A plot of some figures of a study.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plot {
-    /// Its name, the same in both worlds.
+    /// The name, equal in the simulated and the live study.
     pub id: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// How.
+    /// The form, with the figures.
     #[serde(flatten)]
     pub shape: Shape,
-    /// Whether a table shows these figures already.
+    /// Whether a table also shows these figures.
     #[serde(skip)]
     pub in_exhibit: bool,
 }
@@ -27,32 +27,32 @@ pub struct Plot {
 pub enum Shape {
     /// Lines over numbers, such as a cost over the number of CPUs.
     Curve {
-        /// What is varied.
+        /// The varied quantity.
         x: Axis,
-        /// What comes of it.
+        /// The resulting quantity.
         y: Axis,
-        /// The ways that are compared.
+        /// The compared variants.
         lines: Vec<Line>,
     },
     /// One figure for each way.
     Bars {
-        /// What they are counted in.
+        /// The unit of the figures.
         unit: &'static str,
-        /// The ways that are compared.
+        /// The compared variants.
         bars: Vec<Bar>,
     },
-    /// How often something took how long, one histogram for each way.
+    /// The distribution of a duration, one histogram for each variant.
     Histogram {
-        /// What the ends are counted in.
+        /// The unit of the ends.
         unit: &'static str,
-        /// The upper end of each bin, included in it; above the last there is one more.
+        /// The inclusive upper end of each bin. One more bin counts everything above the last end.
         ends: Vec<f64>,
-        /// The ways that are compared.
+        /// The compared variants.
         ways: Vec<Counts>,
     },
-    /// What runs when in a period that repeats.
+    /// The windows of a repeating period in which groups run.
     Strip {
-        /// How long the period is, in milliseconds.
+        /// The length of the period, in milliseconds.
         period_ms: f64,
         /// The groups that run.
         lanes: Vec<Lane>,
@@ -62,66 +62,66 @@ pub enum Shape {
 /// An axis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Axis {
-    /// What it counts, with the unit.
+    /// The quantity, with its unit.
     pub label: String,
-    /// How its figures are laid out.
+    /// The scale.
     pub scale: Scale,
 }
 
-/// How an axis lays out its figures.
+/// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Evenly, from 0.
+    /// Linear, from 0.
     Linear,
-    /// By their logarithms.
+    /// Logarithmic.
     Log,
 }
 
-/// Which side of a mechanism's switch a way is on. Each has one colour everywhere.
+/// The side of a mechanism's switch that a variant is on. Each side has one colour in all plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The behaviour that was replaced.
+    /// The replaced behaviour.
     Before,
     /// The mechanism.
     After,
-    /// Something to compare both with.
+    /// A variant for comparison with both.
     Beside,
 }
 
-/// One way in a curve.
+/// One variant in a curve.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// The way.
+    /// The name of the variant.
     pub name: String,
-    /// Which side it is on.
+    /// The side of the switch.
     pub side: Side,
-    /// What came out, by rising x.
+    /// The results, by increasing x.
     pub points: Vec<[f64; 2]>,
-    /// What was published, of other machines.
+    /// The published figures, from other machines.
     pub published: Vec<[f64; 2]>,
 }
 
-/// One way among bars.
+/// One variant among bars.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// The way.
+    /// The name of the variant.
     pub name: String,
-    /// Which side it is on.
+    /// The side of the switch.
     pub side: Side,
-    /// What came out.
+    /// The result.
     pub value: f64,
 }
 
-/// One way in a histogram.
+/// One variant in a histogram.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counts {
-    /// The way.
+    /// The name of the variant.
     pub name: String,
-    /// Which side it is on.
+    /// The side of the switch.
     pub side: Side,
-    /// How many are in each bin, and above all.
+    /// The counts of each bin, and above the last one.
     pub counts: Vec<u64>,
 }
 
@@ -130,16 +130,16 @@ pub struct Counts {
 pub struct Lane {
     /// The name of the group.
     pub name: String,
-    /// Which side it is on.
+    /// The side of the switch.
     pub side: Side,
-    /// When in the period it is refilled, in milliseconds.
+    /// The time in the period at which the group is refilled, in milliseconds.
     pub refill_ms: f64,
-    /// In which share of the periods it ran, for equal parts of the period.
+    /// For equal parts of the period, the share of the periods in which the group ran.
     pub runs: Vec<f64>,
 }
 
 impl Lane {
-    /// Of windows in nanoseconds, which do not touch, on a period that begins at `origin_ns`.
+    /// Makes a lane from separate windows in nanoseconds, in a period that begins at `origin_ns`.
     pub fn folded(
         name: String,
         side: Side,
@@ -154,7 +154,7 @@ impl Lane {
         for &(begin, end) in windows {
             let mut at = begin;
             while at < end {
-                // Up to where the next part begins.
+                // Until the next part begins.
                 let until = (at + part_ns - place(at) % part_ns).min(end);
                 ran_ns[(place(at) / part_ns % PARTS) as usize] += (until - at) as f64;
                 at = until;
@@ -167,7 +167,7 @@ impl Lane {
     }
 }
 
-/// Windows that touch become one.
+/// Merges windows that touch.
 pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     windows.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::new();
@@ -181,37 +181,37 @@ pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 impl Axis {
-    /// From 0 on, evenly.
+    /// Makes a linear axis from 0.
     pub fn linear(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), scale: Scale::Linear }
     }
 
-    /// By logarithms.
+    /// Makes a logarithmic axis.
     pub fn log(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), scale: Scale::Log }
     }
 }
 
 impl Line {
-    /// A line of what came out, nothing of which was published.
+    /// Makes a line of results without published figures.
     pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Line {
         Line { name: name.into(), side, points, published: Vec::new() }
     }
 }
 
 impl Plot {
-    /// One whose figures no table shows.
+    /// Makes a plot whose figures no table shows.
     pub fn new(id: &'static str, title: impl Into<String>, shape: Shape) -> Plot {
         Plot { id, title: title.into(), shape, in_exhibit: false }
     }
 
-    /// One whose figures a table shows as well.
+    /// Marks the plot's figures as shown in a table, too.
     #[must_use]
     pub fn in_exhibit(self) -> Plot {
         Plot { in_exhibit: true, ..self }
     }
 
-    /// How late wakeups were, each way by itself.
+    /// Makes a histogram of the lateness of wakeups, one for each variant.
     pub fn of_lateness(
         id: &'static str,
         title: impl Into<String>,
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]), [(0, 10), (20, 40)]);
     }
 
-    /// Goal: what ran when is seen on the circle of its period, from wherever that begins.
+    /// Goal: windows are placed correctly in a period, wherever it begins.
     #[test]
     fn windows_are_folded_onto_a_period() {
         let windows = [(1_000, 1_050), (1_100, 1_150)];
@@ -258,7 +258,7 @@ mod tests {
         assert!(folded(&[], [0, 0]).runs.iter().all(|&share| share == 0.0));
     }
 
-    /// Goal: programs get the same figures, named by their form.
+    /// Goal: JSON has the same figures as the plot, under the name of its form.
     #[test]
     fn json_has_the_form_beside_the_name() {
         let mut tally = Tally::default();

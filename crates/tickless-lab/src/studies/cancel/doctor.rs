@@ -14,11 +14,12 @@ pub const CANCELS: Check = Check {
     judge: cancels,
 };
 
-/// A share is no pathology: timeouts are made to be cancelled. A cancel in the kernel takes 0.1
-/// to 0.2 us with its lock in the cache: from here on it is a percent of each CPU.
+/// Cancels per CPU and second that take about one percent of the CPU: a cancel in the kernel takes
+/// 0.1 to 0.2 us with its lock in the cache. The share of cancelled timers does not matter, because
+/// most timeouts are cancelled.
 const CANCELS_MANY: f64 = 50_000.0;
 
-/// A tenth of each CPU.
+/// Cancels per CPU and second that take about a tenth of the CPU.
 const CANCELS_TOO_MANY: f64 = 500_000.0;
 
 fn cancels(facts: &Facts) -> Judgement {

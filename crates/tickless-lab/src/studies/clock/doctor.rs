@@ -32,14 +32,14 @@ pub const WATCHDOG: Check = Check {
     judge: watchdog,
 };
 
-/// Devices behind a bus, or counters of ticks: what a kernel falls back to.
+/// The fallback clock sources of a kernel: devices behind a bus, and counters of ticks.
 const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refined-jiffies"];
 
-/// A counter that programs read themselves takes 15 to 60 ns; where they cannot, a system call
-/// for each takes 100 to 400. Between the two.
+/// A limit between a counter that programs read directly, 15 to 60 ns, and a system call for each
+/// reading, 100 to 400 ns.
 const READ_WARN_NS: f64 = 200.0;
 
-/// An uncontended read of the HPET takes a microsecond, as published.
+/// The published time of an uncontended read of the HPET.
 const READ_BAD_NS: f64 = 1_000.0;
 
 fn source(facts: &Facts) -> Judgement {
@@ -72,11 +72,11 @@ fn source(facts: &Facts) -> Judgement {
     Judgement { verdict, figure: read_ns, how, advice: advice.to_string() }
 }
 
-/// Two threads of a core share it, and a busy machine runs slower than an idle one: that makes
-/// it two to three times as long, and no clock is to blame.
+/// Reads by all CPUs may take two to three times as long without any contention for the clock: two
+/// threads share a core, and a busy machine runs slower than an idle one.
 const CONTENTION_WARN: f64 = 4.0;
 
-/// A device that serves one reader at a time makes each of N wait for the others.
+/// If a device serves one reader at a time, each of N readers waits for the others.
 const CONTENTION_BAD: f64 = 8.0;
 
 fn contention(facts: &Facts) -> Judgement {
@@ -86,12 +86,13 @@ fn contention(facts: &Facts) -> Judgement {
     };
     let ReadCost { alone_ns, together_ns, threads } = *cost;
     let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
-    // With few readers a queue is short: what they wait for is told by the cost as well.
+    // Few readers make a short queue, so the limit depends on their number. The verdict also
+    // depends on the time of a read.
     let bad = CONTENTION_BAD.min(0.75 * threads as f64).max(2.0);
     let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
-        // A reader that waits for a device takes longer than this, whatever the ratio is.
+        // A read that waits for a device takes longer than this, so the ratio does not matter.
         _ if together_ns < READ_WARN_NS => Verdict::Ok,
-        // Two threads of one core may be all there is to it.
+        // Two threads that share a core may be the only cause.
         Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
         verdict => verdict,
     };
@@ -109,10 +110,10 @@ fn contention(facts: &Facts) -> Judgement {
     )
 }
 
-/// Messages of a kernel that has stopped to trust its clock.
+/// Messages of a kernel that has stopped using its clock.
 const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
 
-/// Messages of a kernel that doubts its clock.
+/// Messages of a kernel whose checks of its clock found a deviation.
 const DOUBTS: [&str; 5] = [
     "timekeeping watchdog on",
     "read-back delay",

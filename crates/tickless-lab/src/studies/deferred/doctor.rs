@@ -44,12 +44,12 @@ pub const TICK_WAKERS: Check = Check {
     judge: tick_wakers,
 };
 
-/// What a server that handles packets in softirqs is still well with.
+/// The percentage of CPU time in softirqs that is normal for a server that handles packets there.
 const SOFTIRQ_WARN: f64 = 10.0;
-/// Time that the scheduler cannot give to other work.
+/// The percentage from which other work is delayed: the scheduler does not control this time.
 const SOFTIRQ_BAD: f64 = 30.0;
 
-/// Raised less often on each CPU and second, timers are not what softirqs are busy with.
+/// Timer softirqs per CPU and second below which timers are not the cause of softirq time.
 const SOFTIRQ_TIMERS: f64 = 1_000.0;
 
 fn softirq(facts: &Facts) -> Judgement {
@@ -84,11 +84,12 @@ fn softirq(facts: &Facts) -> Judgement {
     )
 }
 
-/// Where only expiry raises it, a tick in ten or so does.
+/// The percentage of ticks that raise the softirq. If only expiry raises it, about a tenth do.
 const RAISED_BAD: f64 = 90.0;
 const RAISED_WARN: f64 = 70.0;
 
-/// Fewer interrupts on each CPU and second say nothing: an idle CPU may wake for nothing else.
+/// Interrupts per CPU and second that are needed for a verdict: an idle CPU may wake only for
+/// expiries.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
 fn empty_softirqs(facts: &Facts) -> Judgement {
@@ -119,14 +120,14 @@ fn empty_softirqs(facts: &Facts) -> Judgement {
     )
 }
 
-/// A CPU counts as idle that did something for less than a twentieth of the time.
+/// The share of idle time from which a CPU counts as idle.
 const IDLE_SHARE: f64 = 0.95;
 
-/// Idle CPUs of a healthy machine have a few tens of timer interrupts a second: 56 on the idle
-/// virtual machine of traces/idle.
+/// Timer interrupts per second of an idle CPU. A few tens are normal: 56 on the idle virtual
+/// machine of traces/idle.
 const IDLE_TICKS_WARN: f64 = 150.0;
 
-/// One for each millisecond: no deep sleep state is worth entering.
+/// About one interrupt per millisecond: deep sleep states do not pay.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
 fn idle_ticks(facts: &Facts) -> Judgement {
@@ -163,7 +164,8 @@ fn idle_ticks(facts: &Facts) -> Judgement {
     )
 }
 
-/// Whether it is the kernel's own tick, which idle CPUs should not have at all.
+/// Returns the verdict on a rate of interrupts, with a text on the kernel's tick. A rate equal to
+/// the kernel's tick rate means that idle CPUs do not stop their tick.
 fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
     let by_rate = Verdict::from_limits(rate, IDLE_TICKS_WARN, IDLE_TICKS_BAD);
     let is_hz = counted.hz.is_some_and(|hz| (0.95..1.1).contains(&(rate / f64::from(hz))));
@@ -175,10 +177,10 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
     }
 }
 
-/// As often as the slower of usual ticks, less what comes late.
+/// Wakes per second at about the rate of a slow tick, 250 Hz, with an allowance for late ones.
 const WAKES_WARN: f64 = 200.0;
 
-/// As often as the fastest of usual ticks.
+/// Wakes per second at about the rate of the fastest usual tick, 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
 fn tick_wakers(facts: &Facts) -> Judgement {
@@ -216,7 +218,7 @@ fn tick_wakers(facts: &Facts) -> Judgement {
     )
 }
 
-/// How often each thread was woken by the callback of a timer.
+/// Returns how often timer callbacks woke each thread.
 fn woken_by_timers(recorded: &RecordedTimers) -> BTreeMap<u32, u64> {
     let mut is_in_callback: BTreeMap<CpuId, bool> = BTreeMap::new();
     let mut woken = BTreeMap::new();

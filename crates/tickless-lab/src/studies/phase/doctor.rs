@@ -28,8 +28,9 @@ pub const ALIGNED: Check = Check {
 /// The function that refills a group.
 const REFILL: &str = "sched_cfs_period_timer";
 
-/// Ticks of all CPUs come together unless the kernel is told to skew them, and so does what the
-/// kernel has once for each CPU: that is known, and each does next to nothing.
+/// Callbacks of timers that the kernel has once for each CPU, such as the tick. They expire
+/// together on all CPUs unless the kernel skews them, and take little time, so they are not
+/// reported.
 const TOGETHER_ON_PURPOSE: [&str; 5] = [
     "tick_nohz_handler",
     "tick_sched_timer",
@@ -38,9 +39,10 @@ const TOGETHER_ON_PURPOSE: [&str; 5] = [
     "dl_task_timer",
 ];
 
-/// Within a hundredth of the period of another: by chance that is a few in a hundred.
+/// The percentage of expiries within a hundredth of the period of another timer's expiry. A few
+/// percent occur by chance.
 const TOGETHER_WARN: f64 = 25.0;
-/// They keep meeting.
+/// The percentage from which the timers' phases coincide permanently.
 const TOGETHER_BAD: f64 = 75.0;
 
 fn quotas(facts: &Facts) -> Judgement {
@@ -101,7 +103,7 @@ fn aligned(facts: &Facts) -> Judgement {
     )
 }
 
-/// The one with the largest share of expiries that meet another timer's.
+/// Returns the overlap with the largest share of expiries close to another timer's.
 fn worst<'a>(overlaps: &[&'a Overlap]) -> Option<&'a Overlap> {
     overlaps.iter().copied().max_by(|one, other| percent(one).total_cmp(&percent(other)))
 }
@@ -129,7 +131,7 @@ fn describe(overlap: &Overlap) -> String {
     )
 }
 
-/// Periods that several groups have, with how many do.
+/// Returns the periods that several groups share, with the number of groups.
 fn shared_periods(quotas: &[Quota]) -> Vec<(u64, usize)> {
     let mut periods: BTreeMap<u64, usize> = BTreeMap::new();
     quotas.iter().for_each(|quota| *periods.entry(quota.period_us).or_default() += 1);

@@ -24,14 +24,14 @@ pub const REMOVALS: Check = Check {
     judge: removals,
 };
 
-/// A CPU that falls asleep and wakes writes twice for an interrupt: the tick is stopped, and
-/// started again.
+/// Writes per interrupt. A CPU that goes idle and wakes makes two: it stops the tick and starts it
+/// again.
 const WRITES_WARN: f64 = 4.0;
-/// Most writes are then for timers that never fire.
+/// Writes per interrupt above which most writes are for timers that never fire.
 const WRITES_BAD: f64 = 10.0;
 
-/// A write takes 0.1 us on hardware and up to 5 us where a hypervisor steps in: so many on each
-/// CPU and second are below half a percent of it, whatever they are for.
+/// Writes per CPU and second that are too few to matter. A write takes 0.1 us on hardware and up to
+/// 5 us under a hypervisor, so these take at most half a percent of the CPU.
 const WRITES_FEW: f64 = 1_000.0;
 
 fn writes(facts: &Facts) -> Judgement {
@@ -70,13 +70,13 @@ fn writes(facts: &Facts) -> Judgement {
     )
 }
 
-/// Below a fifth of all writes, other things matter more.
+/// The share of all writes, in percent, from which removals matter.
 const REMOVALS_WARN: f64 = 20.0;
 
-/// So few removals on each CPU and second, at 5 us a write, are a two-thousandth of it.
+/// Removals per CPU and second that are too few to matter: at 5 us a write, 0.05 % of the CPU.
 const REMOVALS_FEW: f64 = 100.0;
 
-/// From here on they are a percent of each CPU where a write takes 5 us.
+/// Removals per CPU and second that take one percent of the CPU, at 5 us a write.
 const REMOVALS_MANY: f64 = 2_000.0;
 
 fn removals(facts: &Facts) -> Judgement {
@@ -116,7 +116,7 @@ fn removals(facts: &Facts) -> Judgement {
     )
 }
 
-/// So many of them on each CPU and second.
+/// Returns a count of the recording per CPU and second.
 fn each_second(facts: &Facts, summary: &Summary, count: f64) -> f64 {
     let cpus = usize::from(summary.trace.cpus).min(facts.cpus.max(1)).max(1);
     count / summary.trace.seconds.max(1e-3) / cpus as f64
