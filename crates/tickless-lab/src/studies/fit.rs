@@ -1,22 +1,22 @@
-//! Setting a number so that a calibrated cell comes out.
+//! Sets a number of a machine so that a calibrated cell gets its published value.
 
 use std::io;
 use tickless_machine::spec::Spec;
 
-/// A cell this close to what was published has come out.
+/// The relative difference from the published value at which a cell counts as calibrated.
 const CLOSE: f64 = 0.001;
-/// Tries to get there: cells are nearly straight lines over what they set.
+/// The number of attempts. Cells are nearly linear in the number that they set.
 const TRIES: u32 = 8;
 
-/// The machine with the number under `key` set so that `cell` comes to `wanted`; the nearest that
-/// was found if no number does that. `cell` has to grow or fall with the number all the way.
+/// Returns the machine with the number under `key` set so that `cell` equals `wanted`, or comes as
+/// close as possible. `cell` must grow or fall monotonically with the number.
 pub fn fitted(
     spec: &Spec,
     key: &str,
     wanted: f64,
     cell: impl Fn(&Spec) -> io::Result<f64>,
 ) -> io::Result<Spec> {
-    // A price of nothing is none, but a machine's file needs a little of everything.
+    // A machine's file accepts no price of zero, so the smallest one is slightly above it.
     const LEAST: f64 = 1e-3;
     let off = |value: f64| -> io::Result<f64> { Ok(cell(&spec.with(key, value))? - wanted) };
     let is_close = |off: f64| off.abs() <= CLOSE * wanted.abs();
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use tickless_machine::machines;
 
-    /// Goal: the number is found on straight and on bent curves; what cannot be reached is
+    /// Goal: the number is found on linear and on nonlinear curves; an unreachable value is
     /// approached.
     #[test]
     fn numbers_are_found() {

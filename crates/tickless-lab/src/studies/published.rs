@@ -1,17 +1,17 @@
-//! The form of a published report: what it asked, its headline, and its tables with our figures
-//! beside the published ones.
+//! The form of a published report: its question, its headline, and its tables with our figures next
+//! to the published ones.
 //!
 //! Such a table has the rows and columns of the published table. Each entry is either published, on
 //! the machine of that report, or ours, with its role.
 
 use super::{Cell, StudyResult};
 
-/// A published report about a report.
+/// A published report on a mechanism.
 #[derive(Debug)]
 pub struct PublishedReport {
     /// The mechanism, in a line.
     pub mechanism: &'static str,
-    /// Where it was published.
+    /// The source.
     pub source: &'static str,
     /// The machine of its measurements.
     pub machine: &'static str,
@@ -55,7 +55,7 @@ pub struct Results<'a> {
 
 /// A table in the form of a published one.
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The columns, in groups.
     pub groups: Vec<Group>,
@@ -67,27 +67,27 @@ pub struct Table {
 pub struct Group {
     /// The group's name.
     pub name: String,
-    /// Their names.
+    /// The names of the columns.
     pub columns: Vec<&'static str>,
 }
 
 /// A row.
 pub struct Row {
-    /// What it is.
+    /// The label.
     pub label: String,
-    /// One for each column.
+    /// The entries, one for each column.
     pub entries: Vec<Entry>,
 }
 
 /// An entry of a table.
 pub enum Entry {
-    /// Neither published nor measured.
+    /// An empty entry: neither published nor measured.
     Nothing,
-    /// The published one.
+    /// The published figure.
     Published(String),
-    /// Ours.
+    /// Our figure.
     Ours(Box<Cell>),
-    /// A word in a row of our own.
+    /// A word in a row without published figures.
     Word(&'static str),
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use crate::studies::{Effort, Request, STUDIES, World};
     use std::sync::OnceLock;
 
-    /// All simulated studies, in the order of the studys.
+    /// Returns the results of all simulated studies, in the order of the studies.
     fn simulated() -> &'static [StudyResult] {
         static DONE: OnceLock<Vec<StudyResult>> = OnceLock::new();
         let (world, effort) = (World::Sim, Effort::Quick);
@@ -175,8 +175,7 @@ mod tests {
         }
     }
 
-    /// Goal: every simulated cell with a published figure is in its published table: ours stands
-    /// beside each of them.
+    /// Goal: the published table of a study contains every simulated cell with a published figure.
     #[test]
     fn every_published_figure_has_ours_beside_it() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {

@@ -1,4 +1,4 @@
-//! What a study is asked.
+//! The options of a study.
 
 use serde::Serialize;
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::path::PathBuf;
 /// The options of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Where to measure.
+    /// The machine to measure: simulated, or this one.
     pub world: World,
-    /// How long to take.
+    /// The effort.
     pub effort: Effort,
     /// The points of a curve: numbers of CPUs or bases. `None` for the study's own choice.
     pub cpus: Option<Vec<u32>>,
-    /// Where randomness starts.
+    /// The seed.
     pub seed: u64,
-    /// Show how far predicted cells move with what was assumed; simulated studies only.
+    /// Whether to show the effect of assumed numbers on predicted cells; simulated studies only.
     pub sensitivity: bool,
     /// Options of simulated runs.
     pub sim: SimOptions,
@@ -33,11 +33,11 @@ impl Request {
 pub struct SimOptions {
     /// The machine: a name or a file. `None` for those of the published report.
     pub machine: Option<String>,
-    /// Where to write a timeline of a short stretch.
+    /// The file for a timeline of a short run.
     pub timeline: Option<PathBuf>,
 }
 
-/// Where a study measures.
+/// The kind of machine that a study measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {
@@ -48,7 +48,7 @@ pub enum World {
 }
 
 impl World {
-    /// Its name on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             World::Sim => "sim",
@@ -57,22 +57,22 @@ impl World {
     }
 }
 
-/// How long a study may take.
+/// The time that a study may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
-    /// About a second: shows that it works.
+    /// About a second: only shows that the study works.
     Quick,
-    /// Some twenty seconds: fewer repetitions of the same.
+    /// About twenty seconds: fewer repetitions of the default.
     Brief,
-    /// Up to a minute: figures that hold.
+    /// Up to a minute: reliable figures.
     #[default]
     Normal,
-    /// As long as the original took.
+    /// As long as the original measurement.
     Full,
 }
 
 impl Effort {
-    /// The value for this effort.
+    /// Returns the value for this effort.
     pub fn pick<T>(self, quick: T, normal: T, full: T) -> T {
         match self {
             Effort::Quick => quick,
@@ -81,7 +81,7 @@ impl Effort {
         }
     }
 
-    /// How many turns to take with this effort.
+    /// Returns the number of turns for this effort.
     pub fn turns(self, quick: usize, normal: usize, full: usize) -> usize {
         match self {
             Effort::Brief => normal.div_ceil(2),
@@ -89,7 +89,7 @@ impl Effort {
         }
     }
 
-    /// Its name on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Effort::Quick => "quick",

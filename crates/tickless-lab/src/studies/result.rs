@@ -1,4 +1,4 @@
-//! What a study returns.
+//! The result of a study.
 
 use super::{Cell, Plot, Request, World};
 use serde::Serialize;
@@ -6,23 +6,23 @@ use serde::Serialize;
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
 #[derive(Clone, Debug, Serialize)]
 pub struct StudyResult {
-    /// Its name.
+    /// The study's name.
     pub study: &'static str,
-    /// Where it was measured.
+    /// Whether it was simulated or measured live.
     pub world: World,
-    /// On what.
+    /// The machine.
     pub machine: String,
-    /// Where randomness started.
+    /// The seed.
     pub seed: u64,
     /// The figures.
     pub cells: Vec<Cell>,
     /// Answers to the open questions of the published report.
     pub answers: Vec<Answer>,
-    /// How it was measured, and what disturbed it.
+    /// Notes on the method and on disturbances.
     pub notes: Vec<String>,
     /// Plots.
     pub plots: Vec<Plot>,
-    /// Tables beside the cells: their figures in another form.
+    /// Tables that show the cells' figures in another form.
     #[serde(skip)]
     pub exhibits: Vec<Exhibit>,
 }
@@ -36,20 +36,20 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// A table that a study shows beside its cells, such as the published one. The first column is
-/// text, the others are numbers.
+/// A table that a study shows in addition to its cells, such as the published one. The first column
+/// is text, the others are numbers.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The columns' names.
     pub header: Vec<String>,
-    /// As many entries each as there are columns.
+    /// The rows, with an entry for each column.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Exhibit {
-    /// A table with these columns.
+    /// Makes a table with these columns.
     pub fn new<T: Into<String>>(
         title: impl Into<String>,
         header: impl IntoIterator<Item = T>,
@@ -61,7 +61,7 @@ impl Exhibit {
 }
 
 impl StudyResult {
-    /// A study of this request without figures yet.
+    /// Makes the result of a request, without figures.
     pub fn new(study: &'static str, request: &Request, machine: impl Into<String>) -> StudyResult {
         StudyResult {
             study,
@@ -76,12 +76,12 @@ impl StudyResult {
         }
     }
 
-    /// The cell of this name.
+    /// Returns the cell of this name.
     pub fn cell(&self, id: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.id == id)
     }
 
-    /// The cells that are not in the band where they should be.
+    /// Returns the cells outside their bands.
     pub fn outside(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.inside == Some(false))
     }

@@ -1,9 +1,9 @@
-//! A scheduler whose slices are ends of timers: what Linux 7.1 saves of the event device.
+//! A scheduler whose slices end by timers: the device writes that Linux 7.1 saves.
 //!
-//! Nothing is published here beside it, on purpose: the figures were committed before any result of
-//! that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of senders
-//! and receivers, each sender writes to each receiver of its group in turn, and pipes are small. At
-//! each switch to a task while others wait, the scheduler arms the timer that ends its turn; that
+//! There are no published figures for comparison: these were committed before any result of that
+//! kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of senders and
+//! receivers, each sender writes to each receiver of its group in turn, and pipes are small. At
+//! each switch to a task while others wait, the scheduler arms the timer that ends the slice; that
 //! timer is lazy.
 //!
 //! | way | policy | lazy timers | a handler's end |
@@ -29,13 +29,13 @@ use tickless_machine::spec::Spec;
 /// A policy for the event device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DevicePolicy {
-    /// Its name in cells.
+    /// The name in cells.
     pub name: &'static str,
-    /// What a removal does.
+    /// The policy on removals.
     pub policy: Policy,
-    /// Whether lazy timers may program the device alone.
+    /// Whether lazy timers leave the device unchanged.
     pub lazy_timers: LazyTimers,
-    /// What the end of a handler does.
+    /// Whether the end of a handler programs the device.
     pub handler_end: HandlerEnd,
 }
 
@@ -60,13 +60,13 @@ pub const DEVICE_POLICIES: [DevicePolicy; 5] = [
 /// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// How long all messages took, in milliseconds.
+    /// The duration of all messages, in milliseconds.
     pub ms: f64,
     /// Switches from one task to another.
     pub switches: u64,
-    /// What the event devices were put through.
+    /// The counts of the event devices.
     pub device: DeviceCounts,
-    /// What the engine did.
+    /// The engine's counts.
     pub digest: u64,
 }
 
@@ -74,20 +74,20 @@ pub struct Outcome {
 const SIDE: u16 = 5;
 /// Messages that a pipe holds.
 const ROOM: u64 = 8;
-/// What a message costs its sender and its receiver, beside calls, wakeups and locks.
+/// The cost of a message for its sender and its receiver, without calls, wakeups and locks.
 const MESSAGE: Ns = Ns(700);
 /// The scheduler's slice on machines of eight CPUs and more: 0.7 ms times four.
 const SLICE: Ns = Ns(2_800_000);
 
-/// A machine like `like` with so many CPUs on so many sockets.
+/// Returns a machine like `like` with other numbers of CPUs and sockets.
 pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
     like.with("topology.sockets", f64::from(sockets))
         .with("topology.sockets_per_group", f64::from(sockets))
         .with("topology.cores_per_socket", f64::from(cores_per_socket))
 }
 
-/// The predicted cells of a machine, for a tick of this many Hz, over three drawn skews. Each
-/// sender sends so many messages to each receiver.
+/// Returns the predicted cells of a machine, for a tick of `hz`, over three random skews. Each
+/// sender sends `messages` messages to each receiver.
 pub fn cells(spec: &Spec, hz: u64, messages: u32) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let cpus = spec.costs().topology.cpus();

@@ -6,23 +6,23 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tickless_machine::spec::{Origin, Spec};
 
-/// What one assumed number does to one predicted cell.
+/// The effect of one assumed number on one predicted cell.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sensitivity {
     /// The number's key.
     pub key: String,
     /// The cell.
     pub cell: String,
-    /// The cell with the number as it stands.
+    /// The cell with the number unchanged.
     pub value: f64,
-    /// With the number at the lower end of its range.
+    /// The cell with the number at the lower end of its range.
     pub at_low: f64,
-    /// With the number at the upper end.
+    /// The cell with the number at the upper end.
     pub at_high: f64,
 }
 
 impl Sensitivity {
-    /// By how much of the cell it moves, at most; 0.1 is 10 %.
+    /// Returns the largest relative change of the cell; 0.1 is 10 %.
     pub fn moves(&self) -> f64 {
         let off =
             |value: f64| ((value - self.value) / self.value.abs().max(f64::MIN_POSITIVE)).abs();
@@ -33,9 +33,9 @@ impl Sensitivity {
 /// Runs a study again with each assumed number of a machine at both ends of its range, on all
 /// CPUs of this one. The largest effects come first.
 ///
-/// At each end `refit` sets the fitted numbers again, so that calibrated cells stay where they
-/// are: what moves then is what the number does to the prediction. Without it a cell would move
-/// because the calibrated one beside it does, and the wrong number would be blamed.
+/// At each end `refit` sets the fitted numbers again, so that calibrated cells do not change and
+/// the remaining change is the number's effect on the prediction. Otherwise a predicted cell would
+/// change with a calibrated one, and the effect would be attributed to the wrong number.
 pub fn sensitivity(
     spec: &Spec,
     refit: impl Fn(&Spec) -> Spec + Sync,

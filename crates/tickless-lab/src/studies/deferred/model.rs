@@ -1,20 +1,19 @@
-//! The workload: a measuring task beside an expiry thread that is woken on every tick, or only when
-//! something has expired.
+//! The workload: a measuring task, and an expiry thread that is woken on every tick or only when a
+//! timer has expired.
 //!
-//! Two cores with a real-time kernel. A task of high priority sleeps a millisecond at a time, like
-//! cyclictest: one that may run on either CPU, or one on each, bound to it. On each CPU ticks
-//! come, a coarse timer expires now and then, and an expiry thread fires it. Before, every tick
-//! wakes that thread; after, only what has expired does.
+//! Two cores with a real-time kernel. A task of high priority sleeps for a millisecond at a time,
+//! like cyclictest: one task that may run on either CPU, or one bound to each CPU. Each CPU has
+//! ticks, a coarse timer that expires occasionally, and an expiry thread that fires it. Before,
+//! every tick wakes that thread; after, only an expired timer does.
 //!
-//! Only signs were published: unbound, the average goes down; bound, nothing changes; the maxima
-//! stay. The report counted in histogram bins, so "22 to 70 us" is a share of samples.
+//! Only signs were published: unbound, the average falls; bound, nothing changes; the maxima stay.
+//! The report counted in histogram bins, so "22 to 70 us" is a share of samples.
 //!
-//! What decides is how far the CPUs' ticks are apart. Ticks that came to both in the same instant
-//! would have both about to run their expiry thread, so that a task that may go anywhere stays; a
-//! few microseconds later the other CPU is free again. The skew of the published machine is
-//! unknown, so each seed draws one, and the claim is about how many of the seeds have the sign.
-//! One CPU keeps the time: its tick is longer. Callbacks run in a thread, and what comes first
-//! preempts them.
+//! The result depends on the skew between the CPUs' ticks. If both CPUs tick at one instant, both
+//! are about to run their expiry thread, and an unbound task does not move; a few microseconds
+//! later the other CPU is free. The skew of the published machine is unknown, so each seed draws
+//! one, and the claim is the number of seeds with the published sign. One CPU maintains the time,
+//! so its tick is longer. Callbacks run in a thread, and tasks of higher priority preempt them.
 //!
 //! | cell | role |
 //! |---|---|
@@ -38,7 +37,7 @@ use tickless_machine::ps::Ps;
 use tickless_machine::random::Random;
 use tickless_machine::spec::Spec;
 
-/// Where the measuring tasks may run.
+/// The CPUs of the measuring tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Binding {
     /// One task, on any CPU.
@@ -47,16 +46,16 @@ pub enum Binding {
     PerCpu,
 }
 
-/// One run.
+/// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Case {
-    /// When the expiry thread is woken.
+    /// The occasions on which the expiry thread is woken.
     pub deferral: Deferral,
-    /// Where the tasks run.
+    /// The CPUs of the tasks.
     pub binding: Binding,
-    /// From tick to tick.
+    /// The time from tick to tick.
     pub tick: Ns,
-    /// How often each task sleeps at each phase between its period and the tick.
+    /// The number of sleeps of each task at each phase between its period and the tick.
     pub samples: u32,
 }
 
@@ -65,15 +64,15 @@ pub struct Case {
 pub struct Outcome {
     /// The mean time from the end of a sleep to the task's first step, in microseconds.
     pub average_us: f64,
-    /// The longest.
+    /// The longest such time.
     pub max_us: f64,
-    /// How many percent of the times are from 22 to 70 microseconds.
+    /// The percentage of times from 22 to 70 microseconds.
     pub tail_percent: f64,
-    /// How often expiry threads were woken, per second and CPU.
+    /// Wakes of expiry threads, per second and CPU.
     pub wakes_per_s: f64,
-    /// How many timers they fired, per second and CPU.
+    /// Timers that they fired, per second and CPU.
     pub fired_per_s: f64,
-    /// What the engine did.
+    /// The engine's counts.
     pub digest: u64,
 }
 
@@ -81,11 +80,11 @@ pub struct Outcome {
 const PERIOD: Ns = Ns::from_ms(1);
 /// Skews that are drawn, and with each one what expires when.
 const SEEDS: u64 = 20;
-/// The steps in which the phase is swept over the period: one of a millisecond is locked to a tick
-/// of the same, and stays wherever it began. What a tick does to a sleep that ends beside it is
-/// over after some 10 us.
+/// The number of steps in which the phase is swept over the period, because a period of a
+/// millisecond is locked to a tick of a millisecond. A tick affects sleeps that end within about
+/// 10 us of it.
 const PHASES: u64 = 100;
-/// So many of the seeds have a sign by more than chance: a coin does it once in fifty times.
+/// The number of seeds with a sign that exceeds chance: a coin reaches it once in fifty times.
 const SIGNIFICANT: f64 = 15.0;
 
 /// The switch: when the expiry thread is woken.
@@ -137,7 +136,7 @@ pub fn cells_of_sides(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cel
     Ok(cells)
 }
 
-/// By how much more the unbound average falls than the bound one, and in how many seeds.
+/// Returns by how much more the unbound average falls than the bound one, and in how many seeds.
 fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     let apart: Vec<f64> = unbound.iter().zip(bound).map(|(free, bound)| free - bound).collect();
     let falls = apart.iter().filter(|points| **points < 0.0).count() as f64;
@@ -163,8 +162,8 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 const US: &str = "us";
 const PERCENT: &str = "%";
 
-/// Runs one case: at each phase so many samples, one phase after the other. The seed draws how
-/// far the ticks are apart, and what expires when.
+/// Runs one case, with its samples at each phase, one phase after the other. The seed draws the
+/// skew of the ticks and the expiries.
 pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -231,7 +230,7 @@ fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     }
 }
 
-/// On each CPU a coarse timer that arms itself again, at times drawn by the seed.
+/// Runs a coarse timer on each CPU that rearms itself, at times drawn by the seed.
 fn expire_now_and_then(
     kernel: &Rc<Kernel>,
     machine: &mut Machine,
@@ -245,7 +244,7 @@ fn expire_now_and_then(
         let random = RefCell::new(Random::new(seed << 16 | u64::from(cpu)));
         let draw = move || Ns(1 + random.borrow_mut().below(2 * apart.0));
         let callback = kernel.callback(move |firing| {
-            // In the expiry thread: whatever comes first preempts it.
+            // In the expiry thread, which tasks of higher priority preempt.
             cpu::work(work);
             let at = firing.now.after(draw());
             CallbackResult::Restart(Window::new(at, at))
@@ -256,7 +255,7 @@ fn expire_now_and_then(
             let now = platform::now();
             let first = now.after(Ns::from_ms(1));
             let _ = timer.start(Window::new(first, first), now, Options::default());
-            // The timer lives as long as this task, which has nothing else to do.
+            // The task only keeps the timer alive.
             loop {
                 kernel2.block();
             }
