@@ -114,14 +114,25 @@ fn good(truth: &Arc<AtomicU64>, hertz: u64, bits: u32, rating: u16) -> Virtual {
     let healthy: Distortion = |since, begin| begin + since;
     let bad_from = u64::MAX;
     let (takes, disturbed) = (20, None);
-    Virtual { truth, hertz, bits, rating, bad_from, distortion: healthy, takes, disturbed, readings }
+    Virtual {
+        truth,
+        hertz,
+        bits,
+        rating,
+        bad_from,
+        distortion: healthy,
+        takes,
+        disturbed,
+        readings,
+    }
 }
 
 impl Machine {
     /// A machine with a fast counter that goes wrong, a narrow one, and one in nanoseconds.
     fn new(distortion: Distortion) -> Machine {
         let truth = Arc::new(AtomicU64::new(START));
-        let fast = Virtual { bad_from: BAD_FROM, distortion, ..good(&truth, 2_994_375_731, 64, 300) };
+        let fast =
+            Virtual { bad_from: BAD_FROM, distortion, ..good(&truth, 2_994_375_731, 64, 300) };
         let counters: Vec<Held> = vec![
             good(&truth, 14_318_180, 32, 250).boxed(),
             Box::new(Ratchet::<AtomicU64, _>::new(fast)),
