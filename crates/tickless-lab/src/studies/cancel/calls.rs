@@ -19,12 +19,12 @@ pub enum Call {
 }
 
 impl Call {
-    /// Calls it on `timer`.
+    /// Cancels `timer` by this call. Returns `None` if the call is refused.
     #[inline]
     pub fn make(self, timer: &Timeout) -> Option<Cancel> {
         match self {
             Call::Plain => Some(timer.cancel()),
-            // Refused only within callbacks.
+            // Refused only inside callbacks.
             Call::Sync => timer.cancel_sync().ok(),
             Call::SingleShot => timer.cancel_single_shot().ok(),
         }

@@ -24,7 +24,7 @@ pub fn device_reads() -> u64 {
 pub struct Counted(Box<dyn Counter>);
 
 impl Counted {
-    /// Wraps `inner` to count its reads.
+    /// Wraps `counter` to count its reads.
     pub fn new(counter: Box<dyn Counter>) -> Counted {
         Counted(counter)
     }
