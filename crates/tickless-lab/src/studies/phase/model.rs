@@ -2,9 +2,9 @@
 //!
 //! One SMT8 core. Two groups of four workers, each with a quota of 200 ms in every 100 ms, so that
 //! a group's workers run for 50 ms and then wait. Aligned, all eight threads of the core are busy
-//! in those 50 ms and slow each other down; apart, four are busy at a time. Groups are the
-//! library's bandwidth controller, refilled by one of its timers each; what a thread does beside
-//! its siblings is the machine's.
+//! in those 50 ms and slow each other down; apart, four are busy at a time. Groups use the
+//! library's bandwidth controller, each refilled by one of its timers; the simulated machine
+//! determines a thread's speed when its siblings are busy.
 //!
 //! | cell | role |
 //! |---|---|
@@ -16,7 +16,7 @@
 //!
 //! The later version was measured elsewhere and has a machine file of its own.
 //!
-//! The thread names no offsets: its patch made them multiples of 10 ms, and its three runs gave
+//! The report names no offsets: its patch made them multiples of 10 ms, and its three runs took
 //! 131, 155 and 121 s. 30, 0 and 50 ms are the offsets that fit.
 
 use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
@@ -41,18 +41,18 @@ use tickless_machine::spec::Spec;
 /// One group of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GroupPlan {
-    /// How often its quota is refilled.
+    /// The period of the refills.
     pub period: Ns,
     /// CPU time per period.
     pub quota: Ns,
-    /// Where its periods begin.
+    /// The phase of its periods.
     pub phase: Phase,
     /// Its workers.
     pub workers: u16,
 }
 
 impl GroupPlan {
-    /// The thread's: four workers, 200 ms in 100 ms.
+    /// The published group: four workers, 200 ms in 100 ms.
     pub const fn published(phase: Phase) -> GroupPlan {
         let (period, quota) = (Ns::from_ms(100), Ns::from_ms(200));
         GroupPlan { period, quota, phase, workers: 4 }
@@ -62,7 +62,7 @@ impl GroupPlan {
 /// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// How long the groups took, on average, in seconds.
+    /// The mean duration of the groups' work, in seconds.
     pub seconds: f64,
     /// The average power of the core, in watts.
     pub watts: f64,
@@ -70,16 +70,16 @@ pub struct Outcome {
     pub joules: f64,
     /// Context switches per second.
     pub switches_per_s: f64,
-    /// What the engine did.
+    /// The engine's counts.
     pub digest: u64,
 }
 
-/// When a group ran.
+/// The times at which a group ran.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Windows {
-    /// When it was first refilled.
+    /// The time of its first refill.
     pub first_refill: Ns,
-    /// From when to when its workers ran, each by itself, in no order.
+    /// The windows in which each of its workers ran, unordered.
     pub ran: Vec<(Ns, Ns)>,
 }
 
@@ -88,17 +88,17 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, &pair(Phase::Aligned)).map(drop)
 }
 
-/// This share of the work is run, and times are scaled up.
+/// The share of the work that is simulated; times are scaled up.
 const SHARE: f64 = 0.1;
 
-/// What a member takes at a time: 5 ms, the kernel's default.
+/// The slice of a member: 5 ms, the kernel's default.
 const SLICE: Ns = Ns::from_ms(5);
 
-/// The switch: where the second group's periods begin.
+/// The switch: the phase of the second group's periods.
 pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
-/// The published cells, and what was not measured.
+/// Returns the published cells, and cells without a published figure.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     let one = Figure::once;
     let alone = run(spec, &[GroupPlan::published(Phase::Aligned)])?;
@@ -153,17 +153,17 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// How long two groups take whose bursts of 50 ms begin `offset` ms apart, when one alone takes
-/// `alone`, and a thread with all siblings busy runs at `rate` of one with half of them.
+/// Returns the duration of two groups whose bursts of 50 ms begin `offset` ms apart, if one group
+/// alone takes `alone`, and a thread with all siblings busy runs at `rate` of the speed with half
+/// of them busy.
 fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
     let overlap = (1.0 - offset / 50.0).max(0.0);
     alone / (1.0 - overlap * (1.0 - rate))
 }
 
-/// What was measured of a later version of the patch, on another machine of the kind.
+/// Returns the cells of a later version of the patch, measured on another machine of the kind.
 ///
-/// The completion times that were reported set the machine's numbers; power and energy are
-/// predicted.
+/// The published completion times set the machine's numbers; power and energy are predicted.
 pub fn second_source(spec: &Spec) -> io::Result<Vec<Cell>> {
     second_source_of_sides(spec, SIDES)
 }
@@ -207,8 +207,8 @@ const SECONDS: &str = "s";
 const WATTS: &str = "W";
 const JOULES: &str = "J";
 
-/// How much faster two groups are half a period apart, when each worker may run for so many
-/// percent of the time.
+/// Returns the gain of two groups half a period apart, if each worker may run for a percentage of
+/// the time.
 fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     let with = |phase| {
         let quota = Ns::from_ms(4 * percent);
@@ -219,7 +219,7 @@ fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     Ok(aligned.seconds / apart.seconds)
 }
 
-/// Two of the thread's groups, the first one aligned.
+/// Returns two of the published groups, the first one aligned.
 pub fn pair(second: Phase) -> [GroupPlan; 2] {
     [GroupPlan::published(Phase::Aligned), GroupPlan::published(second)]
 }
