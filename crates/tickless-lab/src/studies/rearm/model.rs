@@ -1,13 +1,13 @@
-//! The workload: tasks that hand a byte to and fro, with timers that are removed and armed each
+//! The workload: tasks that pass a byte back and forth, with timers that are removed and armed each
 //! time.
 //!
-//! Two tasks on two cores hand a byte to and fro through pipes. Each waits for the other, so its
-//! CPU goes idle twice per round trip of the pair, once each. As in the kernel of that time (3.10),
-//! going idle moves the tick, which is the CPU's first timer, to where its next coarse timer is
-//! due; leaving idle cancels it there and arms it for the next tick; and behind it stands the
-//! timer of the soft-lockup detector. Under the eager policy each removal programs the device for
-//! that one, and each arming for the tick again. The way out of idle counts as CPU time of the task
-//! that woke up, since the queue's clock was not read again in between.
+//! Two tasks on two cores pass a byte back and forth through pipes. Each waits for the other, so in
+//! a round trip each CPU goes idle once. As in the kernel of that time (3.10), going idle moves the
+//! tick, which is the CPU's first timer, to the time of its next coarse timer; leaving idle cancels
+//! it and arms it for the next tick. The next timer after the tick is the soft-lockup detector's.
+//! Under the eager policy each removal programs the device for that timer, and each arming for the
+//! tick again. Leaving idle counts as CPU time of the task that woke up, because the queue's clock
+//! was not read again in between.
 //!
 //! | cell | role |
 //! |---|---|
@@ -36,15 +36,15 @@ use tickless_machine::platform::Sim;
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
 
-/// Round trips that are measured, after a tenth as many that are not.
+/// The number of measured round trips, after a warm-up of a tenth as many.
 const ROUNDS: u32 = 20_000;
 
-/// The timers that are armed beside the tick on the two CPUs.
+/// The timers in addition to the tick on the two CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Others {
     /// Nothing.
     None,
-    /// On each the timer of the kernel's soft-lockup detector, seconds away.
+    /// On each CPU the timer of the kernel's soft-lockup detector, seconds away.
     Watchdog,
 }
 
@@ -55,18 +55,18 @@ pub struct Outcome {
     pub us: f64,
     /// Writes of event devices per round trip.
     pub writes: f64,
-    /// Events that found nothing to do, per second.
+    /// Events without a due timer, per second.
     pub spurious_per_s: f64,
     /// Microseconds of CPU time of one of the two tasks, per round trip.
     pub task_us: f64,
-    /// CPU time of both tasks, in percent of the time that passed.
+    /// CPU time of both tasks, in percent of the elapsed time.
     pub task_percent: f64,
-    /// What the engine did.
+    /// The engine's counts.
     pub digest: u64,
 }
 
-/// The switch: what a removal does to the device. "After" is the patch, so the effect is that of
-/// what it took back.
+/// The switch: the effect of a removal on the device. "After" is the patch, so the effect is that
+/// of the change that it reverted.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
 /// The published cells.
@@ -98,7 +98,7 @@ pub fn cells_of_sides(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>
         let id = format!("{id}.spurious_wakeups_per_s");
         Cell::predicted(id, "wakeups/s", Figure::once(outcome.spurious_per_s))
     };
-    // Both ends of what was published, a quarter less and a quarter more.
+    // From a quarter below the least published effect to a quarter above the greatest.
     let slower = Claim::change(lazy.us, eager.us, Band::between(22.5, 43.75)).published(29.7, 35.3);
     let busier =
         Claim::change(lazy.task_us, eager.task_us, Band::between(22.4, 46.1)).published(29.9, 36.9);
@@ -108,7 +108,7 @@ pub fn cells_of_sides(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>
         Cell::predicted("eager.us_per_round_trip", US, Figure::once(eager.us))
             .published(7.202)
             .claims(slower)
-            // Had each write been waited for.
+            // The time if each write had delayed the round trip.
             .beside_formula(lazy.us + eager.writes * program_us),
         Cell::predicted("restart_aware.us_per_round_trip", US, Figure::once(aware.us)),
         writes("lazy", lazy),
@@ -128,7 +128,7 @@ pub fn cells_of_sides(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>
     ])
 }
 
-/// What a pipe call does in itself, set again from the lazy round trip.
+/// Sets the work of a pipe call again, from the lazy round trip.
 pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(spec, "workload.pipe_ns", 5.324, |spec| {
         Ok(run(spec, SIDES.after, Others::Watchdog, ROUNDS / 10)?.us)
@@ -142,11 +142,11 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 
 const US: &str = "us";
 const WRITES: &str = "writes";
-/// Going idle moves the tick, leaving idle cancels it and arms it: a removal and an arming each,
-/// and each of these a write. Twice in a round trip.
+/// The eager writes per round trip. Going idle moves the tick, and leaving idle cancels and arms
+/// it: each is a removal and an arming, each of which writes once. Both happen on both CPUs.
 const WRITES_EAGER: f64 = 8.0;
 
-/// What the tasks of one run write down.
+/// The records of the tasks of one run.
 #[derive(Default)]
 struct Notes {
     began: Shared<Ps>,
