@@ -1,5 +1,5 @@
-//! The table and the picture of the five mechanisms in the book, from simulated figures alone. These
-//! are equal on all machines, so a test compares them (`tests/all/readme.rs`).
+//! The table and the picture of the five mechanisms in the book, from simulated figures alone.
+//! These are equal on all machines, so a test compares them (`tests/all/readme.rs`).
 
 use super::draw::{colour, draw, groups};
 use crate::progress::Hidden;

@@ -35,9 +35,10 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         row(label, [published(said)].into_iter().chain(sim(id)).chain([live]))
     };
     let signs = Table {
-        caption: "The three results of 6 h of cyclictest: after compared with before. Simulated in \
+        caption:
+            "The three results of 6 h of cyclictest: after compared with before. Simulated in \
                   % over all phases and 20 skews; live as a ratio"
-            .to_string(),
+                .to_string(),
         groups: vec![
             group("", &[PUBLISHED]),
             group("simulated, %", &["1000 Hz", "250 Hz"]),

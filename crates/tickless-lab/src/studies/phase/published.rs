@@ -110,9 +110,10 @@ fn unpublished(results: &Results<'_>) -> Table {
     let gains = |percent: u16| results.sim(&format!("gain.{percent}_percent"));
     let gain = [10, 25, 50, 75, 100].map(gains);
     Table {
-        caption: "Simulated: time and energy by the offset; and the gain of refilling apart by the \
+        caption:
+            "Simulated: time and energy by the offset; and the gain of refilling apart by the \
                   largest share of time for which a worker may run"
-            .to_string(),
+                .to_string(),
         groups: vec![group("refills apart, ms", &["0", "10", "20", "30", "40", "50"])],
         rows: vec![
             row("seconds", line("seconds")),
