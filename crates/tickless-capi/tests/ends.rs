@@ -229,14 +229,16 @@ unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
     // SAFETY: the caller promises that `data` points to a `Reused` with a timer in it, whose
     // callback this is.
     unsafe {
-        let reused = &mut *data.cast::<Reused>();
+        // No reference to the whole: other threads read the timer in the storage.
+        let reused = data.cast::<Reused>();
         // The test frees the memory as soon as it receives the results.
-        let results_sender = reused.results_sender.clone();
-        let storage = &raw mut reused.storage;
+        let results_sender = (*reused).results_sender.clone();
+        let (storage, timers, kind) =
+            (&raw mut (*reused).storage, (*reused).timers, (*reused).kind);
         let mut found = CancelFound::Idle;
         let results = vec![
             tickless_timer_destroy(storage),
-            tickless_timer_init(storage, reused.timers, reused.kind, Some(nothing), null_mut()),
+            tickless_timer_init(storage, timers, kind, Some(nothing), null_mut()),
             tickless_timer_start(storage, 3_600_000 * MS),
             tickless_timer_cancel_sync(storage, &raw mut found),
             tickless_timer_start(storage, 3_600_000 * MS),
