@@ -37,7 +37,7 @@ impl Histogram {
     }
 
     /// Returns the count of each bucket.
-    pub fn counts(&self) -> &[u64; BUCKETS] {
+    pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 

@@ -151,9 +151,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (counts, stats) = (shared.limiter.counts(), timers.stats());
     println!("permits used: {}, periods that ran out: {}", counts.used, counts.throttled);
     println!(
-        "timers armed: {}, cancelled: {:?}",
+        "timers armed: {}, cancelled: {}",
         stats.total().armed + stats.total().rearmed,
-        stats.cancels()
+        stats.total().cancelled
     );
     drop(shared);
     println!("left behind: {}", timers.leaks());

@@ -1,13 +1,13 @@
 //! Counters of a set of timers and of each of its bases.
 
-use crate::platform::device::base::BaseDevice;
-use crate::timer::counters::{CallbackTimes, CancelCounts};
+use crate::timer::counters::CallbackTimes;
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tickless_core::bases::{BaseCounts, BaseView, DeferredCounts, Late};
+use tickless_core::histogram::Histogram;
 use tickless_core::queues::wheel::Levels;
 use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::{CpuId, Instant};
@@ -26,10 +26,15 @@ pub struct Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BaseStats {
+    /// The number of the base.
+    pub base: CpuId,
     /// Pending coarse timers.
     pub coarse: usize,
-    /// Pending coarse timers by level of the wheel.
-    pub levels: Levels,
+    /// Pending coarse timers that are due and wait for the driver.
+    pub coarse_due: usize,
+    /// Pending coarse timers that are [deferrable](crate::Timeout::deferrable).
+    pub deferrable: usize,
+    levels: Levels,
     /// Pending precise timers.
     pub precise: usize,
     /// When the next timer is due.
@@ -41,10 +46,15 @@ pub struct BaseStats {
     pub is_online: bool,
     /// Armings, cancels, expiries, migrations.
     pub counts: BaseCounts,
-    /// Cancels by the state in which they found the timer.
-    pub cancels: CancelCounts,
-    /// How long after their deadlines timers expired.
-    pub late: Late,
+    /// Cancels that found the timer idle; counted on the caller's base. Two concurrent ones on one
+    /// base may count as one, because such a cancel takes no lock.
+    pub cancels_idle: u64,
+    /// Cancels that found the callback running; counted on the caller's base.
+    pub cancels_running: u64,
+    /// How long after their deadlines coarse timers expired.
+    pub late_coarse: Histogram,
+    /// How long after their deadlines precise timers expired.
+    pub late_precise: Histogram,
     /// Expiries that were late by more than [`Builder::slow_after`], measured from the end of the
     /// window, or for a coarse timer from the deadline as the wheel rounded it.
     ///
@@ -94,8 +104,8 @@ impl Stats {
         // A lock that a driver held at the moment of a fork is never released in the child.
         let devices = &shared.bases.platform().devices[..];
         let devices = if shared.is_forked_child() { &[] } else { devices };
-        let base = |(place, device)| BaseStats::of(shared, CpuId(place as u16), device);
-        let bases = devices.iter().enumerate().filter_map(base).collect();
+        let bases = 0..devices.len() as u16;
+        let bases = bases.filter_map(|base| BaseStats::of(shared, CpuId(base))).collect();
         Stats { bases, panics: shared.panics.load(Ordering::Relaxed) }
     }
 
@@ -104,14 +114,14 @@ impl Stats {
         self.bases.iter().fold(BaseCounts::default(), |sum, base| sum.plus(base.counts))
     }
 
-    /// Returns how late the timers of all bases fired.
-    pub fn late(&self) -> Late {
-        self.bases.iter().fold(Late::default(), |sum, base| sum.plus(&base.late))
+    /// Returns how late the coarse timers of all bases fired.
+    pub fn late_coarse(&self) -> Histogram {
+        self.bases.iter().fold(Histogram::new(), |sum, base| sum.plus(&base.late_coarse))
     }
 
-    /// Returns the cancels of all bases, by the state in which they found the timer.
-    pub fn cancels(&self) -> CancelCounts {
-        self.bases.iter().fold(CancelCounts::default(), |sum, base| sum.plus(base.cancels))
+    /// Returns how late the precise timers of all bases fired.
+    pub fn late_precise(&self) -> Histogram {
+        self.bases.iter().fold(Histogram::new(), |sum, base| sum.plus(&base.late_precise))
     }
 
     /// Returns how long callbacks took on all bases; `None` if they were not timed.
@@ -127,23 +137,32 @@ impl Stats {
 }
 
 impl BaseStats {
-    fn of(shared: &Shared, cpu: CpuId, event_device: &BaseDevice) -> Option<BaseStats> {
+    /// Returns the counters of a base; `None` if there is no such base.
+    pub(super) fn of(shared: &Shared, cpu: CpuId) -> Option<BaseStats> {
         let view: BaseView = shared.bases.view(cpu)?;
         let BaseView { coarse, levels, precise, earliest, armed, is_online, .. } = view;
         let BaseView { counts, late, device, deferred, relocated, longest_holding, .. } = view;
+        let Late { coarse: late_coarse, precise: late_precise, .. } = late;
+        let event_device = shared.bases.platform().devices.get(cpu.index())?;
         let bell = event_device.bell();
         let (wake_calls, sleeps) = bell.counts();
         let counters = &shared.counters;
+        let (cancels_idle, cancels_running) = counters.cancels(cpu);
         Some(BaseStats {
+            base: cpu,
             coarse,
+            coarse_due: levels.due,
+            deferrable: levels.deferrable,
             levels,
             precise,
             earliest,
             armed_for: armed,
             is_online,
             counts,
-            cancels: CancelCounts { pending: counts.cancelled, ..counters.cancels(cpu) },
-            late,
+            cancels_idle,
+            cancels_running,
+            late_coarse,
+            late_precise,
             overdue: counters.overdue(cpu),
             callbacks: counters.callbacks(cpu),
             device,
@@ -157,6 +176,11 @@ impl BaseStats {
             ticks: bell.ticks(),
             expirer_calls: shared.expirers.wakes(cpu),
         })
+    }
+
+    /// Returns the number of pending coarse timers on each level of the wheel, the finest first.
+    pub fn levels(&self) -> &[usize] {
+        &self.levels.levels
     }
 }
 
@@ -177,7 +201,7 @@ impl fmt::Display for Stats {
             for count in counts.iter().chain(&[writes, events, base.wake_calls]) {
                 write!(f, "{count:>10}")?;
             }
-            let late = base.late.coarse.plus(&base.late.precise);
+            let late = base.late_coarse.plus(&base.late_precise);
             for late in [500, 990].map(|per_mille| late.quantile(per_mille)) {
                 match late {
                     // This is an upper bound, exact to a factor of two.

@@ -48,7 +48,7 @@ impl Leaks {
     fn of(shared: &Shared) -> Leaks {
         let list = TimerList::of(shared);
         let mut leaks: Vec<Leak> = Vec::new();
-        for &ListedTimer { label, armed_at, due, .. } in list.timers() {
+        for &ListedTimer { label, armed_at, due, .. } in &list.timers {
             let is_same = |leak: &&mut Leak| (leak.label, leak.armed_at) == (label, armed_at);
             match leaks.iter_mut().find(is_same) {
                 Some(leak) => {

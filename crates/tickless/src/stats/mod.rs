@@ -29,12 +29,10 @@ mod leaks;
 mod publish;
 mod timer_list;
 
-pub use crate::timer::counters::{CallbackTimes, CancelCounts};
+pub use crate::timer::counters::CallbackTimes;
 pub use figures::{BaseStats, Stats};
 pub use leaks::{Leak, Leaks};
-pub use tickless_core::bases::pending::PendingIn;
-pub use tickless_core::bases::{BaseCounts, BaseView, DeferredCounts, FiresIn, Late};
+pub use tickless_core::bases::{BaseCounts, DeferredCounts};
 pub use tickless_core::histogram::Histogram;
-pub use tickless_core::queues::wheel::{Levels, Wakes};
 pub use tickless_core::rearm::DeviceCounts;
-pub use timer_list::{ListedBase, ListedTimer, TimerList};
+pub use timer_list::{ListedTimer, TimerList};

@@ -35,7 +35,7 @@ fn publish(base: &str, stats: &BaseStats) {
     };
     pending("coarse", stats.coarse);
     pending("precise", stats.precise);
-    for (level, &count) in stats.levels.levels.iter().enumerate() {
+    for (level, &count) in stats.levels().iter().enumerate() {
         let level = level.to_string();
         gauge!("tickless_pending_on_level", "base" => base.to_owned(), "level" => level)
             .set(count as f64);
@@ -50,15 +50,17 @@ fn publish(base: &str, stats: &BaseStats) {
     total("tickless_wake_calls_total", stats.wake_calls);
     total("tickless_sleeps_total", stats.sleeps);
     total("tickless_spun_ns_total", stats.spun.as_nanos() as u64);
-    let cancels = stats.cancels;
-    let by_state =
-        [("pending", cancels.pending), ("idle", cancels.idle), ("running", cancels.running)];
+    let by_state = [
+        ("pending", stats.counts.cancelled),
+        ("idle", stats.cancels_idle),
+        ("running", stats.cancels_running),
+    ];
     for (state, count) in by_state {
         counter!("tickless_cancels_total", "base" => base.to_owned(), "found" => state)
             .absolute(count);
     }
-    late(base, "coarse", &stats.late.coarse);
-    late(base, "precise", &stats.late.precise);
+    late(base, "coarse", &stats.late_coarse);
+    late(base, "precise", &stats.late_precise);
     if let Some(times) = stats.callbacks {
         total("tickless_callbacks_total", times.count);
         total("tickless_callbacks_slow_total", times.slow);

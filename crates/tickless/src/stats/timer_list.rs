@@ -1,5 +1,6 @@
 //! A readable list of every pending timer, like Linux's `/proc/timer_list`.
 
+use super::figures::BaseStats;
 use crate::platform::clock::ClockSource;
 use crate::timer::glue::Task;
 use crate::timer::notes::{HeldNotes, Note};
@@ -9,7 +10,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 use tickless_core::bases::pending::{Pending, PendingIn, Walk};
-use tickless_core::bases::{BaseView, FiresIn, HOLDING};
+use tickless_core::bases::{FiresIn, HOLDING};
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Instant};
@@ -26,31 +27,22 @@ pub struct TimerList {
     pub clock: ClockSource,
     /// When listing began.
     pub now: Instant,
-    /// The policy by which the bases' event devices are rearmed.
-    pub policy: Policy,
-    /// The bases.
-    pub bases: Vec<ListedBase>,
-}
-
-/// One base of a [`TimerList`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ListedBase {
-    /// The number of the base.
-    pub base: CpuId,
-    /// Its state when it was listed.
-    pub view: BaseView,
-    /// Its pending timers, by the time at which they are due.
+    /// The counters of each base when its timers were listed.
+    pub bases: Vec<BaseStats>,
+    /// The pending timers by base, and on each base by the time at which they are due.
     pub timers: Vec<ListedTimer>,
     /// Whether all pending timers were listed. Some may be missing if another thread listed the
-    /// same base concurrently.
+    /// same timers concurrently.
     pub is_whole: bool,
+    policy: Policy,
 }
 
 /// One pending timer of a [`TimerList`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListedTimer {
+    /// The base that the timer is on.
+    pub base: CpuId,
     /// Its owner: the label set with [`labelled`](crate::Timeout::labelled), or without a label the
     /// type of its callback or the kind of future.
     pub label: &'static str,
@@ -60,15 +52,12 @@ pub struct ListedTimer {
     pub hard: Instant,
     /// When its base will fire it.
     pub due: Instant,
-    /// Its place on the base: a level of the wheel for a coarse timer, a queue for a precise one,
-    /// or due.
-    pub place: PendingIn,
-    /// Whether it wakes an idle base; [`Wakes::No`] for a deferrable timer.
-    pub wakes: Wakes,
     /// Where it was armed, if that was recorded; see [`Builder::note_armings`].
     ///
     /// [`Builder::note_armings`]: crate::Builder::note_armings
     pub armed_at: Option<&'static Location<'static>>,
+    place: PendingIn,
+    wakes: Wakes,
 }
 
 impl Timers {
@@ -86,37 +75,58 @@ impl TimerList {
     pub(crate) fn of(shared: &Shared) -> TimerList {
         let is_forked_child = shared.is_forked_child();
         let count = if is_forked_child { 0 } else { shared.bases.count() as u16 };
-        let base = |base| ListedBase::of(shared, CpuId(base));
-        TimerList {
+        let mut list = TimerList {
             clock: shared.bases.platform().clock.source(),
             now: shared.now().into(),
+            bases: Vec::new(),
+            timers: Vec::new(),
+            is_whole: true,
             policy: shared.bases.settings().policy,
-            bases: (0..count).filter_map(base).collect(),
-        }
-    }
-
-    /// Returns the timers of all bases.
-    pub fn timers(&self) -> impl Iterator<Item = &ListedTimer> {
-        self.bases.iter().flat_map(|base| &base.timers)
-    }
-}
-
-impl ListedBase {
-    fn of(shared: &Shared, base: CpuId) -> Option<ListedBase> {
-        let view = shared.bases.view(base)?;
-        let (mut timers, mut is_whole) = (Vec::new(), false);
-        for _ in 0..TRIES {
-            (timers, is_whole) = ListedTimer::all_on(shared, base);
-            if is_whole {
-                break;
+        };
+        for base in (0..count).map(CpuId) {
+            list.bases.extend(BaseStats::of(shared, base));
+            let (mut timers, mut is_whole) = (Vec::new(), false);
+            for _ in 0..TRIES {
+                (timers, is_whole) = ListedTimer::all_on(shared, base);
+                if is_whole {
+                    break;
+                }
             }
+            timers.sort_by_key(|timer: &ListedTimer| timer.due);
+            list.timers.append(&mut timers);
+            list.is_whole &= is_whole;
         }
-        timers.sort_by_key(|timer: &ListedTimer| timer.due);
-        Some(ListedBase { base, view, timers, is_whole })
+        list
     }
 }
 
 impl ListedTimer {
+    /// Returns the level of the wheel on which a coarse timer waits; `None` for a precise timer,
+    /// and for a coarse one that is due.
+    pub fn level(&self) -> Option<u8> {
+        match self.place {
+            PendingIn::Level(level) => Some(level),
+            PendingIn::Due | PendingIn::Queue(_) => None,
+        }
+    }
+
+    /// Returns `true` for a precise timer.
+    pub fn is_precise(&self) -> bool {
+        matches!(self.place, PendingIn::Queue(_))
+    }
+
+    /// Returns `true` if the timer does not wake an idle base; see
+    /// [`Timeout::deferrable`](crate::Timeout::deferrable).
+    pub fn is_deferrable(&self) -> bool {
+        self.wakes == Wakes::No
+    }
+
+    /// Returns `true` if the callback runs on the base's expiry thread; see
+    /// [`HrTimer::deferred`](crate::HrTimer::deferred).
+    pub fn is_deferred(&self) -> bool {
+        self.place == PendingIn::Queue(FiresIn::Thread)
+    }
+
     /// Returns the pending timers of a base, and whether the list is complete: it may not be if
     /// another thread lists the base concurrently.
     fn all_on(shared: &Shared, base: CpuId) -> (Vec<ListedTimer>, bool) {
@@ -127,35 +137,36 @@ impl ListedTimer {
             // belong to the timers found, and not to later timers at their addresses.
             let notes = shared.notes.hold();
             is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
-            timers.extend(slice.drain(..).map(|found| ListedTimer::of(&notes, found)));
+            timers.extend(slice.drain(..).map(|found| ListedTimer::of(base, &notes, found)));
         }
         (timers, is_whole)
     }
 
-    fn of(notes: &HeldNotes<'_>, found: Pending<Task>) -> ListedTimer {
+    fn of(base: CpuId, notes: &HeldNotes<'_>, found: Pending<Task>) -> ListedTimer {
         let Pending { timer, task, window, due, place, wakes } = found;
         let Note { label, armed_at } = notes.of(timer);
         let label = label.unwrap_or_else(|| task.label());
         let (soft, hard) = (window.soft.into(), window.hard.into());
-        ListedTimer { label, soft, hard, due: due.into(), place, wakes, armed_at }
+        ListedTimer { base, label, soft, hard, due: due.into(), armed_at, place, wakes }
     }
 }
 
 impl fmt::Display for TimerList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TimerList { clock, now, policy, bases } = self;
+        let TimerList { clock, now, bases, timers, is_whole, policy } = self;
         write!(f, "timers at {:?}, clock {clock:?}, rearming {policy:?}", *now - Instant::ZERO)?;
-        for ListedBase { base, view, timers, is_whole } in bases {
-            let state = if view.is_online { "" } else { ", offline" };
-            let pending = view.coarse + view.precise;
-            write!(f, "\n\nbase {}{state}: {pending} pending, device ", base.0)?;
-            match view.armed {
+        for state in bases {
+            let offline = if state.is_online { "" } else { ", offline" };
+            let pending = state.coarse + state.precise;
+            write!(f, "\n\nbase {}{offline}: {pending} pending, device ", state.base.0)?;
+            match state.armed_for {
                 Instant::NEVER => write!(f, "not armed")?,
                 at => write!(f, "armed for {}", relative(at, *now))?,
             }
-            let device = view.device;
+            let device = state.device;
             write!(f, ", {} writes, {} events", device.writes, device.events)?;
-            if !timers.is_empty() {
+            let mut timers = timers.iter().filter(|timer| timer.base == state.base).peekable();
+            if timers.peek().is_some() {
                 let names = ["due", "soft", "hard"].map(|name| format!("{name:>14}"));
                 write!(f, "\n{}  {:<11}owner", names.concat(), "in")?;
             }
@@ -164,9 +175,9 @@ impl fmt::Display for TimerList {
                 let times = times.map(|at| format!("{:>14}", relative(at, *now)));
                 write!(f, "\n{}  {:<11}{timer}", times.concat(), place(timer.place))?;
             }
-            if !is_whole {
-                write!(f, "\n... and {} more or so", pending.saturating_sub(timers.len()))?;
-            }
+        }
+        if !is_whole {
+            write!(f, "\n\nsome timers are missing: another thread listed them concurrently")?;
         }
         Ok(())
     }
@@ -176,7 +187,7 @@ impl fmt::Display for TimerList {
 impl fmt::Display for ListedTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label)?;
-        if self.wakes == Wakes::No {
+        if self.is_deferrable() {
             f.write_str(", deferrable")?;
         }
         match self.armed_at {

@@ -7,31 +7,6 @@ use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::time::{CpuId, Ns};
 
-/// What cancels found. Drops of futures and timers count only as `pending`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct CancelCounts {
-    /// Armings that were cancelled in any way: [`BaseCounts::cancelled`](crate::stats::BaseCounts).
-    pub pending: u64,
-    /// Cancels that found the timer idle; counted on the caller's base. Two at the same time on one
-    /// base may count as one: such a cancel takes no lock.
-    pub idle: u64,
-    /// Cancels that found the callback running; counted on the caller's base.
-    pub running: u64,
-}
-
-impl CancelCounts {
-    /// The sum over two bases.
-    #[must_use]
-    pub fn plus(self, other: CancelCounts) -> CancelCounts {
-        CancelCounts {
-            pending: self.pending + other.pending,
-            idle: self.idle + other.idle,
-            running: self.running + other.running,
-        }
-    }
-}
-
 /// How long the callbacks of a base took, on the clock of its timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -131,10 +106,10 @@ impl Counters {
         is_slow
     }
 
-    /// All cancels but those that the base itself counts.
-    pub(crate) fn cancels(&self, base: CpuId) -> CancelCounts {
+    /// Returns the cancels that found a timer idle, and those that found its callback running.
+    pub(crate) fn cancels(&self, base: CpuId) -> (u64, u64) {
         let OfBase { idle, running, .. } = &self.bases[base.index()];
-        CancelCounts { pending: 0, idle: idle.load(RELAXED), running: running.load(RELAXED) }
+        (idle.load(RELAXED), running.load(RELAXED))
     }
 
     pub(crate) fn overdue(&self, base: CpuId) -> u64 {
