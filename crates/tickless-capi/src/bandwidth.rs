@@ -13,8 +13,7 @@ use crate::timers::{TimerSet, checked_ref, duration, not_initialised, set};
 use core::ptr::NonNull;
 use std::time::Duration;
 use tickless::bandwidth::{
-    AcquireError, BandwidthError, Checked, Counts, KeyedLimiter, Limiter, LimiterBuilder, Release,
-    Throttle, ThrottleError, Worker,
+    AcquireError, BandwidthBuilder, BandwidthError, Counts, KeyedLimiter, Limiter, Throttle, Worker,
 };
 use tickless::periodic::Phase;
 
@@ -63,17 +62,23 @@ impl Quota {
         (self.slack_ns > 0).then(|| Duration::from_nanos(self.slack_ns))
     }
 
-    fn release(&self) -> Option<Release> {
-        let gap = Duration::from_nanos(self.release_gap_ns);
-        (self.release_batch > 0).then_some(Release { batch: self.release_batch, gap })
+    /// Applies the settings that a limiter and a throttle share.
+    fn apply<T>(&self, mut builder: BandwidthBuilder<T>) -> Outcome<BandwidthBuilder<T>> {
+        builder = builder.phase(self.phase()?);
+        if let Some(slack) = self.slack() {
+            builder = builder.slack(slack);
+        }
+        if self.release_batch > 0 {
+            let gap = Duration::from_nanos(self.release_gap_ns);
+            builder = builder.release(self.release_batch, gap);
+        }
+        Ok(builder)
     }
 
     /// Builds a limiter with this quota.
-    fn limiter(&self, timers: &tickless::Timers) -> Outcome<LimiterBuilder> {
+    fn limiter(&self, timers: &tickless::Timers) -> Outcome<BandwidthBuilder<Limiter>> {
         let made = timers.limiter(self.quota, Duration::from_nanos(self.period_ns));
-        let made = made.extra(self.extra).phase(self.phase()?);
-        let made = self.slack().into_iter().fold(made, LimiterBuilder::slack);
-        Ok(self.release().into_iter().fold(made, LimiterBuilder::release))
+        self.apply(made.extra(self.extra))
     }
 }
 
@@ -121,7 +126,7 @@ impl QuotaCounts {
 
 fn bandwidth_status(error: BandwidthError) -> Status {
     let status = match error {
-        BandwidthError::Settings(_) | BandwidthError::Phase(_) => Status::OutOfRange,
+        BandwidthError::Settings(_) | BandwidthError::Period(_) => Status::OutOfRange,
         _ => Status::Shut,
     };
     failure(status, error)
@@ -497,9 +502,7 @@ pub unsafe extern "C" fn tickless_throttle_create(
         };
         let [cpu, period, extra] = [quota.quota, quota.period_ns, quota.extra];
         let group = timers.throttle(Duration::from_nanos(cpu), Duration::from_nanos(period));
-        let group = group.extra(Duration::from_nanos(extra)).phase(quota.phase()?);
-        let group = quota.slack().into_iter().fold(group, |group, slack| group.slack(slack));
-        let group = quota.release().into_iter().fold(group, |group, how| group.release(how));
+        let group = quota.apply(group.extra(Duration::from_nanos(extra)))?;
         let group = group.start().map_err(bandwidth_status)?;
         let handle = Box::new(ThrottleHandle(Marked::new(group)));
         // SAFETY: the caller promises that `made` is null or writable.
@@ -563,7 +566,7 @@ impl Handle for WorkerHandle {
     }
 }
 
-fn throttle_status(error: ThrottleError) -> Status {
+fn throttle_status(error: AcquireError) -> Status {
     failure(Status::Shut, error)
 }
 
@@ -608,9 +611,9 @@ pub unsafe extern "C" fn tickless_worker_check(
     entry(|| {
         // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
         let own = unsafe { WorkerHandle::own_thread(worker)?.value() };
-        let checked = own.check().map_err(throttle_status)?;
+        let waited_for_quota = own.check().map_err(throttle_status)?;
         // SAFETY: the caller promises that `waited` is null or writable.
-        unsafe { write_optional(waited, checked == Checked::Waited) };
+        unsafe { write_optional(waited, waited_for_quota) };
         Ok(())
     })
 }

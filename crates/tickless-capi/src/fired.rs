@@ -4,7 +4,6 @@ use crate::status::{Outcome, Status, entry, failure, write_optional, write_resul
 use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use tickless::periodic::PeriodFired;
 use tickless::slots::{OnFired, OnPeriod};
 use tickless::time::Instant;
 
@@ -60,7 +59,7 @@ impl OnFired for CCallback {
 }
 
 impl OnPeriod for CCallback {
-    fn period(self, period: &mut PeriodFired<'_, '_>) {
+    fn period(self, period: &mut tickless::Fired<'_>) {
         let overruns = period.overruns();
         self.call(period, overruns);
     }

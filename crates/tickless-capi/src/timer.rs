@@ -563,7 +563,7 @@ mod tests {
     use crate::fired::Expiry;
     use crate::timers::tickless_timers_stop;
     use std::sync::{Arc, Mutex};
-    use tickless::driver::{Callback, EventLoopDriver};
+    use tickless::driver::EventLoopDriver;
 
     /// Memory with a timer in it, which the timer's callback destroys and frees.
     struct Own {
@@ -588,7 +588,7 @@ mod tests {
     /// inside the arming. Miri also reports a reference that outlives the memory.
     #[test]
     fn a_callback_may_free_its_timer_during_the_arming() {
-        let driver = Arc::new(Mutex::new(None::<EventLoopDriver<Callback>>));
+        let driver = Arc::new(Mutex::new(None::<EventLoopDriver<()>>));
         let run = Arc::clone(&driver);
         let on_rearm = move |_| {
             let mut driver = run.lock().expect("no panic");

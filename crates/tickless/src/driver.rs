@@ -9,9 +9,7 @@
 //! one out of use.
 
 pub use crate::builder::StartTimersError;
-#[cfg(linux_platform)]
-pub use crate::event_loop::Descriptor;
-pub use crate::event_loop::{Callback, EventLoopDriver};
+pub use crate::event_loop::EventLoopDriver;
 #[doc(inline)]
 pub use crate::platform::device::fallback::{Device, RefusedCall};
 #[doc(inline)]

@@ -81,7 +81,7 @@ pub use crate::timer::inline::OnFire;
 
 /// A timer inside a struct, borrowed as its ordinary type.
 #[derive(Debug)]
-pub struct Lent<'a, T> {
+struct Lent<'a, T> {
     timer: ManuallyDrop<T>,
     of: PhantomData<&'a T>,
 }
@@ -114,7 +114,7 @@ macro_rules! pinned {
 
             /// Borrows the timer, to arm, cancel and query it. Costs nothing.
             #[inline]
-            pub fn timer(self: Pin<&Self>) -> Lent<'_, $timer> {
+            pub fn timer(self: Pin<&Self>) -> impl Deref<Target = $timer> {
                 let timer = $timer::lent(self.project_ref().inner.owner());
                 Lent { timer, of: PhantomData }
             }

@@ -6,34 +6,21 @@
 //! its others. With [`start_in_loop_with`](crate::Builder::start_in_loop_with) it waits with a
 //! timeout, and a callback reports when that has become too long.
 
-use crate::platform::device::base::BaseDevice;
-#[cfg(linux_platform)]
-use crate::platform::device::fallback::RefusedCall;
-use crate::platform::device::own_loop::{LoopDevice, OnRearm};
-#[cfg(linux_platform)]
-use crate::platform::device::timerfd::Timerfd;
+use crate::platform::device::own_loop::LoopDevice;
 use crate::timer::shared::Shared;
 use crate::timer::wakers::Wakers;
 use std::fmt;
 #[cfg(linux_platform)]
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
-/// Linux only. How an [`EventLoopDriver`] wakes its loop: a descriptor to poll.
+/// How most drivers wake their loop: by a descriptor that it polls.
 #[cfg(linux_platform)]
-#[derive(Debug)]
-pub struct Descriptor(Arc<Timerfd>);
-
-/// How an [`EventLoopDriver`] wakes its loop: a callback.
-#[derive(Debug)]
-pub struct Callback(());
-
-#[cfg(linux_platform)]
-type DefaultWake = Descriptor;
+type DefaultWake = Arc<OwnedFd>;
 #[cfg(not(linux_platform))]
-type DefaultWake = Callback;
+type DefaultWake = ();
 
 /// The driver of one base. The program's event loop runs the base's timers with it.
 ///
@@ -51,6 +38,9 @@ type DefaultWake = Callback;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// `W` is what wakes the loop: a descriptor to poll, or `()` if
+/// [`start_in_loop_with`](crate::Builder::start_in_loop_with) was given a callback.
 ///
 /// # Rules
 ///
@@ -140,35 +130,18 @@ impl<W> EventLoopDriver<W> {
 }
 
 #[cfg(linux_platform)]
-impl AsFd for EventLoopDriver<Descriptor> {
+impl AsFd for EventLoopDriver<Arc<OwnedFd>> {
     /// Returns the descriptor, which is readable exactly while [`run`](Self::run) should be called.
     /// Suits poll, select, epoll (level- or edge-triggered) and anything built on them. It is a
     /// timerfd of the driver's: do not read or set it.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wakes_by.0.as_fd()
+        self.wakes_by.as_fd()
     }
 }
 
 #[cfg(linux_platform)]
-impl AsRawFd for EventLoopDriver<Descriptor> {
+impl AsRawFd for EventLoopDriver<Arc<OwnedFd>> {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
-    }
-}
-
-#[cfg(linux_platform)]
-impl Descriptor {
-    /// Creates a descriptor that is not armed, and the device that arms it.
-    pub(crate) fn new() -> Result<(Descriptor, BaseDevice), RefusedCall> {
-        let timer = Arc::new(Timerfd::new()?);
-        let device = LoopDevice::with_descriptor(Arc::clone(&timer));
-        Ok((Descriptor(timer), BaseDevice::own_loop(device)))
-    }
-}
-
-impl Callback {
-    /// Creates a device that calls `on_rearm`.
-    pub(crate) fn new(on_rearm: Box<OnRearm>) -> (Callback, BaseDevice) {
-        (Callback(()), BaseDevice::own_loop(LoopDevice::with_callback(on_rearm)))
     }
 }

@@ -44,6 +44,7 @@ mod run;
 
 use crate::hrtimer::HrTimer;
 use crate::timer::cancel_error::CancelError;
+use crate::timer::fired::Fired;
 use crate::timer::slot::OwnOrLent;
 use crate::timers::Timers;
 use std::sync::{Arc, Mutex};
@@ -54,9 +55,8 @@ use tickless_core::phase::PhaseSlot;
 use tickless_core::time::{Instant, Ns, Window};
 
 pub use error::PeriodError;
-pub use run::PeriodFired;
 pub(crate) use run::{AfterCallback, Run, lock, pass};
-pub use tickless_core::phase::{CircleView, Phase, PhaseError};
+pub use tickless_core::phase::Phase;
 
 /// What happens to periods that were missed because the system or the callback was late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -109,12 +109,12 @@ impl Timers {
     /// Creates a periodic precise timer, not started. Allocates once or twice.
     pub fn periodic<F>(&self, mut callback: F) -> Periodic
     where
-        F: FnMut(&mut PeriodFired<'_, '_>) + Send + 'static,
+        F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
         let run = Arc::new(Mutex::new(Run::default()));
         let shared_run = Arc::clone(&run);
         let timer = self.hrtimer(move |fired| {
-            let call = |period: &mut PeriodFired<'_, '_>| {
+            let call = |period: &mut Fired<'_>| {
                 callback(period);
                 AfterCallback::TimerAlive
             };

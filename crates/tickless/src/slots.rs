@@ -6,7 +6,7 @@
 //! lock and makes no system call. The caller ends it by `give_back`, then drops it.
 
 use crate::hrtimer::HrTimer;
-use crate::periodic::{self, AfterCallback, Missed, PeriodFired, Periodic, Run};
+use crate::periodic::{self, AfterCallback, Missed, Periodic, Run};
 use crate::platform::host::WheelLink;
 use crate::timeout::Timeout;
 use crate::timer::cancel_error::CancelError;
@@ -67,7 +67,7 @@ pub trait OnFired: Copy + Send + Sync + 'static {
 /// slot may be freed inside the callback.
 pub trait OnPeriod: Copy + Send + Sync + 'static {
     /// Runs at each expiry of the timer.
-    fn period(self, period: &mut PeriodFired<'_, '_>);
+    fn period(self, period: &mut Fired<'_>);
 }
 
 impl<F: OnFired> Callback for F {

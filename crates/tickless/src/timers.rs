@@ -80,9 +80,20 @@ impl Timers {
         self.shared.bases.platform().device_fallback()
     }
 
-    /// Returns how the running timers with this `period` and a [`Phase`](crate::periodic::Phase)
-    /// are spread over the period; `None` if there are none. Takes a lock, O(log n).
-    pub fn phases_of(&self, period: Duration) -> Option<CircleView> {
+    /// Returns how many timers with this `period` and a [`Phase`](crate::periodic::Phase) run.
+    /// Takes a lock, O(log n).
+    pub fn phase_count(&self, period: Duration) -> usize {
+        self.phases_of(period).map_or(0, |view| view.timers)
+    }
+
+    /// Returns the longest time without an expiry in the `period` of the timers that
+    /// [`phase_count`](Timers::phase_count) counts, rounded up to a nanosecond; `None` if there are
+    /// no such timers. Takes a lock, O(log n).
+    pub fn phase_gap(&self, period: Duration) -> Option<Duration> {
+        Some(self.phases_of(period)?.gap_max)
+    }
+
+    fn phases_of(&self, period: Duration) -> Option<CircleView> {
         let is_forked_child = self.shared.is_forked_child();
         (!is_forked_child).then(|| self.shared.phases().view(Ns::from_duration(period)))?
     }

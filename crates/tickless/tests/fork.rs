@@ -454,7 +454,7 @@ const USES: [Use; 9] = [
     }),
     ("figures", |timers| {
         let _ = (timers.stats(), timers.timer_list().to_string(), timers.leaks());
-        let _ = (timers.phases_of(MS * 1_000), timers.device(), timers.clock_fallback());
+        let _ = (timers.phase_count(MS * 1_000), timers.device(), timers.clock_fallback());
     }),
     ("std instants", |timers| {
         let now = tickless::time::to_std(timers.now());

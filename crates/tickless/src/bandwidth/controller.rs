@@ -18,7 +18,8 @@
 
 use super::plan::{BandwidthError, Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
-use crate::periodic::{PeriodFired, Periodic};
+use crate::periodic::Periodic;
+use crate::timer::fired::Fired;
 use crate::timers::Timers;
 use std::collections::HashMap;
 use std::fmt;
@@ -248,7 +249,7 @@ impl Controller {
         }
     }
 
-    fn refill(&self, period: &mut PeriodFired<'_, '_>) {
+    fn refill(&self, period: &mut Fired<'_>) {
         let mut state = self.lock();
         let now = Ns::from(period.now());
         state.group.refill(now);

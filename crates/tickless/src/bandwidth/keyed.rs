@@ -13,8 +13,8 @@
 //!   and wakers are the user's code, and dropping a limiter may wait for a refill.
 
 use super::controller::{Begin, Controller};
-use super::limiter::{AcquireError, Limiter, LimiterBuilder, refusal};
-use super::plan::{BandwidthError, Plan};
+use super::limiter::{AcquireError, Limiter, refusal};
+use super::plan::{BandwidthBuilder, BandwidthError, Plan};
 use crate::timers::Timers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -29,11 +29,11 @@ use tickless_core::bases::StartError;
 use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
-/// A rate limit for each key: a number of permits per period; from [`LimiterBuilder::keyed`]. Cheap
+/// A rate limit for each key: a number of permits per period; from [`BandwidthBuilder::keyed`]. Cheap
 /// to clone.
 ///
 /// Every key starts with the most permits that it may hold: a period's permits plus
-/// [`extra`](LimiterBuilder::extra). Its first period starts when the key is first used. An entry
+/// [`extra`](BandwidthBuilder::<Limiter>::extra). Its first period starts when the key is first used. An entry
 /// takes about 40 bytes besides the key itself. Keys that have all their permits again are removed,
 /// so the table holds about as many keys as were used within the last few periods.
 ///
@@ -96,12 +96,12 @@ impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
     }
 }
 
-impl LimiterBuilder {
+impl BandwidthBuilder<Limiter> {
     /// Starts a limiter for each key, with `HashMap`'s default hasher. Allocates.
     ///
     /// # Errors
     ///
-    /// Fails as [`start`](LimiterBuilder::start) does.
+    /// Fails as [`start`](BandwidthBuilder::<Limiter>::start) does.
     pub fn keyed<K: Hash + Eq>(self) -> Result<KeyedLimiter<K>, BandwidthError> {
         self.keyed_with_hasher(RandomState::new())
     }
@@ -110,7 +110,7 @@ impl LimiterBuilder {
     ///
     /// # Errors
     ///
-    /// Fails as [`start`](LimiterBuilder::start) does.
+    /// Fails as [`start`](BandwidthBuilder::<Limiter>::start) does.
     pub fn keyed_with_hasher<K: Hash + Eq, S: BuildHasher>(
         self,
         hasher: S,

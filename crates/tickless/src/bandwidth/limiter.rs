@@ -1,7 +1,7 @@
 //! Rate limits: permits per period, taken immediately or awaited on any runtime.
 
 use super::controller::{Begin, Controller, Wake};
-use super::plan::{BandwidthError, Plan};
+use super::plan::{BandwidthBuilder, BandwidthError, Plan};
 use crate::timers::Timers;
 use std::fmt;
 use std::future::Future;
@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread::Thread;
 use std::time::Duration;
-use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Release, Take};
-use tickless_core::phase::Phase;
+use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Take};
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///
@@ -22,7 +21,7 @@ use tickless_core::phase::Phase;
 /// compare-and-swap. The refill takes a lock once a period. Callers that wait take it, too.
 ///
 /// A refill adds all permits of a period at once. Limiters with the same period are refilled at
-/// different times (see [`phase`](LimiterBuilder::phase)), so the first refill may come less than
+/// different times (see [`phase`](BandwidthBuilder::phase)), so the first refill may come less than
 /// one period after the start.
 ///
 /// For one limit per user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
@@ -45,15 +44,7 @@ pub struct Limiter {
     pub(super) controller: Arc<Controller>,
 }
 
-/// Settings of a [`Limiter`]; from [`Timers::limiter`].
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until `start` is called"]
-pub struct LimiterBuilder {
-    pub(super) timers: Timers,
-    pub(super) plan: Plan,
-}
-
-/// Why permits could not be taken.
+/// Why permits, or a share of CPU time, could not be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
@@ -65,8 +56,8 @@ pub enum AcquireError {
         /// The most permits that can be taken at once.
         most: u64,
     },
-    /// The timers have ended, or belong to the parent of a fork, so nothing refills the permits.
-    /// Start new timers.
+    /// The timers have ended, or belong to the parent of a fork, so nothing refills the permits or
+    /// the quota of CPU time. Start new timers.
     NoTimers,
     /// The permits did not come within the caller's timeout. Nothing was taken.
     TimedOut,
@@ -82,7 +73,7 @@ impl fmt::Display for AcquireError {
                 write!(f, "more than {most} are never available at once; ask for less at a time")
             }
             AcquireError::NoTimers => {
-                f.write_str("nothing refills these permits in this process; start new timers")
+                f.write_str("nothing refills this quota in this process; start new timers")
             }
             AcquireError::TimedOut => {
                 f.write_str("the permits were not available in time; wait longer")
@@ -108,39 +99,16 @@ const BATCH: u32 = 32;
 
 impl Timers {
     /// Creates a builder for a rate limit of `permits` per `period`.
-    pub fn limiter(&self, permits: u64, period: Duration) -> LimiterBuilder {
-        LimiterBuilder { timers: self.clone(), plan: Plan::new(permits, period, 1, BATCH) }
+    pub fn limiter(&self, permits: u64, period: Duration) -> BandwidthBuilder<Limiter> {
+        BandwidthBuilder::new(self, Plan::new(permits, period, 1, BATCH))
     }
 }
 
-impl LimiterBuilder {
+impl BandwidthBuilder<Limiter> {
     /// Sets how many unused permits carry over to later periods, on top of the permits of those
     /// periods; 0 by default.
-    pub fn extra(mut self, extra: u64) -> LimiterBuilder {
+    pub fn extra(mut self, extra: u64) -> Self {
         self.plan.settings.extra = extra;
-        self
-    }
-
-    /// Sets when in its period the limiter is refilled. The default is [`Phase::Spread`]: at
-    /// another time than other limiters with the same period. With [`Phase::Aligned`] all are
-    /// refilled at the same time.
-    pub fn phase(mut self, phase: Phase) -> LimiterBuilder {
-        self.plan.phase = phase;
-        self
-    }
-
-    /// Sets how late a refill may be, to share a wakeup with other timers. The default is a
-    /// thousandth of the period, and up to a tenth if hundreds of limiters and throttles have the
-    /// same period.
-    pub fn slack(mut self, slack: Duration) -> LimiterBuilder {
-        self.plan.slack = Some(slack);
-        self
-    }
-
-    /// Sets how fast waiting tasks are woken after a refill. The default is 32 in every
-    /// millisecond, or in every 64th of the period if that is shorter.
-    pub fn release(mut self, release: Release) -> LimiterBuilder {
-        self.plan.settings.release = release;
         self
     }
 

@@ -31,8 +31,8 @@ mod plan;
 mod throttle;
 
 pub use keyed::KeyedLimiter;
-pub use limiter::{Acquire, AcquireError, Limiter, LimiterBuilder};
-pub use plan::BandwidthError;
+pub use limiter::{Acquire, AcquireError, Limiter};
+pub use plan::{BandwidthBuilder, BandwidthError};
 #[cfg(linux_platform)]
-pub use throttle::{Checked, Throttle, ThrottleBuilder, ThrottleError, Worker};
-pub use tickless_core::bandwidth::{Counts, Release, SettingsError};
+pub use throttle::{Throttle, Worker};
+pub use tickless_core::bandwidth::{Counts, SettingsError};

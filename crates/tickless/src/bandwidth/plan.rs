@@ -1,6 +1,9 @@
 //! The settings of a bandwidth group and its refill timer, and why a start fails.
 
+use crate::periodic::PeriodError;
+use crate::timers::Timers;
 use std::fmt;
+use std::marker::PhantomData;
 use std::time::Duration;
 use tickless_core::bandwidth::{Release, Settings, SettingsError};
 use tickless_core::bases::StartError;
@@ -13,8 +16,8 @@ use tickless_core::time::Ns;
 pub enum BandwidthError {
     /// The settings are out of range or contradict each other.
     Settings(SettingsError),
-    /// The refills cannot have this phase.
-    Phase(PhaseError),
+    /// The refills cannot have this period or phase.
+    Period(PeriodError),
     /// The refill timer cannot be armed: the timers were shut down, or belong to the parent of a
     /// fork.
     Start(StartError),
@@ -24,7 +27,7 @@ impl fmt::Display for BandwidthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BandwidthError::Settings(error) => error.fmt(f),
-            BandwidthError::Phase(error) => error.fmt(f),
+            BandwidthError::Period(error) => error.fmt(f),
             BandwidthError::Start(error) => error.fmt(f),
         }
     }
@@ -40,13 +43,64 @@ impl From<SettingsError> for BandwidthError {
 
 impl From<PhaseError> for BandwidthError {
     fn from(error: PhaseError) -> Self {
-        BandwidthError::Phase(error)
+        BandwidthError::Period(error.into())
     }
 }
 
 impl From<StartError> for BandwidthError {
     fn from(error: StartError) -> Self {
         BandwidthError::Start(error)
+    }
+}
+
+/// Settings of a [`Limiter`](super::Limiter) or a [`Throttle`](super::Throttle); from
+/// [`Timers::limiter`] and [`Timers::throttle`].
+#[must_use = "a builder does nothing until `start` is called"]
+pub struct BandwidthBuilder<T> {
+    pub(super) timers: Timers,
+    pub(super) plan: Plan,
+    builds: PhantomData<fn() -> T>,
+}
+
+impl<T> BandwidthBuilder<T> {
+    pub(super) fn new(timers: &Timers, plan: Plan) -> BandwidthBuilder<T> {
+        BandwidthBuilder { timers: timers.clone(), plan, builds: PhantomData }
+    }
+
+    /// Sets when in its period the group is refilled. The default is [`Phase::Spread`]: at another
+    /// time than other groups with the same period. With [`Phase::Aligned`] all are refilled at the
+    /// same time.
+    pub fn phase(mut self, phase: Phase) -> Self {
+        self.plan.phase = phase;
+        self
+    }
+
+    /// Sets how late a refill may be, to share a wakeup with other timers. The default is a
+    /// thousandth of the period, and up to a tenth if hundreds of groups have the same period.
+    pub fn slack(mut self, slack: Duration) -> Self {
+        self.plan.slack = Some(slack);
+        self
+    }
+
+    /// Sets how fast waiting callers are released after a refill: `batch` of them, and as many
+    /// again after each `gap`. The default batch is 32 tasks of a limiter, or one worker per base
+    /// of a throttle; the default gap is a millisecond, or a 64th of the period if that is shorter.
+    /// With `u32::MAX` and zero, all that the quota suffices for are released together.
+    pub fn release(mut self, batch: u32, gap: Duration) -> Self {
+        self.plan.settings.release = Release { batch, gap };
+        self
+    }
+}
+
+impl<T> Clone for BandwidthBuilder<T> {
+    fn clone(&self) -> Self {
+        BandwidthBuilder::new(&self.timers, self.plan)
+    }
+}
+
+impl<T> fmt::Debug for BandwidthBuilder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BandwidthBuilder").field("plan", &self.plan).finish_non_exhaustive()
     }
 }
 

@@ -5,16 +5,15 @@
 //! `CLOCK_THREAD_CPUTIME_ID`, so time spent waiting for a lock or a socket is not charged.
 
 use super::controller::{Begin, Controller, Wake};
-use super::plan::{BandwidthError, Plan};
+use super::limiter::AcquireError;
+use super::plan::{BandwidthBuilder, BandwidthError, Plan};
 use crate::timers::Timers;
 use rustix::time::{ClockId, clock_gettime};
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
-use tickless_core::bandwidth::{Counts, Grant, Group, MemberId, Release};
+use tickless_core::bandwidth::{Counts, Grant, Group, MemberId};
 use tickless_core::bases::StartError;
-use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
 /// Threads that share a quota of CPU time; from [`Timers::throttle`]. Cheap to clone.
@@ -37,14 +36,6 @@ pub struct Throttle {
     controller: Arc<Controller>,
 }
 
-/// Settings of a [`Throttle`]; from [`Timers::throttle`].
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until `start` is called"]
-pub struct ThrottleBuilder {
-    timers: Timers,
-    plan: Plan,
-}
-
 /// One thread of a [`Throttle`]. Dropping it returns the quota that it has not used.
 #[derive(Debug)]
 pub struct Worker {
@@ -58,73 +49,31 @@ pub struct Worker {
     of_one_thread: PhantomData<*const ()>,
 }
 
-/// Why a worker cannot be throttled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum ThrottleError {
-    /// The timers have ended, or belong to the parent of a fork, so nothing refills the quota.
-    /// Start new timers, or continue unthrottled.
-    NoTimers,
-}
-
-impl fmt::Display for ThrottleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ThrottleError::NoTimers => f.write_str(
-                "nothing refills this quota in this process; start new timers, or run unthrottled",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ThrottleError {}
-
 /// The default slice. Linux's CPU bandwidth control has the same default.
 const SLICE: Duration = Duration::from_millis(5);
 
 impl Timers {
     /// Creates a builder for a group of threads that together may use `quota` of CPU time per
     /// `period`. The quota may be at most the period times the number of CPUs.
-    pub fn throttle(&self, quota: Duration, period: Duration) -> ThrottleBuilder {
+    pub fn throttle(&self, quota: Duration, period: Duration) -> BandwidthBuilder<Throttle> {
         let quota = Ns::from_duration(quota).0;
         let slice = quota.min(SLICE.as_nanos() as u64).max(1);
         let batch = self.shared.bases.count() as u32;
-        let plan = Plan::new(quota, period, slice, batch);
-        ThrottleBuilder { timers: self.clone(), plan }
+        BandwidthBuilder::new(self, Plan::new(quota, period, slice, batch))
     }
 }
 
-impl ThrottleBuilder {
+impl BandwidthBuilder<Throttle> {
     /// Sets how much unused quota carries over to later periods; 0 by default.
-    pub fn extra(mut self, extra: Duration) -> ThrottleBuilder {
+    pub fn extra(mut self, extra: Duration) -> Self {
         self.plan.settings.extra = Ns::from_duration(extra).0;
         self
     }
 
     /// Sets how much quota a worker takes at a time; by default 5 ms, or the quota if that is less.
     /// A smaller slice is fairer to the group's other threads, but takes a lock more often.
-    pub fn slice(mut self, slice: Duration) -> ThrottleBuilder {
+    pub fn slice(mut self, slice: Duration) -> Self {
         self.plan.settings.slice = Ns::from_duration(slice).0;
-        self
-    }
-
-    /// Sets when in its period the group is refilled; [`Phase::Spread`] by default.
-    pub fn phase(mut self, phase: Phase) -> ThrottleBuilder {
-        self.plan.phase = phase;
-        self
-    }
-
-    /// Sets how late a refill may be, to share a wakeup with other timers. The default is a
-    /// thousandth of the period, and up to a tenth if hundreds of groups have the same period.
-    pub fn slack(mut self, slack: Duration) -> ThrottleBuilder {
-        self.plan.slack = Some(slack);
-        self
-    }
-
-    /// Sets how fast waiting workers are released. The default is one per base in every
-    /// millisecond, or in every 64th of the period if that is shorter.
-    pub fn release(mut self, release: Release) -> ThrottleBuilder {
-        self.plan.settings.release = release;
         self
     }
 
@@ -147,8 +96,8 @@ impl Throttle {
     ///
     /// # Errors
     ///
-    /// [`ThrottleError::NoTimers`] if the timers have ended, so that nothing refills the quota.
-    pub fn join(&self) -> Result<Worker, ThrottleError> {
+    /// [`AcquireError::NoTimers`] if the timers have ended, so that nothing refills the quota.
+    pub fn join(&self) -> Result<Worker, AcquireError> {
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         let id = state.group.join();
         self.controller.finish(state, now);
@@ -188,11 +137,11 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// [`ThrottleError::NoTimers`] if the timers have ended, so that nothing refills the quota.
-    pub fn check(&mut self) -> Result<Checked, ThrottleError> {
+    /// [`AcquireError::NoTimers`] if the timers have ended, so that nothing refills the quota.
+    pub fn check(&mut self) -> Result<bool, AcquireError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
         if used < self.left {
-            return Ok(Checked::AtOnce);
+            return Ok(false);
         }
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         state.group.charge(self.id, used);
@@ -203,13 +152,13 @@ impl Worker {
             Grant::Run(left) => {
                 self.left = left;
                 self.controller.finish(state, now);
-                Ok(Checked::AtOnce)
+                Ok(false)
             }
             Grant::Wait => {
                 state.waiting.insert(self.id, Wake::Thread(std::thread::current()));
                 self.controller.finish(state, now);
                 self.wait()?;
-                Ok(Checked::Waited)
+                Ok(true)
             }
         }
     }
@@ -219,8 +168,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// [`ThrottleError::NoTimers`] if the timers have ended, so that nothing refills the quota.
-    pub fn rest(&mut self) -> Result<(), ThrottleError> {
+    /// [`AcquireError::NoTimers`] if the timers have ended, so that nothing refills the quota.
+    pub fn rest(&mut self) -> Result<(), AcquireError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         state.group.charge(self.id, used);
@@ -233,7 +182,7 @@ impl Worker {
 
     /// Parks until the worker is released. If the refill timer is late, for example behind a long
     /// callback, refills the group itself.
-    fn wait(&mut self) -> Result<(), ThrottleError> {
+    fn wait(&mut self) -> Result<(), AcquireError> {
         loop {
             let (mut state, now) = self.controller.enter().map_err(no_timers)?;
             if !state.waiting.contains_key(&self.id) {
@@ -251,16 +200,6 @@ impl Worker {
     }
 }
 
-/// The result of [`Worker::check`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Checked {
-    /// The thread may continue and did not wait.
-    AtOnce,
-    /// The thread waited for a refill, and may continue.
-    Waited,
-}
-
 impl Drop for Worker {
     fn drop(&mut self) {
         let used = thread_cpu_time().saturating_sub(self.charged);
@@ -274,8 +213,8 @@ impl Drop for Worker {
     }
 }
 
-fn no_timers(_: StartError) -> ThrottleError {
-    ThrottleError::NoTimers
+fn no_timers(_: StartError) -> AcquireError {
+    AcquireError::NoTimers
 }
 
 /// The CPU time that the calling thread has used, in nanoseconds. One system call.

@@ -1,14 +1,17 @@
 //! Starts a set of timers: with driver threads, in the program's event loop, or in virtual time.
 
 use super::{Builder, Clock, Pinning, StartTimersError};
-#[cfg(linux_platform)]
-use crate::event_loop::Descriptor;
-use crate::event_loop::{Callback, EventLoopDriver};
+use crate::event_loop::EventLoopDriver;
 use crate::events;
 use crate::platform::chance::Chance;
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
 use crate::platform::device::base::BaseDevice;
+#[cfg(linux_platform)]
+use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::own_loop::LoopDevice;
+#[cfg(linux_platform)]
+use crate::platform::device::timerfd::Timerfd;
 use crate::platform::driver;
 use crate::platform::fork::Process;
 use crate::platform::manual_clock::ManualClock;
@@ -16,6 +19,8 @@ use crate::platform::worker::Worker;
 use crate::timer::glue::Host;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
+#[cfg(linux_platform)]
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tickless_core::bases::{CoarseExpiry, Deferral, WheelEvents};
@@ -89,10 +94,12 @@ impl Builder {
     ///
     /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
     #[cfg(linux_platform)]
-    pub fn start_in_loop(self) -> Result<(Timers, EventLoopDriver<Descriptor>), StartTimersError> {
-        let (wakes_by, device) = Descriptor::new().map_err(StartTimersError::Descriptor)?;
+    pub fn start_in_loop(
+        self,
+    ) -> Result<(Timers, EventLoopDriver<Arc<OwnedFd>>), StartTimersError> {
+        let (descriptor, device) = polled_device().map_err(StartTimersError::Descriptor)?;
         let timers = self.without_threads(vec![device]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), descriptor);
         Ok((timers, driver))
     }
 
@@ -106,16 +113,16 @@ impl Builder {
     #[cfg(linux_platform)]
     pub fn start_in_loops(
         self,
-    ) -> Result<(Timers, Vec<EventLoopDriver<Descriptor>>), StartTimersError> {
+    ) -> Result<(Timers, Vec<EventLoopDriver<Arc<OwnedFd>>>), StartTimersError> {
         let bases = self.cpu_map().bases();
-        let made: Result<Vec<_>, _> = (0..bases).map(|_| Descriptor::new()).collect();
-        let (wakes_by, devices): (Vec<_>, Vec<_>) =
+        let made: Result<Vec<_>, _> = (0..bases).map(|_| polled_device()).collect();
+        let (descriptors, devices): (Vec<_>, Vec<_>) =
             made.map_err(StartTimersError::Descriptor)?.into_iter().unzip();
         let timers = self.without_threads(devices);
-        let driver = |(base, wakes_by)| {
-            EventLoopDriver::new(timers.shared.for_driver(), CpuId(base as u16), wakes_by)
+        let driver = |(base, descriptor)| {
+            EventLoopDriver::new(timers.shared.for_driver(), CpuId(base as u16), descriptor)
         };
-        let drivers = wakes_by.into_iter().enumerate().map(driver).collect();
+        let drivers = descriptors.into_iter().enumerate().map(driver).collect();
         Ok((timers, drivers))
     }
 
@@ -132,10 +139,10 @@ impl Builder {
     pub fn start_in_loop_with(
         self,
         on_rearm: impl Fn(Instant) + Send + Sync + 'static,
-    ) -> (Timers, EventLoopDriver<Callback>) {
-        let (wakes_by, device) = Callback::new(Box::new(move |next: Ns| on_rearm(next.into())));
-        let timers = self.without_threads(vec![device]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
+    ) -> (Timers, EventLoopDriver<()>) {
+        let device = LoopDevice::with_callback(Box::new(move |next: Ns| on_rearm(next.into())));
+        let timers = self.without_threads(vec![BaseDevice::own_loop(device)]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), ());
         (timers, driver)
     }
 
@@ -224,4 +231,12 @@ impl Builder {
             None => map,
         }
     }
+}
+
+/// Makes a device that arms a descriptor, which a loop polls.
+#[cfg(linux_platform)]
+fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
+    let timer = Timerfd::new()?;
+    let descriptor = timer.descriptor();
+    Ok((descriptor, BaseDevice::own_loop(LoopDevice::with_descriptor(timer))))
 }

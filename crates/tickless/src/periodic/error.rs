@@ -1,6 +1,7 @@
 //! Why a periodic timer was not started.
 
 use std::fmt;
+use std::time::Duration;
 use tickless_core::bases::StartError;
 use tickless_core::phase::PhaseError;
 
@@ -10,8 +11,15 @@ use tickless_core::phase::PhaseError;
 pub enum PeriodError {
     /// The period is zero.
     Zero,
-    /// The phase is not available with this period.
-    Phase(PhaseError),
+    /// The period is longer than 292 years, so a phase in it never comes twice.
+    TooLong(Duration),
+    /// A fixed phase that is not below its period.
+    PhaseBeyondPeriod {
+        /// The requested phase.
+        phase: Duration,
+        /// The period of the timer.
+        period: Duration,
+    },
     /// The timer could not be armed.
     Start(StartError),
 }
@@ -20,7 +28,12 @@ impl fmt::Display for PeriodError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PeriodError::Zero => f.write_str("a period of zero would never end; use at least 1 ns"),
-            PeriodError::Phase(error) => error.fmt(f),
+            PeriodError::TooLong(period) => {
+                write!(f, "a period of {period:?} never comes twice; use at most 292 years")
+            }
+            PeriodError::PhaseBeyondPeriod { phase, period } => {
+                write!(f, "a phase of {phase:?} is not below its period of {period:?}")
+            }
             PeriodError::Start(error) => error.fmt(f),
         }
     }
@@ -31,8 +44,11 @@ impl std::error::Error for PeriodError {}
 impl From<PhaseError> for PeriodError {
     fn from(error: PhaseError) -> Self {
         match error {
-            PhaseError::PeriodZero => PeriodError::Zero,
-            error => PeriodError::Phase(error),
+            PhaseError::PeriodTooLong(period) => PeriodError::TooLong(period),
+            PhaseError::BeyondPeriod { phase, period } => {
+                PeriodError::PhaseBeyondPeriod { phase, period }
+            }
+            _ => PeriodError::Zero,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Missed;
 use crate::timer::fired::Fired;
-use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tickless_core::phase::{Phase, PhaseSlot};
 use tickless_core::time::{Ns, Window};
@@ -26,13 +25,6 @@ impl Run {
     pub(crate) fn new(missed: Missed) -> Run {
         Run { missed, ..Run::default() }
     }
-}
-
-/// One expiry of a periodic timer, as its callback sees it. It dereferences to a [`Fired`].
-#[derive(Debug)]
-pub struct PeriodFired<'a, 'b> {
-    fired: &'a mut Fired<'b>,
-    overruns: u64,
 }
 
 impl Run {
@@ -84,11 +76,11 @@ pub(crate) enum AfterCallback {
 pub(crate) fn pass<'a>(
     run: impl Fn() -> MutexGuard<'a, Run>,
     fired: &mut Fired<'_>,
-    callback: impl FnOnce(&mut PeriodFired<'_, '_>) -> AfterCallback,
+    callback: impl FnOnce(&mut Fired<'_>) -> AfterCallback,
 ) {
     let Some((turn, period, missed)) = run().begin(fired) else { return };
-    let overruns = fired.next_period(period, missed);
-    match callback(&mut PeriodFired { fired: &mut *fired, overruns }) {
+    fired.overruns = fired.next_period(period, missed);
+    match callback(fired) {
         AfterCallback::TimerAlive => run().end(turn, fired),
         AfterCallback::TimerFreed => {}
     }
@@ -96,28 +88,6 @@ pub(crate) fn pass<'a>(
 
 pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
     run.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl PeriodFired<'_, '_> {
-    /// Returns how many expiries have been missed by now; 0 if the timer keeps up. With
-    /// [`Missed::Burst`], the number of expiries that have yet to be made up.
-    pub fn overruns(&self) -> u64 {
-        self.overruns
-    }
-}
-
-impl<'b> Deref for PeriodFired<'_, 'b> {
-    type Target = Fired<'b>;
-
-    fn deref(&self) -> &Fired<'b> {
-        self.fired
-    }
-}
-
-impl DerefMut for PeriodFired<'_, '_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        self.fired
-    }
 }
 
 impl Fired<'_> {

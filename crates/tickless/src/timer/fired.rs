@@ -18,6 +18,8 @@ pub struct Fired<'a> {
     clock: &'a HostClock,
     wakers: &'a mut Wakers,
     result: CallbackResult,
+    /// The missed expiries of a periodic timer.
+    pub(crate) overruns: u64,
 }
 
 impl<'a> Fired<'a> {
@@ -27,7 +29,7 @@ impl<'a> Fired<'a> {
         clock: &'a HostClock,
         wakers: &'a mut Wakers,
     ) -> Fired<'a> {
-        Fired { expiry, clock, wakers, result: CallbackResult::Done }
+        Fired { expiry, clock, wakers, result: CallbackResult::Done, overruns: 0 }
     }
 
     /// The deadline it was armed with: it does not fire earlier.
@@ -63,6 +65,14 @@ impl<'a> Fired<'a> {
     /// The base that it fired on.
     pub fn base(&self) -> CpuId {
         self.expiry.cpu
+    }
+
+    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now; 0
+    /// if it keeps up, and for every other timer. With
+    /// [`Missed::Burst`](crate::periodic::Missed::Burst), the number of expiries that have yet to
+    /// be made up.
+    pub fn overruns(&self) -> u64 {
+        self.overruns
     }
 
     /// Rearms the timer to fire `after` from now. Reads the clock.

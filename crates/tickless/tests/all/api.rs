@@ -8,7 +8,7 @@ use tickless::callback::Started;
 use tickless::clock::ClockSource;
 use tickless::driver::{CpuId, StartTimersError};
 use tickless::local::{Key, LocalError};
-use tickless::periodic::{Missed, PeriodError, PeriodFired};
+use tickless::periodic::{Missed, PeriodError};
 use tickless::policy::{Policy, PushOut};
 use tickless::stats::{BaseCounts, BaseStats, Stats};
 use tickless::time::{Instant, Tick, TickError};
@@ -30,7 +30,6 @@ fn handles_are_send_and_sync() {
     fn sent<T: Send>() {}
     sent::<LocalTimers<std::cell::Cell<u8>>>();
     sent::<Fired<'_>>();
-    sent::<PeriodFired<'_, '_>>();
 }
 
 /// Goal: small value types are `Copy`, comparable and printable.

@@ -96,10 +96,7 @@ fn poll_until_over(mut driver: EventLoopDriver) {
     }
 }
 
-fn wait_until_over(
-    mut driver: EventLoopDriver<tickless::driver::Callback>,
-    waker: &OnceLock<Thread>,
-) {
+fn wait_until_over(mut driver: EventLoopDriver<()>, waker: &OnceLock<Thread>) {
     waker.get_or_init(std::thread::current);
     while !driver.is_over() {
         match driver.timeout() {

@@ -9,8 +9,6 @@ use core::fmt;
 use core::sync::atomic::AtomicU64;
 #[cfg(linux_platform)]
 use core::sync::atomic::Ordering;
-#[cfg(linux_platform)]
-use std::sync::Arc;
 use tickless_core::time::Ns;
 
 /// A callback that gets the new deadline.
@@ -33,7 +31,7 @@ pub struct LoopDevice {
 enum Signal {
     /// Becomes readable at the deadline.
     #[cfg(linux_platform)]
-    Descriptor(Arc<Timerfd>),
+    Descriptor(Timerfd),
     Callback(Box<OnRearm>),
 }
 
@@ -55,7 +53,7 @@ impl fmt::Debug for Signal {
 impl LoopDevice {
     /// Makes the device of a loop that polls a descriptor.
     #[cfg(linux_platform)]
-    pub fn with_descriptor(timer: Arc<Timerfd>) -> LoopDevice {
+    pub fn with_descriptor(timer: Timerfd) -> LoopDevice {
         LoopDevice::new(Signal::Descriptor(timer))
     }
 
@@ -158,6 +156,7 @@ impl LoopDevice {
 mod tests {
     use super::*;
     use crate::platform::manual_clock::ManualClock;
+    use std::sync::Arc;
     #[cfg(not(linux_platform))]
     use std::sync::Arc;
     use std::sync::OnceLock;

@@ -21,13 +21,13 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tickless_core::time::Ns;
 
 /// A timerfd on `CLOCK_MONOTONIC`, with the number of its writes.
 #[derive(Debug)]
 pub struct Timerfd {
-    file: OwnedFd,
+    file: Arc<OwnedFd>,
     calls: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl Timerfd {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let file = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|errno| RefusedCall::new("timerfd_create", errno))?;
-        let timer = Timerfd { file, calls: AtomicU64::new(0) };
+        let timer = Timerfd { file: Arc::new(file), calls: AtomicU64::new(0) };
         timer.set(Ns::NEVER).map_err(|errno| RefusedCall::new(SETTIME, errno))?;
         timer.calls.store(0, Ordering::Relaxed);
         Ok(timer)
@@ -74,6 +74,11 @@ impl Timerfd {
     /// one.
     pub fn clear(&self) -> bool {
         rustix::io::read(&self.file, &mut [0u8; 8]).is_ok()
+    }
+
+    /// Returns the descriptor, for the loop that polls it.
+    pub fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
     }
 
     /// Returns the number of system calls that armed it.
