@@ -1,16 +1,18 @@
 //! Rate limiters (permits per period) and throttles (CPU time per period).
 
 use crate::local_batches::caller_slice;
-use crate::one_thread::{Handle, HandleKind, OneThread};
+use crate::object::{
+    Handle as _, Marked, Object, create, destroy, handles, on, optional_result_of, result_of,
+};
+use crate::one_thread::{Handle, OneThread, one_thread_handles};
 use crate::options::unknown;
 use crate::periodic::{
     TICKLESS_PHASE_ALIGNED, TICKLESS_PHASE_FIXED, TICKLESS_PHASE_NONE, TICKLESS_PHASE_RANDOM,
     TICKLESS_PHASE_SPREAD,
 };
 use crate::sized::{self, Grows};
-use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
-use crate::timers::{TimerSet, checked_ref, duration, not_initialised, set};
-use core::ptr::NonNull;
+use crate::status::{Outcome, Status, failure};
+use crate::timers::{TimerSet, duration};
 use std::time::Duration;
 use tickless::bandwidth::{
     AcquireError, BandwidthBuilder, BandwidthError, Counts, KeyedLimiter, Limiter, Throttle, Worker,
@@ -132,43 +134,6 @@ fn bandwidth_status(error: BandwidthError) -> Status {
     failure(status, error)
 }
 
-/// A value whose pointer the library gives to C, with a mark that identifies it.
-struct Marked<T> {
-    mark: u64,
-    value: T,
-}
-
-/// A type that C holds pointers to, with a mark of its own.
-trait MarkedType {
-    const MARK: u64;
-    const NAME: &'static str;
-}
-
-impl MarkedType for Limiter {
-    const MARK: u64 = 0x6c69_6d69_7465_7220;
-    const NAME: &'static str = "limiter; pass a pointer from tickless_limiter_create";
-}
-
-impl MarkedType for KeyedLimiter<Vec<u8>> {
-    const MARK: u64 = 0x6b65_7965_646c_696d;
-    const NAME: &'static str = "keyed limiter; pass a pointer from tickless_keyed_create";
-}
-
-impl MarkedType for Throttle {
-    const MARK: u64 = 0x7468_726f_7474_6c65;
-    const NAME: &'static str = "throttle; pass a pointer from tickless_throttle_create";
-}
-
-impl<T: MarkedType> Marked<T> {
-    fn new(value: T) -> Marked<T> {
-        Marked { mark: T::MARK, value }
-    }
-
-    fn checked(&self) -> Outcome<&T> {
-        if self.mark == T::MARK { Ok(&self.value) } else { Err(not_initialised(T::NAME)) }
-    }
-}
-
 /// A fixed number of permits in every period, granted in the order of the requests; created by
 /// `tickless_limiter_create`. Opaque. All threads may use it.
 pub struct LimiterHandle(Marked<Limiter>);
@@ -181,39 +146,14 @@ pub struct KeyedHandle(Marked<KeyedLimiter<Vec<u8>>>);
 /// `tickless_throttle_create`. Opaque. All threads may use it.
 pub struct ThrottleHandle(Marked<Throttle>);
 
-macro_rules! handle_functions {
-    ($live:ident, $free:ident, $handle:ident, $value:ty) => {
-        /// # Safety
-        /// `at` is null or points to memory that stays readable while the result is used.
-        unsafe fn $live<'a>(at: *const $handle) -> Outcome<&'a $value> {
-            // SAFETY: the caller promises that `at` is null or points to memory that stays readable
-            // while the result is used.
-            unsafe { checked_ref(at, <$value>::NAME) }?.0.checked()
-        }
-
-        /// Frees the handle; does nothing if the pointer is null.
-        ///
-        /// # Safety
-        /// `at` is null, or came from `Box::into_raw` and was not freed; the caller does not use it
-        /// afterwards.
-        unsafe fn $free(at: *mut $handle) -> Outcome {
-            let Some(place) = NonNull::new(at) else { return Ok(()) };
-            // SAFETY: the caller promises that `at` came from `Box::into_raw` and is not used
-            // afterwards. The mark is cleared first, so that a second call is detected for as long
-            // as the memory is not reused.
-            unsafe {
-                $live(at)?;
-                (&raw mut (*place.as_ptr()).0.mark).write_volatile(0);
-                drop(Box::from_raw(place.as_ptr()));
-            }
-            Ok(())
-        }
-    };
+handles! {
+    LimiterHandle(Limiter), 0x6c69_6d69_7465_7220,
+        "limiter; pass a pointer from tickless_limiter_create";
+    KeyedHandle(KeyedLimiter<Vec<u8>>), 0x6b65_7965_646c_696d,
+        "keyed limiter; pass a pointer from tickless_keyed_create";
+    ThrottleHandle(Throttle), 0x7468_726f_7474_6c65,
+        "throttle; pass a pointer from tickless_throttle_create";
 }
-
-handle_functions!(limiter, free_limiter, LimiterHandle, Limiter);
-handle_functions!(keyed, free_keyed, KeyedHandle, KeyedLimiter<Vec<u8>>);
-handle_functions!(throttle, free_throttle, ThrottleHandle, Throttle);
 
 fn acquired(result: Result<(), AcquireError>) -> Outcome {
     result.map_err(|error| {
@@ -242,19 +182,17 @@ pub unsafe extern "C" fn tickless_limiter_create(
     quota: *const Quota,
     made: *mut *mut LimiterHandle,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped, and
-        // that `quota` is null or points to as many readable bytes as its `size` states, and that
-        // `made` is null or writable.
-        let (timers, quota) = unsafe {
-            write_result(made, core::ptr::null_mut())?;
-            (&set(timers)?.timers, required_quota(quota)?)
-        };
-        let limiter = quota.limiter(timers)?.start().map_err(bandwidth_status)?;
-        let handle = Box::new(LimiterHandle(Marked::new(limiter)));
-        // SAFETY: the caller promises that `made` is null or writable.
-        unsafe { write_result(made, Box::into_raw(handle)) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
+    // `quota` is null or points to as many readable bytes as its `size` states, and that `made` is
+    // null or writable.
+    unsafe {
+        create(made, || {
+            let timers = &TimerSet::lend(timers)?.timers;
+            let limiter = required_quota(quota)?.limiter(timers)?;
+            let limiter = limiter.start().map_err(bandwidth_status)?;
+            Ok(LimiterHandle(LimiterHandle::mark(limiter)))
+        })
+    }
 }
 
 /// Reads a caller's quota. Null is an error, because a quota has no default.
@@ -285,11 +223,9 @@ pub unsafe extern "C" fn tickless_limiter_try_acquire(
     from: *const LimiterHandle,
     permits: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-        // thread destroys it during the call.
-        acquired(unsafe { limiter(from) }?.try_acquire(permits))
-    })
+    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+    // thread destroys it during the call.
+    unsafe { on(from, |limiter| acquired(limiter.try_acquire(permits))) }
 }
 
 /// Acquires permits, and blocks the thread until they are available and all earlier requests are
@@ -307,15 +243,16 @@ pub unsafe extern "C" fn tickless_limiter_acquire(
     permits: u64,
     timeout_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-        // thread destroys it during the call.
-        let limiter = unsafe { limiter(from) }?;
-        acquired(match timeout_ns {
-            i64::MAX => limiter.blocking_acquire(permits),
-            timeout => limiter.blocking_acquire_timeout(permits, duration(timeout)?),
+    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+    // thread destroys it during the call.
+    unsafe {
+        on(from, |limiter| {
+            acquired(match timeout_ns {
+                i64::MAX => limiter.blocking_acquire(permits),
+                timeout => limiter.blocking_acquire_timeout(permits, duration(timeout)?),
+            })
         })
-    })
+    }
 }
 
 /// Closes a limiter, for a shutdown: every later call returns `TICKLESS_SHUT`, and so do waiting
@@ -327,12 +264,14 @@ pub unsafe extern "C" fn tickless_limiter_acquire(
 /// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_close(from: *const LimiterHandle) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-        // thread destroys it during the call.
-        unsafe { limiter(from) }?.close();
-        Ok(())
-    })
+    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+    // thread destroys it during the call.
+    unsafe {
+        on(from, |limiter| {
+            limiter.close();
+            Ok(())
+        })
+    }
 }
 
 /// Reads how many permits are available now, and the counters. Either pointer may be null.
@@ -349,27 +288,17 @@ pub unsafe extern "C" fn tickless_limiter_look(
     available: *mut u64,
     counts: *mut QuotaCounts,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-        // thread destroys it during the call.
-        let limiter = unsafe { limiter(from) }?;
-        // SAFETY: the caller promises that `available` and `counts` are null or writable.
-        unsafe {
-            write_optional(available, limiter.available());
-            write_counts(counts, &limiter.counts(), limiter.waiting())
-        }
-    })
-}
-
-/// # Safety
-/// As for [`sized::write`].
-unsafe fn write_counts(counts: *mut QuotaCounts, seen: &Counts, waiting: usize) -> Outcome {
-    if counts.is_null() {
-        return Ok(());
+    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
+    // thread destroys it during the call, that `available` is null or writable, and that `counts`
+    // is null or points to as many writable bytes as its `size` states.
+    unsafe {
+        optional_result_of(from, available, |limiter| {
+            if !counts.is_null() {
+                sized::write(counts, &QuotaCounts::of(&limiter.counts(), limiter.waiting()))?;
+            }
+            Ok(limiter.available())
+        })
     }
-    // SAFETY: the caller promises that `counts` is null or points to as many writable bytes as its
-    // `size` states.
-    unsafe { sized::write(counts, &QuotaCounts::of(seen, waiting)) }
 }
 
 /// Frees a limiter; does nothing if the pointer is null.
@@ -381,9 +310,9 @@ unsafe fn write_counts(counts: *mut QuotaCounts, seen: &Counts, waiting: usize) 
 /// now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_destroy(from: *mut LimiterHandle) -> Status {
-    // SAFETY: the caller promises that `from` is null or came from `tickless_limiter_create`, and
-    // no thread uses it now or later.
-    entry(|| unsafe { free_limiter(from) })
+    // SAFETY: the caller promises that `from` is null, or came from `tickless_limiter_create` and
+    // was not destroyed, and that no thread uses it now or later.
+    unsafe { destroy(from, |_| Ok(())) }
 }
 
 /// Creates a limiter with `quota` permits for each key in every period. A key's period begins when
@@ -400,19 +329,16 @@ pub unsafe extern "C" fn tickless_keyed_create(
     quota: *const Quota,
     made: *mut *mut KeyedHandle,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped, and
-        // that `quota` is null or points to as many readable bytes as its `size` states, and that
-        // `made` is null or writable.
-        let (timers, quota) = unsafe {
-            write_result(made, core::ptr::null_mut())?;
-            (&set(timers)?.timers, required_quota(quota)?)
-        };
-        let limiter = quota.limiter(timers)?.keyed().map_err(bandwidth_status)?;
-        let handle = Box::new(KeyedHandle(Marked::new(limiter)));
-        // SAFETY: the caller promises that `made` is null or writable.
-        unsafe { write_result(made, Box::into_raw(handle)) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
+    // `quota` is null or points to as many readable bytes as its `size` states, and that `made` is
+    // null or writable.
+    unsafe {
+        create(made, || {
+            let timers = &TimerSet::lend(timers)?.timers;
+            let limiter = required_quota(quota)?.limiter(timers)?;
+            Ok(KeyedHandle(KeyedHandle::mark(limiter.keyed().map_err(bandwidth_status)?)))
+        })
+    }
 }
 
 /// Acquires permits of a key if they are available. Never waits for permits. `key` points to
@@ -430,13 +356,11 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
     key_size: usize,
     permits: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other
-        // thread destroys it during the call, and that `key` points to `key_size` readable
-        // elements.
-        let (limiter, key) = unsafe { (keyed(from)?, caller_slice(key, key_size)?) };
-        acquired(limiter.try_acquire(key, permits))
-    })
+    // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other thread
+    // destroys it during the call, and that `key` points to `key_size` readable bytes.
+    unsafe {
+        on(from, |limiter| acquired(limiter.try_acquire(caller_slice(key, key_size)?, permits)))
+    }
 }
 
 /// Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding
@@ -453,16 +377,16 @@ pub unsafe extern "C" fn tickless_keyed_count(
     forget_idle: bool,
     keys: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other
-        // thread destroys it during the call.
-        let limiter = unsafe { keyed(from) }?;
-        if forget_idle {
-            limiter.remove_idle();
-        }
-        // SAFETY: the caller promises that `keys` is null or writable.
-        unsafe { write_result(keys, limiter.len()) }
-    })
+    // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other thread
+    // destroys it during the call, and that `keys` is null or writable.
+    unsafe {
+        result_of(from, keys, |limiter| {
+            if forget_idle {
+                limiter.remove_idle();
+            }
+            Ok(limiter.len())
+        })
+    }
 }
 
 /// Frees a keyed limiter; does nothing if the pointer is null.
@@ -474,9 +398,9 @@ pub unsafe extern "C" fn tickless_keyed_count(
 /// or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_destroy(from: *mut KeyedHandle) -> Status {
-    // SAFETY: the caller promises that `from` is null or came from `tickless_keyed_create`, and no
-    // thread uses it now or later.
-    entry(|| unsafe { free_keyed(from) })
+    // SAFETY: the caller promises that `from` is null, or came from `tickless_keyed_create` and was
+    // not destroyed, and that no thread uses it now or later.
+    unsafe { destroy(from, |_| Ok(())) }
 }
 
 /// Creates a group of threads that together may use `quota` nanoseconds of CPU time in every
@@ -492,22 +416,20 @@ pub unsafe extern "C" fn tickless_throttle_create(
     quota: *const Quota,
     made: *mut *mut ThrottleHandle,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped, and
-        // that `quota` is null or points to as many readable bytes as its `size` states, and that
-        // `made` is null or writable.
-        let (timers, quota) = unsafe {
-            write_result(made, core::ptr::null_mut())?;
-            (&set(timers)?.timers, required_quota(quota)?)
-        };
-        let [cpu, period, extra] = [quota.quota, quota.period_ns, quota.extra];
-        let group = timers.throttle(Duration::from_nanos(cpu), Duration::from_nanos(period));
-        let group = quota.apply(group.extra(Duration::from_nanos(extra)))?;
-        let group = group.start().map_err(bandwidth_status)?;
-        let handle = Box::new(ThrottleHandle(Marked::new(group)));
-        // SAFETY: the caller promises that `made` is null or writable.
-        unsafe { write_result(made, Box::into_raw(handle)) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
+    // `quota` is null or points to as many readable bytes as its `size` states, and that `made` is
+    // null or writable.
+    unsafe {
+        create(made, || {
+            let timers = &TimerSet::lend(timers)?.timers;
+            let quota = required_quota(quota)?;
+            let [cpu, period, extra] =
+                [quota.quota, quota.period_ns, quota.extra].map(Duration::from_nanos);
+            let group = quota.apply(timers.throttle(cpu, period).extra(extra))?;
+            let group = group.start().map_err(bandwidth_status)?;
+            Ok(ThrottleHandle(ThrottleHandle::mark(group)))
+        })
+    }
 }
 
 /// Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
@@ -522,14 +444,12 @@ pub unsafe extern "C" fn tickless_throttle_look(
     group: *const ThrottleHandle,
     counts: *mut QuotaCounts,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no
-        // other thread destroys it during the call.
-        let group = unsafe { throttle(group) }?;
-        // SAFETY: the caller promises that `counts` is null or points to as many writable bytes as
-        // its `size` states.
-        unsafe { sized::write(counts, &QuotaCounts::of(&group.counts(), group.waiting())) }
-    })
+    // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no other
+    // thread destroys it during the call, and that `counts` is null or points to as many writable
+    // bytes as its `size` states.
+    unsafe {
+        on(group, |group| sized::write(counts, &QuotaCounts::of(&group.counts(), group.waiting())))
+    }
 }
 
 /// Frees a throttle; does nothing if the pointer is null. Its workers stay throttled until they
@@ -542,28 +462,18 @@ pub unsafe extern "C" fn tickless_throttle_look(
 /// now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_destroy(group: *mut ThrottleHandle) -> Status {
-    // SAFETY: the caller promises that `group` is null or came from `tickless_throttle_create`, and
-    // no thread uses it now or later.
-    entry(|| unsafe { free_throttle(group) })
+    // SAFETY: the caller promises that `group` is null, or came from `tickless_throttle_create` and
+    // was not destroyed, and that no thread uses it now or later.
+    unsafe { destroy(group, |_| Ok(())) }
 }
 
 /// One thread's membership in a throttle; created by `tickless_throttle_join`. Opaque. Only that
 /// thread may use it.
-pub struct WorkerHandle {
-    own: OneThread<Worker>,
-}
+pub struct WorkerHandle(OneThread<Worker>);
 
-impl Handle for WorkerHandle {
-    type Value = Worker;
-    const KIND: HandleKind = HandleKind {
-        mark: 0x776f_726b_6572_2020,
-        name: "worker",
-        remedy: "call tickless_throttle_join in each thread",
-    };
-
-    fn own(&self) -> &OneThread<Worker> {
-        &self.own
-    }
+one_thread_handles! {
+    WorkerHandle(Worker), 0x776f_726b_6572_2020, "worker",
+        "call tickless_throttle_join in each thread";
 }
 
 fn throttle_status(error: AcquireError) -> Status {
@@ -582,16 +492,14 @@ pub unsafe extern "C" fn tickless_throttle_join(
     group: *const ThrottleHandle,
     worker: *mut *mut WorkerHandle,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `worker` is null or writable.
-        unsafe { write_result(worker, core::ptr::null_mut()) }?;
-        // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no
-        // other thread destroys it during the call.
-        let joined = unsafe { throttle(group) }?.join().map_err(throttle_status)?;
-        let handle = Box::new(WorkerHandle { own: OneThread::new(&WorkerHandle::KIND, joined) });
-        // SAFETY: the caller promises that `worker` is null or writable.
-        unsafe { write_result(worker, Box::into_raw(handle)) }
-    })
+    // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no other
+    // thread destroys it during the call, and that `worker` is null or writable.
+    unsafe {
+        create(worker, || {
+            let joined = ThrottleHandle::lend(group)?.join().map_err(throttle_status)?;
+            Ok(WorkerHandle(OneThread::new(&WorkerHandle::KIND, joined)))
+        })
+    }
 }
 
 /// Parks the thread while the quota of this period is used up. `waited`, which may be null,
@@ -608,14 +516,9 @@ pub unsafe extern "C" fn tickless_worker_check(
     worker: *mut WorkerHandle,
     waited: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
-        let own = unsafe { WorkerHandle::own_thread(worker)?.value() };
-        let waited_for_quota = own.check().map_err(throttle_status)?;
-        // SAFETY: the caller promises that `waited` is null or writable.
-        unsafe { write_optional(waited, waited_for_quota) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `worker` came from `tickless_throttle_join` and has not
+    // left, and that `waited` is null or writable.
+    unsafe { optional_result_of(worker, waited, |own| own.check().map_err(throttle_status)) }
 }
 
 /// Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
@@ -627,10 +530,9 @@ pub unsafe extern "C" fn tickless_worker_check(
 /// `worker` came from `tickless_throttle_join` and has not left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_rest(worker: *mut WorkerHandle) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `worker` came from the library and was not destroyed.
-        unsafe { WorkerHandle::own_thread(worker)?.value() }.rest().map_err(throttle_status)
-    })
+    // SAFETY: the caller promises that `worker` came from `tickless_throttle_join` and has not
+    // left.
+    unsafe { on(worker, |own| own.rest().map_err(throttle_status)) }
 }
 
 /// Ends the thread's membership and gives back the unused rest of its slice; does nothing if the
@@ -645,5 +547,5 @@ pub unsafe extern "C" fn tickless_worker_rest(worker: *mut WorkerHandle) -> Stat
 pub unsafe extern "C" fn tickless_worker_leave(worker: *mut WorkerHandle) -> Status {
     // SAFETY: the caller promises that `worker` is null or came from the library, and is not used
     // afterwards.
-    entry(|| unsafe { Handle::free(worker) })
+    unsafe { Handle::free(worker) }
 }

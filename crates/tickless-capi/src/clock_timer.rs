@@ -1,10 +1,12 @@
 //! Timers on clocks that can be set or that advance during a suspend.
 
 use crate::fired::window;
+use crate::object::result_of;
+use crate::object::{Handle, Marked, Object, create, destroy, handles, on, optional_result_of};
 use crate::options::unknown;
-use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
-use crate::timer::{CancelFound, cancel_status, report_cancel};
-use crate::timers::{TimerSet, checked_ref, duration, not_initialised, set};
+use crate::status::{Outcome, Status, failure, write_optional};
+use crate::timer::{CancelFound, cancel_status, cancel_with};
+use crate::timers::{TimerSet, duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use tickless::CancelError;
@@ -32,13 +34,12 @@ pub const TICKLESS_CLOCK_REALTIME: u32 = 2;
 /// The first such timer of a set starts a thread that waits for wall-clock time to be set. If the
 /// program's own loop drives the set, no thread is started, and the timers check their clock once a
 /// second.
-pub struct Clocked {
-    mark: u64,
-    timer: ClockTimer,
-}
+pub struct Clocked(Marked<ClockTimer>);
 
-const MARK: u64 = 0x636c_6f63_6b74_696d;
-const NAME: &str = "clock timer; pass a pointer from tickless_clock_timer_create";
+handles! {
+    Clocked(ClockTimer), 0x636c_6f63_6b74_696d,
+        "clock timer; pass a pointer from tickless_clock_timer_create";
+}
 
 /// A clock timer that fires, as its callback sees it. Opaque; valid until the callback returns, in
 /// the thread that runs it.
@@ -79,15 +80,6 @@ fn clock(number: u32) -> Outcome<TimeBase> {
     }
 }
 
-/// # Safety
-/// `timer` is null or points to memory that stays readable while the result is used.
-unsafe fn live<'a>(timer: *const Clocked) -> Outcome<&'a ClockTimer> {
-    // SAFETY: the caller promises that `timer` is null or points to memory that stays readable
-    // while the result is used.
-    let known = unsafe { checked_ref(timer, NAME) }?;
-    if known.mark == MARK { Ok(&known.timer) } else { Err(not_initialised(NAME)) }
-}
-
 /// Reads the current time of a clock, in nanoseconds. One system call, except for the monotonic
 /// clock.
 ///
@@ -101,12 +93,11 @@ pub unsafe extern "C" fn tickless_timers_now_on(
     clock_number: u32,
     now_ns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let set = unsafe { set(timers) }?;
-        // SAFETY: the caller promises that `now_ns` is null or writable.
-        unsafe { write_result(now_ns, set.timers.now_on(clock(clock_number)?).as_nanos()) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
+    // `now_ns` is null or writable.
+    unsafe {
+        result_of(timers, now_ns, |set| Ok(set.timers.now_on(clock(clock_number)?).as_nanos()))
+    }
 }
 
 /// Creates a timer on one of the clocks `TICKLESS_CLOCK_...`, without arming it. When it fires, a
@@ -124,24 +115,23 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
     data: *mut c_void,
     timer: *mut *mut Clocked,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` is null or writable.
-        unsafe { write_result(timer, core::ptr::null_mut()) }?;
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let timers = &unsafe { set(timers) }?.timers;
-        let Some(callback) = callback else {
-            return Err(failure(Status::NullPointer, "the callback is null"));
-        };
-        let call = Call { callback, data };
-        let made = timers.clock_timer(clock(clock_number)?, move |fired| {
-            // Capture the whole struct, which is `Send`, not its fields.
-            let call: Call = call;
-            call.call(fired);
-        });
-        let made = Box::into_raw(Box::new(Clocked { mark: MARK, timer: made }));
-        // SAFETY: the caller promises that `timer` is null or writable.
-        unsafe { write_result(timer, made) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
+    // `timer` is null or writable.
+    unsafe {
+        create(timer, || {
+            let timers = &TimerSet::lend(timers)?.timers;
+            let Some(callback) = callback else {
+                return Err(failure(Status::NullPointer, "the callback is null"));
+            };
+            let call = Call { callback, data };
+            let made = timers.clock_timer(clock(clock_number)?, move |fired| {
+                // Capture the whole struct, which is `Send`, not its fields.
+                let call: Call = call;
+                call.call(fired);
+            });
+            Ok(Clocked(Clocked::mark(made)))
+        })
+    }
 }
 
 fn started(result: Result<Started, StartError>) -> Outcome {
@@ -161,12 +151,9 @@ pub unsafe extern "C" fn tickless_clock_timer_start(
     timer: *const Clocked,
     after_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
-        // other thread destroys it during the call.
-        let timer = unsafe { live(timer) }?;
-        started(timer.start(duration(after_ns)?))
-    })
+    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
+    // thread destroys it during the call.
+    unsafe { on(timer, |timer| started(timer.start(duration(after_ns)?))) }
 }
 
 /// Arms or rearms a timer for a window on its own clock: not before `soft_ns`, and at `hard_ns`
@@ -184,13 +171,14 @@ pub unsafe extern "C" fn tickless_clock_timer_start_range(
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
-        // other thread destroys it during the call.
-        let timer = unsafe { live(timer) }?;
-        let (soft, hard) = window(soft_ns, hard_ns)?;
-        started(timer.start_range(soft, hard))
-    })
+    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
+    // thread destroys it during the call.
+    unsafe {
+        on(timer, |timer| {
+            let (soft, hard) = window(soft_ns, hard_ns)?;
+            started(timer.start_range(soft, hard))
+        })
+    }
 }
 
 /// Cancels a timer without waiting for its callback, as `tickless_timer_cancel` does.
@@ -205,11 +193,9 @@ pub unsafe extern "C" fn tickless_clock_timer_cancel(
     timer: *const Clocked,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
-        // other thread destroys it during the call, and that `found` is null or writable.
-        unsafe { report_cancel(Ok(live(timer)?.cancel()), found) }
-    })
+    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
+    // thread destroys it during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |timer| Ok(timer.cancel())) }
 }
 
 /// Cancels a timer and waits until no thread runs its callback, as `tickless_timer_cancel_sync`
@@ -226,11 +212,9 @@ pub unsafe extern "C" fn tickless_clock_timer_cancel_sync(
     timer: *const Clocked,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
-        // other thread destroys it during the call, and that `found` is null or writable.
-        unsafe { report_cancel(live(timer)?.cancel_sync(), found) }
-    })
+    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
+    // thread destroys it during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |timer| timer.cancel_sync()) }
 }
 
 /// Reports whether the timer is armed. Another thread may change this at any time.
@@ -245,11 +229,9 @@ pub unsafe extern "C" fn tickless_clock_timer_is_pending(
     timer: *const Clocked,
     is_pending: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
-        // other thread destroys it during the call, and that `is_pending` is null or writable.
-        unsafe { write_result(is_pending, live(timer)?.is_pending()) }
-    })
+    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
+    // thread destroys it during the call, and that `is_pending` is null or writable.
+    unsafe { result_of(timer, is_pending, |timer| Ok(timer.is_pending())) }
 }
 
 /// Destroys a timer, after its callback has returned; does nothing if the pointer is null. In the
@@ -263,34 +245,28 @@ pub unsafe extern "C" fn tickless_clock_timer_is_pending(
 /// thread uses it now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_destroy(timer: *mut Clocked) -> Status {
-    entry(|| {
-        let Some(place) = NonNull::new(timer) else { return Ok(()) };
-        // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no
-        // other thread destroys it during the call.
-        match unsafe { live(timer) }?.shutdown_sync() {
-            Ok(_) | Err(CancelError::OwnCallback) => {}
-            Err(error) => return Err(cancel_status(error)),
-        }
-        // SAFETY: the caller promises that the timer came from `tickless_clock_timer_create` and
-        // that no other thread uses it.
-        unsafe {
-            (&raw mut (*place.as_ptr()).mark).write_volatile(0);
-            drop(Box::from_raw(place.as_ptr()));
-        }
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timer` is null, or came from `tickless_clock_timer_create`
+    // and was not destroyed, and that no other thread uses it now or later.
+    unsafe {
+        destroy(timer, |timer| match timer.shutdown_sync() {
+            Ok(_) | Err(CancelError::OwnCallback) => Ok(()),
+            Err(error) => Err(cancel_status(error)),
+        })
+    }
 }
 
-/// # Safety
-/// `expiry` is null, or the argument of a callback that has not returned.
-unsafe fn expiry<'a>(expiry: *mut ClockExpiry) -> Outcome<&'a mut ClockFired<'static>> {
-    // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has not
-    // returned.
-    match unsafe { expiry.as_ref() } {
-        // SAFETY: valid until the callback returns. There is no other reference, because each entry
-        // point drops its own before it returns.
-        Some(ClockExpiry { fired }) => Ok(unsafe { &mut *fired.as_ptr() }),
-        None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
+impl Object for ClockExpiry {
+    type Lent<'a> = &'a mut ClockFired<'static>;
+
+    unsafe fn lend<'a>(expiry: *const ClockExpiry) -> Outcome<&'a mut ClockFired<'static>> {
+        // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has
+        // not returned.
+        match unsafe { expiry.as_ref() } {
+            // SAFETY: valid until the callback returns. There is no other reference, because each
+            // entry point drops its own before it returns.
+            Some(ClockExpiry { fired }) => Ok(unsafe { &mut *fired.as_ptr() }),
+            None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
+        }
     }
 }
 
@@ -309,19 +285,16 @@ pub unsafe extern "C" fn tickless_clock_fired_info(
     deadline_ns: *mut u64,
     now_ns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let fired = unsafe { expiry(fired) }?;
-        // SAFETY: the caller promises that `deadline_ns` and `now_ns` are null or writable.
-        unsafe {
-            write_optional(deadline_ns, fired.deadline().as_nanos());
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread, and that `deadline_ns` and `now_ns` are null or writable.
+    unsafe {
+        optional_result_of(fired, deadline_ns, |fired| {
             if !now_ns.is_null() {
                 write_optional(now_ns, fired.now().as_nanos());
             }
-        }
-        Ok(())
-    })
+            Ok(fired.deadline().as_nanos())
+        })
+    }
 }
 
 /// Requests that the timer be armed again, `after_ns` from now, when the callback has returned, as
@@ -336,12 +309,9 @@ pub unsafe extern "C" fn tickless_clock_fired_restart(
     fired: *mut ClockExpiry,
     after_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        unsafe { expiry(fired) }?.restart(duration(after_ns)?);
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread.
+    unsafe { on(fired, |fired| duration(after_ns).map(|after| fired.restart(after))) }
 }
 
 /// Requests that the timer be armed again for a point in time on its own clock.
@@ -355,12 +325,14 @@ pub unsafe extern "C" fn tickless_clock_fired_restart_at(
     fired: *mut ClockExpiry,
     deadline_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        unsafe { expiry(fired) }?.restart_at(Instant::from_nanos(deadline_ns));
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread.
+    unsafe {
+        on(fired, |fired| {
+            fired.restart_at(Instant::from_nanos(deadline_ns));
+            Ok(())
+        })
+    }
 }
 
 /// Requests that the timer be armed again a whole number of periods of its own clock after its own
@@ -378,13 +350,11 @@ pub unsafe extern "C" fn tickless_clock_fired_forward(
     period_ns: i64,
     overruns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let fired = unsafe { expiry(fired) }?;
-        let missed = fired.forward(crate::timers::period(period_ns)?).saturating_sub(1);
-        // SAFETY: the caller promises that `overruns` is null or writable.
-        unsafe { write_optional(overruns, missed) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread, and that `overruns` is null or writable.
+    unsafe {
+        optional_result_of(fired, overruns, |fired| {
+            Ok(fired.forward(period(period_ns)?).saturating_sub(1))
+        })
+    }
 }

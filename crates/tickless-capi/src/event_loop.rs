@@ -1,9 +1,10 @@
 //! Timers that the program's own event loop drives, by a descriptor that it polls.
 
-use crate::one_thread::{Handle, HandleKind, OneThread};
+use crate::object::{Object, optional_result_of, result_of};
+use crate::one_thread::{Exclusive, Handle, HandleKind, OneThread};
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Status, entry, failure, write_optional, write_result};
+use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use crate::timers::TimerSet;
 use core::ffi::c_int;
 use std::os::fd::AsRawFd;
@@ -29,6 +30,16 @@ impl Handle for Loop {
 
     fn own(&self) -> &OneThread<EventLoopDriver> {
         &self.own
+    }
+}
+
+impl Object for Loop {
+    type Lent<'a> = Exclusive<'a, EventLoopDriver>;
+
+    unsafe fn lend<'a>(at: *const Loop) -> Outcome<Self::Lent<'a>> {
+        // SAFETY: the caller promises that `at` is null or points to a loop that is not destroyed
+        // while the result is used.
+        unsafe { Loop::own_thread(at)?.exclusive(&Loop::KIND) }
     }
 }
 
@@ -85,7 +96,7 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
             unsafe { write_optional(loops.add(at), Box::into_raw(made)) };
         }
         // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, TimerSet::into_raw(set)) }
+        unsafe { write_result(timers, Box::into_raw(Box::new(TimerSet::new(set, None)))) }
     })
 }
 
@@ -122,14 +133,9 @@ pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_i
 /// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `one` came from the library and was not destroyed.
-        let driver = unsafe { Loop::own_thread(one)?.exclusive(&Loop::KIND) }?;
-        let count = driver.value.run();
-        // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { write_optional(fired, count) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `one` came from the library and was not destroyed, and that
+    // `fired` is null or writable.
+    unsafe { optional_result_of(one, fired, |driver| Ok(driver.value.run())) }
 }
 
 /// Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
@@ -143,13 +149,14 @@ pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> S
 /// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_timeout(one: *mut Loop, timeout_ns: *mut u64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `one` came from the library and was not destroyed.
-        let driver = unsafe { Loop::own_thread(one)?.exclusive(&Loop::KIND) }?;
-        let left = driver.value.timeout().map_or(Instant::NEVER, |left| Instant::ZERO + left);
-        // SAFETY: the caller promises that `timeout_ns` is null or writable.
-        unsafe { write_result(timeout_ns, left.as_nanos()) }
-    })
+    // SAFETY: the caller promises that `one` came from the library and was not destroyed, and that
+    // `timeout_ns` is null or writable.
+    unsafe {
+        result_of(one, timeout_ns, |driver| {
+            let left = driver.value.timeout();
+            Ok(left.map_or(Instant::NEVER, |left| Instant::ZERO + left).as_nanos())
+        })
+    }
 }
 
 /// Makes the calling thread the owner of this loop. The previous owner must have finished using it,
@@ -164,7 +171,7 @@ pub unsafe extern "C" fn tickless_loop_timeout(one: *mut Loop, timeout_ns: *mut 
 pub unsafe extern "C" fn tickless_loop_adopt(one: *mut Loop) -> Status {
     // SAFETY: the caller promises that `one` came from the library and no other thread uses it
     // during the call.
-    entry(|| unsafe { Loop::adopt(one) })
+    unsafe { Handle::adopt(one) }
 }
 
 /// Destroys a loop and closes its descriptor; does nothing if the pointer is null. First remove the
@@ -179,5 +186,5 @@ pub unsafe extern "C" fn tickless_loop_adopt(one: *mut Loop) -> Status {
 pub unsafe extern "C" fn tickless_loop_destroy(one: *mut Loop) -> Status {
     // SAFETY: the caller promises that `one` is null or came from the library, and is not used
     // afterwards.
-    entry(|| unsafe { Handle::free(one) })
+    unsafe { Handle::free(one) }
 }

@@ -1,6 +1,7 @@
 //! What a callback can read about its expiry, and what it can request.
 
-use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
+use crate::object::{Object, on, optional_result_of, result_of};
+use crate::status::{Outcome, Status, failure, write_optional};
 use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -65,18 +66,21 @@ impl OnPeriod for CCallback {
     }
 }
 
-/// # Safety
-/// `expiry` is null, or the argument of a callback that has not returned.
-unsafe fn expiry<'a>(expiry: *mut Expiry) -> Outcome<(&'a mut tickless::Fired<'static>, u64)> {
-    // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has not
-    // returned.
-    match unsafe { expiry.as_ref() } {
-        Some(Expiry { fired, overruns }) => {
-            // SAFETY: valid until the callback returns. There is no other reference, because each
-            // entry point drops its own before it returns.
-            Ok((unsafe { &mut *fired.as_ptr() }, *overruns))
+/// A call uses the expiry, and how many expiries of a periodic timer were missed.
+impl Object for Expiry {
+    type Lent<'a> = (&'a mut tickless::Fired<'static>, u64);
+
+    unsafe fn lend<'a>(expiry: *const Expiry) -> Outcome<Self::Lent<'a>> {
+        // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has
+        // not returned.
+        match unsafe { expiry.as_ref() } {
+            Some(Expiry { fired, overruns }) => {
+                // SAFETY: valid until the callback returns. There is no other reference, because
+                // each entry point drops its own before it returns.
+                Ok((unsafe { &mut *fired.as_ptr() }, *overruns))
+            }
+            None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
         }
-        None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
     }
 }
 
@@ -98,20 +102,17 @@ pub unsafe extern "C" fn tickless_fired_info(
     base: *mut u32,
     overruns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let (fired, missed) = unsafe { expiry(fired) }?;
-        // SAFETY: the caller promises that `deadline_ns`, `found_ns`, `base` and `overruns` are
-        // null or writable.
-        unsafe {
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread, and that `deadline_ns`, `found_ns`, `base` and `overruns` are null or writable.
+    unsafe {
+        on(fired, |(fired, missed)| {
             write_optional(deadline_ns, fired.deadline().as_nanos());
             write_optional(found_ns, fired.found_at().as_nanos());
             write_optional(base, u32::from(fired.base().0));
             write_optional(overruns, missed);
-        }
-        Ok(())
-    })
+            Ok(())
+        })
+    }
 }
 
 /// Reads the current time, in nanoseconds, from the clock.
@@ -122,13 +123,9 @@ pub unsafe extern "C" fn tickless_fired_info(
 /// `fired` is as required by `tickless_fired_info`; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let (fired, _) = unsafe { expiry(fired) }?;
-        // SAFETY: the caller promises that `now_ns` is null or writable.
-        unsafe { write_result(now_ns, fired.now().as_nanos()) }
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread, and that `now_ns` is null or writable.
+    unsafe { result_of(fired, now_ns, |(fired, _)| Ok(fired.now().as_nanos())) }
 }
 
 /// Requests that the timer be armed again, `after_ns` from now, when the callback has returned.
@@ -141,13 +138,9 @@ pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64
 /// `fired` is as required by `tickless_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart(fired: *mut Expiry, after_ns: i64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let (fired, _) = unsafe { expiry(fired) }?;
-        fired.restart(duration(after_ns)?);
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread.
+    unsafe { on(fired, |(fired, _)| duration(after_ns).map(|after| fired.restart(after))) }
 }
 
 /// Requests that the timer be armed again for a window between two points in time. A coarse timer
@@ -163,14 +156,13 @@ pub unsafe extern "C" fn tickless_fired_restart_range(
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let (fired, _) = unsafe { expiry(fired) }?;
-        let (soft, hard) = window(soft_ns, hard_ns)?;
-        fired.restart_range(soft, hard);
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread.
+    unsafe {
+        on(fired, |(fired, _)| {
+            window(soft_ns, hard_ns).map(|(soft, hard)| fired.restart_range(soft, hard))
+        })
+    }
 }
 
 /// Checks a caller's window.
@@ -196,15 +188,13 @@ pub unsafe extern "C" fn tickless_fired_forward(
     period_ns: i64,
     overruns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let (fired, _) = unsafe { expiry(fired) }?;
-        let missed = fired.forward(period(period_ns)?).saturating_sub(1);
-        // SAFETY: the caller promises that `overruns` is null or writable.
-        unsafe { write_optional(overruns, missed) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread, and that `overruns` is null or writable.
+    unsafe {
+        optional_result_of(fired, overruns, |(fired, _)| {
+            Ok(fired.forward(period(period_ns)?).saturating_sub(1))
+        })
+    }
 }
 
 /// Withdraws the callback's request, so that the timer stays idle. Stops a periodic timer.
@@ -215,11 +205,12 @@ pub unsafe extern "C" fn tickless_fired_forward(
 /// `fired` is as required by `tickless_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_stop(fired: *mut Expiry) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-        // thread.
-        let (fired, _) = unsafe { expiry(fired) }?;
-        fired.stop();
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
+    // thread.
+    unsafe {
+        on(fired, |(fired, _)| {
+            fired.stop();
+            Ok(())
+        })
+    }
 }

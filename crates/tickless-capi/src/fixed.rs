@@ -1,7 +1,8 @@
 //! Timeouts that share one duration for each class, for the program's own loop.
 
 use crate::local::{LocalKey, to_key};
-use crate::one_thread::{Handle, HandleKind, OneThread};
+use crate::object::{create, on, optional_result_of, result_of};
+use crate::one_thread::{Handle, OneThread, one_thread_handles};
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use crate::timers::duration;
 use core::ffi::c_void;
@@ -18,27 +19,15 @@ use tickless::time::Instant;
 /// Never early; late by at most a sixteenth of the class's duration, or of its original duration if
 /// that is longer. Only the owner thread may use it: the thread that created it, or the last one
 /// that adopted it, as with `tickless_local_t`.
-pub struct Fixed {
-    own: OneThread<Timeouts>,
-}
+pub struct Fixed(OneThread<FixedTimeouts<*mut c_void>>);
 
-type Timeouts = FixedTimeouts<*mut c_void>;
-
-impl Handle for Fixed {
-    type Value = Timeouts;
-    const KIND: HandleKind = HandleKind {
-        mark: 0x6669_7865_6474_696d,
-        name: "table of fixed timeouts",
-        remedy: "adopt it first, or use tickless_timers_t",
-    };
-
-    fn own(&self) -> &OneThread<Timeouts> {
-        &self.own
-    }
+one_thread_handles! {
+    Fixed(FixedTimeouts<*mut c_void>), 0x6669_7865_6474_696d, "table of fixed timeouts",
+        "adopt it first, or use tickless_timers_t";
 }
 
 /// Returns the class with a number.
-fn class(timers: &Timeouts, number: u32) -> Outcome<Class> {
+fn class(timers: &FixedTimeouts<*mut c_void>, number: u32) -> Outcome<Class> {
     timers.classes().nth(number as usize).ok_or_else(|| {
         failure(Status::OutOfRange, format_args!("there is no class {number}; add it first"))
     })
@@ -73,14 +62,13 @@ fn status_of(error: FixedError) -> Status {
 /// `fixed` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fixed) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` is null or writable.
-        unsafe { write_result(fixed, core::ptr::null_mut()) }?;
-        let timers = FixedTimeouts::new(Instant::from_nanos(now_ns));
-        let made = Box::new(Fixed { own: OneThread::new(&Fixed::KIND, timers) });
-        // SAFETY: the caller promises that `fixed` is null or writable.
-        unsafe { write_result(fixed, Box::into_raw(made)) }
-    })
+    // SAFETY: the caller promises that `fixed` is null or writable.
+    unsafe {
+        create(fixed, || {
+            let timers = FixedTimeouts::new(Instant::from_nanos(now_ns));
+            Ok(Fixed(OneThread::new(&Fixed::KIND, timers)))
+        })
+    }
 }
 
 /// Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
@@ -94,7 +82,7 @@ pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fix
 pub unsafe extern "C" fn tickless_fixed_destroy(fixed: *mut Fixed) -> Status {
     // SAFETY: the caller promises that `fixed` is null or came from the library, and is not used
     // afterwards.
-    entry(|| unsafe { Handle::free(fixed) })
+    unsafe { Handle::free(fixed) }
 }
 
 /// Makes the calling thread the owner of these fixed timeouts, as `tickless_local_adopt` does.
@@ -108,7 +96,7 @@ pub unsafe extern "C" fn tickless_fixed_destroy(fixed: *mut Fixed) -> Status {
 pub unsafe extern "C" fn tickless_fixed_adopt(fixed: *mut Fixed) -> Status {
     // SAFETY: the caller promises that `fixed` came from the library and no other thread uses it
     // during the call.
-    entry(|| unsafe { Fixed::adopt(fixed) })
+    unsafe { Handle::adopt(fixed) }
 }
 
 /// Adds a class of timers that fire `after_ns` after they are started, and writes its number.
@@ -125,16 +113,15 @@ pub unsafe extern "C" fn tickless_fixed_add_class(
     after_ns: i64,
     number: *mut u32,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: the caller promises that `number` is null or writable.
-        unsafe { write_result(number, 0) }?;
-        own.add_class(duration(after_ns)?).map_err(status_of)?;
-        // SAFETY: the caller promises that `number` is null or writable.
-        unsafe { write_result(number, own.classes().len() as u32 - 1) }
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
+    // that `number` is null or writable.
+    unsafe {
+        on(fixed, |own| {
+            write_result(number, 0)?;
+            own.add_class(duration(after_ns)?).map_err(status_of)?;
+            write_result(number, own.classes().len() as u32 - 1)
+        })
+    }
 }
 
 /// Changes the duration of a class, also for its pending timers. Its scale factor stays.
@@ -150,13 +137,13 @@ pub unsafe extern "C" fn tickless_fixed_set_after(
     number: u32,
     after_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        let (class, after) = (class(own, number)?, duration(after_ns)?);
-        own.set_after(class, after).map_err(status_of)
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
+    unsafe {
+        on(fixed, |own| {
+            let (class, after) = (class(own, number)?, duration(after_ns)?);
+            own.set_after(class, after).map_err(status_of)
+        })
+    }
 }
 
 /// Scales the duration of a class by a factor, also for its pending timers: 0.5 halves the
@@ -173,13 +160,13 @@ pub unsafe extern "C" fn tickless_fixed_scale(
     number: u32,
     factor: f64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        let class = class(own, number)?;
-        own.scale(class, factor).map_err(status_of)
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
+    unsafe {
+        on(fixed, |own| {
+            let class = class(own, number)?;
+            own.scale(class, factor).map_err(status_of)
+        })
+    }
 }
 
 /// Inserts a timer of a class without starting it. The callback receives `data` when the timer
@@ -197,17 +184,16 @@ pub unsafe extern "C" fn tickless_fixed_insert(
     data: *mut c_void,
     key: *mut LocalKey,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { write_result(key, LocalKey { bits: 0 }) }?;
-        let class = class(own, number)?;
-        let made = own.insert(class, data).map_err(status_of)?;
-        // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { write_result(key, LocalKey { bits: made.to_bits() }) }
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
+    // that `key` is null or writable.
+    unsafe {
+        on(fixed, |own| {
+            write_result(key, LocalKey { bits: 0 })?;
+            let class = class(own, number)?;
+            let made = own.insert(class, data).map_err(status_of)?;
+            write_result(key, LocalKey { bits: made.to_bits() })
+        })
+    }
 }
 
 /// Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
@@ -222,16 +208,14 @@ pub unsafe extern "C" fn tickless_fixed_remove(
     key: LocalKey,
     data: *mut *mut c_void,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        let gone = FixedError::NoSuchTimer(to_key(key));
-        let held = own.remove(to_key(key)).ok_or_else(|| status_of(gone))?;
-        // SAFETY: the caller promises that `data` is null or writable.
-        unsafe { write_optional(data, held) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
+    // that `data` is null or writable.
+    unsafe {
+        optional_result_of(fixed, data, |own| {
+            let gone = FixedError::NoSuchTimer(to_key(key));
+            own.remove(to_key(key)).ok_or_else(|| status_of(gone))
+        })
+    }
 }
 
 /// Starts or restarts a timer, which fires its class's duration after the time of the last advance.
@@ -243,12 +227,8 @@ pub unsafe extern "C" fn tickless_fixed_remove(
 /// `fixed` came from `tickless_fixed_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_start(fixed: *mut Fixed, key: LocalKey) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        own.start(to_key(key)).map_err(status_of)
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
+    unsafe { on(fixed, |own| own.start(to_key(key)).map_err(status_of)) }
 }
 
 /// Cancels a timer. `was_pending` may be null.
@@ -264,15 +244,11 @@ pub unsafe extern "C" fn tickless_fixed_cancel(
     key: LocalKey,
     was_pending: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        let pending = own.cancel(to_key(key)).map_err(status_of)?;
-        // SAFETY: the caller promises that `was_pending` is null or writable.
-        unsafe { write_optional(was_pending, pending) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
+    // that `was_pending` is null or writable.
+    unsafe {
+        optional_result_of(fixed, was_pending, |own| own.cancel(to_key(key)).map_err(status_of))
+    }
 }
 
 /// Counts the timers, and those that are pending. Either pointer may be null.
@@ -288,17 +264,14 @@ pub unsafe extern "C" fn tickless_fixed_count(
     timers: *mut usize,
     pending: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: the caller promises that `timers` and `pending` are null or writable.
-        unsafe {
-            write_optional(timers, own.len());
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
+    // that `timers` and `pending` are null or writable.
+    unsafe {
+        optional_result_of(fixed, timers, |own| {
             write_optional(pending, own.pending());
-        }
-        Ok(())
-    })
+            Ok(own.len())
+        })
+    }
 }
 
 /// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
@@ -310,13 +283,9 @@ pub unsafe extern "C" fn tickless_fixed_count(
 /// `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *mut u64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Fixed::own_thread(fixed)?.value() };
-        // SAFETY: the caller promises that `next_ns` is null or writable.
-        unsafe { write_result(next_ns, own.next_event().as_nanos()) }
-    })
+    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
+    // that `next_ns` is null or writable.
+    unsafe { result_of(fixed, next_ns, |own| Ok(own.next_event().as_nanos())) }
 }
 
 /// Sets the current time and calls `callback` for each timer that is due, examining at most

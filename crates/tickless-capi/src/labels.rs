@@ -1,10 +1,11 @@
 //! Labels of timers, and the list of pending timers.
 
 use crate::local_batches::caller_slice;
+use crate::object::{on, optional_result_of};
 use crate::periodic::PeriodicStorage;
-use crate::status::{Outcome, Status, entry, failure, write_optional};
+use crate::status::{Outcome, Status, failure};
 use crate::timer::TimerStorage;
-use crate::timers::{TimerSet, set};
+use crate::timers::TimerSet;
 use core::ffi::{CStr, c_char};
 use std::collections::BTreeSet;
 use tickless::slots::ProcessLock;
@@ -57,7 +58,12 @@ pub unsafe extern "C" fn tickless_timer_label(
 ) -> Status {
     // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
     // during the call, and that `label` is null or points to a zero-terminated text.
-    entry(|| unsafe { crate::timer::set_label(timer, intern(label)?) })
+    unsafe {
+        on(timer, |timer| {
+            timer.relabel(intern(label)?);
+            Ok(())
+        })
+    }
 }
 
 /// Labels a periodic timer, as `tickless_timer_label` does.
@@ -73,7 +79,12 @@ pub unsafe extern "C" fn tickless_periodic_label(
 ) -> Status {
     // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
     // during the call, and that `label` is null or points to a zero-terminated text.
-    entry(|| unsafe { crate::periodic::set_label(timer, intern(label)?) })
+    unsafe {
+        on(timer, |timer| {
+            timer.relabel(intern(label)?);
+            Ok(())
+        })
+    }
 }
 
 /// Writes a human-readable list of every pending timer, base by base, with its label and its
@@ -94,23 +105,19 @@ pub unsafe extern "C" fn tickless_timers_list(
     room: usize,
     needed: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let set = unsafe { set(timers) }?;
-        // SAFETY: the caller promises that `text` points to `room` writable bytes; `MaybeUninit`
-        // reads none of them.
-        unsafe { caller_slice(text.cast::<core::mem::MaybeUninit<c_char>>(), room) }?;
-        let list = set.timers.timer_list().to_string();
-        let cut = list.floor_char_boundary(room.saturating_sub(1));
-        if room > 0 {
-            // SAFETY: `cut` is less than `room`, so the text and the zero fit.
-            unsafe {
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
+    // `text` points to `room` writable bytes, of which `MaybeUninit` reads none, and that `needed`
+    // is null or writable; `cut` is less than `room`, so the text and the zero fit.
+    unsafe {
+        optional_result_of(timers, needed, |set| {
+            caller_slice(text.cast::<core::mem::MaybeUninit<c_char>>(), room)?;
+            let list = set.timers.timer_list().to_string();
+            let cut = list.floor_char_boundary(room.saturating_sub(1));
+            if room > 0 {
                 core::ptr::copy_nonoverlapping(list.as_ptr(), text.cast::<u8>(), cut);
                 text.add(cut).write(0);
             }
-        }
-        // SAFETY: the caller promises that `needed` is null or writable.
-        unsafe { write_optional(needed, list.len() + 1) };
-        Ok(())
-    })
+            Ok(list.len() + 1)
+        })
+    }
 }

@@ -24,6 +24,7 @@ pub mod fixed;
 pub mod labels;
 pub mod local;
 pub mod local_batches;
+mod object;
 mod one_thread;
 pub mod options;
 pub mod periodic;

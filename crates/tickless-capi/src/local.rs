@@ -1,7 +1,8 @@
 //! Timers for one thread, embedded in its own loop: no threads, no locks, no clock.
 
 use crate::fired::window;
-use crate::one_thread::{Handle, HandleKind, OneThread};
+use crate::object::{create, on, optional_result_of, result_of};
+use crate::one_thread::{Handle, OneThread, one_thread_handles};
 use crate::options::{push_out, tick, unknown};
 use crate::status::{Status, entry, failure, write_optional, write_result};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
@@ -17,23 +18,11 @@ use tickless::time::Instant;
 ///
 /// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
 /// Calls from other threads return `TICKLESS_WRONG_THREAD`.
-pub struct Local {
-    own: OneThread<Timers>,
-}
+pub struct Local(OneThread<LocalTimers<*mut c_void>>);
 
-type Timers = LocalTimers<*mut c_void>;
-
-impl Handle for Local {
-    type Value = Timers;
-    const KIND: HandleKind = HandleKind {
-        mark: 0x6c6f_6361_6c74_696d,
-        name: "table of local timers",
-        remedy: "adopt it first, or use tickless_timers_t",
-    };
-
-    fn own(&self) -> &OneThread<Timers> {
-        &self.own
-    }
+one_thread_handles! {
+    Local(LocalTimers<*mut c_void>), 0x6c6f_6361_6c74_696d, "table of local timers",
+        "adopt it first, or use tickless_timers_t";
 }
 
 /// Identifies a timer of one `tickless_local_t`. Calls with the key of a removed timer return
@@ -85,15 +74,14 @@ pub unsafe extern "C" fn tickless_local_create(
     how: u32,
     local: *mut *mut Local,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` is null or writable.
-        unsafe { write_result(local, core::ptr::null_mut()) }?;
-        let timers =
-            LocalTimers::with_tick(Instant::from_nanos(now_ns), tick(tick_ns)?, push_out(how)?);
-        let made = Box::new(Local { own: OneThread::new(&Local::KIND, timers) });
-        // SAFETY: the caller promises that `local` is null or writable.
-        unsafe { write_result(local, Box::into_raw(made)) }
-    })
+    // SAFETY: the caller promises that `local` is null or writable.
+    unsafe {
+        create(local, || {
+            let (now, tick) = (Instant::from_nanos(now_ns), tick(tick_ns)?);
+            let timers = LocalTimers::with_tick(now, tick, push_out(how)?);
+            Ok(Local(OneThread::new(&Local::KIND, timers)))
+        })
+    }
 }
 
 /// Frees local timers and all timers in them; does nothing if the pointer is null.
@@ -105,11 +93,9 @@ pub unsafe extern "C" fn tickless_local_create(
 /// use it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_destroy(local: *mut Local) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` is null or came from the library, and is not
-        // used afterwards.
-        unsafe { Handle::free(local) }
-    })
+    // SAFETY: the caller promises that `local` is null or came from the library, and is not used
+    // afterwards.
+    unsafe { Handle::free(local) }
 }
 
 /// Makes the calling thread the owner of these local timers. The previous owner must have finished
@@ -122,11 +108,9 @@ pub unsafe extern "C" fn tickless_local_destroy(local: *mut Local) -> Status {
 /// the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and no other thread uses
-        // it during the call.
-        unsafe { Local::adopt(local) }
-    })
+    // SAFETY: the caller promises that `local` came from the library and no other thread uses it
+    // during the call.
+    unsafe { Handle::adopt(local) }
 }
 
 /// Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
@@ -144,21 +128,19 @@ pub unsafe extern "C" fn tickless_local_insert(
     data: *mut c_void,
     key: *mut LocalKey,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { write_result(key, LocalKey { bits: 0 }) }?;
-        let made = match kind {
-            TICKLESS_COARSE => timers.insert(data),
-            TICKLESS_PRECISE => timers.insert_precise(data),
-            _ => return Err(unknown("kind")),
-        };
-        let bits = made.map_err(status_of)?.to_bits();
-        // SAFETY: the caller promises that `key` is null or writable.
-        unsafe { write_result(key, LocalKey { bits }) }
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `key` is null or writable.
+    unsafe {
+        on(local, |timers| {
+            write_result(key, LocalKey { bits: 0 })?;
+            let made = match kind {
+                TICKLESS_COARSE => timers.insert(data),
+                TICKLESS_PRECISE => timers.insert_precise(data),
+                _ => return Err(unknown("kind")),
+            };
+            write_result(key, LocalKey { bits: made.map_err(status_of)?.to_bits() })
+        })
+    }
 }
 
 /// Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
@@ -173,16 +155,14 @@ pub unsafe extern "C" fn tickless_local_remove(
     key: LocalKey,
     data: *mut *mut c_void,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        let gone = LocalError::NoSuchTimer(to_key(key));
-        let held = timers.remove(to_key(key)).ok_or_else(|| status_of(gone))?;
-        // SAFETY: the caller promises that `data` is null or writable.
-        unsafe { write_optional(data, held) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `data` is null or writable.
+    unsafe {
+        optional_result_of(local, data, |timers| {
+            let gone = LocalError::NoSuchTimer(to_key(key));
+            timers.remove(to_key(key)).ok_or_else(|| status_of(gone))
+        })
+    }
 }
 
 /// Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
@@ -199,12 +179,8 @@ pub unsafe extern "C" fn tickless_local_start(
     key: LocalKey,
     after_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        timers.start(to_key(key), duration(after_ns)?).map_err(status_of)
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed.
+    unsafe { on(local, |timers| timers.start(to_key(key), duration(after_ns)?).map_err(status_of)) }
 }
 
 /// Arms or rearms a timer for a window on the loop's clock: a precise timer causes no wakeup of its
@@ -223,13 +199,13 @@ pub unsafe extern "C" fn tickless_local_start_range(
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        let (soft, hard) = window(soft_ns, hard_ns)?;
-        timers.start_range(to_key(key), soft, hard).map_err(status_of)
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed.
+    unsafe {
+        on(local, |timers| {
+            let (soft, hard) = window(soft_ns, hard_ns)?;
+            timers.start_range(to_key(key), soft, hard).map_err(status_of)
+        })
+    }
 }
 
 /// Cancels a timer. `was_pending` may be null.
@@ -245,15 +221,13 @@ pub unsafe extern "C" fn tickless_local_cancel(
     key: LocalKey,
     was_pending: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        let pending = timers.cancel(to_key(key)).map_err(status_of)?;
-        // SAFETY: the caller promises that `was_pending` is null or writable.
-        unsafe { write_optional(was_pending, pending) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `was_pending` is null or writable.
+    unsafe {
+        optional_result_of(local, was_pending, |timers| {
+            timers.cancel(to_key(key)).map_err(status_of)
+        })
+    }
 }
 
 /// Reports whether the timer is pending; false if the key identifies no timer.
@@ -268,13 +242,9 @@ pub unsafe extern "C" fn tickless_local_is_pending(
     key: LocalKey,
     is_pending: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: the caller promises that `is_pending` is null or writable.
-        unsafe { write_result(is_pending, timers.is_pending(to_key(key))) }
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `is_pending` is null or writable.
+    unsafe { result_of(local, is_pending, |timers| Ok(timers.is_pending(to_key(key)))) }
 }
 
 /// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
@@ -287,13 +257,9 @@ pub unsafe extern "C" fn tickless_local_is_pending(
 /// `local` came from `tickless_local_create` and was not destroyed; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *mut u64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let timers = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: the caller promises that `next_ns` is null or writable.
-        unsafe { write_result(next_ns, timers.next_event().as_nanos()) }
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `next_ns` is null or writable.
+    unsafe { result_of(local, next_ns, |timers| Ok(timers.next_event().as_nanos())) }
 }
 
 /// Sets the current time and calls `callback` for each timer that is due, for at most `budget`

@@ -1,6 +1,7 @@
 //! Operations on many local timers at a time, for loops that handle events in batches.
 
 use crate::local::{Local, LocalKey, to_key};
+use crate::object::{on, optional_result_of, result_of};
 use crate::one_thread::Handle;
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use core::ffi::c_void;
@@ -48,16 +49,16 @@ pub(crate) unsafe fn caller_slice<'a, T>(at: *const T, count: usize) -> Outcome<
 /// `local` came from `tickless_local_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_reserve(local: *mut Local, timers: usize) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Local::own_thread(local)?.value() };
-        if timers > 1 << 29 {
-            return Err(failure(Status::Full, "a table holds at most 2^29 timers"));
-        }
-        own.reserve(timers);
-        Ok(())
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed.
+    unsafe {
+        on(local, |own| {
+            if timers > 1 << 29 {
+                return Err(failure(Status::Full, "a table holds at most 2^29 timers"));
+            }
+            own.reserve(timers);
+            Ok(())
+        })
+    }
 }
 
 /// Returns the data that a timer was inserted with.
@@ -72,15 +73,14 @@ pub unsafe extern "C" fn tickless_local_data(
     key: LocalKey,
     data: *mut *mut c_void,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Local::own_thread(local)?.value() };
-        let gone = LocalError::NoSuchTimer(to_key(key));
-        let held = own.value(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))?;
-        // SAFETY: the caller promises that `data` is null or writable.
-        unsafe { write_result(data, held) }
-    })
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `data` is null or writable.
+    unsafe {
+        result_of(local, data, |own| {
+            let gone = LocalError::NoSuchTimer(to_key(key));
+            own.value(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))
+        })
+    }
 }
 
 /// Counts the timers, and those that are pending. Either pointer may be null.
@@ -96,17 +96,14 @@ pub unsafe extern "C" fn tickless_local_count(
     timers: *mut usize,
     pending: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Local::own_thread(local)?.value() };
-        // SAFETY: the caller promises that `timers` and `pending` are null or writable.
-        unsafe {
-            write_optional(timers, own.len());
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
+    // that `timers` and `pending` are null or writable.
+    unsafe {
+        optional_result_of(local, timers, |own| {
             write_optional(pending, own.pending());
-        }
-        Ok(())
-    })
+            Ok(own.len())
+        })
+    }
 }
 
 /// Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
@@ -125,24 +122,21 @@ pub unsafe extern "C" fn tickless_local_start_many(
     count: usize,
     armed: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-        // that `armings` points to `count` readable elements; no callback runs while the reference
-        // is in use.
-        let (own, armings) =
-            unsafe { (Local::own_thread(local)?.value(), caller_slice(armings, count)?) };
-        let mut started = 0;
-        for chunk in armings.chunks(CHUNK) {
-            let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
-            for (pair, arming) in pairs.iter_mut().zip(chunk) {
-                *pair = (to_key(arming.key), Instant::from_nanos(arming.deadline_ns));
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, that
+    // `armings` points to `count` readable elements, and that `armed` is null or writable.
+    unsafe {
+        optional_result_of(local, armed, |own| {
+            let mut started = 0;
+            for chunk in caller_slice(armings, count)?.chunks(CHUNK) {
+                let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
+                for (pair, arming) in pairs.iter_mut().zip(chunk) {
+                    *pair = (to_key(arming.key), Instant::from_nanos(arming.deadline_ns));
+                }
+                started += own.start_many(&pairs[..chunk.len()]);
             }
-            started += own.start_many(&pairs[..chunk.len()]);
-        }
-        // SAFETY: the caller promises that `armed` is null or writable.
-        unsafe { write_optional(armed, started) };
-        Ok(())
-    })
+            Ok(started)
+        })
+    }
 }
 
 /// Cancels many timers. `cancelled`, which may be null, receives how many were pending.
@@ -159,24 +153,21 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
     count: usize,
     cancelled: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-        // that `keys` points to `count` readable elements; no callback runs while the reference is
-        // in use.
-        let (own, keys) =
-            unsafe { (Local::own_thread(local)?.value(), caller_slice(keys, count)?) };
-        let mut ended = 0;
-        for chunk in keys.chunks(CHUNK) {
-            let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];
-            for (to, key) in batch.iter_mut().zip(chunk) {
-                *to = to_key(*key);
+    // SAFETY: the caller promises that `local` came from the library and was not destroyed, that
+    // `keys` points to `count` readable elements, and that `cancelled` is null or writable.
+    unsafe {
+        optional_result_of(local, cancelled, |own| {
+            let mut ended = 0;
+            for chunk in caller_slice(keys, count)?.chunks(CHUNK) {
+                let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];
+                for (to, key) in batch.iter_mut().zip(chunk) {
+                    *to = to_key(*key);
+                }
+                ended += own.cancel_many(&batch[..chunk.len()]);
             }
-            ended += own.cancel_many(&batch[..chunk.len()]);
-        }
-        // SAFETY: the caller promises that `cancelled` is null or writable.
-        unsafe { write_optional(cancelled, ended) };
-        Ok(())
-    })
+            Ok(ended)
+        })
+    }
 }
 
 /// Sets the current time, and writes the keys of the due timers into `keys`, in the order in which

@@ -1,8 +1,8 @@
 //! Values that one thread at a time may use: detecting use by another thread, and lending a value
 //! to the callbacks of its own advance.
 
-use crate::status::{Outcome, Status, failure};
-use crate::timers::{checked_ref, not_initialised};
+use crate::object::{checked_ref, not_initialised};
+use crate::status::{Outcome, Status, entry, failure};
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,18 +77,20 @@ pub(crate) trait Handle: Sized + 'static {
     /// # Safety
     /// `at` is null, or came from `Box::into_raw` and was not freed; the caller does not use it
     /// afterwards.
-    unsafe fn free(at: *mut Self) -> Outcome {
-        let Some(place) = NonNull::new(at) else { return Ok(()) };
-        // SAFETY: the caller promises that `at` came from `Box::into_raw` and was not freed.
-        let own = unsafe { Self::own_thread(at) }?;
-        own.refuse_while_lent(&Self::KIND)?;
-        // Clear the mark first, so that a second call is detected for as long as the memory is not
-        // reused.
-        own.mark.set(0);
-        // SAFETY: the caller promises that `at` came from `Box::into_raw` and is not used
-        // afterwards.
-        drop(unsafe { Box::from_raw(place.as_ptr()) });
-        Ok(())
+    unsafe fn free(at: *mut Self) -> Status {
+        entry(|| {
+            let Some(place) = NonNull::new(at) else { return Ok(()) };
+            // SAFETY: the caller promises that `at` came from `Box::into_raw` and was not freed.
+            let own = unsafe { Self::own_thread(at) }?;
+            own.refuse_while_lent(&Self::KIND)?;
+            // Clear the mark first, so that a second call is detected for as long as the memory is
+            // not reused.
+            own.mark.set(0);
+            // SAFETY: the caller promises that `at` came from `Box::into_raw` and is not used
+            // afterwards.
+            drop(unsafe { Box::from_raw(place.as_ptr()) });
+            Ok(())
+        })
     }
 
     /// Makes the calling thread the owner.
@@ -96,15 +98,47 @@ pub(crate) trait Handle: Sized + 'static {
     /// # Safety
     /// As for [`any_thread`](Handle::any_thread), and no other thread uses the handle during the
     /// call.
-    unsafe fn adopt(at: *const Self) -> Outcome {
-        // SAFETY: the caller promises that `at` is null or points to memory that stays readable
-        // while the result is used.
-        let own = unsafe { Self::any_thread(at) }?;
-        own.refuse_while_lent(&Self::KIND)?;
-        own.owner.store(thread_number(), Ordering::Relaxed);
-        Ok(())
+    unsafe fn adopt(at: *const Self) -> Status {
+        entry(|| {
+            // SAFETY: the caller promises that `at` is null or points to memory that stays readable
+            // while the result is used.
+            let own = unsafe { Self::any_thread(at) }?;
+            own.refuse_while_lent(&Self::KIND)?;
+            own.owner.store(thread_number(), Ordering::Relaxed);
+            Ok(())
+        })
     }
 }
+
+/// Implements [`Handle`] for structs of one [`OneThread`] field. A call uses the value; it calls no
+/// C code.
+macro_rules! one_thread_handles {
+    ($($handle:ident($value:ty), $mark:literal, $name:literal, $remedy:literal;)*) => {$(
+        impl crate::one_thread::Handle for $handle {
+            type Value = $value;
+            const KIND: crate::one_thread::HandleKind =
+                crate::one_thread::HandleKind { mark: $mark, name: $name, remedy: $remedy };
+
+            fn own(&self) -> &crate::one_thread::OneThread<$value> {
+                &self.0
+            }
+        }
+
+        impl crate::object::Object for $handle {
+            type Lent<'a> = &'a mut $value;
+
+            unsafe fn lend<'a>(at: *const Self) -> crate::status::Outcome<&'a mut $value> {
+                use crate::one_thread::Handle;
+                // SAFETY: the caller promises that `at` is null or points to a handle that is not
+                // freed while the result is used. An entry point uses one such reference, and calls
+                // no C code while it does.
+                Ok(unsafe { Self::own_thread(at)?.value() })
+            }
+        }
+    )*};
+}
+
+pub(crate) use one_thread_handles;
 
 impl<T> OneThread<T> {
     /// Creates a value that belongs to the calling thread.

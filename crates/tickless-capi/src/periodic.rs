@@ -1,12 +1,13 @@
 //! Periodic timers in their caller's memory.
 
 use crate::fired::{CCallback, Callback};
+use crate::object::{Object, on, result_of};
 use crate::options::unknown;
 use crate::sized::{self, Grows};
-use crate::status::{Outcome, Status, entry, failure, write_result};
+use crate::status::{Outcome, Status, entry, failure};
 use crate::storage::{Kind, Stored, place};
-use crate::timer::{CancelFound, cancel_status, report_cancel};
-use crate::timers::{TimerSet, duration, set};
+use crate::timer::{CancelFound, cancel_status, cancel_with};
+use crate::timers::{TimerSet, duration};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -99,18 +100,19 @@ struct Timer {
     slot: UnsafeCell<MaybeUninit<PeriodSlot<CCallback>>>,
 }
 
-/// Returns the periodic timer that a caller's pointer points to: a copy of its handle.
-///
-/// # Safety
-/// `timer` is null or points to storage that no other thread destroys while the result is used.
-unsafe fn live(timer: *const PeriodicStorage) -> Outcome<ManuallyDrop<Periodic>> {
-    let place = place::<Timer, _>(timer, &KIND)?;
-    // SAFETY: the caller promises that `timer` points to storage that is not freed or moved while
-    // the result is used.
-    let value = unsafe { Stored::value(place, &KIND) }?;
-    // SAFETY: the mark shows an initialised timer, and the handle does not include the contents of
-    // the slot. The copy is not dropped.
-    Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
+/// A call uses a copy of the handle, as with [`TimerStorage`](crate::timer::TimerStorage).
+impl Object for PeriodicStorage {
+    type Lent<'a> = ManuallyDrop<Periodic>;
+
+    unsafe fn lend<'a>(timer: *const PeriodicStorage) -> Outcome<Self::Lent<'a>> {
+        let place = place::<Timer, _>(timer, &KIND)?;
+        // SAFETY: the caller promises that `timer` points to storage that is not freed or moved
+        // while the result is used.
+        let value = unsafe { Stored::value(place, &KIND) }?;
+        // SAFETY: the mark shows an initialised timer, and the handle does not include the contents
+        // of the slot. The copy is not dropped.
+        Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
+    }
 }
 
 /// Initialises a periodic timer in its caller's memory, without starting it. Allocates nothing;
@@ -139,7 +141,7 @@ pub unsafe extern "C" fn tickless_periodic_init(
     entry(|| {
         let place = place::<Timer, _>(timer, &KIND)?;
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let timers = &unsafe { set(timers) }?.timers;
+        let timers = &unsafe { TimerSet::lend(timers) }?.timers;
         let call = CCallback::new(callback, data)?;
         // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
         // its `size` states.
@@ -191,12 +193,9 @@ pub unsafe extern "C" fn tickless_periodic_start(
     timer: *const PeriodicStorage,
     period_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let timer = unsafe { live(timer) }?;
-        started(timer.start(duration(period_ns)?))
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe { on(timer, |timer| started(timer.start(duration(period_ns)?))) }
 }
 
 /// Starts a periodic timer with its first expiry at a point in time. This sets its phase and
@@ -212,12 +211,14 @@ pub unsafe extern "C" fn tickless_periodic_start_at(
     first_ns: u64,
     period_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let timer = unsafe { live(timer) }?;
-        started(timer.start_at(Instant::from_nanos(first_ns), duration(period_ns)?))
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe {
+        on(timer, |timer| {
+            let first = Instant::from_nanos(first_ns);
+            started(timer.start_at(first, duration(period_ns)?))
+        })
+    }
 }
 
 /// Stops a periodic timer without waiting for its callback. If the callback is running, that run is
@@ -233,13 +234,9 @@ pub unsafe extern "C" fn tickless_periodic_cancel(
     timer: *const PeriodicStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let timer = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(Ok(timer.cancel()), found) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |timer| Ok(timer.cancel())) }
 }
 
 /// Stops a periodic timer and waits until no thread runs its callback, as
@@ -253,13 +250,9 @@ pub unsafe extern "C" fn tickless_periodic_cancel_sync(
     timer: *const PeriodicStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let timer = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(timer.cancel_sync(), found) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |timer| timer.cancel_sync()) }
 }
 
 /// Reports whether the timer has been started and not stopped.
@@ -274,24 +267,9 @@ pub unsafe extern "C" fn tickless_periodic_is_active(
     timer: *const PeriodicStorage,
     is_active: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let timer = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `is_active` is null or writable.
-        unsafe { write_result(is_active, timer.is_active()) }
-    })
-}
-
-/// Labels a timer.
-///
-/// # Safety
-/// As for [`live`].
-pub(crate) unsafe fn set_label(timer: *const PeriodicStorage, label: &'static str) -> Outcome {
     // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe { live(timer) }?.relabel(label);
-    Ok(())
+    // during the call, and that `is_active` is null or writable.
+    unsafe { result_of(timer, is_active, |timer| Ok(timer.is_active())) }
 }
 
 /// Reports the timer's phase: how long after the multiples of its period it expires, in
@@ -306,16 +284,14 @@ pub unsafe extern "C" fn tickless_periodic_phase_offset(
     timer: *const PeriodicStorage,
     place_ns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let timer = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `place_ns` is null or writable.
-        unsafe {
-            let offset = timer.phase_offset().map_or(u64::MAX, |offset| offset.as_nanos() as u64);
-            write_result(place_ns, offset)
-        }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `place_ns` is null or writable.
+    unsafe {
+        result_of(timer, place_ns, |timer| {
+            let offset = timer.phase_offset();
+            Ok(offset.map_or(u64::MAX, |offset| offset.as_nanos() as u64))
+        })
+    }
 }
 
 /// Destroys a periodic timer, as `tickless_timer_destroy` does, with its errors. A callback may

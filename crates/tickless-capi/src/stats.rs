@@ -1,8 +1,9 @@
 //! Counters of a set of timers, as a struct that later versions can extend.
 
+use crate::object::on;
 use crate::sized::{self, Grows};
-use crate::status::{Status, entry, failure};
-use crate::timers::{TimerSet, set};
+use crate::status::{Status, failure};
+use crate::timers::TimerSet;
 use tickless::stats::BaseStats;
 
 /// `base`: selects the sum over all bases.
@@ -87,24 +88,23 @@ pub unsafe extern "C" fn tickless_timers_stats(
     base: u32,
     stats: *mut TimerStats,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let set = unsafe { set(timers) }?;
-        let all = set.timers.stats().bases;
-        let chosen = match base {
-            TICKLESS_ALL_BASES => &all[..],
-            one => match all.get(one as usize..).and_then(|rest| rest.get(..1)) {
-                Some(one) => one,
-                None => {
-                    let what = format_args!("there is no base {one} among {}", all.len());
-                    return Err(failure(Status::NoSuchBase, what));
-                }
-            },
-        };
-        let none = TimerStats { earliest_ns: u64::MAX, ..TimerStats::default() };
-        let sum = chosen.iter().fold(none, TimerStats::plus);
-        // SAFETY: the caller promises that `stats` is null or points to as many writable bytes as
-        // its `size` states.
-        unsafe { sized::write(stats, &sum) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
+    // `stats` is null or points to as many writable bytes as its `size` states.
+    unsafe {
+        on(timers, |set| {
+            let all = set.timers.stats().bases;
+            let chosen = match base {
+                TICKLESS_ALL_BASES => &all[..],
+                one => match all.get(one as usize..).and_then(|rest| rest.get(..1)) {
+                    Some(one) => one,
+                    None => {
+                        let what = format_args!("there is no base {one} among {}", all.len());
+                        return Err(failure(Status::NoSuchBase, what));
+                    }
+                },
+            };
+            let none = TimerStats { earliest_ns: u64::MAX, ..TimerStats::default() };
+            sized::write(stats, &chosen.iter().fold(none, TimerStats::plus))
+        })
+    }
 }

@@ -1,9 +1,10 @@
 //! Coarse and precise timers in their caller's memory.
 
 use crate::fired::{CCallback, Callback, window};
-use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
+use crate::object::{Object, on, result_of};
+use crate::status::{Outcome, Status, entry, failure, write_optional};
 use crate::storage::{Kind, Stored, place};
-use crate::timers::{TimerSet, duration, set};
+use crate::timers::{TimerSet, duration};
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -59,38 +60,6 @@ pub enum CancelFound {
 
 const KIND: Kind = Kind { mark: 0x9d3c_1b57_6af2_e841, name: "timer" };
 
-/// The value in a timer's storage.
-struct Timer {
-    any: Any,
-    slot: UnsafeCell<MaybeUninit<SlotOfAny>>,
-}
-
-enum Any {
-    Coarse(Timeout),
-    Precise(HrTimer),
-}
-
-union SlotOfAny {
-    _coarse: ManuallyDrop<CoarseSlot<CCallback>>,
-    _precise: ManuallyDrop<PreciseSlot<CCallback>>,
-}
-
-/// Returns the timer that a caller's pointer points to: a copy of its handle, because its callback
-/// may destroy the timer before the thread that armed it has returned from the arming.
-///
-/// # Safety
-/// `timer` is null or points to storage that no other thread destroys while the result is used,
-/// except the timer's callback once this thread has armed it.
-unsafe fn live(timer: *const TimerStorage) -> Outcome<ManuallyDrop<Any>> {
-    let place = place::<Timer, _>(timer, &KIND)?;
-    // SAFETY: the caller promises that `timer` points to storage that is not freed or moved while
-    // the result is used.
-    let value = unsafe { Stored::value(place, &KIND) }?;
-    // SAFETY: the mark shows an initialised timer, and the handle does not include the contents of
-    // the slot. The copy is not dropped.
-    Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
-}
-
 /// Evaluates an expression on a timer of either kind.
 macro_rules! either {
     ($any:expr, $timer:ident => $body:expr) => {
@@ -99,6 +68,65 @@ macro_rules! either {
             Any::Precise($timer) => $body,
         }
     };
+}
+
+/// The value in a timer's storage.
+struct Timer {
+    any: Any,
+    slot: UnsafeCell<MaybeUninit<SlotOfAny>>,
+}
+
+/// The handle of a timer of either kind.
+pub(crate) enum Any {
+    Coarse(Timeout),
+    Precise(HrTimer),
+}
+
+impl Any {
+    fn coarse(&self) -> Outcome<&Timeout> {
+        match self {
+            Any::Coarse(timer) => Ok(timer),
+            Any::Precise(_) => {
+                let what = "only coarse timers can be reduced; start precise ones instead";
+                Err(failure(Status::Unsupported, what))
+            }
+        }
+    }
+
+    fn precise(&self) -> Outcome<&HrTimer> {
+        match self {
+            Any::Precise(timer) => Ok(timer),
+            Any::Coarse(_) => {
+                let what = "a coarse timer has no window; use TICKLESS_PRECISE";
+                Err(failure(Status::Unsupported, what))
+            }
+        }
+    }
+
+    pub(crate) fn relabel(&self, label: &'static str) {
+        either!(self, timer => timer.relabel(label));
+    }
+}
+
+union SlotOfAny {
+    _coarse: ManuallyDrop<CoarseSlot<CCallback>>,
+    _precise: ManuallyDrop<PreciseSlot<CCallback>>,
+}
+
+/// A call uses a copy of the handle, because the timer's callback may destroy the timer before the
+/// thread that armed it has returned from the arming.
+impl Object for TimerStorage {
+    type Lent<'a> = ManuallyDrop<Any>;
+
+    unsafe fn lend<'a>(timer: *const TimerStorage) -> Outcome<Self::Lent<'a>> {
+        let place = place::<Timer, _>(timer, &KIND)?;
+        // SAFETY: the caller promises that `timer` points to storage that is not freed or moved
+        // while the result is used.
+        let value = unsafe { Stored::value(place, &KIND) }?;
+        // SAFETY: the mark shows an initialised timer, and the handle does not include the contents
+        // of the slot. The copy is not dropped.
+        Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
+    }
 }
 
 /// Initialises a timer in its caller's memory, without arming it. Allocates nothing.
@@ -123,7 +151,7 @@ pub unsafe extern "C" fn tickless_timer_init(
     entry(|| {
         let place = place::<Timer, _>(timer, &KIND)?;
         // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let timers = &unsafe { set(timers) }?.timers;
+        let timers = &unsafe { TimerSet::lend(timers) }?.timers;
         let call = CCallback::new(callback, data)?;
         let choice = Choice::new(kind, timers)?;
         // SAFETY: the caller promises that `timer` points to storage that nothing else uses during
@@ -168,18 +196,12 @@ impl Choice {
                 let timer = slots::timeout(timers, slot.cast(), call);
                 let has_flag = self.kind & TICKLESS_DEFERRABLE != 0;
                 let timer = if has_flag { timer.deferrable() } else { timer };
-                Any::Coarse(match self.base {
-                    Some(base) => timer.pinned(base),
-                    None => timer,
-                })
+                Any::Coarse(self.base.into_iter().fold(timer, Timeout::pinned))
             } else {
                 let timer = slots::hrtimer(timers, slot.cast(), call);
                 let has_flag = self.kind & TICKLESS_DEFERRED != 0;
                 let timer = if has_flag { timer.deferred() } else { timer };
-                Any::Precise(match self.base {
-                    Some(base) => timer.pinned(base),
-                    None => timer,
-                })
+                Any::Precise(self.base.into_iter().fold(timer, HrTimer::pinned))
             };
             (&raw mut (*value.as_ptr()).any).write(any);
         }
@@ -210,13 +232,9 @@ fn started(result: Result<Started, StartError>) -> Outcome {
 /// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start(timer: *const TimerStorage, after_ns: i64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        let after = duration(after_ns)?;
-        started(either!(any, timer => timer.start(after)))
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe { on(timer, |any| started(either!(any, timer => timer.start(duration(after_ns)?)))) }
 }
 
 /// Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
@@ -232,19 +250,14 @@ pub unsafe extern "C" fn tickless_timer_start_slack(
     after_ns: i64,
     slack_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        let (after, slack) = (duration(after_ns)?, duration(slack_ns)?);
-        let Any::Precise(timer) = &*any else { return Err(precise_only()) };
-        started(timer.start_with_slack(after, slack))
-    })
-}
-
-#[cold]
-fn precise_only() -> Status {
-    failure(Status::Unsupported, "a coarse timer has no window; use TICKLESS_PRECISE")
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe {
+        on(timer, |any| {
+            let (after, slack) = (duration(after_ns)?, duration(slack_ns)?);
+            started(any.precise()?.start_with_slack(after, slack))
+        })
+    }
 }
 
 /// Arms or rearms a timer for a point in time on the timers' clock. A point that has passed fires
@@ -259,12 +272,14 @@ pub unsafe extern "C" fn tickless_timer_start_at(
     timer: *const TimerStorage,
     deadline_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        started(either!(any, timer => timer.start_at(Instant::from_nanos(deadline_ns))))
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe {
+        on(timer, |any| {
+            let deadline = Instant::from_nanos(deadline_ns);
+            started(either!(any, timer => timer.start_at(deadline)))
+        })
+    }
 }
 
 /// Arms or rearms a timer to fire within a window: not before `soft_ns`, from then on with any
@@ -281,14 +296,14 @@ pub unsafe extern "C" fn tickless_timer_start_range(
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        let (soft, hard) = window(soft_ns, hard_ns)?;
-        let Any::Precise(timer) = &*any else { return Err(precise_only()) };
-        started(timer.start_range(soft, hard))
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe {
+        on(timer, |any| {
+            let (soft, hard) = window(soft_ns, hard_ns)?;
+            started(any.precise()?.start_range(soft, hard))
+        })
+    }
 }
 
 /// Arms an idle timer. A pending timer only becomes earlier, never later. Coarse timers only.
@@ -302,17 +317,14 @@ pub unsafe extern "C" fn tickless_timer_reduce(
     timer: *const TimerStorage,
     after_ns: i64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        let after = duration(after_ns)?;
-        let Any::Coarse(timer) = &*any else {
-            let what = "only coarse timers can be reduced; start precise ones instead";
-            return Err(failure(Status::Unsupported, what));
-        };
-        started(timer.reduce(after))
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call.
+    unsafe {
+        on(timer, |any| {
+            let after = duration(after_ns)?;
+            started(any.coarse()?.reduce(after))
+        })
+    }
 }
 
 /// Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
@@ -329,13 +341,9 @@ pub unsafe extern "C" fn tickless_timer_try_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(Ok(either!(any, timer => timer.try_cancel())), found) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |any| Ok(either!(any, timer => timer.try_cancel()))) }
 }
 
 /// Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
@@ -351,13 +359,9 @@ pub unsafe extern "C" fn tickless_timer_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(Ok(either!(any, timer => timer.cancel())), found) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |any| Ok(either!(any, timer => timer.cancel()))) }
 }
 
 /// Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
@@ -378,13 +382,9 @@ pub unsafe extern "C" fn tickless_timer_cancel_sync(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(either!(any, timer => timer.cancel_sync()), found) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.cancel_sync())) }
 }
 
 /// A slightly cheaper `tickless_timer_cancel_sync` for a timer that no thread arms again while its
@@ -401,13 +401,9 @@ pub unsafe extern "C" fn tickless_timer_cancel_single_shot(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(either!(any, timer => timer.cancel_single_shot()), found) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.cancel_single_shot())) }
 }
 
 /// Cancels a timer permanently, and waits as `tickless_timer_cancel_sync` does. Every later arming
@@ -424,43 +420,34 @@ pub unsafe extern "C" fn tickless_timer_shutdown_sync(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `found` is null or writable.
-        unsafe { report_cancel(either!(any, timer => timer.shutdown_sync()), found) }
-    })
-}
-
-/// Labels a timer.
-///
-/// # Safety
-/// As for [`live`].
-pub(crate) unsafe fn set_label(timer: *const TimerStorage, label: &'static str) -> Outcome {
     // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    let any = unsafe { live(timer) }?;
-    either!(any, timer => timer.relabel(label));
-    Ok(())
+    // during the call, and that `found` is null or writable.
+    unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.shutdown_sync())) }
 }
 
-/// Reports the outcome of a cancel to its caller.
+/// Runs the body of an entry point that cancels a timer, and reports what it found.
 ///
 /// # Safety
-/// `place` is null or writable.
-pub(crate) unsafe fn report_cancel(
-    result: Result<Cancel, CancelError>,
+/// As for [`Object::lend`], and `place` is null or writable.
+pub(crate) unsafe fn cancel_with<'a, O: Object>(
+    timer: *const O,
     place: *mut CancelFound,
-) -> Outcome {
-    let found = match result {
-        Ok(Cancel::Idle) => CancelFound::Idle,
-        Ok(Cancel::Pending) => CancelFound::Pending,
-        Ok(Cancel::Running) | Err(_) => CancelFound::Running,
-    };
-    // SAFETY: the caller promises that `place` is null or writable.
-    unsafe { write_optional(place, found) };
-    result.map(drop).map_err(cancel_status)
+    cancel: impl FnOnce(O::Lent<'a>) -> Result<Cancel, CancelError>,
+) -> Status {
+    // SAFETY: the caller promises that `timer` is null or points to a timer that no other thread
+    // destroys during the call, and that `place` is null or writable.
+    unsafe {
+        on(timer, |timer| {
+            let result = cancel(timer);
+            let found = match result {
+                Ok(Cancel::Idle) => CancelFound::Idle,
+                Ok(Cancel::Pending) => CancelFound::Pending,
+                Ok(Cancel::Running) | Err(_) => CancelFound::Running,
+            };
+            write_optional(place, found);
+            result.map(drop).map_err(cancel_status)
+        })
+    }
 }
 
 #[cold]
@@ -484,13 +471,9 @@ pub unsafe extern "C" fn tickless_timer_is_pending(
     timer: *const TimerStorage,
     is_pending: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `is_pending` is null or writable.
-        unsafe { write_result(is_pending, either!(any, timer => timer.is_pending())) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `is_pending` is null or writable.
+    unsafe { result_of(timer, is_pending, |any| Ok(either!(any, timer => timer.is_pending()))) }
 }
 
 /// Reports whether the timer is armed or its callback is running. Never reports false while one of
@@ -506,13 +489,9 @@ pub unsafe extern "C" fn tickless_timer_is_active(
     timer: *const TimerStorage,
     is_active: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-        // during the call.
-        let any = unsafe { live(timer) }?;
-        // SAFETY: the caller promises that `is_active` is null or writable.
-        unsafe { write_result(is_active, either!(any, timer => timer.is_active())) }
-    })
+    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
+    // during the call, and that `is_active` is null or writable.
+    unsafe { result_of(timer, is_active, |any| Ok(either!(any, timer => timer.is_active()))) }
 }
 
 /// Destroys a timer: shuts it down, waits for its callback as `tickless_timer_cancel_sync` does,
@@ -597,7 +576,8 @@ mod tests {
         let (timers, mut made) = tickless::Timers::builder().start_in_loop_with(on_rearm);
         assert_eq!(made.next_event(), None);
         *driver.lock().expect("no panic") = Some(made);
-        let (timers, gone) = (TimerSet::into_raw(timers), Arc::<Mutex<bool>>::default());
+        let timers = Box::into_raw(Box::new(TimerSet::new(timers, None)));
+        let gone = Arc::<Mutex<bool>>::default();
         let storage = TimerStorage { opaque: [0; 16] };
         let own = Box::into_raw(Box::new(Own { storage, gone: Arc::clone(&gone) }));
         // SAFETY: the callback frees the memory, which is the last use; the set is stopped after
@@ -611,7 +591,7 @@ mod tests {
         }
         assert!(*gone.lock().expect("no panic"), "the timer fired inside the arming");
         drop(driver.lock().expect("no panic").take());
-        // SAFETY: the set came from `into_raw` above, and its timers are destroyed.
+        // SAFETY: the set was made above, and its timers are destroyed.
         assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
     }
 }

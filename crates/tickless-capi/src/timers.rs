@@ -1,11 +1,10 @@
 //! Sets of timers: starting, stopping, and reading their clock.
 
+use crate::object::{Handle, Marked, create, destroy, handles, result_of};
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Outcome, Status, entry, failure, write_result};
-use core::ptr::NonNull;
+use crate::status::{Outcome, Status, failure};
 use std::time::Duration;
-use tickless::driver::StartTimersError;
 use tickless::{VirtualTime, slots};
 
 /// Later than every deadline: a timer that is armed for this time never fires.
@@ -16,8 +15,10 @@ pub const TICKLESS_NEVER: u64 = u64::MAX;
 /// All threads may use it. In the child of a fork its timers count as shut down: none fires, arming
 /// returns `TICKLESS_SHUT`, a cancel reports an idle timer, and destroying and stopping do not
 /// wait. A child may start timers of its own. A callback that forks must not return in the child.
-pub struct TimerSet {
-    mark: u64,
+pub struct TimerSet(Marked<Set>);
+
+/// The timers of a set.
+pub(crate) struct Set {
     pub(crate) timers: tickless::Timers,
     /// Advances the clock of a virtual set; `None` for other sets.
     pub(crate) time: Option<VirtualTime>,
@@ -25,7 +26,12 @@ pub struct TimerSet {
     own_users: usize,
 }
 
-impl TimerSet {
+handles! {
+    TimerSet(Set), 0x7469_636b_6c65_7373,
+        "set of timers; pass a pointer from tickless_timers_start";
+}
+
+impl Set {
     /// Returns the number of timers and limiters. Waits briefly for a last callback that is
     /// returning: a limiter that was destroyed during its refill disappears with it.
     #[expect(clippy::disallowed_methods, reason = "no event reports that a user has gone")]
@@ -39,56 +45,17 @@ impl TimerSet {
         }
         users()
     }
+}
 
-    /// Wraps timers in a set that C owns and stops.
-    pub(crate) fn into_raw(timers: tickless::Timers) -> *mut TimerSet {
-        TimerSet::with_time(timers, None)
-    }
-
-    /// As [`into_raw`](Self::into_raw), with the virtual time of the set.
-    pub(crate) fn with_time(timers: tickless::Timers, time: Option<VirtualTime>) -> *mut TimerSet {
+impl TimerSet {
+    /// Wraps timers, and their virtual time if they have one, in a set that C owns and stops.
+    pub(crate) fn new(timers: tickless::Timers, time: Option<VirtualTime>) -> TimerSet {
         let own_users = slots::users(&timers);
-        Box::into_raw(Box::new(TimerSet { mark: MARK, timers, time, own_users }))
+        TimerSet(TimerSet::mark(Set { timers, time, own_users }))
     }
 }
 
 const PATIENCE_MS: u32 = 100;
-
-const MARK: u64 = 0x7469_636b_6c65_7373;
-
-/// Returns the set that a caller's pointer points to.
-///
-/// # Safety
-/// `set` is null or points to memory that stays readable while the result is used.
-pub(crate) unsafe fn set<'a>(set: *const TimerSet) -> Outcome<&'a TimerSet> {
-    let name = "set of timers; pass a pointer from tickless_timers_start";
-    // SAFETY: the caller promises that `set` is null or points to memory that stays readable while
-    // the result is used.
-    let known = unsafe { checked_ref(set, name) }?;
-    if known.mark == MARK { Ok(known) } else { Err(not_initialised(name)) }
-}
-
-/// Returns the object that a caller's pointer points to. Returns an error for a null or misaligned
-/// pointer; the caller checks the mark.
-///
-/// # Safety
-/// As for [`set`].
-pub(crate) unsafe fn checked_ref<'a, T>(at: *const T, name: &str) -> Outcome<&'a T> {
-    if !at.is_aligned() {
-        return Err(not_initialised(name));
-    }
-    // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
-    // the result is used.
-    match unsafe { at.as_ref() } {
-        Some(known) => Ok(known),
-        None => Err(failure(Status::NullPointer, format_args!("a null pointer is not a {name}"))),
-    }
-}
-
-#[cold]
-pub(crate) fn not_initialised(name: &str) -> Status {
-    failure(Status::NotInitialised, format_args!("the pointer does not point to a {name}"))
-}
 
 /// Checks a caller's duration.
 pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
@@ -123,17 +90,15 @@ pub unsafe extern "C" fn tickless_timers_start(
     options: *const Options,
     timers: *mut *mut TimerSet,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, core::ptr::null_mut()) }?;
-        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
-        // its `size` states.
-        let builder = unsafe { sized::read(options) }?.builder()?;
-        let started =
-            builder.start().map_err(|error: StartTimersError| failure(Status::NoThread, error))?;
-        // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, TimerSet::into_raw(started)) }
-    })
+    // SAFETY: the caller promises that `options` is null or points to as many readable bytes as its
+    // `size` states, and that `timers` is null or writable.
+    unsafe {
+        create(timers, || {
+            let builder = sized::read(options)?.builder()?;
+            let started = builder.start().map_err(|error| failure(Status::NoThread, error))?;
+            Ok(TimerSet::new(started, None))
+        })
+    }
 }
 
 /// Stops a set of timers and frees it; does nothing if the pointer is null. Waits until the driver
@@ -148,31 +113,26 @@ pub unsafe extern "C" fn tickless_timers_start(
 /// uses it now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
-    entry(|| {
-        let Some(place) = NonNull::new(timers) else { return Ok(()) };
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let set = unsafe { set(timers) }?;
-        if slots::is_in_callback_of(&set.timers) {
-            let what = "a callback of these timers cannot stop them, because it would wait for \
-                        itself; stop them in another thread";
-            return Err(failure(Status::WouldDeadlock, what));
-        }
-        let users = set.users();
-        if users > 0 {
-            let what = format_args!(
-                "{users} timers, limiters or throttles still exist; destroy them first"
-            );
-            return Err(failure(Status::Busy, what));
-        }
-        // SAFETY: the caller promises that the set came from the library and that no other thread
-        // uses it. The mark is cleared first, so that a second stop is detected for as long as the
-        // memory is not reused.
-        unsafe {
-            (&raw mut (*place.as_ptr()).mark).write_volatile(0);
-            drop(Box::from_raw(place.as_ptr()));
-        }
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timers` is null, or came from the library and was not
+    // stopped, and that no other thread uses it now or later.
+    unsafe {
+        destroy(timers, |set| {
+            if slots::is_in_callback_of(&set.timers) {
+                let what = "a callback of these timers cannot stop them, because it would wait \
+                            for itself; stop them in another thread";
+                return Err(failure(Status::WouldDeadlock, what));
+            }
+            match set.users() {
+                0 => Ok(()),
+                users => {
+                    let what = format_args!(
+                        "{users} timers, limiters or throttles still exist; destroy them first"
+                    );
+                    Err(failure(Status::Busy, what))
+                }
+            }
+        })
+    }
 }
 
 /// Reads the current time, in nanoseconds, on the clock that deadlines refer to. It never goes
@@ -185,10 +145,7 @@ pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
 /// `timers` came from `tickless_timers_start` and was not stopped; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_now(timers: *const TimerSet, now_ns: *mut u64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let set = unsafe { set(timers) }?;
-        // SAFETY: the caller promises that `now_ns` is null or writable.
-        unsafe { write_result(now_ns, set.timers.now().as_nanos()) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
+    // `now_ns` is null or writable.
+    unsafe { result_of(timers, now_ns, |set| Ok(set.timers.now().as_nanos())) }
 }

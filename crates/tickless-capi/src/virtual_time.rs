@@ -1,9 +1,10 @@
 //! Timers on a clock that the program advances, for tests that do not wait.
 
+use crate::object::{create, on, optional_result_of, result_of};
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Outcome, Status, entry, failure, write_result};
-use crate::timers::{TimerSet, duration, set};
+use crate::status::{Outcome, Status, failure};
+use crate::timers::{Set, TimerSet, duration};
 use tickless::VirtualTime;
 use tickless::time::Instant;
 
@@ -24,32 +25,36 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
     now_ns: u64,
     timers: *mut *mut TimerSet,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, core::ptr::null_mut()) }?;
-        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
-        // its `size` states.
-        let options = unsafe { sized::read(options) }?;
-        let builder = options.builder()?;
-        let builder = if options.bases == 0 { builder.bases(1) } else { builder };
-        let time = VirtualTime::with_builder(builder, Instant::from_nanos(now_ns));
-        let made = TimerSet::with_time(time.timers().clone(), Some(time));
-        // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, made) }
-    })
+    // SAFETY: the caller promises that `options` is null or points to as many readable bytes as its
+    // `size` states, and that `timers` is null or writable.
+    unsafe {
+        create(timers, || {
+            let options = sized::read(options)?;
+            let builder = options.builder()?;
+            let builder = if options.bases == 0 { builder.bases(1) } else { builder };
+            let time = VirtualTime::with_builder(builder, Instant::from_nanos(now_ns));
+            Ok(TimerSet::new(time.timers().clone(), Some(time)))
+        })
+    }
 }
 
-/// Returns the virtual time of a set.
+impl Set {
+    /// Returns the virtual time of a set.
+    fn virtual_time(&self) -> Outcome<&VirtualTime> {
+        self.time.as_ref().ok_or_else(|| {
+            let what = "these timers are not on a virtual clock; use tickless_timers_start_virtual";
+            failure(Status::Unsupported, what)
+        })
+    }
+}
+
+/// Runs the body of an entry point on the virtual time of a set.
 ///
 /// # Safety
-/// As for [`set`].
-unsafe fn time<'a>(timers: *const TimerSet) -> Outcome<&'a VirtualTime> {
+/// `timers` is null, or came from the library and was not stopped.
+unsafe fn move_time(timers: *const TimerSet, body: impl FnOnce(&VirtualTime)) -> Status {
     // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-    let set = unsafe { set(timers) }?;
-    set.time.as_ref().ok_or_else(|| {
-        let what = "these timers are not on a virtual clock; use tickless_timers_start_virtual";
-        failure(Status::Unsupported, what)
-    })
+    unsafe { on(timers, |set| set.virtual_time().map(body)) }
 }
 
 /// Advances the clock from one expiry to the next, and fires the timers that come due. In a
@@ -62,11 +67,13 @@ unsafe fn time<'a>(timers: *const TimerSet) -> Outcome<&'a VirtualTime> {
 /// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance(timers: *const TimerSet, by_ns: i64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        unsafe { time(timers) }?.advance(duration(by_ns)?);
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
+    unsafe {
+        on(timers, |set| {
+            let by = duration(by_ns)?;
+            set.virtual_time().map(|time| time.advance(by))
+        })
+    }
 }
 
 /// Advances the clock to a point in time, as `tickless_virtual_advance` does. For a point that has
@@ -81,11 +88,8 @@ pub unsafe extern "C" fn tickless_virtual_advance_to(
     timers: *const TimerSet,
     to_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        unsafe { time(timers) }?.advance_to(Instant::from_nanos(to_ns));
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
+    unsafe { move_time(timers, |time| time.advance_to(Instant::from_nanos(to_ns))) }
 }
 
 /// Advances the clock to the next expiry, and fires all timers that are due at that time.
@@ -101,13 +105,11 @@ pub unsafe extern "C" fn tickless_virtual_advance_to_next(
     timers: *const TimerSet,
     has_fired: *mut bool,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let fired = unsafe { time(timers) }?.advance_to_next();
-        // SAFETY: the caller promises that `has_fired` is null or writable.
-        unsafe { crate::status::write_optional(has_fired, fired) };
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
+    // `has_fired` is null or writable.
+    unsafe {
+        optional_result_of(timers, has_fired, |set| Ok(set.virtual_time()?.advance_to_next()))
+    }
 }
 
 /// Returns when the next timer comes due; `TICKLESS_NEVER` if no timer is pending that would cause
@@ -122,12 +124,14 @@ pub unsafe extern "C" fn tickless_virtual_next_event(
     timers: *const TimerSet,
     next_ns: *mut u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let next = unsafe { time(timers) }?.next_event().unwrap_or(Instant::NEVER);
-        // SAFETY: the caller promises that `next_ns` is null or writable.
-        unsafe { write_result(next_ns, next.as_nanos()) }
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
+    // `next_ns` is null or writable.
+    unsafe {
+        result_of(timers, next_ns, |set| {
+            let next = set.virtual_time()?.next_event();
+            Ok(next.unwrap_or(Instant::NEVER).as_nanos())
+        })
+    }
 }
 
 /// Sets wall-clock time, in nanoseconds since 1970, forwards or backwards, and fires the timers
@@ -142,11 +146,8 @@ pub unsafe extern "C" fn tickless_virtual_set_realtime(
     timers: *const TimerSet,
     to_ns: u64,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        unsafe { time(timers) }?.set_realtime(Instant::from_nanos(to_ns));
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
+    unsafe { move_time(timers, |time| time.set_realtime(Instant::from_nanos(to_ns))) }
 }
 
 /// Simulates a suspend of the system for `for_ns`: boottime and wall-clock time advance, the
@@ -158,9 +159,11 @@ pub unsafe extern "C" fn tickless_virtual_set_realtime(
 /// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_suspend(timers: *const TimerSet, for_ns: i64) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        unsafe { time(timers) }?.suspend(duration(for_ns)?);
-        Ok(())
-    })
+    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
+    unsafe {
+        on(timers, |set| {
+            let time = duration(for_ns)?;
+            set.virtual_time().map(|clock| clock.suspend(time))
+        })
+    }
 }
