@@ -13,9 +13,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tickless::Timers;
-use tickless::clock::{
-    Clock, ClockId, Combined, Counter, Hertz, Rating, ReadPolicy, SystemClock, Tsc, TscOrder, Width,
-};
+use tickless::clock::{Clock, ClockId, Combined, Counter, Hertz, Rating, SystemClock, Tsc, Width};
 
 /// A name, and the function that reads.
 type Case<'a> = (&'a str, Box<dyn Fn(u64) -> u64 + 'a>);
@@ -33,7 +31,7 @@ fn reading_the_time(rounds: usize, reads: u64) {
     let timers = Timers::start().expect("timers");
     let monotonic = || SystemClock::open(ClockId::MONOTONIC).expect("CLOCK_MONOTONIC");
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic())];
-    counters.extend(Tsc::new(TscOrder::Unordered).map(|tsc| Box::new(tsc) as Box<dyn Counter>));
+    counters.extend(Tsc::new().map(|tsc| Box::new(tsc) as Box<dyn Counter>));
     let clock = Clock::over(counters).expect("a clock");
     let mut cases: Vec<Case<'_>> = vec![
         ("Timers::now", Box::new(|n| quickly(n, || timers.now().as_nanos()))),
@@ -44,7 +42,7 @@ fn reading_the_time(rounds: usize, reads: u64) {
         }),
     ];
     #[cfg(target_arch = "x86_64")]
-    if let Ok(tsc) = Tsc::new(TscOrder::Unordered) {
+    if let Ok(tsc) = Tsc::new() {
         let mult = black_box(1u64 << 31);
         let scaled = move || ((u128::from(tsc.read()) * u128::from(mult)) >> 32) as u64;
         cases.insert(0, ("rdtsc and a multiplication", Box::new(move |n| quickly(n, scaled))));
@@ -56,7 +54,7 @@ fn reading_the_time(rounds: usize, reads: u64) {
 /// a slow device.
 fn reading_a_slow_counter(rounds: usize, reads: u64) {
     let cpu_time = || SystemClock::open(ClockId::PROCESS_CPU).expect("a process has CPU time");
-    let direct = Combined::new(cpu_time()).with_policy(ReadPolicy::Direct);
+    let direct = cpu_time();
     let combined = Combined::new(cpu_time());
     let cases: Vec<Case<'_>> = vec![
         ("direct", Box::new(|n| quickly(n, || direct.read()))),
@@ -64,7 +62,7 @@ fn reading_a_slow_counter(rounds: usize, reads: u64) {
     ];
     show("a counter behind a system call (CLOCK_PROCESS_CPUTIME_ID)", &cases, rounds, reads);
     let device = || Emulated { takes: Duration::from_micros(1), start: Instant::now() };
-    let direct = Combined::new(device()).with_policy(ReadPolicy::Direct);
+    let direct = device();
     let combined = Combined::new(device());
     let cases: Vec<Case<'_>> = vec![
         ("direct", Box::new(|n| quickly(n, || direct.read()))),

@@ -6,7 +6,7 @@
 //!   system call. Not for a counter that costs less than a few cache misses.
 //! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a
 //!   watchdog that falls back to the next one.
-//! - Counters: [`Tsc`], [`SystemClock`], [`PtpClock`], or anything that implements [`Counter`]; one
+//! - Counters: [`Tsc`], [`SystemClock`], or anything that implements [`Counter`]; one
 //!   that may go back needs a [`Ratchet`].
 //!
 //! ```
@@ -32,20 +32,14 @@ pub use crate::platform::clock_error::{Fallback, OpenClockError};
 pub use crate::platform::program_clocks::combined::Combined;
 #[cfg(linux_platform)]
 #[doc(inline)]
-pub use crate::platform::program_clocks::hardware::{ClockId, PtpClock, SystemClock};
-#[cfg(linux_platform)]
+pub use crate::platform::program_clocks::hardware::{ClockId, SystemClock, Tsc};
 #[doc(inline)]
-pub use crate::platform::program_clocks::hardware::{Tsc, TscOrder};
-#[doc(inline)]
-pub use crate::platform::program_clocks::kept::Clock;
+pub use crate::platform::program_clocks::kept::{Clock, Report};
 #[doc(inline)]
 pub use crate::platform::time_base::TimeBase;
-pub use tickless_core::clock::combined::{Patience, ReadPolicy};
 pub use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-pub use tickless_core::clock::segment::SourceId;
-pub use tickless_core::clock::skew::Skew;
 pub use tickless_core::clock::sources::Fault;
-pub use tickless_core::clock::timekeeper::{Change, NoCounter, Report, WatchCounts};
+pub use tickless_core::clock::timekeeper::WatchCounts;
 pub use tickless_core::clock::watchdog::Tolerance;
 
 use tickless_core::time::{Instant, Ns};

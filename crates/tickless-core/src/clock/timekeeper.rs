@@ -145,6 +145,7 @@ impl core::error::Error for NoCounter {}
 
 /// Counters of a watchdog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct WatchCounts {
     /// Comparisons that found a good counter.
     pub good: u64,

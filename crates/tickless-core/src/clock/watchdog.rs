@@ -19,8 +19,9 @@ use crate::clock::sources::Fault;
 use crate::time::Ns;
 use core::time::Duration;
 
-/// The tolerances of a watchdog.
+/// The tolerances of a watchdog. Start from [`Tolerance::DEFAULT`] and set fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Tolerance {
     /// A sample that takes longer than this was disturbed.
     pub disturbance: Duration,

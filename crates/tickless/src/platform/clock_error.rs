@@ -49,6 +49,8 @@ impl std::error::Error for Fallback {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenClockError {
+    /// A [`Clock`](crate::clock::Clock) needs at least one counter that can keep time.
+    NoCounter,
     /// There is no such device.
     NoDevice {
         /// The path that the caller asked for.
@@ -78,6 +80,9 @@ pub enum OpenClockError {
 impl fmt::Display for OpenClockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            OpenClockError::NoCounter => {
+                f.write_str("there is no counter to keep time with; add one, even a slow one")
+            }
             OpenClockError::NoDevice { path } => write!(
                 f,
                 "there is no {}; PTP clocks are /dev/ptp0 and so on, and a network card or \
@@ -90,11 +95,11 @@ impl fmt::Display for OpenClockError {
                  example",
                 path.display()
             ),
-            OpenClockError::NotAClock { what, error } => {
-                write!(f, "{what} does not tell the time ({error}); choose another clock")
+            OpenClockError::NotAClock { what, .. } => {
+                write!(f, "{what} does not tell the time; choose another clock")
             }
-            OpenClockError::System { path, error } => {
-                write!(f, "{} could not be opened: {error}", path.display())
+            OpenClockError::System { path, .. } => {
+                write!(f, "{} could not be opened", path.display())
             }
         }
     }
@@ -106,7 +111,9 @@ impl std::error::Error for OpenClockError {
             OpenClockError::NotAClock { error, .. } | OpenClockError::System { error, .. } => {
                 Some(error)
             }
-            OpenClockError::NoDevice { .. } | OpenClockError::NoPermission { .. } => None,
+            OpenClockError::NoCounter
+            | OpenClockError::NoDevice { .. }
+            | OpenClockError::NoPermission { .. } => None,
         }
     }
 }

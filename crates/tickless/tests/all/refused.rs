@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tickless::Timers;
-use tickless::clock::{OpenClockError, PtpClock};
+use tickless::clock::{OpenClockError, SystemClock};
 use tickless::driver::{Device, StartTimersError};
 
 const MS: Duration = Duration::from_millis(1);
@@ -197,7 +197,7 @@ fn a_clock_without_step_notifications() {
 /// A PTP device that may not be opened.
 fn a_clock_without_permission() {
     refuse(&[libc::SYS_openat], Whom::ThisThread);
-    let error = PtpClock::open("/dev/ptp0").unwrap_err();
+    let error = SystemClock::open_ptp("/dev/ptp0").unwrap_err();
     assert!(matches!(error, OpenClockError::NoPermission { .. }), "{error:?}");
     assert!(error.to_string().contains("/dev/ptp0"), "{error}");
 }

@@ -6,8 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless::clock::{
-    Clock, ClockId, Counter, Hertz, OpenClockError, PtpClock, Rating, SystemClock, Tsc, TscOrder,
-    Width,
+    Clock, ClockId, Counter, Hertz, OpenClockError, Rating, SystemClock, Tsc, Width,
 };
 
 thread_local! {
@@ -130,7 +129,7 @@ pub fn clock() -> Result<Arc<Clock>, StudyError> {
     let cannot = |error| StudyError::system(NO_CLOCK)(error);
     let system = SystemClock::open(ClockId::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(system)];
-    counters.extend(Tsc::new(TscOrder::Unordered).map(|tsc| Box::new(tsc) as Box<dyn Counter>));
+    counters.extend(Tsc::new().map(|tsc| Box::new(tsc) as Box<dyn Counter>));
     Clock::over(counters).map(Arc::new).map_err(io::Error::other).map_err(cannot)
 }
 
@@ -152,9 +151,9 @@ pub fn real() -> (Slow, Option<String>) {
         name: "CLOCK_PROCESS_CPUTIME_ID, a system call".to_string(),
         open: Box::new(|| Ok(Box::new(SystemClock::open(ClockId::PROCESS_CPU)?))),
     };
-    match PtpClock::open(PTP) {
+    match SystemClock::open_ptp(PTP) {
         Ok(clock) => {
-            let open = || Ok(Box::new(PtpClock::open(PTP)?) as Box<dyn Counter>);
+            let open = || Ok(Box::new(SystemClock::open_ptp(PTP)?) as Box<dyn Counter>);
             (Slow { id: "ptp", name: clock.name().to_string(), open: Box::new(open) }, None)
         }
         Err(why) => (cpu_time, Some(why.to_string())),

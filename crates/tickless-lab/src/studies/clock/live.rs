@@ -14,7 +14,8 @@ use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use std::io;
 use std::time::Duration;
-use tickless::clock::{Clock, OpenClockError, ReadPolicy};
+use tickless::clock::{Clock, OpenClockError};
+use tickless_core::clock::combined::ReadPolicy;
 
 const POLICIES: [(&str, ReadPolicy); 2] =
     [("direct", ReadPolicy::Direct), ("combined", ReadPolicy::Combined)];

@@ -6,7 +6,8 @@ use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::clock::{Clock, Combined, Counter, ReadPolicy};
+use tickless::clock::{Clock, Combined, Counter};
+use tickless_core::clock::combined::ReadPolicy;
 
 /// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]

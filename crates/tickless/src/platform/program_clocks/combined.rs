@@ -44,7 +44,8 @@ impl<C: Counter> Combined<C> {
         Combined { inner: combined::Combined::new(counter, relax).with_patience(patience) }
     }
 
-    /// Sets the policy. With [`ReadPolicy::Direct`] every thread reads the device itself.
+    /// Turns combining off with [`ReadPolicy::Direct`], for this project's studies.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_policy(self, policy: ReadPolicy) -> Self {
         Combined { inner: self.inner.with_policy(policy) }
@@ -52,13 +53,8 @@ impl<C: Counter> Combined<C> {
 
     /// Sets how many rounds a thread waits for another's reading before it reads the device itself.
     #[must_use]
-    pub fn with_patience(self, patience: Patience) -> Self {
-        Combined { inner: self.inner.with_patience(patience) }
-    }
-
-    /// Returns the policy.
-    pub fn policy(&self) -> ReadPolicy {
-        self.inner.policy()
+    pub fn with_patience(self, rounds: u32) -> Self {
+        Combined { inner: self.inner.with_patience(Patience(rounds)) }
     }
 
     /// Returns the counter.

@@ -5,12 +5,15 @@ use crate::platform::comparison::measure_tsc;
 use crate::platform::cpu::CpuMap;
 use crate::platform::{counter, driver};
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::time::Duration;
 use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
-use tickless_core::clock::skew::{Handover, Skew};
+use tickless_core::clock::skew::Handover;
+use tickless_core::clock::slope::Slope;
 use tickless_core::time::{CpuId, Ns};
 
 /// The number of one of the system's clocks, as `clock_gettime` takes it.
@@ -31,40 +34,54 @@ impl ClockId {
     pub const TAI: ClockId = ClockId(libc::CLOCK_TAI);
     /// CPU time of all threads of this process. A system call.
     pub const PROCESS_CPU: ClockId = ClockId(libc::CLOCK_PROCESS_CPUTIME_ID);
-}
 
-/// Whether the CPU may reorder a reading of the TSC with the instructions around it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TscOrder {
-    /// The CPU may move a reading, by some nanoseconds. Suits timeouts.
-    #[default]
-    Unordered,
-    /// Readings are ordered. Suits timestamps that threads compare. Costs 5 to 15 ns more.
-    Ordered,
+    fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            ClockId::REALTIME => "CLOCK_REALTIME",
+            ClockId::MONOTONIC => "CLOCK_MONOTONIC",
+            ClockId::MONOTONIC_RAW => "CLOCK_MONOTONIC_RAW",
+            ClockId::BOOTTIME => "CLOCK_BOOTTIME",
+            ClockId::TAI => "CLOCK_TAI",
+            ClockId::PROCESS_CPU => "CLOCK_PROCESS_CPUTIME_ID",
+            ClockId(number) => return format!("clock {number}").into(),
+        })
+    }
 }
 
 /// The CPU's time-stamp counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc {
-    order: TscOrder,
+    is_ordered: bool,
     frequency: Hertz,
 }
 
 impl Tsc {
-    /// Opens the TSC, if the kernel keeps time with it. Blocks for 10 ms to measure its frequency,
-    /// to within about 10 ppm.
+    /// Opens the TSC, if the kernel keeps time with it. The CPU may reorder a reading with the
+    /// instructions around it, by some nanoseconds; that suits timeouts. Blocks for 10 ms to measure
+    /// the frequency, to within about 10 ppm.
     ///
     /// # Errors
     ///
     /// [`Fallback`], with the reason, if there is no TSC or the kernel does not trust it.
-    pub fn new(order: TscOrder) -> Result<Tsc, Fallback> {
+    pub fn new() -> Result<Tsc, Fallback> {
         counter::trust()?;
-        Ok(Tsc { order, frequency: measure_tsc(Ns::from_ms(10)) })
+        Ok(Tsc { is_ordered: false, frequency: measure_tsc(Ns::from_ms(10)) })
     }
 
-    /// Measures how far the TSC differs between the CPUs of this process. Starts one thread per CPU
-    /// and blocks for some milliseconds.
-    pub fn skew(&self) -> Skew {
+    /// Like [`new`](Tsc::new), but the CPU does not reorder readings. That suits timestamps that
+    /// threads compare, and costs 5 to 15 ns more for each reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Fallback`], with the reason, if there is no TSC or the kernel does not trust it.
+    pub fn ordered() -> Result<Tsc, Fallback> {
+        Ok(Tsc { is_ordered: true, ..Tsc::new()? })
+    }
+
+    /// Measures how far the TSC differs between the CPUs of this process: the longest distance by
+    /// which a reading was behind an earlier reading on another CPU, zero if none was. Starts one
+    /// thread per CPU and blocks for some milliseconds.
+    pub fn skew(&self) -> Duration {
         const TURNS: u32 = 5_000;
         let handover = Handover::<AtomicU64>::new(Width::FULL, counter::read_ordered());
         let map = CpuMap::of_this_process();
@@ -81,17 +98,14 @@ impl Tsc {
                 });
             }
         });
-        handover.skew()
+        Slope::of(self.frequency).ns(handover.skew().worst).to_duration()
     }
 }
 
 impl Counter for Tsc {
     #[inline]
     fn read(&self) -> u64 {
-        match self.order {
-            TscOrder::Unordered => counter::read(),
-            TscOrder::Ordered => counter::read_ordered(),
-        }
+        if self.is_ordered { counter::read_ordered() } else { counter::read() }
     }
 
     #[inline]
@@ -108,21 +122,21 @@ impl Counter for Tsc {
     }
 
     fn name(&self) -> &str {
-        match self.order {
-            TscOrder::Unordered => "tsc",
-            TscOrder::Ordered => "tsc, ordered",
-        }
+        if self.is_ordered { "tsc, ordered" } else { "tsc" }
     }
 }
 
 /// One of the system's clocks, read by `clock_gettime`, as a counter of nanoseconds.
 ///
 /// Depending on the clock and the machine, a reading costs about 30 ns (through the vDSO) or a
-/// system call.
+/// system call. If several threads read a slow one, use [`Combined`](super::combined::Combined).
 #[derive(Debug)]
 pub struct SystemClock {
     id: ClockId,
+    name: Cow<'static, str>,
     last: LastReading,
+    /// Keeps the number of a PTP clock valid.
+    _device: Option<File>,
 }
 
 impl SystemClock {
@@ -132,15 +146,43 @@ impl SystemClock {
     ///
     /// [`OpenClockError::NotAClock`] if the clock cannot be read.
     pub fn open(id: ClockId) -> Result<SystemClock, OpenClockError> {
-        let clock = SystemClock { id, last: LastReading::default() };
+        SystemClock::checked(id, id.name(), None)
+    }
+
+    /// Opens a PTP hardware clock, for example `/dev/ptp0`: a counter of nanoseconds in a network
+    /// card or a hypervisor. Reads it once. A reading costs a system call and usually a bus
+    /// transaction, a microsecond or more.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenClockError::NoDevice`] if there is no such device,
+    /// [`NoPermission`](OpenClockError::NoPermission) if this user may not open it,
+    /// [`System`](OpenClockError::System) if opening it fails otherwise, and
+    /// [`NotAClock`](OpenClockError::NotAClock) if it cannot be read as a clock.
+    pub fn open_ptp(path: impl AsRef<Path>) -> Result<SystemClock, OpenClockError> {
+        let path = path.as_ref();
+        let device = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => OpenClockError::NoDevice { path: path.into() },
+            io::ErrorKind::PermissionDenied => OpenClockError::NoPermission { path: path.into() },
+            _ => OpenClockError::System { path: path.into(), error },
+        })?;
+        let id = dynamic_clock(&device);
+        SystemClock::checked(id, path.display().to_string().into(), Some(device))
+    }
+
+    fn checked(
+        id: ClockId,
+        name: Cow<'static, str>,
+        device: Option<File>,
+    ) -> Result<SystemClock, OpenClockError> {
         match clock_gettime(id) {
-            Ok(_) => Ok(clock),
-            Err(error) => Err(OpenClockError::NotAClock { what: format!("clock {}", id.0), error }),
+            Ok(_) => Ok(SystemClock { id, name, last: LastReading::default(), _device: device }),
+            Err(error) => Err(OpenClockError::NotAClock { what: name.into_owned(), error }),
         }
     }
 
-    /// Returns how many readings failed: for a CPU-time clock, because its thread or process has
-    /// ended. A failed reading returns the last value.
+    /// Returns how many readings failed: because the thread or process of a CPU-time clock has
+    /// ended, or a PTP device was removed. A failed reading returns the last value.
     pub fn failures(&self) -> u64 {
         self.last.failures()
     }
@@ -167,81 +209,6 @@ impl Counter for SystemClock {
 
     fn rating(&self) -> Rating {
         if self.id == ClockId::MONOTONIC { Rating::GOOD } else { Rating::SLOW }
-    }
-
-    fn name(&self) -> &str {
-        match self.id {
-            ClockId::REALTIME => "CLOCK_REALTIME",
-            ClockId::MONOTONIC => "CLOCK_MONOTONIC",
-            ClockId::MONOTONIC_RAW => "CLOCK_MONOTONIC_RAW",
-            ClockId::BOOTTIME => "CLOCK_BOOTTIME",
-            ClockId::TAI => "CLOCK_TAI",
-            ClockId::PROCESS_CPU => "CLOCK_PROCESS_CPUTIME_ID",
-            _ => "a clock by its number",
-        }
-    }
-}
-
-/// A PTP hardware clock, for example `/dev/ptp0`: a counter of nanoseconds in a network card or a
-/// hypervisor. A reading costs a system call and usually a bus transaction, a microsecond or more.
-/// If several threads read it, use [`Combined`](super::combined::Combined).
-#[derive(Debug)]
-pub struct PtpClock {
-    /// Keeps the clock's number valid while it is open.
-    _device: File,
-    id: ClockId,
-    name: String,
-    last: LastReading,
-}
-
-impl PtpClock {
-    /// Opens the device and reads it once.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenClockError::NoDevice`] if there is no such device,
-    /// [`NoPermission`](OpenClockError::NoPermission) if this user may not open it,
-    /// [`System`](OpenClockError::System) if opening it fails otherwise, and
-    /// [`NotAClock`](OpenClockError::NotAClock) if it cannot be read as a clock.
-    pub fn open(path: impl AsRef<Path>) -> Result<PtpClock, OpenClockError> {
-        let path = path.as_ref();
-        let device = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => OpenClockError::NoDevice { path: path.into() },
-            io::ErrorKind::PermissionDenied => OpenClockError::NoPermission { path: path.into() },
-            _ => OpenClockError::System { path: path.into(), error },
-        })?;
-        let id = dynamic_clock(&device);
-        let name = path.display().to_string();
-        match clock_gettime(id) {
-            Ok(_) => Ok(PtpClock { _device: device, id, name, last: LastReading::default() }),
-            Err(error) => Err(OpenClockError::NotAClock { what: name, error }),
-        }
-    }
-
-    /// Returns how many readings failed, because the device was removed. A failed reading returns
-    /// the last value.
-    pub fn failures(&self) -> u64 {
-        self.last.failures()
-    }
-}
-
-impl Counter for PtpClock {
-    #[inline]
-    fn read(&self) -> u64 {
-        self.last.record(clock_gettime(self.id))
-    }
-
-    #[inline]
-    fn width(&self) -> Width {
-        Width::FULL
-    }
-
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
-    }
-
-    fn rating(&self) -> Rating {
-        Rating::SLOW
     }
 
     fn name(&self) -> &str {

@@ -1,5 +1,6 @@
 //! A clock over the best of several counters.
 
+use crate::platform::clock_error::OpenClockError;
 use crate::platform::relax::relax;
 use core::fmt;
 use core::sync::atomic::AtomicU64;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use tickless_core::clock::counter::Counter;
 use tickless_core::clock::segment::SourceId;
 use tickless_core::clock::sources::Fault;
-use tickless_core::clock::timekeeper::{ClockReader, NoCounter, Report, Timekeeper, WatchCounts};
+use tickless_core::clock::timekeeper::{self, Change, ClockReader, Timekeeper, WatchCounts};
 use tickless_core::clock::watchdog::Tolerance;
 use tickless_core::time::{Instant, Ns};
 
@@ -51,8 +52,8 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`NoCounter`] if there is no counter that can keep time.
-    pub fn over(counters: Vec<AnyCounter>) -> Result<Clock, NoCounter> {
+    /// [`OpenClockError::NoCounter`] if there is no counter that can keep time.
+    pub fn over(counters: Vec<AnyCounter>) -> Result<Clock, OpenClockError> {
         Clock::with_tolerance(counters, Tolerance::DEFAULT)
     }
 
@@ -60,13 +61,14 @@ impl Clock {
     ///
     /// # Errors
     ///
-    /// [`NoCounter`] if there is no counter that can keep time.
+    /// [`OpenClockError::NoCounter`] if there is no counter that can keep time.
     pub fn with_tolerance(
         counters: Vec<AnyCounter>,
         tolerance: Tolerance,
-    ) -> Result<Clock, NoCounter> {
+    ) -> Result<Clock, OpenClockError> {
         let relax: fn(u32) = relax;
-        let keeper = Timekeeper::new(counters, relax)?.with_tolerance(tolerance);
+        let keeper = Timekeeper::new(counters, relax).map_err(|_| OpenClockError::NoCounter)?;
+        let keeper = keeper.with_tolerance(tolerance);
         Ok(Clock { reader: Arc::clone(keeper.reader()), keeper: Mutex::new(keeper) })
     }
 
@@ -95,21 +97,19 @@ impl Clock {
         self.reader.steps()
     }
 
-    /// Returns the number of the counter in use: its index in the list given to
-    /// [`over`](Clock::over).
-    pub fn source(&self) -> SourceId {
-        self.reader.source()
+    /// Returns the counter in use: its index in the list given to [`over`](Clock::over).
+    pub fn source(&self) -> usize {
+        self.reader.source().index()
     }
 
     /// Returns the name of the counter in use.
     pub fn source_name(&self) -> &str {
-        let counters = self.reader.counters();
-        counters.get(self.source().index()).map_or("none", |counter| counter.name())
+        self.name_of(self.source())
     }
 
     /// Returns the name of one of the counters; `"none"` if there is no such counter.
-    pub fn name_of(&self, source: SourceId) -> &str {
-        self.reader.counters().get(source.index()).map_or("none", |counter| counter.name())
+    pub fn name_of(&self, source: usize) -> &str {
+        self.reader.counters().get(source).map_or("none", |counter| counter.name())
     }
 
     /// Updates the clock and checks its counters. Returns the counters that were found to be bad,
@@ -117,7 +117,7 @@ impl Clock {
     pub fn maintain(&self) -> Vec<Report> {
         let mut keeper = self.keeper();
         keeper.tick();
-        keeper.watch()
+        keeper.watch().into_iter().map(Report::from).collect()
     }
 
     /// Returns how much time may pass between two calls of [`maintain`](Clock::maintain) before the
@@ -140,13 +140,16 @@ impl Clock {
     }
 
     /// Gives up a counter for a reason that the watchdog cannot detect. Takes a lock.
-    pub fn give_up(&self, source: SourceId, fault: Fault) -> Report {
-        self.keeper().blame(source, fault)
+    pub fn give_up(&self, source: usize, fault: Fault) -> Report {
+        match source_id(source) {
+            Some(source) => self.keeper().blame(source, fault).into(),
+            None => Report { bad: source, fault, change: None },
+        }
     }
 
     /// Returns why a counter was given up; `None` if it was not. Takes a lock.
-    pub fn fault(&self, source: SourceId) -> Option<Fault> {
-        self.keeper().sources().fault(source)
+    pub fn fault(&self, source: usize) -> Option<Fault> {
+        self.keeper().sources().fault(source_id(source)?)
     }
 
     /// Returns the counts of the watchdog's checks and their results. Takes a lock.
@@ -156,5 +159,57 @@ impl Clock {
 
     fn keeper(&self) -> MutexGuard<'_, Keeper> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a counter's number in the core; `None` beyond the 256 counters that a clock uses.
+fn source_id(index: usize) -> Option<SourceId> {
+    u8::try_from(index).ok().map(SourceId)
+}
+
+/// A counter that was found bad, and the consequence; from [`Clock::maintain`]. Counters are
+/// numbered by their index in the list given to [`Clock::over`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    bad: usize,
+    fault: Fault,
+    /// How time continued, if the bad counter was in use.
+    change: Option<Change>,
+}
+
+impl Report {
+    /// Returns the bad counter.
+    pub fn bad(&self) -> usize {
+        self.bad
+    }
+
+    /// Returns its fault.
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    /// Returns the counter that the clock uses since then, if the bad one was in use: the best
+    /// remaining one, or the bad one if there is no other.
+    pub fn switched_to(&self) -> Option<usize> {
+        self.change.map(|change| change.to.index())
+    }
+
+    /// Returns the time that the counter in use had lost against the reference. Time stepped ahead
+    /// by it.
+    pub fn made_good(&self) -> Duration {
+        self.change.map_or(Duration::ZERO, |change| change.made_good)
+    }
+
+    /// Returns the time that the counter in use had gained against the reference. Time cannot go
+    /// back, so it stays ahead.
+    pub fn ahead(&self) -> Duration {
+        self.change.map_or(Duration::ZERO, |change| change.ahead)
+    }
+}
+
+impl From<timekeeper::Report> for Report {
+    fn from(report: timekeeper::Report) -> Report {
+        let timekeeper::Report { bad, fault, change } = report;
+        Report { bad: bad.index(), fault, change }
     }
 }
