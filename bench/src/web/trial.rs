@@ -124,7 +124,7 @@ fn simulate<G: Guards>(count: usize, server: &Server) -> Vec<Pin<Box<G::Idle>>> 
 fn wake_calls() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let writes = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse::<u64>().ok());
-    let ours = tickless::future::timers().map_or(0, |timers| {
+    let ours = tickless::Timers::process().map_or(0, |timers| {
         timers.stats().bases.iter().map(|base| base.wake_calls + base.sleeps).sum()
     });
     writes.unwrap_or(0) + ours

@@ -28,7 +28,7 @@ fn main() {
 
 /// Goal: reading the time takes at most 1.15 times as long as rdtsc and a multiplication.
 fn reading_the_time(rounds: usize, reads: u64) {
-    let timers = Timers::start().expect("timers");
+    let timers = Timers::process().expect("timers");
     let monotonic = || SystemClock::open(ClockId::MONOTONIC).expect("CLOCK_MONOTONIC");
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic())];
     counters.extend(Tsc::new().map(|tsc| Box::new(tsc) as Box<dyn Counter>));

@@ -41,7 +41,7 @@ fn timer(timers: &Timers, after: Duration) -> Duration {
 
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
-    let timers = Timers::start().expect("threads can be had");
+    let timers = Timers::process().expect("threads can be had");
     let quantile = |late: &mut Vec<Duration>, q: usize| {
         late.sort();
         late[late.len() * q / 100].as_nanos() as f64 / 1e3

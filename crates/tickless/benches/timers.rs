@@ -149,7 +149,7 @@ mod shared {
     use super::*;
 
     static TIMERS: LazyLock<Timers> =
-        LazyLock::new(|| Timers::start().expect("driver threads can be started"));
+        LazyLock::new(|| Timers::process().expect("driver threads can be started"));
 
     fn pending(count: u64, now: Instant, state: &Cell<u64>) -> Vec<Timeout> {
         let timeout = |_| {

@@ -41,7 +41,7 @@ impl Connection {
 }
 
 fn main() {
-    let timers = Timers::start().expect("a few threads can be started");
+    let timers = Timers::process().expect("a few threads can be started");
     let (closed, closings) = channel();
     let connections: Vec<Connection> =
         (0..CONNECTIONS).map(|number| Connection::open(&timers, number, &closed)).collect();

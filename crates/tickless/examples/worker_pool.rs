@@ -123,7 +123,7 @@ impl Shared {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let timers = Timers::start()?;
+    let timers = Timers::process()?;
     let rate = (20, Duration::from_millis(50));
     let pool = Pool::start(&timers, 4, rate, Duration::from_millis(20))?;
     let (begun, shared) = (Instant::now(), Arc::clone(&pool.shared));

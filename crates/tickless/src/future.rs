@@ -61,15 +61,15 @@ mod stream;
 mod timeout;
 
 pub use interval::{Interval, Tick};
-pub use labelled::Labelled;
 pub use sleep::{CoarseSleep, Sleep};
 pub use source::TimerSource;
-pub use timeout::{CoarseTimeout, Elapsed, Timeout};
+pub use timeout::{Elapsed, Timeout};
 
 use crate::platform::system_clock::system_now;
 use crate::process;
 use crate::timer::entry::From;
 use crate::timers::Timers;
+use labelled::Labelled;
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
@@ -127,7 +127,7 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 /// [`timeout`], most of all to push out.
 ///
 /// For an idle timeout, put one of these around each read. To push out a pending one, pin it and
-/// call [`reset`](CoarseTimeout::reset):
+/// call [`reset`](Timeout::<_, CoarseSleep>::reset):
 ///
 /// ```
 /// use std::pin::pin;
@@ -141,8 +141,8 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 /// assert!(work.await.is_ok());
 /// # })
 /// ```
-pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> CoarseTimeout<F> {
-    CoarseTimeout::new(coarse_sleep(after), future)
+pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, CoarseSleep> {
+    Timeout::new(coarse_sleep(after), future)
 }
 
 /// Labels all timers that `future` arms while it is polled. [`timer_list`](Timers::timer_list) and
@@ -162,20 +162,13 @@ pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> CoarseTimeout<F>
 /// let _ = retry.as_mut().poll(&mut Context::from_waker(Waker::noop()));
 /// assert_eq!(time.timers().leaks().leaks[0].label, "retry");
 /// ```
-pub fn labelled<F: Future>(label: &'static str, future: F) -> Labelled<F> {
+pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output = F::Output> {
     Labelled::new(label, future)
 }
 
 /// Returns the current time on the clock of the process's timers.
 pub fn now() -> Instant {
     process::timers().map_or_else(|| system_now().into(), Timers::now)
-}
-
-/// Returns the timers that the functions of this module use, for example for their
-/// [statistics](Timers::stats). Starts them if they are not running yet; `None` if the system
-/// refuses their threads.
-pub fn timers() -> Option<&'static Timers> {
-    process::timers()
 }
 
 fn default_slack(after: Duration) -> Ns {
@@ -220,7 +213,11 @@ impl Timers {
 
     /// Like [`timeout_after`](Timers::timeout_after), but on the timer wheel: cheap to push out,
     /// and up to 13 % late; see [`future::coarse_timeout`](crate::future::coarse_timeout).
-    pub fn coarse_timeout_after<F: Future>(&self, after: Duration, future: F) -> CoarseTimeout<F> {
-        CoarseTimeout::new(self.coarse_sleep(after), future)
+    pub fn coarse_timeout_after<F: Future>(
+        &self,
+        after: Duration,
+        future: F,
+    ) -> Timeout<F, CoarseSleep> {
+        Timeout::new(self.coarse_sleep(after), future)
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// use tickless::{CancelError, Timers};
 /// use tickless::callback::CallbackLock;
 ///
-/// let timers = Timers::start()?;
+/// let timers = Timers::process()?;
 /// let state = Arc::new(CallbackLock::new(0));
 /// let in_callback = Arc::clone(&state);
 /// let timer = timers.timeout(move |_| *in_callback.lock() += 1);

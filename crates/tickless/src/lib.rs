@@ -11,7 +11,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! let timers = tickless::Timers::start()?;
+//! let timers = tickless::Timers::process()?;
 //! let (tx, rx) = std::sync::mpsc::channel();
 //! let idle = timers.timeout(move |_| tx.send("closing").unwrap_or(()));
 //! idle.start(Duration::from_millis(5))?; // arm, or push out

@@ -6,7 +6,7 @@ use crate::timer::shared::Handle;
 use crate::timers::Timers;
 
 impl Timers {
-    /// The timers of this process, which [`future`](crate::future) uses too: a base and a driver
+    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base and a driver
     /// thread for each CPU that the process may use. The first call starts them, which blocks for
     /// about a millisecond to calibrate the clock; they run until the process ends.
     ///
@@ -16,7 +16,7 @@ impl Timers {
     /// # Errors
     ///
     /// [`StartTimersError::Thread`] if the system refuses a thread.
-    pub fn start() -> Result<Timers, StartTimersError> {
+    pub fn process() -> Result<Timers, StartTimersError> {
         match timers() {
             Some(timers) => Ok(timers.clone()),
             // Try once more, to get the error.

@@ -33,7 +33,7 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// use std::time::Duration;
 /// use tickless::Timers;
 ///
-/// let timers = Timers::start()?; // the timers of this process
+/// let timers = Timers::process()?; // the timers of this process
 /// let keep_alive = timers.timeout(|_| println!("still there?"));
 /// keep_alive.start(Duration::from_secs(30))?;
 /// assert!(keep_alive.is_pending());

@@ -27,7 +27,7 @@ fn work(throttle: &Throttle) -> Result<u64, Box<dyn Error + Send + Sync>> {
 }
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let timers = Timers::start()?;
+    let timers = Timers::process()?;
     let throttle =
         timers.throttle(Duration::from_millis(25), Duration::from_millis(100)).start()?;
     let waited = std::thread::scope(|scope| {

@@ -42,7 +42,7 @@ use tickless_core::time::Ns;
 /// use std::time::Duration;
 /// use tickless::bandwidth::{AcquireError, KeyedLimiter};
 ///
-/// let timers = tickless::Timers::start()?;
+/// let timers = tickless::Timers::process()?;
 /// let limiter: KeyedLimiter<IpAddr> = timers.limiter(2, Duration::from_secs(1)).keyed()?;
 /// let address = IpAddr::from([192, 0, 2, 1]);
 /// limiter.try_acquire(&address, 2)?;
@@ -174,7 +174,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     /// ```
     /// # use std::time::Duration;
     /// # use tickless::bandwidth::KeyedLimiter;
-    /// # let timers = tickless::Timers::start()?;
+    /// # let timers = tickless::Timers::process()?;
     /// let limiter: KeyedLimiter<String> = timers.limiter(2, Duration::from_millis(5)).keyed()?;
     /// limiter.try_acquire("alice", 2)?;
     /// limiter.limiter("alice")?.blocking_acquire(1)?;   // or .acquire(1).await

@@ -178,7 +178,7 @@ impl Limiter {
     /// ```
     /// use std::time::Duration;
     ///
-    /// let timers = tickless::Timers::start()?;
+    /// let timers = tickless::Timers::process()?;
     /// let limiter = timers.limiter(2, Duration::from_millis(5)).start()?;
     /// for _ in 0..6 {
     ///     limiter.blocking_acquire(1)?;
@@ -253,7 +253,7 @@ impl Limiter {
     /// use std::time::Duration;
     /// use tickless::bandwidth::AcquireError;
     ///
-    /// let timers = tickless::Timers::start()?;
+    /// let timers = tickless::Timers::process()?;
     /// let limiter = timers.limiter(1, Duration::from_secs(3600)).start()?;
     /// limiter.blocking_acquire(1)?;
     /// std::thread::scope(|scope| {

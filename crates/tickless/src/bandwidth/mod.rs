@@ -8,7 +8,7 @@
 //! use std::time::Duration;
 //! use tickless::Timers;
 //!
-//! let timers = Timers::start()?;
+//! let timers = Timers::process()?;
 //! let limiter = timers.limiter(100, Duration::from_secs(1)).start()?;
 //! limiter.try_acquire(60)?;
 //! assert!(limiter.try_acquire(60).is_err(), "40 are left in this second");

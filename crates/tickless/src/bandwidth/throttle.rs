@@ -21,7 +21,7 @@ use tickless_core::time::Ns;
 /// ```
 /// use std::time::Duration;
 ///
-/// let timers = tickless::Timers::start()?;
+/// let timers = tickless::Timers::process()?;
 /// // A quarter of one CPU.
 /// let throttle = timers.throttle(Duration::from_millis(25), Duration::from_millis(100)).start()?;
 /// let mut worker = throttle.join()?;

@@ -2,14 +2,12 @@
 
 use crate::timer::notes;
 use pin_project_lite::pin_project;
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
-    /// A future whose timers have a label; from [`labelled`](super::labelled).
-    #[must_use = "futures do nothing unless they are awaited"]
-    pub struct Labelled<F> {
+    /// The future of [`labelled`](super::labelled).
+    pub(super) struct Labelled<F> {
         label: &'static str,
         #[pin]
         future: F,
@@ -29,11 +27,5 @@ impl<F: Future> Future for Labelled<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         notes::labelling(this.label, || this.future.poll(cx))
-    }
-}
-
-impl<F> fmt::Debug for Labelled<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Labelled").field("label", &self.label).finish_non_exhaustive()
     }
 }

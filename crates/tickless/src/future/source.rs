@@ -1,7 +1,8 @@
 //! Lets the caller of a library choose the timers behind the library's futures.
 
-use super::{CoarseSleep, CoarseTimeout, Interval, Sleep, Timeout};
+use super::{CoarseSleep, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
+use crate::process;
 use crate::time;
 use crate::timers::Timers;
 use crate::virtual_time::VirtualTime;
@@ -41,11 +42,7 @@ impl TimerSource {
     ///
     /// [`StartTimersError`] if the system refuses the threads of the process's timers.
     pub fn process() -> Result<TimerSource, StartTimersError> {
-        match super::timers() {
-            Some(_) => Ok(TimerSource { own: None }),
-            // Start again, to obtain the error.
-            None => Timers::start().map(TimerSource::from),
-        }
+        Timers::process().map(|_| TimerSource { own: None })
     }
 
     /// Returns the current time on the clock of the deadlines.
@@ -101,15 +98,19 @@ impl TimerSource {
 
     /// Like [`timeout_after`](TimerSource::timeout_after), but on the timer wheel: cheap to push
     /// out, and up to 13 % late; see [`coarse_timeout`](super::coarse_timeout).
-    pub fn coarse_timeout_after<F: Future>(&self, after: Duration, future: F) -> CoarseTimeout<F> {
-        CoarseTimeout::new(self.coarse_sleep(after), future)
+    pub fn coarse_timeout_after<F: Future>(
+        &self,
+        after: Duration,
+        future: F,
+    ) -> Timeout<F, CoarseSleep> {
+        Timeout::new(self.coarse_sleep(after), future)
     }
 
     /// Returns the timers, for their statistics and for timers with callbacks. `None` if the system
     /// refuses the threads of the process's timers. In a forked child that can happen although
     /// [`process`](TimerSource::process) succeeded in the parent.
     pub fn timers(&self) -> Option<&Timers> {
-        self.own.as_ref().or_else(|| super::timers())
+        self.own.as_ref().or_else(|| process::timers())
     }
 }
 

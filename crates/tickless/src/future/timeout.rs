@@ -9,28 +9,15 @@ use std::time::Duration;
 use tickless_core::time::Instant;
 
 pin_project! {
-    /// Yields a future's output, or [`Elapsed`]; from [`timeout`](super::timeout). 96 bytes more
-    /// than the future.
+    /// Yields a future's output, or [`Elapsed`]; from [`timeout`](super::timeout), or with a
+    /// [`CoarseSleep`] and up to 13 % late from [`coarse_timeout`](super::coarse_timeout). 96 bytes
+    /// more than the future, or 88.
     ///
     /// The future is polled before the clock is read, so a future that is ready never elapses.
     #[must_use = "futures do nothing unless they are awaited"]
-    pub struct Timeout<F> {
+    pub struct Timeout<F, S = Sleep> {
         #[pin]
-        sleep: Sleep,
-        #[pin]
-        future: F,
-    }
-}
-
-pin_project! {
-    /// Yields a future's output, or [`Elapsed`], which is up to 13 % late; from
-    /// [`coarse_timeout`](super::coarse_timeout). 88 bytes more than the future.
-    ///
-    /// The future is polled before the clock is read, so a future that is ready never elapses.
-    #[must_use = "futures do nothing unless they are awaited"]
-    pub struct CoarseTimeout<F> {
-        #[pin]
-        sleep: CoarseSleep,
+        sleep: S,
         #[pin]
         future: F,
     }
@@ -58,13 +45,15 @@ impl From<Elapsed> for std::io::Error {
     }
 }
 
-macro_rules! timeout {
-    ($type:ident, $sleep:ident) => {
-        impl<F> $type<F> {
-            pub(super) fn new(sleep: $sleep, future: F) -> $type<F> {
-                $type { sleep, future }
-            }
+impl<F, S> Timeout<F, S> {
+    pub(super) fn new(sleep: S, future: F) -> Self {
+        Timeout { sleep, future }
+    }
+}
 
+macro_rules! timeout {
+    ($sleep:ident) => {
+        impl<F> Timeout<F, $sleep> {
             /// Sets the deadline to `after` from now, whether later or earlier than before.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
@@ -72,7 +61,7 @@ macro_rules! timeout {
             }
         }
 
-        impl<F: Future> Future for $type<F> {
+        impl<F: Future> Future for Timeout<F, $sleep> {
             type Output = Result<F::Output, Elapsed>;
 
             #[cfg_attr(debug_assertions, track_caller)]
@@ -85,16 +74,14 @@ macro_rules! timeout {
                 this.sleep.poll(cx).map(|()| Err(Elapsed { deadline }))
             }
         }
-
-        impl<F> fmt::Debug for $type<F> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($type))
-                    .field("sleep", &self.sleep)
-                    .finish_non_exhaustive()
-            }
-        }
     };
 }
 
-timeout!(Timeout, Sleep);
-timeout!(CoarseTimeout, CoarseSleep);
+timeout!(Sleep);
+timeout!(CoarseSleep);
+
+impl<F, S: fmt::Debug> fmt::Debug for Timeout<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout").field("sleep", &self.sleep).finish_non_exhaustive()
+    }
+}

@@ -318,7 +318,7 @@ fn burn(throttle: &tickless::bandwidth::Throttle, stop: &AtomicBool) -> (u64, u1
 /// conserved after the threads have left.
 #[test]
 fn threads_are_throttled() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let (quota, period) = (MS * 5, MS * 20);
     let groups: Vec<_> =
         (0..2).map(|_| timers.throttle(quota, period).slice(MS).start().unwrap()).collect();
@@ -397,7 +397,7 @@ fn no_worker_stays_parked() {
 /// Goal: `rest` returns a thread's unused quota to its group.
 #[test]
 fn rest_returns_unused_quota() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let throttle = timers.throttle(MS * 20, MS * 1_000).slice(MS * 20).start().unwrap();
     let mut worker = throttle.join().unwrap();
     assert_eq!(worker.check(), Ok(false));

@@ -44,7 +44,7 @@ impl Gate {
 /// ended, its writes are visible, and the timer can be used again.
 #[test]
 fn cancel_sync_waits_for_a_running_callback() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let (gate, written) = (Gate::new(), Arc::new(AtomicU64::new(0)));
     let (pass, write) = (Arc::clone(&gate), Arc::clone(&written));
     let timer = timers.timeout(move |_| {
@@ -72,7 +72,7 @@ fn cancel_sync_waits_for_a_running_callback() {
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no clock of a thread's CPU time")]
 fn a_waiting_cancel_uses_no_cpu() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);
     let timer = timers.hrtimer(move |_| pass.pass());
@@ -100,7 +100,7 @@ fn thread_time() -> Duration {
 /// timer.
 #[test]
 fn one_cancel_stops_a_callback_that_rearms_itself() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     for _ in 0..crate::support::rounds(200) {
         let calls = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&calls);
@@ -122,7 +122,7 @@ fn one_cancel_stops_a_callback_that_rearms_itself() {
 /// error, and its timer is cancelled.
 #[test]
 fn a_callback_cannot_wait_for_itself() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let place: Place<Arc<Timeout>> = Place::empty();
     let (tx, rx) = mpsc::channel();
     let found = place.clone();
@@ -143,7 +143,7 @@ fn a_callback_cannot_wait_for_itself() {
 /// makes it, in either way, or another thread while the callback still runs.
 #[test]
 fn a_refused_wait_loses_no_arming() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let place: Place<Arc<Timeout>> = Place::empty();
     let (tx, rx) = mpsc::channel();
     let (found, mut calls) = (place.clone(), 0);
@@ -267,7 +267,7 @@ fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
 /// it.
 #[test]
 fn a_rearmed_single_shot_is_reported() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);
     let timer = timers.hrtimer(move |fired| {
@@ -289,7 +289,7 @@ fn a_rearmed_single_shot_is_reported() {
 /// that waits for it returns.
 #[test]
 fn a_panic_ends_the_wait() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);
     let timer = timers.timeout(move |_| {
@@ -310,7 +310,7 @@ fn a_panic_ends_the_wait() {
 /// Goal: a cancel waits for a periodic timer, too, and no period starts afterwards.
 #[test]
 fn a_periodic_timer_does_not_fire_after_cancel_sync() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let calls = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&calls);
     let timer = timers.periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
@@ -328,7 +328,7 @@ fn a_periodic_timer_does_not_fire_after_cancel_sync() {
 /// Goal: a canceller returns even if the last handle of its timers is dropped while it waits.
 #[test]
 fn a_wait_outlives_the_last_handle() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let gate = Gate::new();
     let pass = Arc::clone(&gate);
     let timer = timers.timeout(move |_| pass.pass());

@@ -246,7 +246,7 @@ fn a_path_without_a_ptp_device_is_an_error() {
 /// do all CPUs. Without a trusted TSC the timers report the reason.
 #[test]
 fn the_tsc_agrees_with_the_clock_or_is_refused() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let tsc = match Tsc::ordered() {
         Ok(tsc) => tsc,
         Err(why) => {

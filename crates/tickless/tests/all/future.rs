@@ -364,9 +364,9 @@ fn futures_keep_their_timers() {
 /// Goal: the timers of the process have statistics.
 #[test]
 fn the_timers_of_the_process_have_statistics() {
-    let before = future::timers().expect("threads can be started").stats().total();
+    let before = Timers::process().expect("threads can be started").stats().total();
     pollster::block_on(sleep(10 * MS));
-    let after = future::timers().expect("they run").stats().total();
+    let after = Timers::process().expect("they run").stats().total();
     assert!(after.armed > before.armed && after.fired > before.fired);
 }
 
@@ -592,11 +592,11 @@ fn virtual_time_is_exact() {
 /// drivers.
 #[test]
 fn timers_of_the_process_are_shared() {
-    let timers = Timers::start().expect("they can be started");
+    let timers = Timers::process().expect("they can be started");
     let own = Timers::builder().bases(1).start().expect("they can be started");
-    let before = future::timers().expect("they run").stats().total().armed;
+    let before = Timers::process().expect("they run").stats().total().armed;
     timers.timeout(|_| {}).start(HOUR).expect("not shut down");
-    assert!(future::timers().expect("they run").stats().total().armed > before);
+    assert!(Timers::process().expect("they run").stats().total().armed > before);
     own.timeout(|_| {}).start(HOUR).expect("not shut down");
     assert_eq!(own.stats().total().armed, 1);
 }

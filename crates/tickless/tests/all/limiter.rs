@@ -97,7 +97,7 @@ fn every_request_has_the_result_of_the_model() {
 /// than there are, and the counters agree with the sum of what they got.
 #[test]
 fn threads_never_get_more_than_the_quota() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let limiter = timers.limiter(50, MS).extra(20).start().unwrap();
     let begun = timers.now();
     let taken = AtomicU64::new(0);
@@ -328,7 +328,7 @@ fn idle_keys_are_removed() {
 /// more than a key allows.
 #[test]
 fn threads_never_get_more_than_a_key_allows() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     // A period longer than this test: every key has three permits, once.
     let keys: KeyedLimiter<u64> = timers.limiter(3, Duration::from_secs(3600)).keyed().unwrap();
     let taken = AtomicU64::new(0);

@@ -15,7 +15,7 @@ const MS: Duration = Duration::from_millis(1);
 /// which it was armed.
 #[test]
 fn an_alarm_on_realtime_is_not_early() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let rang = Arc::new(AtomicU64::new(0));
     let at = Arc::clone(&rang);
     let alarm = timers.clock_timer(TimeBase::Realtime, move |fired| {
@@ -34,7 +34,7 @@ fn an_alarm_on_realtime_is_not_early() {
 /// Goal: timers that many threads arm all fire, none early by the standard library's clock.
 #[test]
 fn none_is_early_by_instant() {
-    let timers = Timers::start().unwrap();
+    let timers = Timers::process().unwrap();
     let late = Arc::new(AtomicU64::new(0));
     std::thread::scope(|s| {
         for thread in 0..4u32 {

@@ -269,7 +269,7 @@ fn futures_are_armed_where_they_are_awaited() {
 /// Goal: the timers of the process have statistics, too.
 #[test]
 fn the_futures_of_the_process_have_statistics() {
-    let timers = tickless::future::timers().expect("the system allows a few threads");
+    let timers = Timers::process().expect("the system allows a few threads");
     let mut sleep = std::pin::pin!(tickless::future::sleep(HOUR));
     poll_once(sleep.as_mut());
     let list = timers.timer_list();
