@@ -55,15 +55,16 @@ pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resul
     write(&mut out).and_then(|()| out.flush()).map_err(Failure::output)
 }
 
-/// Writes rows as CSV. A row that is a struct has its own names; rows of other types need a header.
+/// Writes rows as CSV. A row that is a struct has its own names; rows of other types need a header,
+/// with a comma between the names.
 pub fn write_csv<R: Serialize>(
-    header: &[&str],
+    header: &str,
     rows: impl IntoIterator<Item = R>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut csv = csv::WriterBuilder::new().has_headers(header.is_empty()).from_writer(out);
     if !header.is_empty() {
-        csv.write_record(header)?;
+        csv.write_record(header.split(','))?;
     }
     rows.into_iter().try_for_each(|row| csv.serialize(row))?;
     csv.flush()

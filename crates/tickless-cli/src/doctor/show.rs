@@ -12,8 +12,8 @@ impl Results for [Finding] {
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header = ["check", "verdict", "figure", "unit", "how", "advice", "study"];
-        write_csv(&header, self, out)
+        let header = "check,verdict,figure,unit,how,advice,study";
+        write_csv(header, self, out)
     }
 }
 

@@ -7,7 +7,30 @@ use tickless_lab::text::figure;
 
 impl Results for Fleet {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        tables(self, out)
+        let failed = self.failed();
+        writeln!(out, "{} traces, of which {failed} cannot be used", self.machines.len())?;
+        let errors = self.machines.iter().filter_map(|machine| machine.error.as_ref());
+        errors.take(ERRORS_MAX).try_for_each(|error| paragraph(out, "  - ", error))?;
+        if failed > ERRORS_MAX {
+            paragraph(out, "  - ", "and more: --format json and csv have all of them")?;
+        }
+        if self.quantiles.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nEach CPU's second, over all machines:")?;
+        let mut table = bare(&["", "5 %", "25 %", "median", "75 %", "95 %"], 1);
+        for (spread, about) in self.quantiles.iter().zip(FIGURES) {
+            let mut cells = vec![format!("{}, {}", about.about, spread.unit)];
+            let values = [spread.p5, spread.p25, spread.p50, spread.p75, spread.p95];
+            cells.extend(values.map(figure));
+            table.add_row(cells);
+        }
+        write_table(&table, out)?;
+        writeln!(out, "\nMachines that differ most:")?;
+        for differs in &self.differ {
+            paragraph(out, "  - ", &format!("{}: {}", differs.trace, differs.why))?;
+        }
+        Ok(())
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -24,35 +47,8 @@ impl Results for Fleet {
             let share = number(&|it| it.arms_most_percent);
             (&machine.trace, known, compared, arms_most, share, &machine.error)
         });
-        write_csv(&header, rows, out)
+        write_csv(&header.join(","), rows, out)
     }
-}
-
-fn tables(fleet: &Fleet, out: &mut dyn Write) -> io::Result<()> {
-    let failed = fleet.failed();
-    writeln!(out, "{} traces, of which {failed} cannot be used", fleet.machines.len())?;
-    let errors = fleet.machines.iter().filter_map(|machine| machine.error.as_ref());
-    errors.take(ERRORS_MAX).try_for_each(|error| paragraph(out, "  - ", error))?;
-    if failed > ERRORS_MAX {
-        paragraph(out, "  - ", "and more: --format json and csv have all of them")?;
-    }
-    if fleet.quantiles.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nEach CPU's second, over all machines:")?;
-    let mut table = bare(&["", "5 %", "25 %", "median", "75 %", "95 %"], 1);
-    for (spread, about) in fleet.quantiles.iter().zip(FIGURES) {
-        let mut cells = vec![format!("{}, {}", about.about, spread.unit)];
-        let values = [spread.p5, spread.p25, spread.p50, spread.p75, spread.p95];
-        cells.extend(values.map(figure));
-        table.add_row(cells);
-    }
-    write_table(&table, out)?;
-    writeln!(out, "\nMachines that differ most:")?;
-    for differs in &fleet.differ {
-        paragraph(out, "  - ", &format!("{}: {}", differs.trace, differs.why))?;
-    }
-    Ok(())
 }
 
 /// The number of errors in the tables.

@@ -7,12 +7,37 @@ use tickless_trace::late::{CauseShare, Hop, Late, LateSleep};
 
 impl Results for Late {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        tables(self, out)
+        let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing, is_partial } =
+            self;
+        let threshold = time(*threshold_ns);
+        paragraph(
+            out,
+            "",
+            &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"),
+        )?;
+        if *is_partial {
+            writeln!(out, "PARTIAL: it was interrupted.")?;
+        }
+        missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
+        if worst.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nThe latest:")?;
+        for LateSleep { thread, pid, cpu, due_ns, late_ns, hops } in worst {
+            let hops: Vec<String> = hops
+                .iter()
+                .map(|hop| format!("{} {} ({})", hop.hop, time(hop.ns), hop.cause))
+                .collect();
+            let due = *due_ns as f64 / 1e9;
+            let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
+            paragraph(out, "  - ", &(text + &hops.join(", ")))?;
+        }
+        self::causes(causes, out)
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
         write_csv(
-            &["cause", "sleeps", "ns", "percent"],
+            "cause,sleeps,ns,percent",
             self.causes.iter().map(|of| {
                 let CauseShare { cause, sleeps, ns, percent } = of;
                 (cause, sleeps, ns, percent)
@@ -20,30 +45,6 @@ impl Results for Late {
             out,
         )
     }
-}
-
-fn tables(late: &Late, out: &mut dyn Write) -> io::Result<()> {
-    let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing, is_partial } = late;
-    let threshold = time(*threshold_ns);
-    paragraph(out, "", &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"))?;
-    if *is_partial {
-        writeln!(out, "PARTIAL: it was interrupted.")?;
-    }
-    missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
-    if worst.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nThe latest:")?;
-    for LateSleep { thread, pid, cpu, due_ns, late_ns, hops } in worst {
-        let hops: Vec<String> = hops
-            .iter()
-            .map(|hop| format!("{} {} ({})", hop.hop, time(hop.ns), hop.cause))
-            .collect();
-        let due = *due_ns as f64 / 1e9;
-        let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
-        paragraph(out, "  - ", &(text + &hops.join(", ")))?;
-    }
-    self::causes(causes, out)
 }
 
 /// The hops of one sleep, each with its cause.

@@ -16,23 +16,8 @@ impl Results for Latency {
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header = [
-            "sleeper",
-            "min",
-            "avg",
-            "p50",
-            "p99",
-            "p999",
-            "max",
-            "samples",
-            "wakeups_per_s",
-            "cpu_percent",
-            "early",
-            "missed",
-            "threads",
-            "interval_us",
-            "priority",
-        ];
+        let header = "sleeper,min,avg,p50,p99,p999,max,samples,wakeups_per_s,cpu_percent,early,\
+            missed,threads,interval_us,priority";
         let rows = self.results.iter().map(|Measured { row, .. }| {
             (
                 (row.sleeper, row.min, row.avg, row.p50, row.p99, row.p999, row.max),
@@ -40,7 +25,7 @@ impl Results for Latency {
                 (row.threads, row.interval_us, row.priority),
             )
         });
-        write_csv(&header, rows, out)
+        write_csv(header, rows, out)
     }
 }
 

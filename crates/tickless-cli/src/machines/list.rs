@@ -82,7 +82,7 @@ impl Results for [Machine] {
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_csv(&[], self, out)
+        write_csv("", self, out)
     }
 }
 
@@ -148,7 +148,7 @@ impl Results for Numbers<'_> {
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_csv(&[], &self.numbers, out)
+        write_csv("", &self.numbers, out)
     }
 }
 

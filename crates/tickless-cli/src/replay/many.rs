@@ -6,18 +6,30 @@ use tickless_trace::replay::Summary;
 
 impl Results for [Summary] {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        table(self, out)
+        let Some(first) = self.first() else { return Ok(()) };
+        let mut header = vec!["trace", "s", "armed", "expired", "recorded"];
+        header.extend(first.policies.iter().map(|result| result.policy));
+        let mut table = bare(&header, 1);
+        let rows: Vec<Row> = self.iter().map(Row::of).collect();
+        for (row, summary) in rows.iter().zip(self) {
+            let file = std::path::Path::new(&summary.trace.file);
+            let name = file.file_name().unwrap_or(file.as_os_str());
+            table.add_row(row.cells(&name.to_string_lossy()));
+        }
+        let total = rows.into_iter().reduce(|sum, row| sum.plus(&row)).unwrap_or_default();
+        table.add_row(total.cells("total"));
+        write_table(&table, out)?;
+        paragraph(out, "", "Recorded, and under each policy: writes of the timer devices.")
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header =
-            ["file", "seconds", "armed", "expired", "recorded_writes", "policy", "device_writes"];
+        let header = "file,seconds,armed,expired,recorded_writes,policy,device_writes";
         let rows = self.iter().flat_map(|summary| {
             let Row { seconds, armed, expired, recorded, .. } = Row::of(summary);
             let of_trace = (&summary.trace.file, seconds, armed, expired, recorded);
             summary.policies.iter().map(move |it| (of_trace, it.policy, it.device_writes))
         });
-        write_csv(&header, rows, out)
+        write_csv(header, rows, out)
     }
 }
 
@@ -67,21 +79,4 @@ impl Row {
         cells.extend(self.writes.iter().map(u64::to_string));
         cells
     }
-}
-
-fn table(summaries: &[Summary], out: &mut dyn Write) -> io::Result<()> {
-    let Some(first) = summaries.first() else { return Ok(()) };
-    let mut header = vec!["trace", "s", "armed", "expired", "recorded"];
-    header.extend(first.policies.iter().map(|result| result.policy));
-    let mut table = bare(&header, 1);
-    let rows: Vec<Row> = summaries.iter().map(Row::of).collect();
-    for (row, summary) in rows.iter().zip(summaries) {
-        let file = std::path::Path::new(&summary.trace.file);
-        let name = file.file_name().unwrap_or(file.as_os_str());
-        table.add_row(row.cells(&name.to_string_lossy()));
-    }
-    let total = rows.into_iter().reduce(|sum, row| sum.plus(&row)).unwrap_or_default();
-    table.add_row(total.cells("total"));
-    write_table(&table, out)?;
-    paragraph(out, "", "Recorded, and under each policy: writes of the timer devices.")
 }

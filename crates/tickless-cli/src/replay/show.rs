@@ -10,27 +10,44 @@ use tickless_trace::replay::{
 
 impl Results for Summary {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        tables(self, out)
+        let trace = &self.trace;
+        let hz = trace.hz.map_or_else(|| "unknown".to_string(), |hz| hz.to_string());
+        let cpus = if trace.cpus == 1 { "CPU" } else { "CPUs" };
+        writeln!(out, "{}: {} {cpus}, {:.3} s, HZ {hz}", trace.file, trace.cpus, trace.seconds)?;
+        writeln!(out, "\nWhat the kernel did with its timers:")?;
+        operations(&self.operations, self.cancelled_percent, out)?;
+        if !self.top_functions.is_empty() {
+            writeln!(out, "\nArmed most:")?;
+            top_functions(self, out)?;
+        }
+        if !self.periodic.is_empty() {
+            writeln!(out, "\nAt one interval:")?;
+            periodic(self, out)?;
+        }
+        for group in self.overlap.iter().take(OVERLAPS_SHOWN) {
+            overlap(group, out)?;
+        }
+        writeln!(out, "\nWhat the core does with the same operations, under each policy:")?;
+        policies(self, out)?;
+        writeln!(out, "\nHow late timers fired, against the end of their window:")?;
+        lateness(self, out)?;
+        paragraph(out, "", RECORDED)?;
+        if self.policies.iter().any(|result| Some(result.policy) != of_kernel(self)) {
+            paragraph(out, "", OWN_EVENTS)?;
+        }
+        writeln!(out)?;
+        match &self.agreement {
+            Some(agreement) => agreement_lines(agreement, out)?,
+            None => paragraph(out, "", NO_AGREEMENT)?,
+        }
+        self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header = [
-            "policy",
-            "device_writes",
-            "wakeups",
-            "expirations",
-            "spurious_wakeups",
-            "early",
-            "lateness_p50_ns",
-            "lateness_p99_ns",
-            "lateness_max_ns",
-            "wheel_lateness_p50_ns",
-            "wheel_lateness_p99_ns",
-            "wheel_lateness_max_ns",
-            "queue_lateness_p50_ns",
-            "queue_lateness_p99_ns",
-            "queue_lateness_max_ns",
-        ];
+        let header = "policy,device_writes,wakeups,expirations,spurious_wakeups,early,\
+            lateness_p50_ns,lateness_p99_ns,lateness_max_ns,wheel_lateness_p50_ns,\
+            wheel_lateness_p99_ns,wheel_lateness_max_ns,queue_lateness_p50_ns,\
+            queue_lateness_p99_ns,queue_lateness_max_ns";
         let lateness = |quantiles: Option<Quantiles>| {
             quantiles.map_or([None; 3], |it| [it.p50, it.p99, it.max].map(Some))
         };
@@ -44,42 +61,8 @@ impl Results for Summary {
         let counts = (it.device_writes, it.timer_interrupts, it.expirations);
         let wheel_and_queue = (lateness(it.wheel_lateness_ns), lateness(it.queue_lateness_ns));
         let recorded = ("recorded", counts, None, None, lateness(None), wheel_and_queue);
-        write_csv(&header, replayed.chain([recorded]), out)
+        write_csv(header, replayed.chain([recorded]), out)
     }
-}
-
-fn tables(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    let trace = &summary.trace;
-    let hz = trace.hz.map_or_else(|| "unknown".to_string(), |hz| hz.to_string());
-    let cpus = if trace.cpus == 1 { "CPU" } else { "CPUs" };
-    writeln!(out, "{}: {} {cpus}, {:.3} s, HZ {hz}", trace.file, trace.cpus, trace.seconds)?;
-    writeln!(out, "\nWhat the kernel did with its timers:")?;
-    operations(&summary.operations, summary.cancelled_percent, out)?;
-    if !summary.top_functions.is_empty() {
-        writeln!(out, "\nArmed most:")?;
-        top_functions(summary, out)?;
-    }
-    if !summary.periodic.is_empty() {
-        writeln!(out, "\nAt one interval:")?;
-        periodic(summary, out)?;
-    }
-    for group in summary.overlap.iter().take(OVERLAPS_SHOWN) {
-        overlap(group, out)?;
-    }
-    writeln!(out, "\nWhat the core does with the same operations, under each policy:")?;
-    policies(summary, out)?;
-    writeln!(out, "\nHow late timers fired, against the end of their window:")?;
-    lateness(summary, out)?;
-    paragraph(out, "", RECORDED)?;
-    if summary.policies.iter().any(|result| Some(result.policy) != of_kernel(summary)) {
-        paragraph(out, "", OWN_EVENTS)?;
-    }
-    writeln!(out)?;
-    match &summary.agreement {
-        Some(agreement) => agreement_lines(agreement, out)?,
-        None => paragraph(out, "", NO_AGREEMENT)?,
-    }
-    summary.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))
 }
 
 /// The number of groups of periodic timers in the tables; JSON has all.
@@ -171,25 +154,17 @@ fn overlap(group: &Overlap, out: &mut dyn Write) -> io::Result<()> {
 fn policies(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let header = ["", "device writes", "wakeups", "spurious", "fired", "early"];
     let mut table = bare(&header, 1);
-    for result in &summary.policies {
-        table.add_row([
-            result.policy.to_string(),
-            result.device_writes.to_string(),
-            result.wakeups.to_string(),
-            result.spurious_wakeups.to_string(),
-            result.expirations.to_string(),
-            result.early.to_string(),
-        ]);
+    let mut row = |name: &str, counts: [Option<u64>; 5]| {
+        table.add_row([name.to_string()].into_iter().chain(counts.map(known)));
+    };
+    for it in &summary.policies {
+        let (writes, wakeups) = (Some(it.device_writes), Some(it.wakeups));
+        let (spurious, early) = (Some(it.spurious_wakeups), Some(it.early));
+        row(it.policy, [writes, wakeups, spurious, Some(it.expirations), early]);
     }
-    let recorded = &summary.trace.recorded;
-    table.add_row([
-        "recorded".to_string(),
-        known(recorded.device_writes),
-        known(recorded.timer_interrupts),
-        "-".to_string(),
-        recorded.expirations.to_string(),
-        "-".to_string(),
-    ]);
+    let it = &summary.trace.recorded;
+    let (writes, wakeups) = (it.device_writes, it.timer_interrupts);
+    row("recorded", [writes, wakeups, None, Some(it.expirations), None]);
     write_table(&table, out)
 }
 

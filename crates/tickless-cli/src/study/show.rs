@@ -8,30 +8,50 @@ use tickless_lab::text::figure;
 
 impl Results for StudyResult {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        tables(self, out)
+        let StudyResult { study: name, world, machine, seed, .. } = self;
+        let title = format!("Study {name}, {}: {machine}, random seed {seed}", world.name());
+        paragraph(out, "", &title)?;
+        for Exhibit { title, header, rows } in &self.exhibits {
+            writeln!(out)?;
+            paragraph(out, "", &format!("{title}:"))?;
+            let mut table = bare(header, 1);
+            // Headings of several words are broken where the table would be too wide.
+            to_width(&mut table);
+            rows.iter().for_each(|row| {
+                table.add_row(row);
+            });
+            write_table(&table, out)?;
+        }
+        for plot in self.plots.iter().filter(|plot| !plot.in_exhibit) {
+            writeln!(out)?;
+            paragraph(out, "", &format!("{}:", plot.title))?;
+            plot::show(plot, out)?;
+        }
+        for (role, title) in ROLES {
+            let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
+            let cells: Vec<&Cell> = self.cells.iter().filter(is_listed).collect();
+            if !cells.is_empty() {
+                writeln!(out)?;
+                paragraph(out, "", title)?;
+                cell_table(&cells, out)?;
+            }
+        }
+        claims(self, out)?;
+        if !self.notes.is_empty() {
+            writeln!(out)?;
+            self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
+        }
+        for answer in &self.answers {
+            writeln!(out)?;
+            paragraph(out, "", &answer.question)?;
+            paragraph(out, "  -> ", &answer.answer)?;
+        }
+        Ok(())
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        let header = [
-            "study",
-            "world",
-            "machine",
-            "seed",
-            "id",
-            "unit",
-            "published",
-            "role",
-            "value",
-            "low",
-            "high",
-            "band_low",
-            "band_high",
-            "inside",
-            "effect",
-            "published_effect",
-            "null_model",
-            "score",
-        ];
+        let header = "study,world,machine,seed,id,unit,published,role,value,low,high,band_low,\
+            band_high,inside,effect,published_effect,null_model,score";
         let row = |cell: &Cell| {
             let [low, high] = cell.band.map_or([None, None], <[Option<f64>; 2]>::from);
             (
@@ -41,50 +61,8 @@ impl Results for StudyResult {
                 (cell.effect, cell.published_effect, cell.null_model, cell.score),
             )
         };
-        write_csv(&header, self.cells.iter().map(row), out)
+        write_csv(header, self.cells.iter().map(row), out)
     }
-}
-
-fn tables(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
-    let StudyResult { study: name, world, machine, seed, .. } = study;
-    let title = format!("Study {name}, {}: {machine}, random seed {seed}", world.name());
-    paragraph(out, "", &title)?;
-    for Exhibit { title, header, rows } in &study.exhibits {
-        writeln!(out)?;
-        paragraph(out, "", &format!("{title}:"))?;
-        let mut table = bare(header, 1);
-        // Headings of several words are broken where the table would be too wide.
-        to_width(&mut table);
-        rows.iter().for_each(|row| {
-            table.add_row(row);
-        });
-        write_table(&table, out)?;
-    }
-    for plot in study.plots.iter().filter(|plot| !plot.in_exhibit) {
-        writeln!(out)?;
-        paragraph(out, "", &format!("{}:", plot.title))?;
-        plot::show(plot, out)?;
-    }
-    for (role, title) in ROLES {
-        let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
-        let cells: Vec<&Cell> = study.cells.iter().filter(is_listed).collect();
-        if !cells.is_empty() {
-            writeln!(out)?;
-            paragraph(out, "", title)?;
-            cell_table(&cells, out)?;
-        }
-    }
-    claims(study, out)?;
-    if !study.notes.is_empty() {
-        writeln!(out)?;
-        study.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
-    }
-    for answer in &study.answers {
-        writeln!(out)?;
-        paragraph(out, "", &answer.question)?;
-        paragraph(out, "  -> ", &answer.answer)?;
-    }
-    Ok(())
 }
 
 /// The longest name that leaves room for all columns.

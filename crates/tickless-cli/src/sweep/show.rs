@@ -35,19 +35,15 @@ pub fn merged(merged: Merged, path: &Path, out: &mut dyn Write) -> io::Result<()
 impl Results for Status {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
         let Status { cells, done, failed, missing, running } = *self;
-        let mut table = bare(&["", "cells"], 1);
-        for (name, number) in
-            [("all", cells), ("done", done), ("failed", failed), ("missing", missing)]
-        {
-            table.add_row([name.to_string(), count(number)]);
-        }
-        write_table(&table, out)?;
+        let rows = [("all", cells), ("done", done), ("failed", failed), ("missing", missing)];
+        let rows = rows.map(|(name, number)| [name.to_string(), count(number)]);
+        write_table(bare(&["", "cells"], 1).add_rows(rows), out)?;
         let are = if running == 1 { "process works" } else { "processes work" };
         writeln!(out, "{running} {are} on it")
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
-        write_csv(&[], [self], out)
+        write_csv("", [self], out)
     }
 }
 

@@ -57,22 +57,8 @@ fn shorten(name: &mut String) {
 }
 
 fn csv(table: &Table, number: u64, out: &mut dyn Write) -> io::Result<()> {
-    const HEADER: [&str; 14] = [
-        "source",
-        "seconds",
-        "process",
-        "pid",
-        "function",
-        "family",
-        "arms",
-        "rearms",
-        "cancels",
-        "expiries",
-        "idle_wakeups",
-        "device_writes",
-        "distance_ns",
-        "period_ns",
-    ];
+    const HEADER: &str = "source,seconds,process,pid,function,family,arms,rearms,cancels,\
+        expiries,idle_wakeups,device_writes,distance_ns,period_ns";
     let rows = table.rows.iter().map(|row| {
         let period = row.periods.first().map(|period| period.period_ns);
         (
@@ -81,5 +67,5 @@ fn csv(table: &Table, number: u64, out: &mut dyn Write) -> io::Result<()> {
             (row.device_writes, row.distance_ns, period),
         )
     });
-    write_csv(if number == 0 { &HEADER } else { &[] }, rows, out)
+    write_csv(if number == 0 { HEADER } else { "" }, rows, out)
 }
