@@ -15,54 +15,27 @@ pub enum By {
     Callback,
 }
 
-/// The order of rows: the largest first, names alphabetically.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The order of rows: the largest first, names alphabetically. The descriptions are the program's
+/// help.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Sort {
-    /// Idle CPUs woken.
+    /// Idle CPUs woken
     #[default]
     Wakeups,
-    /// Timers armed.
+    /// Timers armed
     Arms,
-    /// Timers cancelled.
+    /// Timers cancelled
     Cancels,
-    /// Timers that expired.
+    /// Timers that expired
     Expiries,
-    /// Pending timers armed.
+    /// Armings of pending timers
     Rearms,
-    /// The share of timers that were cancelled.
+    /// Cancelled, of those armed
     Share,
-    /// Writes of timer devices.
+    /// Writes of timer devices
     Writes,
-    /// The process's name.
+    /// The process's name
     Name,
-}
-
-impl Sort {
-    /// All orders, as the columns are.
-    pub const ALL: [Sort; 8] = [
-        Sort::Wakeups,
-        Sort::Arms,
-        Sort::Cancels,
-        Sort::Expiries,
-        Sort::Rearms,
-        Sort::Share,
-        Sort::Writes,
-        Sort::Name,
-    ];
-
-    /// Returns the name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Sort::Wakeups => "wakeups",
-            Sort::Arms => "arms",
-            Sort::Cancels => "cancels",
-            Sort::Expiries => "expiries",
-            Sort::Rearms => "rearms",
-            Sort::Share => "share",
-            Sort::Writes => "writes",
-            Sort::Name => "name",
-        }
-    }
 }
 
 /// The counts between two times. Serialises to the JSON of `tickless top`.

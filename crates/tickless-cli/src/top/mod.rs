@@ -15,12 +15,10 @@ mod live;
 mod screen;
 mod show;
 
-use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::parse_seconds;
 use crate::output::Format;
 use crate::record::command::Waiting;
-use clap::builder::TypedValueParser;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -48,7 +46,7 @@ pub struct TopArgs {
     #[arg(short, long)]
     callbacks: bool,
     /// Sort by this column
-    #[arg(short, long, value_name = "COLUMN", value_parser = sorts(), default_value = "wakeups")]
+    #[arg(short, long, value_name = "COLUMN", value_enum, default_value_t)]
     sort: Sort,
     /// Only rows whose process, number or callback has this in it
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -66,38 +64,11 @@ pub struct TopArgs {
     #[arg(short = 'n', long, value_name = "N", default_value = "20")]
     rows: usize,
     /// Where events are counted
-    #[arg(long, value_name = "SOURCE", value_parser = sources(), default_value = "auto")]
+    #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
     source: Choice,
     /// How to print; JSON has a line for each table
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-fn sorts() -> impl TypedValueParser<Value = Sort> {
-    choice::of(&Sort::ALL, |sort| {
-        let about = match sort {
-            Sort::Wakeups => "Idle CPUs woken",
-            Sort::Arms => "Timers armed",
-            Sort::Cancels => "Timers cancelled",
-            Sort::Expiries => "Timers that expired",
-            Sort::Rearms => "Armings of pending timers",
-            Sort::Share => "Cancelled, of those armed",
-            Sort::Writes => "Writes of timer devices",
-            Sort::Name => "The process's name",
-        };
-        (sort.name(), about)
-    })
-}
-
-fn sources() -> impl TypedValueParser<Value = Choice> {
-    choice::of(&Choice::ALL, |choice| {
-        let about = match choice {
-            Choice::Auto => "eBPF if possible, or else tracefs",
-            Choice::Tracefs => "By this program: a tracefs instance hands over every event",
-            Choice::Ebpf => "In the kernel, by eBPF programs: costs least",
-        };
-        (choice.name(), about)
-    })
 }
 
 /// The rows that are shown, and their order.

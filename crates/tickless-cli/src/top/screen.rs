@@ -3,6 +3,7 @@
 use super::View;
 use super::cells::{cells, header, numbers_from, summary};
 use crate::output::wrapped;
+use clap::ValueEnum;
 use console::{Alignment, Key, pad_str, truncate_str};
 use tickless_top::snapshot::Snapshot;
 use tickless_top::table::{By, Sort, Table, between};
@@ -91,7 +92,7 @@ impl Screen {
         match key {
             Key::Char('q') | Key::Escape => return Next::End,
             Key::Char('s') | Key::ArrowRight => self.sort_by_next(1),
-            Key::Char('S') | Key::ArrowLeft => self.sort_by_next(Sort::ALL.len() - 1),
+            Key::Char('S') | Key::ArrowLeft => self.sort_by_next(Sort::value_variants().len() - 1),
             Key::Char('c') => {
                 self.view.by = match self.view.by {
                     By::Process => By::Callback,
@@ -124,8 +125,9 @@ impl Screen {
     }
 
     fn sort_by_next(&mut self, step: usize) {
-        let at = Sort::ALL.iter().position(|sort| *sort == self.view.sort).unwrap_or(0);
-        self.view.sort = Sort::ALL[(at + step) % Sort::ALL.len()];
+        let all = Sort::value_variants();
+        let at = all.iter().position(|sort| *sort == self.view.sort).unwrap_or(0);
+        self.view.sort = all[(at + step) % all.len()];
     }
 
     /// The lines of a terminal of this many rows and columns: what was counted and what it cost,
@@ -168,7 +170,9 @@ impl Screen {
             "" => String::new(),
             filter => format!("filter {filter}  "),
         };
-        format!("{frozen}{filter}by {}  |  {KEYS}", sort.name())
+        let sort = sort.to_possible_value();
+        let name = sort.as_ref().map_or("", |value| value.get_name());
+        format!("{frozen}{filter}by {name}  |  {KEYS}")
     }
 }
 

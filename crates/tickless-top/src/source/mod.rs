@@ -14,30 +14,16 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use tickless_core::time::Ns;
 
-/// The choice of a source.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The choice of a source. The descriptions are the program's help.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Choice {
-    /// eBPF if it is available, else tracefs.
+    /// eBPF if possible, or else tracefs
     #[default]
     Auto,
-    /// A tracefs instance: this program reads every event.
+    /// By this program: a tracefs instance hands over every event
     Tracefs,
-    /// eBPF programs that count in the kernel.
+    /// In the kernel, by eBPF programs: costs least
     Ebpf,
-}
-
-impl Choice {
-    /// All choices.
-    pub const ALL: [Choice; 3] = [Choice::Auto, Choice::Tracefs, Choice::Ebpf];
-
-    /// Returns the name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Choice::Auto => "auto",
-            Choice::Tracefs => "tracefs",
-            Choice::Ebpf => "ebpf",
-        }
-    }
 }
 
 /// A running source.
@@ -77,8 +63,8 @@ impl Counting {
     /// Returns `tracefs` or `ebpf`.
     pub fn name(&self) -> &'static str {
         match self {
-            Counting::Tracefs(_) => Choice::Tracefs.name(),
-            Counting::Ebpf(_) => Choice::Ebpf.name(),
+            Counting::Tracefs(_) => "tracefs",
+            Counting::Ebpf(_) => "ebpf",
         }
     }
 
