@@ -1,23 +1,69 @@
 //! Rust text with its comments and strings blanked out.
-//!
-//! The lexer distinguishes code, comments and the contents of strings. It handles nested block
-//! comments, raw strings and lifetimes such as `'a`.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
 
 /// Returns the text with comments and the contents of literals blanked out, one ASCII byte per
-/// character, so that lines and columns remain. O(length).
+/// character, so that lines and columns remain. Text that is not Rust is blanked out. O(length).
 pub fn mask(text: &str) -> String {
-    let mut lexer = Lexer { chars: text.chars().collect(), at: 0, code: String::new() };
-    while let Some(c) = lexer.peek(0) {
-        match (c, lexer.peek(1)) {
-            ('/', Some('/')) => lexer.line_comment(),
-            ('/', Some('*')) => lexer.block_comment(),
-            ('"', _) => lexer.string(),
-            ('\'', _) => lexer.quote(),
-            ('r', Some('#' | '"')) => lexer.raw_string(),
-            _ => lexer.take_code(),
+    let chars: Vec<char> = text.chars().collect();
+    let ends = chars.iter().enumerate().filter(|(_, c)| **c == '\n').map(|(at, _)| at + 1);
+    let lines = [0].into_iter().chain(ends).collect();
+    let blank = |c: &char| if *c == '\n' { b'\n' } else { b' ' };
+    let mut mask = Mask { code: chars.iter().map(blank).collect(), chars, lines };
+    mask.show(text.parse().unwrap_or_default());
+    String::from_utf8(mask.code).unwrap_or_default()
+}
+
+/// A text, the place at which each line begins, and its code.
+struct Mask {
+    chars: Vec<char>,
+    lines: Vec<usize>,
+    code: Vec<u8>,
+}
+
+impl Mask {
+    /// Shows the tokens of the code.
+    fn show(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            let (from, to) = self.places(token.span());
+            // The tokens of a documentation comment.
+            if self.chars[from..to].starts_with(&['/', '/'])
+                || self.chars[from..to].starts_with(&['/', '*'])
+            {
+                continue;
+            }
+            match token {
+                TokenTree::Group(group) => {
+                    for span in [group.span_open(), group.span_close()] {
+                        let (from, to) = self.places(span);
+                        self.show_between(from, to);
+                    }
+                    self.show(group.stream());
+                }
+                TokenTree::Literal(_) => {
+                    let is_quote = |c: &char| matches!(c, '"' | '\'');
+                    let literal = &self.chars[from..to];
+                    let begin = literal.iter().position(is_quote).map(|at| from + at + 1);
+                    let end = literal.iter().rposition(is_quote).map(|at| from + at);
+                    self.show_between(from, begin.unwrap_or(to));
+                    self.show_between(end.unwrap_or(to), to);
+                }
+                TokenTree::Ident(_) | TokenTree::Punct(_) => self.show_between(from, to),
+            }
         }
     }
-    lexer.code
+
+    fn places(&self, span: Span) -> (usize, usize) {
+        let [from, to] =
+            [span.start(), span.end()].map(|place| self.lines[place.line - 1] + place.column);
+        (from, to)
+    }
+
+    fn show_between(&mut self, from: usize, to: usize) {
+        for at in from..to {
+            self.code[at] = u8::try_from(self.chars[at]).ok().filter(u8::is_ascii).unwrap_or(b'_');
+        }
+    }
 }
 
 /// Returns whether this is a character of an identifier.
@@ -40,108 +86,6 @@ pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
             !touches(needle.bytes().next(), before) && !touches(needle.bytes().last(), after)
         })
         .collect()
-}
-
-struct Lexer {
-    chars: Vec<char>,
-    at: usize,
-    code: String,
-}
-
-impl Lexer {
-    fn peek(&self, ahead: usize) -> Option<char> {
-        self.chars.get(self.at + ahead).copied()
-    }
-
-    fn advance(&mut self, shown: char) {
-        let newline = self.peek(0) == Some('\n');
-        self.code.push(if newline { '\n' } else { shown });
-        self.at += 1;
-    }
-
-    fn take_code(&mut self) {
-        let c = self.peek(0).unwrap_or(' ');
-        self.advance(if c.is_ascii() { c } else { '_' });
-    }
-
-    fn blank(&mut self) {
-        self.advance(' ');
-    }
-
-    fn line_comment(&mut self) {
-        while self.peek(0).is_some_and(|c| c != '\n') {
-            self.blank();
-        }
-    }
-
-    fn block_comment(&mut self) {
-        let mut depth = 0;
-        while self.peek(0).is_some() {
-            match (self.peek(0), self.peek(1)) {
-                (Some('/'), Some('*')) => depth += 1,
-                (Some('*'), Some('/')) => depth -= 1,
-                _ => {
-                    self.blank();
-                    continue;
-                }
-            }
-            self.blank();
-            self.blank();
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    fn string(&mut self) {
-        self.take_code();
-        self.literal_up_to('"');
-    }
-
-    /// The rest of a literal with escapes, up to the quote that ends it.
-    fn literal_up_to(&mut self, end: char) {
-        while let Some(c) = self.peek(0) {
-            if c == end {
-                return self.take_code();
-            }
-            if c == '\\' {
-                self.blank();
-            }
-            self.blank();
-        }
-    }
-
-    /// `r"..."` and `r#"..."#`, or else the `r` of an identifier such as `r#type`.
-    fn raw_string(&mut self) {
-        let prefix: Vec<u8> = self.code.bytes().rev().take_while(|b| is_word(*b)).collect();
-        let hashes = self.chars[self.at + 1..].iter().take_while(|c| **c == '#').count();
-        let is_raw = matches!(prefix.as_slice(), b"" | b"b" | b"c");
-        if !is_raw || self.peek(1 + hashes) != Some('"') {
-            return self.take_code();
-        }
-        for _ in 0..hashes + 2 {
-            self.take_code();
-        }
-        while self.peek(0).is_some() && !self.raw_string_ends(hashes) {
-            self.blank();
-        }
-        for _ in 0..hashes + 1 {
-            self.take_code();
-        }
-    }
-
-    fn raw_string_ends(&self, hashes: usize) -> bool {
-        self.peek(0) == Some('"') && (1..=hashes).all(|i| self.peek(i) == Some('#'))
-    }
-
-    /// A character literal, or the quote of a lifetime.
-    fn quote(&mut self) {
-        let is_literal = self.peek(1) == Some('\\') || self.peek(2) == Some('\'');
-        self.take_code();
-        if is_literal {
-            self.literal_up_to('\'');
-        }
-    }
 }
 
 #[cfg(test)]

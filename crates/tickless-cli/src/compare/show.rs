@@ -34,8 +34,8 @@ impl Results for Comparison {
         let (grew, shrank, same) =
             (count(Verdict::Grew), count(Verdict::Shrank), count(Verdict::Same));
         let text = format!(
-            "{} of {a} (a) and {b} (b): {grew} figures grew, {shrank} shrank, {same} are within both \
-             spreads",
+            "{} of {a} (a) and {b} (b): {grew} figures grew, {shrank} shrank, {same} are within \
+             both spreads",
             kind.name()
         );
         paragraph(out, "", &text)
