@@ -4,10 +4,11 @@
 # feature; ci/python.sh tests it, because its wheel contains a program with that feature.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
-for feature in tracing metrics stream tokio-time; do
+for feature in tracing metrics stream tokio-time tokio-test-util; do
   cargo clippy --locked -p tickless --lib --features "$feature" -- -D warnings
 done
-cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time
+cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time \
+  --test tokio_runtime
 cargo test --locked -p tickless --all-features --test all statistics::
 cargo clippy --locked -p tickless-fleet -p tickless-cli --features tickless-cli/parquet -- \
   -D warnings

@@ -49,7 +49,8 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless::platform",
         &[
-            &["bias", "chance", "clock_error", "driver", "relax", "time_base", "wait", "wakeup"],
+            &["bias", "chance", "clock_error", "driver", "relax", "runtime", "time_base", "wait"],
+            &["wakeup"],
             &["cpu", "fork", "system_clock", "membarrier", "trusted"],
             &["counter", "lock", "manual_clock", "per_process", "portable"],
             &["comparison", "expirer", "parking", "worker"],
@@ -68,6 +69,7 @@ pub const CRATES: &[Floors] = &[
             &["periodic", "clock_timer"],
             &["embed", "slots", "builder", "clock"],
             &["process", "virtual_time"],
+            &["tokio_runtime"],
             &["bandwidth", "future", "policy"],
             &["tokio_time", "callback", "driver", "local", "book"],
         ],

@@ -124,6 +124,18 @@ impl<W> EventLoopDriver<W> {
         self.shared.is_stopped()
     }
 
+    /// Runs the timers that are due, and programs the device again even if none is.
+    #[cfg(feature = "tokio-time")]
+    pub(crate) fn run_and_rearm(&mut self) -> u64 {
+        if self.shared.is_forked_child() {
+            return 0;
+        }
+        if let Some(device) = self.device() {
+            device.begin_run(Ns::ZERO);
+        }
+        self.shared.run_loop(self.base, &mut self.wakers)
+    }
+
     fn device(&self) -> Option<&LoopDevice> {
         self.shared.bases.platform().devices.get(self.base.index())?.as_loop()
     }

@@ -65,8 +65,7 @@ pub use sleep::{CoarseSleep, Sleep};
 pub use source::TimerSource;
 pub use timeout::{Elapsed, Timeout};
 
-use crate::platform::system_clock::system_now;
-use crate::process;
+use crate::process::{self, default_slack};
 use crate::timer::entry::From;
 use crate::timers::Timers;
 use labelled::Labelled;
@@ -168,11 +167,7 @@ pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output
 
 /// Returns the current time on the clock of the process's timers.
 pub fn now() -> Instant {
-    process::timers().map_or_else(|| system_now().into(), Timers::now)
-}
-
-fn default_slack(after: Duration) -> Ns {
-    Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
+    process::now()
 }
 
 impl Timers {

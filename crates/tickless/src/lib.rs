@@ -57,7 +57,8 @@
 //! | `tracing` | events for slow callbacks, overdue expiries, panics, and single timers |
 //! | `metrics` | `Timers::publish_metrics`: the statistics for the `metrics` facade |
 //! | `stream` | `Stream` for [`future::Interval`] |
-//! | `tokio-time` | `tokio_time`: the names of `tokio::time` |
+//! | `tokio-time` | `tokio_time`: the names of `tokio::time`; tokio's runtime drives the timers |
+//! | `tokio-test-util` | `pause`, `resume` and `advance` of `tokio_time`, for tokio's clock |
 //! | `policy` | `policy`: predecessors of the library's mechanisms, for studies |
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -92,6 +93,8 @@ mod timeout;
 #[expect(unsafe_code, reason = "the owner of a timer frees it")]
 mod timer;
 mod timers;
+#[cfg(feature = "tokio-time")]
+mod tokio_runtime;
 #[cfg(feature = "tokio-time")]
 pub mod tokio_time;
 pub mod virtual_time;

@@ -2,8 +2,11 @@
 
 use crate::builder::{Builder, StartTimersError};
 use crate::platform::per_process::PerProcess;
+use crate::platform::system_clock::system_now;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
+use std::time::Duration;
+use tickless_core::time::{Instant, Ns};
 
 impl Timers {
     /// Returns the timers of this process, which [`future`](crate::future) uses too: a base and a driver
@@ -39,4 +42,14 @@ pub(crate) fn timers() -> Option<&'static Timers> {
 #[inline]
 pub(crate) fn handle() -> Option<&'static Handle> {
     timers().map(|timers| &timers.shared)
+}
+
+/// Returns the current time on the clock of [`timers`].
+pub(crate) fn now() -> Instant {
+    timers().map_or_else(|| system_now().into(), Timers::now)
+}
+
+/// Returns the slack of a sleep that its caller did not choose.
+pub(crate) fn default_slack(after: Duration) -> Ns {
+    Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
 }

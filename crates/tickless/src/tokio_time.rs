@@ -3,43 +3,56 @@
 //! ```
 //! use tickless::tokio_time::{self as time, Duration, Instant};
 //!
-//! time::run_paused(async {
-//!     let begin = Instant::now();
-//!     time::sleep(Duration::from_secs(3600)).await; // takes no time at all
-//!     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
+//! # let mut runtime = tokio::runtime::Builder::new_current_thread();
+//! # let runtime = runtime.enable_all().start_paused(true).build()?;
+//! # runtime.block_on(async { // #[tokio::test(start_paused = true)]
+//! let begin = Instant::now();
+//! time::sleep(Duration::from_secs(3600)).await; // takes no time at all
+//! assert_eq!(begin.elapsed(), Duration::from_secs(3600));
 //!
-//!     let never = std::future::pending::<()>();
-//!     assert!(time::timeout(Duration::from_secs(60), never).await.is_err());
-//! });
+//! let never = std::future::pending::<()>();
+//! assert!(time::timeout(Duration::from_secs(60), never).await.is_err());
+//! # });
+//! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Requires the feature `tokio-time`, but not tokio: the timers are those of the process
-//! ([`tickless::future`](crate::future)) and work in any runtime, or in none.
+//! Requires the feature `tokio-time`.
+//!
+//! # Inside a runtime
+//!
+//! A runtime of tokio's drives its own timers: no thread of this library is involved. On Linux the
+//! first use spawns a task that waits in the runtime's reactor, on a timerfd, so the runtime must
+//! be built with `enable_io`. A worker that waits for events wakes when a timer is due, and runs
+//! the task that waits for it.
+//!
+//! - A sleep belongs to the runtime in which it is created. A program may have several runtimes.
+//! - While all workers of a runtime are blocked, its timers are late, and those of other runtimes
+//!   are not. The futures of [`tickless::future`](crate::future) fire on threads of the library.
+//! - When a runtime shuts down, its pending sleeps complete, as those of tokio do.
+//! - A thread that has only entered a current-thread runtime does not drive it, so no sleep
+//!   completes.
+//! - On systems other than Linux the timers are those of the process, unless the clock is paused.
+//!
+//! Outside of a runtime the timers are those of the process
+//! ([`tickless::future`](crate::future)). That includes `runtime.block_on(sleep(...))`, where the
+//! sleep is created before the runtime is entered.
+//!
+//! # A paused clock
+//!
+//! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move
+//! these timers, too: while the clock of a runtime is paused, the task that drives them waits in a
+//! sleep of tokio's. All timers of the runtime fire in the order of their deadlines, and with
+//! tokio's resolution of a millisecond. [`pause`], [`resume`] and [`advance`] require the feature
+//! `tokio-test-util`, as tokio's require `test-util`.
+//!
+//! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
+//! any runtime, but does not move tokio's own timers; see [`enter`].
 //!
 //! # Differences
 //!
 #![doc = include_str!("tokio_time/differences.md")]
 //!
 //! For each row, `tests/tokio_time.rs` runs one test body against both.
-//!
-//! # With tokio's runtime
-//!
-//! ```no_run
-//! use tickless::tokio_time;
-//!
-//! let time = tokio_time::start_paused();
-//! let idle = time.clone();
-//! let runtime = tokio::runtime::Builder::new_current_thread()
-//!     .on_thread_park(move || { idle.idle(); })
-//!     .build()?;
-//! let _entered = tokio_time::enter(&time);
-//! runtime.block_on(async { /* the test */ });
-//! # Ok::<(), std::io::Error>(())
-//! ```
-//!
-//! The clock ignores I/O: it advances even if a socket is readable. A test with sockets wraps their
-//! futures in [`VirtualTime::outside`](crate::VirtualTime::outside), or uses a pipe in memory
-//! (`tokio::io::duplex`) instead.
 
 mod clock;
 pub mod error;
@@ -48,7 +61,8 @@ mod interval;
 mod sleep;
 mod timeout;
 
-pub use clock::{Entered, advance, enter, pause, resume, run_paused, start_paused};
+pub use crate::tokio_runtime::{Entered, enter};
+pub use clock::{advance, pause, resume};
 pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};

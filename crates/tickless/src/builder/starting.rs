@@ -15,6 +15,8 @@ use crate::platform::device::timerfd::Timerfd;
 use crate::platform::driver;
 use crate::platform::fork::Process;
 use crate::platform::manual_clock::ManualClock;
+#[cfg(feature = "tokio-time")]
+use crate::platform::runtime::Runtime;
 use crate::platform::worker::Worker;
 use crate::timer::glue::Host;
 use crate::timer::shared::Handle;
@@ -98,7 +100,8 @@ impl Builder {
         self,
     ) -> Result<(Timers, EventLoopDriver<Arc<OwnedFd>>), StartTimersError> {
         let (descriptor, device) = polled_device().map_err(StartTimersError::Descriptor)?;
-        let timers = self.without_threads(vec![device]);
+        let clock = self.host_clock();
+        let timers = self.without_threads(clock, vec![device]);
         let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), descriptor);
         Ok((timers, driver))
     }
@@ -118,7 +121,8 @@ impl Builder {
         let made: Result<Vec<_>, _> = (0..bases).map(|_| polled_device()).collect();
         let (descriptors, devices): (Vec<_>, Vec<_>) =
             made.map_err(StartTimersError::Descriptor)?.into_iter().unzip();
-        let timers = self.without_threads(devices);
+        let clock = self.host_clock();
+        let timers = self.without_threads(clock, devices);
         let driver = |(base, descriptor)| {
             EventLoopDriver::new(timers.shared.for_driver(), CpuId(base as u16), descriptor)
         };
@@ -141,13 +145,32 @@ impl Builder {
         on_rearm: impl Fn(Instant) + Send + Sync + 'static,
     ) -> (Timers, EventLoopDriver<()>) {
         let device = LoopDevice::with_callback(Box::new(move |next: Ns| on_rearm(next.into())));
-        let timers = self.without_threads(vec![BaseDevice::own_loop(device)]);
+        let clock = self.host_clock();
+        let timers = self.without_threads(clock, vec![BaseDevice::own_loop(device)]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), ());
+        (timers, driver)
+    }
+
+    /// Starts timers on one base that a task of a runtime drives, and on the runtime's clock. If
+    /// the program moves that clock, they fire as in virtual time.
+    #[cfg(feature = "tokio-time")]
+    pub(crate) fn start_in_runtime(
+        mut self,
+        runtime: Arc<dyn Runtime>,
+        device: LoopDevice,
+    ) -> (Timers, EventLoopDriver<()>) {
+        if runtime.is_virtual() {
+            self.setup.core.coarse = CoarseExpiry::AtDeadline;
+            self.setup.core.push_out = PushOut::Eager;
+        }
+        let clock = HostClock::of_runtime(runtime);
+        let timers = self.without_threads(clock, vec![BaseDevice::own_loop(device)]);
         let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), ());
         (timers, driver)
     }
 
     /// Creates timers with these devices, one per base, and no drivers.
-    fn without_threads(mut self, devices: Vec<BaseDevice>) -> Timers {
+    fn without_threads(mut self, clock: HostClock, devices: Vec<BaseDevice>) -> Timers {
         self.setup.core.deferral = Deferral::None;
         self.setup.core.wheel = WheelEvents::Device;
         self.setup.ticks = false;
@@ -155,7 +178,7 @@ impl Builder {
             self.setup.core.limits.passes = passes;
         }
         let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
-        let host = Host::with_devices(self.host_clock(), cpus, devices);
+        let host = Host::with_devices(clock, cpus, devices);
         Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) }
     }
 

@@ -106,7 +106,7 @@ sleep!(Sleep);
 sleep!(CoarseSleep);
 
 impl Sleep {
-    pub(super) fn new(timers: From<'_>, deadline: Instant, slack: Ns) -> Sleep {
+    pub(crate) fn new(timers: From<'_>, deadline: Instant, slack: Ns) -> Sleep {
         Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 

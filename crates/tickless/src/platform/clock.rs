@@ -25,6 +25,7 @@ use crate::platform::counter;
 use crate::platform::fork::Process;
 use crate::platform::manual_clock::ManualClock;
 use crate::platform::relax::relax;
+use crate::platform::runtime::Runtime;
 use crate::platform::system_clock::{system_now, system_time};
 use crate::platform::time_base::{Steps, TimeBase};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,6 +69,8 @@ pub struct HostClock {
     fallback: OnceLock<Fallback>,
     /// Whether `take_new_fallback` has yet to return the fallback.
     is_fallback_new: AtomicBool,
+    /// The runtime whose clock this is, for [`Kind::Runtime`].
+    runtime: Option<Arc<dyn Runtime>>,
 }
 
 /// What a clock reads. It never changes.
@@ -76,6 +79,7 @@ enum Kind {
     Line,
     System,
     Manual,
+    Runtime,
 }
 
 /// The state of the comparisons between counter and system clock.
@@ -139,6 +143,12 @@ impl HostClock {
         HostClock { manual, ..HostClock::without_counter(Kind::Manual) }
     }
 
+    /// Creates a clock that reads a runtime's clock.
+    #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
+    pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
+        HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
+    }
+
     fn without_counter(kind: Kind) -> HostClock {
         let never = Moment { counter: 0, system: Ns::ZERO, doubt: 0 };
         HostClock::with(kind, Discipline::new(never, never), never)
@@ -160,6 +170,7 @@ impl HostClock {
             judge: Mutex::new(Judge { discipline, odd_steps: 0 }),
             fallback: OnceLock::new(),
             is_fallback_new: AtomicBool::new(false),
+            runtime: None,
         }
     }
 
@@ -167,7 +178,7 @@ impl HostClock {
     pub fn source(&self) -> ClockSource {
         match self.kind {
             Kind::Manual => ClockSource::Manual,
-            Kind::System => ClockSource::ClockGettime,
+            Kind::System | Kind::Runtime => ClockSource::ClockGettime,
             // A line that is being replaced cannot be read; the counter is the likely source then.
             Kind::Line => match self.line.try_segment().map(|segment| segment.source) {
                 Some(SYSTEM) => ClockSource::ClockGettime,
@@ -226,6 +237,7 @@ impl HostClock {
             Kind::Line => self.line.try_at(count).unwrap_or_else(|| self.wait()),
             Kind::System => system_now(),
             Kind::Manual => self.manual.now(),
+            Kind::Runtime => self.runtime.as_ref().map_or(Ns::ZERO, |runtime| runtime.now()),
         }
     }
 

@@ -24,6 +24,7 @@
 //! | [`per_process`] | one value per process, which a forked child creates again |
 //! | [`program_clocks`] | clocks for programs, beside the one that timers run on |
 //! | `relax` | the back-off of a short wait: spin, yield, sleep |
+//! | [`runtime`] | what timers need of an asynchronous runtime that drives them |
 //! | [`system_clock`] | the system's clocks, through the vDSO |
 //! | [`time_base`] | the clocks that deadlines may be given on |
 //! | `trusted` | which counter the kernel keeps time with |
@@ -60,6 +61,7 @@ mod portable;
 #[warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 pub mod program_clocks;
 mod relax;
+pub mod runtime;
 #[cfg(linux_platform)]
 pub mod system_clock;
 pub mod time_base;

@@ -341,6 +341,11 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return;
         }
         ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
+        // The timers of a runtime have one base.
+        #[cfg(feature = "tokio-time")]
+        if let Some(device) = self.set.bases.platform().devices.first() {
+            device.disarmed();
+        }
         self.forget_notes();
     }
 

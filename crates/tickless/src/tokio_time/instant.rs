@@ -1,7 +1,7 @@
 //! The counterpart of `tokio::time::Instant`.
 
-use super::clock;
 use crate::time;
+use crate::tokio_runtime;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use std::time::Duration;
 pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
-    /// Returns the current time of this thread's clock: the process's, or the virtual clock that it
-    /// has entered.
+    /// Returns the current time on the virtual clock that this thread has [entered](super::enter),
+    /// or else on the clock of the runtime that it is in, or else on the process's.
     pub fn now() -> Instant {
-        Instant(clock::current().now())
+        Instant(tokio_runtime::now())
     }
 
     /// Converts from the standard library's `Instant`.

@@ -1,6 +1,7 @@
 //! The counterpart of `tokio::time::Interval`.
 
-use super::{Instant, Sleep, clock, sleep_until};
+use super::{Instant, Sleep};
+use crate::tokio_runtime::{self, current};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub struct Interval {
 /// If the period is zero, as in tokio.
 #[track_caller]
 pub fn interval(period: Duration) -> Interval {
-    interval_at(Instant(clock::current().now()), period)
+    interval_at(Instant(tokio_runtime::now()), period)
 }
 
 /// Ticks every `period`. The first tick is due at `start`.
@@ -48,7 +49,8 @@ pub fn interval(period: Duration) -> Interval {
 #[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     assert!(!period.is_zero(), "`period` must be non-zero.");
-    Interval { sleep: Box::pin(sleep_until(start)), period, missed: MissedTickBehavior::default() }
+    let sleep = Box::pin(Sleep::new(&current(), start.0, period));
+    Interval { sleep, period, missed: MissedTickBehavior::default() }
 }
 
 impl Interval {

@@ -1,15 +1,19 @@
 //! The counterpart of `tokio::time::Sleep`.
 
-use super::{Instant, clock};
+use super::Instant;
+use crate::time;
+use crate::tokio_runtime::{Current, current};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 pin_project! {
-    /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Never early.
-    /// Late by the time to wake two threads, plus its slack: up to a thousandth of its duration, at
-    /// most 50 ms.
+    /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Late by its
+    /// [slack](Sleep::with_slack) and the time to wake a worker.
+    ///
+    /// Never early, except that a sleep which outlives its runtime completes at once, as one of
+    /// tokio's does.
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct Sleep {
@@ -19,17 +23,38 @@ pin_project! {
 }
 
 /// Waits until `duration` has passed. Works in any runtime and outside of one.
+#[track_caller]
 pub fn sleep(duration: Duration) -> Sleep {
-    let clock = clock::current();
-    Sleep { inner: clock.sleep_until(clock.now() + duration) }
+    let timers = current();
+    let deadline = timers.now() + duration;
+    Sleep::new(&timers, deadline, duration)
 }
 
 /// Waits until `deadline`.
+#[track_caller]
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep { inner: clock::current().sleep_until(deadline.0) }
+    let timers = current();
+    let duration = deadline.0 - timers.now();
+    Sleep::new(&timers, deadline.0, duration)
 }
 
 impl Sleep {
+    /// Creates a sleep with the default slack of one of this duration.
+    pub(super) fn new(timers: &Current, deadline: time::Instant, duration: Duration) -> Sleep {
+        let slack = timers.slack(duration);
+        Sleep { inner: crate::future::Sleep::new(timers.timers(), deadline, slack) }
+    }
+
+    /// Lets it be late by up to `slack`, to share a wakeup with other timers; zero for an exact
+    /// sleep. Tokio has no such method.
+    ///
+    /// The default inside a runtime is a sixteenth of the duration, at most 1 ms, which is the
+    /// resolution of tokio's timers. From 1 s it is a thousandth of the duration, at most 50 ms;
+    /// outside of a runtime that applies to any duration. It is zero on a paused or virtual clock.
+    pub fn with_slack(self, slack: Duration) -> Sleep {
+        Sleep { inner: self.inner.with_slack(slack) }
+    }
+
     /// Returns its deadline, before which it does not complete.
     pub fn deadline(&self) -> Instant {
         Instant(self.inner.deadline())

@@ -1,7 +1,7 @@
 //! The counterpart of `tokio::time::Timeout`.
 
 use super::error::Elapsed;
-use super::{Instant, Sleep, clock, sleep_until};
+use super::{Instant, Sleep, sleep, sleep_until};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,7 +22,7 @@ pin_project! {
 /// Yields the output of `future`, or [`Elapsed`] if it is not ready before `duration` has passed.
 /// The future is polled before the clock is read, so a future that is ready never elapses.
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    timeout_at(Instant(clock::current().now() + duration), future)
+    Timeout { value: future.into_future(), sleep: sleep(duration) }
 }
 
 /// Like [`timeout`], with the time `deadline` instead of a duration.

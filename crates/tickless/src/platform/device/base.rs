@@ -74,6 +74,15 @@ impl BaseDevice {
         }
     }
 
+    /// Records that a pending timer was disarmed.
+    #[cfg(feature = "tokio-time")]
+    #[inline]
+    pub fn disarmed(&self) {
+        if let Kind::Loop(device) = &self.kind {
+            device.disarmed();
+        }
+    }
+
     /// Returns what the driver waits in; `None` if the base has no driver.
     pub fn name(&self) -> Option<Device> {
         match &self.kind {

@@ -1,14 +1,18 @@
 //! The event device of a program with an event loop: a descriptor that the loop polls, or a
-//! callback that wakes it when an earlier deadline is armed (see `bell`).
+//! callback that wakes it when an earlier deadline is armed (see `bell`). In an asynchronous
+//! runtime the loop is a task; it uses the descriptor, or while the program moves the runtime's
+//! clock, the callback.
 
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
 use super::timerfd::Timerfd;
 use crate::platform::clock::HostClock;
+use crate::platform::runtime::Runtime;
 use core::fmt;
 use core::sync::atomic::AtomicU64;
 #[cfg(linux_platform)]
 use core::sync::atomic::Ordering;
+use std::sync::Arc;
 use tickless_core::time::Ns;
 
 /// A callback that gets the new deadline.
@@ -33,6 +37,13 @@ enum Signal {
     #[cfg(linux_platform)]
     Descriptor(Timerfd),
     Callback(Box<OnRearm>),
+    /// As with a descriptor, but the runtime polls it edge-triggered, so it is never read. There is
+    /// none if the runtime's clock has been virtual from the start.
+    Runtime {
+        #[cfg(linux_platform)]
+        timer: Option<Timerfd>,
+        runtime: Arc<dyn Runtime>,
+    },
 }
 
 /// The descriptor may become readable this long before the deadline: the largest difference between
@@ -46,6 +57,7 @@ impl fmt::Debug for Signal {
             #[cfg(linux_platform)]
             Signal::Descriptor(timer) => f.debug_tuple("Descriptor").field(timer).finish(),
             Signal::Callback(_) => f.debug_tuple("Callback").finish_non_exhaustive(),
+            Signal::Runtime { runtime, .. } => f.debug_tuple("Runtime").field(runtime).finish(),
         }
     }
 }
@@ -60,6 +72,19 @@ impl LoopDevice {
     /// Makes the device of a loop that a callback wakes.
     pub fn with_callback(on_rearm: Box<OnRearm>) -> LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
+    }
+
+    /// Makes the device of a task in this runtime. The task polls the descriptor, if there is one.
+    #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
+    pub fn in_runtime(
+        runtime: Arc<dyn Runtime>,
+        #[cfg(linux_platform)] timer: Option<Timerfd>,
+    ) -> LoopDevice {
+        LoopDevice::new(Signal::Runtime {
+            #[cfg(linux_platform)]
+            timer,
+            runtime,
+        })
     }
 
     fn new(signal: Signal) -> LoopDevice {
@@ -78,25 +103,51 @@ impl LoopDevice {
     #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "callbacks need no clock"))]
     pub fn set(&self, deadline: Ns, clock: &HostClock) -> bool {
         self.bell.set(deadline);
+        #[cfg(linux_platform)]
+        if let Some(timer) = self.descriptor() {
+            self.written.store(deadline.0, Ordering::SeqCst);
+            // A timerfd that could be armed once can be armed again, unless the program installs a
+            // filter against that. Then its loop relies on `timeout`.
+            let _ = timer.set(clock.to_system(deadline));
+            return true;
+        }
+        false
+    }
+
+    /// Returns the descriptor that the loop polls at the moment.
+    #[cfg(linux_platform)]
+    fn descriptor(&self) -> Option<&Timerfd> {
         match &self.signal {
-            Signal::Callback(_) => false,
-            #[cfg(linux_platform)]
-            Signal::Descriptor(timer) => {
-                self.written.store(deadline.0, Ordering::SeqCst);
-                // A timerfd that could be armed once can be armed again, unless the program
-                // installs a filter against that. Then its loop relies on `timeout`.
-                let _ = timer.set(clock.to_system(deadline));
-                true
-            }
+            Signal::Callback(_) => None,
+            Signal::Descriptor(timer) => Some(timer),
+            Signal::Runtime { timer, runtime } => timer.as_ref().filter(|_| !runtime.is_virtual()),
         }
     }
 
     /// Calls the loop if it waits for a later deadline and was not called by another thread.
     /// Returns whether it called.
     pub fn ring(&self) -> bool {
-        #[cfg_attr(not(linux_platform), expect(irrefutable_let_patterns))]
-        let Signal::Callback(on_rearm) = &self.signal else { return false };
-        self.bell.ring(on_rearm)
+        match &self.signal {
+            #[cfg(linux_platform)]
+            Signal::Descriptor(_) => false,
+            Signal::Callback(on_rearm) => self.bell.ring(on_rearm),
+            Signal::Runtime { runtime, .. } => {
+                runtime.is_virtual() && self.bell.ring(|_| runtime.wake_driver())
+            }
+        }
+    }
+
+    /// Records that a pending timer was disarmed. While the program moves the clock of a runtime,
+    /// its task must not wait for a timer that is not pending any more: the clock would move to
+    /// that timer's deadline.
+    #[cfg(feature = "tokio-time")]
+    #[inline]
+    pub fn disarmed(&self) {
+        if let Signal::Runtime { runtime, .. } = &self.signal
+            && runtime.is_virtual()
+        {
+            runtime.wake_driver();
+        }
     }
 
     /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
@@ -112,9 +163,9 @@ impl LoopDevice {
         self.bell.begin_run();
         let is_due = self.bell.deadline() <= now;
         match &self.signal {
-            Signal::Callback(_) => is_due,
             #[cfg(linux_platform)]
             Signal::Descriptor(timer) => self.has_expired(timer, now) || is_due,
+            _ => is_due,
         }
     }
 
@@ -146,8 +197,8 @@ impl LoopDevice {
     pub fn calls(&self) -> u64 {
         match &self.signal {
             #[cfg(linux_platform)]
-            Signal::Descriptor(timer) => timer.calls(),
-            Signal::Callback(_) => 0,
+            Signal::Descriptor(timer) | Signal::Runtime { timer: Some(timer), .. } => timer.calls(),
+            _ => 0,
         }
     }
 }

@@ -1,0 +1,199 @@
+//! The timers of tokio's runtimes, and which timers the caller's context uses.
+//!
+//! Each runtime has one set of timers with one base, and a task that drives it. The first sleep in
+//! the runtime starts both. The task polls a timerfd in tokio's reactor, so the worker that waits
+//! for events fires the timers, and the tasks that they wake are in that worker's queue. While the
+//! program moves the runtime's clock (`tokio::time::pause`), the task waits in a sleep of tokio's
+//! instead, so tokio advances its clock to the deadlines of these timers, too.
+//!
+//! The task owns the set; all other references are weak. When the runtime shuts down, it drops the
+//! task, and all pending timers of the set fire: a sleep that outlives its runtime completes early,
+//! as one of tokio's does.
+
+mod clock;
+mod driver;
+
+use crate::platform::fork::ProcessLock;
+use crate::process::{self, default_slack};
+use crate::timer::entry::From;
+use crate::timers::Timers;
+use crate::virtual_time::VirtualTime;
+use clock::RuntimeClock;
+use driver::Driver;
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tickless_core::time::{Instant, Ns};
+use tokio::runtime::{Handle, Id};
+
+thread_local! {
+    /// The virtual clocks that this thread has entered. The innermost is last.
+    static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
+    /// The timers of the runtime in which this thread last needed some.
+    static LAST_USED: RefCell<Option<(Id, Weak<RuntimeTimers>)>> = const { RefCell::new(None) };
+}
+
+/// The timers of all runtimes.
+static ALL: ProcessLock<Vec<(Id, Weak<RuntimeTimers>)>> = ProcessLock::new(Vec::new());
+
+/// The timers of one runtime.
+#[derive(Debug)]
+pub(crate) struct RuntimeTimers {
+    timers: Timers,
+    clock: Arc<RuntimeClock>,
+}
+
+/// The timers that the caller's context uses. A virtual clock that its thread has entered comes
+/// first, then the runtime that it is in, then the process.
+#[derive(Debug)]
+pub(crate) enum Current {
+    Process,
+    Virtual(VirtualTime),
+    Runtime(Arc<RuntimeTimers>),
+}
+
+/// Returns the timers of the caller's context. Starts those of a runtime if they are not running
+/// yet.
+pub(crate) fn current() -> Current {
+    if let Some(time) = entered() {
+        return Current::Virtual(time);
+    }
+    let timers = Handle::try_current().ok().and_then(|runtime| of(&runtime));
+    timers.map_or(Current::Process, Current::Runtime)
+}
+
+/// Returns the time on the clock of [`current`], without starting timers of a runtime.
+pub(crate) fn now() -> Instant {
+    if let Some(time) = entered() {
+        return time.now();
+    }
+    match Handle::try_current() {
+        Ok(runtime) => match last_used(&runtime) {
+            Some(timers) => timers.clock.now_here().into(),
+            None => clock::now_in(&runtime).into(),
+        },
+        Err(_) => process::now(),
+    }
+}
+
+impl Current {
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Current::Process => process::now(),
+            Current::Virtual(time) => time.now(),
+            Current::Runtime(runtime) => runtime.clock.now_here().into(),
+        }
+    }
+
+    /// Returns the timers for a new future.
+    pub(crate) fn timers(&self) -> From<'_> {
+        match self {
+            Current::Process => From::Process(process::handle()),
+            Current::Virtual(time) => From::Timers(&time.timers().shared),
+            Current::Runtime(runtime) => From::Timers(&runtime.timers.shared),
+        }
+    }
+
+    /// Returns the slack of a sleep of this duration; zero on a clock that the program moves.
+    pub(crate) fn slack(&self, after: Duration) -> Ns {
+        match self {
+            Current::Process => default_slack(after),
+            Current::Virtual(_) => Ns::ZERO,
+            Current::Runtime(runtime) if runtime.clock.is_known_virtual() => Ns::ZERO,
+            Current::Runtime(_) => {
+                // At most tokio's resolution, unless a thousandth of the duration is more.
+                let share = Ns(Ns::from_duration(after).0 / 16).min(Ns::from_ms(1));
+                share.max(default_slack(after))
+            }
+        }
+    }
+}
+
+/// Returns the timers of a runtime that the caller is in; `None` if it has been shut down.
+fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
+    if let Some(timers) = last_used(runtime) {
+        return Some(timers);
+    }
+    let timers = find_or_start(runtime)?;
+    let used = Some((runtime.id(), Arc::downgrade(&timers)));
+    let _ = LAST_USED.try_with(|last| last.replace(used));
+    Some(timers)
+}
+
+/// Returns the timers of a runtime if they are those that this thread used last.
+fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
+    let last_used = LAST_USED.try_with(|last| match &*last.borrow() {
+        Some((last, timers)) if *last == runtime.id() => timers.upgrade(),
+        _ => None,
+    });
+    // While a thread's thread-locals are destroyed, it has none.
+    last_used.ok().flatten()
+}
+
+#[cold]
+fn find_or_start(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
+    let id = runtime.id();
+    let mut all = ALL.lock();
+    all.retain(|(_, timers)| timers.strong_count() > 0);
+    if let Some((_, timers)) = all.iter().find(|(other, _)| *other == id) {
+        return timers.upgrade();
+    }
+    let timers = Driver::start(runtime)?;
+    all.push((id, timers.clone()));
+    // A runtime that has been shut down drops the task at once.
+    timers.upgrade()
+}
+
+/// Makes the clock of the caller's runtime known as virtual, after the caller has paused it.
+#[cfg(feature = "tokio-test-util")]
+pub(crate) fn clock_was_paused() {
+    if let Current::Runtime(runtime) = current() {
+        runtime.clock.check();
+    }
+}
+
+/// Keeps a thread on a virtual clock; from [`enter`].
+#[must_use = "the thread leaves the virtual clock as soon as this is dropped"]
+pub struct Entered {
+    time: VirtualTime,
+    /// Makes the type `!Send`: the guard belongs to its thread.
+    on_thread: PhantomData<*const ()>,
+}
+
+/// Puts this thread on a virtual clock until the returned guard is dropped.
+///
+/// [`Instant::now`](crate::tokio_time::Instant::now) returns the time of that clock, and the
+/// sleeps, intervals and timeouts that the thread creates with
+/// [`tokio_time`](crate::tokio_time) run on it. Those created earlier stay on their clocks. If a
+/// thread has entered several clocks, it uses the innermost.
+pub fn enter(time: &VirtualTime) -> Entered {
+    ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
+    Entered { time: time.clone(), on_thread: PhantomData }
+}
+
+/// Returns the virtual clock that this thread has entered.
+pub(crate) fn entered() -> Option<VirtualTime> {
+    // While a thread's thread-locals are destroyed, it has left all clocks.
+    ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // Guards may be dropped in any order.
+        let left = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            let at = entered.iter().rposition(|time| time.is_same(&self.time));
+            at.map(|at| entered.remove(at))
+        });
+        // Drop it outside of the borrow: dropping the last clone of a clock may run user code.
+        drop(left);
+    }
+}
+
+impl fmt::Debug for Entered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entered").field(&self.time).finish()
+    }
+}

@@ -1,0 +1,144 @@
+//! The clock of a tokio runtime, as the clock of its timers.
+//!
+//! Only a current-thread runtime can be paused. Its clock is read through tokio, which returns the
+//! system's time until the clock is paused for the first time. Tokio has no function that returns
+//! whether a clock was paused, but a comparison shows it: a paused clock falls behind the system's
+//! clock, and the two agree again only by chance.
+
+use crate::platform::runtime::Runtime;
+use crate::platform::system_clock::system_now;
+use crate::time::from_std;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+use std::time;
+use tickless_core::time::Ns;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// A reading of tokio's clock and one of the system's may be apart by this much before the two are
+/// compared exactly.
+const APART: time::Duration = time::Duration::from_micros(20);
+
+/// The clock of one runtime, and what wakes the task that drives the timers on it.
+#[derive(Debug)]
+pub(super) struct RuntimeClock {
+    runtime: Handle,
+    can_pause: bool,
+    /// Whether it has been paused, ever. Such a clock stays virtual after it was resumed.
+    is_virtual: AtomicBool,
+    /// Whether the task is gone. Then this clock shows the end of time, so that everything fires.
+    has_ended: AtomicBool,
+    /// Wakes the task; set when the task is first polled.
+    driver: OnceLock<Waker>,
+}
+
+/// Returns the time on the clock of a runtime that the caller is in.
+pub(super) fn now_in(runtime: &Handle) -> Ns {
+    if can_pause(runtime) { tokio_now() } else { system_now() }
+}
+
+fn can_pause(runtime: &Handle) -> bool {
+    runtime.runtime_flavor() == RuntimeFlavor::CurrentThread
+}
+
+/// Returns the time on the clock of the runtime that the caller is in.
+fn tokio_now() -> Ns {
+    from_std(tokio::time::Instant::now().into_std()).into()
+}
+
+impl RuntimeClock {
+    /// Creates the clock of a runtime that the caller is in.
+    pub(super) fn of(runtime: &Handle) -> RuntimeClock {
+        let clock = RuntimeClock {
+            runtime: runtime.clone(),
+            can_pause: can_pause(runtime),
+            is_virtual: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            driver: OnceLock::new(),
+        };
+        clock.check();
+        clock
+    }
+
+    /// Returns the time to a caller that is in the runtime, and checks whether the clock has been
+    /// paused.
+    pub(super) fn now_here(&self) -> Ns {
+        if !self.can_pause || self.has_ended.load(Ordering::Relaxed) {
+            return self.now();
+        }
+        let shown = tokio::time::Instant::now().into_std();
+        if !self.is_known_virtual() {
+            let system = time::Instant::now();
+            if shown > system || system - shown > APART {
+                self.check();
+            }
+        }
+        from_std(shown).into()
+    }
+
+    /// Returns whether a check has found that the clock has been paused.
+    pub(super) fn is_known_virtual(&self) -> bool {
+        self.is_virtual.load(Ordering::Relaxed)
+    }
+
+    /// Checks whether the clock has been paused. Wakes the task that drives the timers if that is
+    /// new. Returns `false` to a caller that is not in the runtime, if no earlier check has found
+    /// it.
+    pub(super) fn check(&self) -> bool {
+        if !self.can_pause || self.is_known_virtual() {
+            return self.is_known_virtual();
+        }
+        if Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id()) {
+            let before = time::Instant::now();
+            let shown = tokio::time::Instant::now().into_std();
+            let after = time::Instant::now();
+            if shown < before || shown > after {
+                self.is_virtual.store(true, Ordering::Relaxed);
+                self.wake_driver();
+            }
+        }
+        self.is_known_virtual()
+    }
+
+    /// Keeps what wakes the task.
+    pub(super) fn set_driver(&self, waker: &Waker) {
+        self.driver.get_or_init(|| waker.clone());
+    }
+
+    /// Makes every timer due.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Runtime for RuntimeClock {
+    fn now(&self) -> Ns {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Ns(Ns::NEVER.0 - 1);
+        }
+        if !self.can_pause {
+            return system_now();
+        }
+        match Handle::try_current() {
+            Ok(here) if here.id() == self.runtime.id() => tokio_now(),
+            // The thread is ending, and can enter no runtime.
+            Err(error) if error.is_thread_local_destroyed() => {
+                from_std(time::Instant::now()).into()
+            }
+            _ => {
+                let _entered = self.runtime.enter();
+                tokio_now()
+            }
+        }
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.check()
+    }
+
+    fn wake_driver(&self) {
+        if let Some(driver) = self.driver.get() {
+            driver.wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The timers of tokio's runtimes: with several runtimes, when one ends or is blocked, and on a
+//! clock that is paused.
+
+// Tests fail by panicking, and may sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::{self, Duration};
+use tickless::tokio_time::{Instant, interval, sleep, sleep_until, timeout};
+use tokio::runtime::{Builder, Runtime};
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn current_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn multi_thread() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn paused() -> Runtime {
+    Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
+}
+
+/// Goal: in each kind of runtime, sleeps of many tasks are never early, and complete in the order
+/// of their deadlines if those are far apart.
+#[test]
+fn sleeps_are_never_early() {
+    for runtime in [current_thread(), multi_thread()] {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let tasks: Vec<_> = (0..200)
+            .map(|nth| {
+                let order = Arc::clone(&order);
+                let _in_runtime = runtime.enter();
+                let (begin, after) = (Instant::now(), (1 + nth * 37 % 4) as u32 * 20 * MS);
+                runtime.spawn(async move {
+                    sleep(after).await;
+                    assert!(begin.elapsed() >= after);
+                    order.lock().unwrap().push(after);
+                })
+            })
+            .collect();
+        for task in tasks {
+            runtime.block_on(task).unwrap();
+        }
+        assert!(order.lock().unwrap().is_sorted());
+    }
+}
+
+/// Goal: the sleeps of a runtime start no thread, not even the driver threads of the process.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_sleep_starts_no_thread() {
+    let names = || -> Vec<String> {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let name = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
+        };
+        tasks.map(name).filter(|name| name.starts_with("tickless")).collect()
+    };
+    current_thread().block_on(async { sleep(MS).await });
+    multi_thread().block_on(async { tokio::spawn(async { sleep(MS).await }).await.unwrap() });
+    assert_eq!(names(), Vec::<String>::new());
+}
+
+/// Goal: each of several runtimes has its own timers, also if one thread uses them in turn.
+#[test]
+fn several_runtimes_are_independent() {
+    let (one, other, paused) = (current_thread(), multi_thread(), paused());
+    for _ in 0..3 {
+        let begin = time::Instant::now();
+        paused.block_on(async { sleep(HOUR).await });
+        assert!(begin.elapsed() < HOUR);
+        for runtime in [&one, &other] {
+            let begin = time::Instant::now();
+            runtime.block_on(async { sleep(2 * MS).await });
+            assert!(begin.elapsed() >= 2 * MS);
+        }
+    }
+}
+
+/// Goal: a sleep that outlives its runtime completes at once, whether it was polled before or
+/// not.
+#[test]
+fn a_sleep_outlives_its_runtime() {
+    for runtime in [current_thread(), multi_thread(), paused()] {
+        let [mut polled, unpolled] = {
+            let _in_runtime = runtime.enter();
+            [Box::pin(sleep(HOUR)), Box::pin(sleep(HOUR))]
+        };
+        runtime.block_on(async { assert!(timeout(MS, &mut polled).await.is_err()) });
+        let waits = std::thread::spawn(move || {
+            pollster::block_on(&mut polled);
+            polled
+        });
+        std::thread::sleep(5 * MS);
+        assert!(!waits.is_finished());
+        drop(runtime);
+        let polled = waits.join().unwrap();
+        assert!(polled.is_elapsed());
+        pollster::block_on(unpolled);
+    }
+}
+
+/// Goal: a runtime leaves no open file behind.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_runtime_leaves_no_file_open() {
+    let timerfds = || {
+        let files = std::fs::read_dir("/proc/self/fd").unwrap();
+        let target = |file: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_link(file.unwrap().path()).unwrap_or_default()
+        };
+        files.map(target).filter(|to| to.to_string_lossy().contains("timerfd")).count()
+    };
+    // Other tests of this process open some, too, so many are opened here.
+    let before = timerfds();
+    for _ in 0..50 {
+        let runtime = current_thread();
+        runtime.spawn(async { sleep(HOUR).await });
+        runtime.block_on(async { sleep(MS).await });
+    }
+    assert!(timerfds() < before + 50);
+}
+
+/// Goal: a blocked runtime delays its own timers and no others, and all fire in the end.
+#[test]
+fn a_blocked_runtime_delays_its_own_timers_only() {
+    let (blocked, other) = (current_thread(), multi_thread());
+    let late = std::thread::spawn(move || {
+        blocked.block_on(async {
+            let begin = time::Instant::now();
+            let sleeps = tokio::spawn(async move {
+                sleep(MS).await;
+                begin.elapsed()
+            });
+            tokio::task::yield_now().await;
+            std::thread::sleep(300 * MS);
+            sleeps.await.unwrap()
+        })
+    });
+    let begin = time::Instant::now();
+    other.block_on(async { sleep(10 * MS).await });
+    assert!(begin.elapsed() < 250 * MS);
+    assert!(late.join().unwrap() >= 300 * MS);
+}
+
+/// Goal: an earlier timer that another thread arms fires in time, while the runtime waits for a
+/// later one.
+#[test]
+fn another_thread_arms_an_earlier_timer() {
+    for runtime in [current_thread(), multi_thread()] {
+        let (handle, begin) = (runtime.handle().clone(), time::Instant::now());
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(10 * MS);
+            let _entered = handle.enter();
+            pollster::block_on(sleep(10 * MS));
+            begin.elapsed()
+        });
+        let wait_for = tokio::task::spawn_blocking;
+        let early = runtime.block_on(async move {
+            let long = tokio::spawn(sleep(HOUR));
+            let early = wait_for(move || other.join().unwrap()).await.unwrap();
+            long.abort();
+            early
+        });
+        assert!(early >= 20 * MS && early < HOUR);
+    }
+}
+
+/// Goal: on a paused clock, our timers and tokio's fire in the order of their deadlines.
+#[test]
+fn a_paused_clock_moves_both_kinds_of_timers_in_order() {
+    let order = paused().block_on(async {
+        let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
+        for (nth, hours) in [7, 2, 5, 1, 8, 3, 6, 4].into_iter().enumerate() {
+            let tx = tx.clone();
+            tokio::spawn(async move {
+                match nth % 2 {
+                    0 => sleep(HOUR * hours).await,
+                    _ => tokio::time::sleep(HOUR * hours).await,
+                }
+                let (ours, theirs) = (Instant::now(), tokio::time::Instant::now());
+                assert_eq!(ours.into_std(), theirs.into_std());
+                tx.send(hours).unwrap();
+            });
+        }
+        drop(tx);
+        let mut order = Vec::new();
+        while let Some(hours) = rx.recv().await {
+            order.push(hours);
+        }
+        order
+    });
+    assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+/// Goal: `tokio::time::advance` moves our timers; `tokio::time::pause` affects timers that are
+/// already pending.
+#[test]
+fn a_clock_that_is_paused_later_moves_pending_timers() {
+    for pause in [tokio::time::pause, tickless::tokio_time::pause] {
+        current_thread().block_on(async {
+            let pending = tokio::spawn(sleep(HOUR));
+            sleep(MS).await;
+            pause();
+            let stands = Instant::now();
+            std::thread::sleep(MS);
+            assert_eq!(Instant::now(), stands);
+            tokio::time::advance(HOUR / 2).await;
+            assert!(!pending.is_finished());
+            tokio::time::advance(HOUR).await;
+            pending.await.unwrap();
+            assert_eq!(Instant::now() - stands, HOUR + HOUR / 2);
+            tokio::time::resume();
+            sleep(MS).await;
+            assert!(Instant::now() - stands >= HOUR + HOUR / 2 + MS);
+        });
+    }
+}
+
+/// Goal: a paused clock does not move to the deadline of a timer that was dropped or pushed out.
+#[test]
+fn a_paused_clock_ignores_timers_that_are_not_pending() {
+    paused().block_on(async {
+        let begin = Instant::now();
+        for _ in 0..3 {
+            let quick = timeout(HOUR, tokio::task::yield_now()).await;
+            assert!(quick.is_ok());
+            // While this is pending, only a thread outside of the runtime is running.
+            let outside = tokio::task::spawn_blocking(|| std::thread::sleep(3 * MS));
+            outside.await.unwrap();
+        }
+        let mut pushed_out = pin!(sleep(HOUR));
+        assert!(timeout(MS, pushed_out.as_mut()).await.is_err());
+        pushed_out.as_mut().reset(begin + 3 * HOUR);
+        sleep_until(begin + 2 * HOUR).await;
+        assert_eq!(begin.elapsed(), 2 * HOUR);
+        pushed_out.await;
+        assert_eq!(begin.elapsed(), 3 * HOUR);
+        // A pipe that another thread writes to: nothing but the reactor waits.
+        let (mut reader, writer) = std::os::unix::net::UnixStream::pair()
+            .map(|(one, other)| {
+                one.set_nonblocking(true).unwrap();
+                (tokio::net::UnixStream::from_std(one).unwrap(), other)
+            })
+            .unwrap();
+        drop(timeout(HOUR, tokio::task::yield_now()).await);
+        let writes = std::thread::spawn(move || {
+            std::thread::sleep(20 * MS);
+            std::io::Write::write_all(&mut { writer }, b"x").unwrap();
+        });
+        let mut byte = [0];
+        tokio::io::AsyncReadExt::read_exact(&mut reader, &mut byte).await.unwrap();
+        writes.join().unwrap();
+        assert_eq!(begin.elapsed(), 3 * HOUR);
+    });
+}
+
+/// Goal: an interval in a runtime keeps its times.
+#[test]
+fn an_interval_keeps_its_times() {
+    multi_thread().block_on(async {
+        let mut ticks = interval(2 * MS);
+        let first = ticks.tick().await;
+        for nth in 1..=10 {
+            assert_eq!(ticks.tick().await, first + nth * 2 * MS);
+            assert!(Instant::now() >= first + nth * 2 * MS);
+        }
+    });
+}
