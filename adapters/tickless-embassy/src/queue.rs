@@ -37,7 +37,7 @@ impl TimerQueue {
     ///
     /// If the queue cannot take another entry, the task is woken at once, so that it tries again.
     pub fn schedule_wake(&mut self, at: u64, waker: &Waker) -> bool {
-        let before = self.timers.next_event();
+        let before = self.timers.next_event().unwrap_or(Instant::NEVER);
         let task = task_of(waker);
         let known = self.entries.get(&task).copied();
         if known.is_some_and(|entry| entry.at <= at) {
@@ -53,7 +53,7 @@ impl TimerQueue {
             return false;
         };
         self.entries.insert(task, Entry { key, at });
-        self.timers.next_event() < before
+        self.timers.next_event().is_some_and(|next| next < before)
     }
 
     /// Passes the wakers that are due at `now` to `woken`, and returns the time of the next one, or
@@ -67,10 +67,7 @@ impl TimerQueue {
                 woken(waker);
             }
         });
-        match self.timers.next_event() {
-            Instant::NEVER => u64::MAX,
-            next => to_ticks(next),
-        }
+        self.timers.next_event().map_or(u64::MAX, to_ticks)
     }
 
     /// Returns the number of tasks that wait.

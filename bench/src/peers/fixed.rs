@@ -2,7 +2,7 @@
 
 use super::Table;
 use std::time::Duration;
-use tickless::local::{Class, FixedTimeouts, Key};
+use tickless::local::{Class, FixedKey, FixedTimeouts};
 use tickless::time::Instant;
 
 /// Every timeout's duration.
@@ -13,8 +13,8 @@ const STEP: Duration = Duration::from_micros(100);
 pub struct Fixed {
     timeouts: FixedTimeouts<u64>,
     class: Class,
-    keys: Vec<Key>,
-    spare: Key,
+    keys: Vec<FixedKey>,
+    spare: FixedKey,
     now: Instant,
 }
 

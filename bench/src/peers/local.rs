@@ -59,7 +59,7 @@ impl Steps for Local {
         let mut fired = 0;
         self.timers.advance(START + Duration::from_millis(ms), |timers, key| {
             // The value is in the timer's own cache line, as a user's would be.
-            if let Some(value) = timers.value(key) {
+            if let Some(value) = timers.get_mut(key) {
                 *value += 1;
                 fired += *value;
             }

@@ -110,7 +110,7 @@ pub fn tables() -> Vec<TablePeer> {
 
 /// Tables of timeouts that all have one duration: for W1, and for pushes behind all others.
 pub fn equal_tables() -> Vec<TablePeer> {
-    vec![table::<fixed::Fixed, tickless::local::Key>("**FixedTimeouts**, one duration")]
+    vec![table::<fixed::Fixed, tickless::local::FixedKey>("**FixedTimeouts**, one duration")]
 }
 
 /// Tables whose pair makes and drops its timer, where the plain row reuses one.

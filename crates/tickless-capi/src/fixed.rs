@@ -1,12 +1,12 @@
 //! Timeouts that share one duration for each class, for the program's own loop.
 
-use crate::local::{LocalKey, to_key};
+use crate::local::{LocalKey, status_of};
 use crate::object::{create, on, optional_result_of, result_of};
 use crate::one_thread::{Handle, OneThread, one_thread_handles};
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use crate::timers::duration;
 use core::ffi::c_void;
-use tickless::local::{Class, FixedError, FixedTimeouts};
+use tickless::local::{Class, FixedKey, FixedTimeouts, LocalError};
 use tickless::time::Instant;
 
 /// Timeouts of one thread. All timeouts of a class have one duration, which can change while they
@@ -44,13 +44,8 @@ pub type FixedCallback = Option<
     ),
 >;
 
-fn status_of(error: FixedError) -> Status {
-    let status = match error {
-        FixedError::NoSuchTimer(_) => Status::NoSuchTimer,
-        FixedError::Full => Status::Full,
-        _ => Status::OutOfRange,
-    };
-    failure(status, error)
+fn to_key(key: LocalKey) -> FixedKey {
+    FixedKey::from_bits(key.bits)
 }
 
 /// Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
@@ -212,7 +207,7 @@ pub unsafe extern "C" fn tickless_fixed_remove(
     // that `data` is null or writable.
     unsafe {
         optional_result_of(fixed, data, |own| {
-            let gone = FixedError::NoSuchTimer(to_key(key));
+            let gone = LocalError::NoSuchTimer;
             own.remove(to_key(key)).ok_or_else(|| status_of(gone))
         })
     }
@@ -285,7 +280,9 @@ pub unsafe extern "C" fn tickless_fixed_count(
 pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *mut u64) -> Status {
     // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
     // that `next_ns` is null or writable.
-    unsafe { result_of(fixed, next_ns, |own| Ok(own.next_event().as_nanos())) }
+    unsafe {
+        result_of(fixed, next_ns, |own| Ok(own.next_event().map_or(u64::MAX, Instant::as_nanos)))
+    }
 }
 
 /// Sets the current time and calls `callback` for each timer that is due, examining at most
@@ -317,7 +314,7 @@ pub unsafe extern "C" fn tickless_fixed_advance(
         // calls on the handle use the reference that is lent to it below.
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
-            let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
+            let data = timers.get(key).copied().unwrap_or(core::ptr::null_mut());
             let _loan = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
             // SAFETY: C passed a function of this type, as the header requires.

@@ -53,7 +53,8 @@ pub(crate) fn to_key(key: LocalKey) -> Key {
 
 pub(crate) fn status_of(error: LocalError) -> Status {
     let status = match error {
-        LocalError::NoSuchTimer(_) => Status::NoSuchTimer,
+        LocalError::NoSuchTimer => Status::NoSuchTimer,
+        LocalError::NoSuchClass | LocalError::BadFactor => Status::OutOfRange,
         _ => Status::Full,
     };
     failure(status, error)
@@ -78,7 +79,7 @@ pub unsafe extern "C" fn tickless_local_create(
     unsafe {
         create(local, || {
             let (now, tick) = (Instant::from_nanos(now_ns), tick(tick_ns)?);
-            let timers = LocalTimers::with_tick(now, tick, push_out(how)?);
+            let timers = LocalTimers::with_push_out(now, tick, push_out(how)?);
             Ok(Local(OneThread::new(&Local::KIND, timers)))
         })
     }
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn tickless_local_remove(
     // that `data` is null or writable.
     unsafe {
         optional_result_of(local, data, |timers| {
-            let gone = LocalError::NoSuchTimer(to_key(key));
+            let gone = LocalError::NoSuchTimer;
             timers.remove(to_key(key)).ok_or_else(|| status_of(gone))
         })
     }
@@ -259,7 +260,11 @@ pub unsafe extern "C" fn tickless_local_is_pending(
 pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *mut u64) -> Status {
     // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
     // that `next_ns` is null or writable.
-    unsafe { result_of(local, next_ns, |timers| Ok(timers.next_event().as_nanos())) }
+    unsafe {
+        result_of(local, next_ns, |timers| {
+            Ok(timers.next_event().map_or(u64::MAX, Instant::as_nanos))
+        })
+    }
 }
 
 /// Sets the current time and calls `callback` for each timer that is due, for at most `budget`
@@ -294,7 +299,7 @@ pub unsafe extern "C" fn tickless_local_advance(
         // calls on the handle use the reference that is lent to it below.
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
-            let data = timers.value(key).copied().unwrap_or(core::ptr::null_mut());
+            let data = timers.get(key).copied().unwrap_or(core::ptr::null_mut());
             let _loan = own.lend(timers);
             let key = LocalKey { bits: key.to_bits() };
             // SAFETY: C passed a function of this type, as the header requires.

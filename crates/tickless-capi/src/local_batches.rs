@@ -77,8 +77,8 @@ pub unsafe extern "C" fn tickless_local_data(
     // that `data` is null or writable.
     unsafe {
         result_of(local, data, |own| {
-            let gone = LocalError::NoSuchTimer(to_key(key));
-            own.value(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))
+            let gone = LocalError::NoSuchTimer;
+            own.get(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))
         })
     }
 }

@@ -116,7 +116,7 @@ mod precise;
 mod table;
 mod wheel;
 
-pub use fixed::{Class, FixedError, FixedTimeouts};
+pub use fixed::{Class, FixedKey, FixedTimeouts};
 pub use key::Key;
 
 use crate::queues::wheel::PushOut;
@@ -127,24 +127,30 @@ use precise::PreciseHeap;
 use table::Table;
 use wheel::LocalWheel;
 
-/// An error of [`LocalTimers`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// An error of [`LocalTimers`] and [`FixedTimeouts`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LocalError {
     /// The timer has been removed, or its key belongs to other timers.
-    NoSuchTimer(Key),
-    /// There are 2^29 coarse timers already, or as many precise ones.
+    NoSuchTimer,
+    /// The class belongs to other timers.
+    NoSuchClass,
+    /// There are 2^29 coarse timers already, as many precise ones, or 2^16 classes.
     Full,
+    /// The factor of a class is negative, infinite or not a number.
+    BadFactor,
 }
 
 impl fmt::Display for LocalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LocalError::NoSuchTimer(key) => {
-                write!(f, "there is no timer {key:?} here; it has been removed, or is another's")
+        f.write_str(match self {
+            LocalError::NoSuchTimer => {
+                "there is no timer with this key here; it has been removed, or is another's"
             }
-            LocalError::Full => f.write_str("the table of timers is full; remove some first"),
-        }
+            LocalError::NoSuchClass => "there is no such class here; add it first",
+            LocalError::Full => "the table of timers is full; remove some first",
+            LocalError::BadFactor => "a duration cannot be scaled by this; use a number from 0 on",
+        })
     }
 }
 
@@ -175,11 +181,17 @@ impl<T> fmt::Debug for LocalTimers<T> {
 impl<T> LocalTimers<T> {
     /// Returns a set without timers, with a tick of 1 ms and lazy push-out.
     pub fn new(now: Instant) -> LocalTimers<T> {
-        LocalTimers::with_tick(now, Tick::default(), PushOut::default())
+        LocalTimers::with_tick(now, Tick::default())
     }
 
-    /// Returns a set without timers, with this tick and this kind of push-out.
-    pub fn with_tick(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
+    /// Returns a set without timers, with this tick.
+    pub fn with_tick(now: Instant, tick: Tick) -> LocalTimers<T> {
+        LocalTimers::with_push_out(now, tick, PushOut::default())
+    }
+
+    /// Returns a set with another kind of push-out, for this project's measurements.
+    #[doc(hidden)]
+    pub fn with_push_out(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
             now: now.into(),
             coarse: Table::new(),
@@ -241,12 +253,20 @@ impl<T> LocalTimers<T> {
     }
 
     /// Returns a timer's value; `None` if the timer has been removed.
-    #[inline]
-    pub fn value(&mut self, key: Key) -> Option<&mut T> {
+    pub fn get(&self, key: Key) -> Option<&T> {
         if key.is_precise() {
-            return self.precise.value(key.precise());
+            return self.precise.get(key.precise());
         }
-        self.coarse.value(key.coarse())
+        self.coarse.get(key.coarse())
+    }
+
+    /// Returns a timer's value; `None` if the timer has been removed.
+    #[inline]
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        if key.is_precise() {
+            return self.precise.get_mut(key.precise());
+        }
+        self.coarse.get_mut(key.coarse())
     }
 
     /// Returns the number of timers, armed or not.
@@ -336,11 +356,11 @@ impl<T> LocalTimers<T> {
     fn start_slow(&mut self, key: Key, window: Window) -> Result<(), LocalError> {
         if key.is_precise() {
             let slot = key.precise();
-            self.precise.records.find(slot).ok_or(LocalError::NoSuchTimer(key))?;
+            self.precise.records.find_mut(slot).ok_or(LocalError::NoSuchTimer)?;
             self.heap.arm(&mut self.precise.records, slot.index, window);
         } else {
             let slot = key.coarse();
-            self.coarse.records.find(slot).ok_or(LocalError::NoSuchTimer(key))?;
+            self.coarse.records.find_mut(slot).ok_or(LocalError::NoSuchTimer)?;
             self.wheel.arm(&mut self.coarse.records, slot.index, window.soft);
         }
         Ok(())
@@ -356,7 +376,7 @@ impl<T> LocalTimers<T> {
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
         let slot = key.coarse();
-        let Some(record) = self.coarse.records.find(slot) else {
+        let Some(record) = self.coarse.records.find_mut(slot) else {
             return self.cancel_precise(key);
         };
         let pending = record.is_pending();
@@ -368,12 +388,12 @@ impl<T> LocalTimers<T> {
 
     #[inline(never)]
     fn cancel_precise(&mut self, key: Key) -> Result<bool, LocalError> {
-        self.precise.records.find(key.precise()).ok_or(LocalError::NoSuchTimer(key))?;
+        self.precise.records.find_mut(key.precise()).ok_or(LocalError::NoSuchTimer)?;
         Ok(self.heap.cancel(&mut self.precise.records, key.precise().index))
     }
 
     /// Returns whether a timer is pending; false if it has been removed.
-    pub fn is_pending(&mut self, key: Key) -> bool {
+    pub fn is_pending(&self, key: Key) -> bool {
         let record = if key.is_precise() {
             self.precise.records.find(key.precise())
         } else {

@@ -45,7 +45,7 @@ pub fn run(bytes: &[u8]) {
     let tick = [1_000, 1_000_000, 1_001, 1_000_000_000][bytes.below(4)];
     let push_out = [PushOut::Lazy, PushOut::Eager][bytes.below(2)];
     let now = bytes.number();
-    let mut timers = Timers::with_tick(
+    let mut timers = Timers::with_push_out(
         Instant::from_nanos(now),
         Tick::new(Duration::from_nanos(tick)).unwrap_or_default(),
         push_out,
@@ -83,7 +83,7 @@ impl Model<'_> {
             7 => {
                 let key = self.key();
                 let value = self.live.get(&key.to_bits()).map(|entry| entry.value);
-                assert_eq!(timers.value(key).copied(), value, "{key:?}");
+                assert_eq!(timers.get(key).copied(), value, "{key:?}");
             }
             8 => {
                 let key = self.key();
@@ -201,7 +201,7 @@ impl Model<'_> {
         let armed = self.live.values().filter_map(|entry| entry.armed);
         assert_eq!(timers.pending(), armed.clone().count());
         let latest = armed.map(|(_, latest)| latest).min().unwrap_or(u64::MAX);
-        let next = timers.next_event().as_nanos();
+        let next = timers.next_event().map_or(u64::MAX, Instant::as_nanos);
         assert!(
             next <= latest.max(self.now),
             "the next event is {next}, but a timer is due at {latest}"

@@ -321,7 +321,7 @@ fn local_expiry(local: &mut Local) {
     let all_due = START + Duration::from_secs(120);
     local.timers.advance(all_due, |timers, key| {
         fired += 1;
-        *timers.value(key).expect("it fired") += 1;
+        *timers.get_mut(key).expect("it fired") += 1;
     });
     assert_eq!(fired, OPERATIONS);
 }

@@ -134,7 +134,7 @@ mod local {
                 let mut fired = 0;
                 for ms in 1..=1_150 {
                     timers.advance(START + Duration::from_millis(ms), |timers, key| {
-                        *timers.value(key).expect("it fired") += 1;
+                        *timers.get_mut(key).expect("it fired") += 1;
                         fired += 1;
                     });
                 }

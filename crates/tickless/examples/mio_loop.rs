@@ -95,8 +95,7 @@ fn main() -> io::Result<()> {
 
     let mut events = Events::with_capacity(64);
     while server.closed < CLIENTS {
-        let next = server.timers.next_event();
-        let wait = (next != Instant::NEVER).then(|| next - now());
+        let wait = server.timers.next_event().map(|next| next - now());
         match poll.poll(&mut events, wait) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             outcome => outcome?,

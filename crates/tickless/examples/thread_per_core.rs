@@ -81,11 +81,11 @@ impl Timers {
         let mut due = Vec::new();
         let mut local = self.local.borrow_mut();
         local.advance(now(), |local, key| {
-            let sleeper = local.value(key).expect("it has just fired");
+            let sleeper = local.get_mut(key).expect("it has just fired");
             sleeper.is_over = true;
             due.extend(sleeper.waker.take());
         });
-        let next = local.next_event();
+        let next = local.next_event().unwrap_or(Instant::NEVER);
         drop(local);
         // Outside of the borrow: a waker may do anything, for example arm a timer.
         due.into_iter().for_each(Waker::wake);
@@ -110,17 +110,17 @@ impl Sleep {
     /// Pushes the sleep out: no system call, and the driver is not woken.
     fn reset(&self, after: Duration) {
         let mut local = self.timers.local.borrow_mut();
-        local.value(self.key).expect("its own").is_over = false;
+        local.get_mut(self.key).expect("its own").is_over = false;
         // The current time, not that of the last advance, which may be long ago.
         local.start_at(self.key, now() + after).expect("its own");
-        if local.next_event() < self.timers.armed.get() {
+        if local.next_event().is_some_and(|next| next < self.timers.armed.get()) {
             self.timers.driver.borrow().wake_by_ref();
         }
     }
 
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut local = self.timers.local.borrow_mut();
-        let sleeper = local.value(self.key).expect("its own");
+        let sleeper = local.get_mut(self.key).expect("its own");
         if sleeper.is_over {
             return Poll::Ready(());
         }

@@ -17,7 +17,7 @@
 //!
 //! let mut closed = Vec::new();
 //! while closed.is_empty() {
-//!     now = timers.next_event(); // a loop would poll until then
+//!     now = timers.next_event().unwrap(); // a loop would poll until then
 //!     timers.advance(now, |timers, key| closed.extend(timers.remove(key)));
 //! }
 //! assert_eq!(closed, ["connection 7"]);
@@ -27,5 +27,4 @@
 //! [`driver`](crate::driver) has timers that fire in a loop, but have callbacks and can be armed by
 //! other threads.
 
-pub use tickless_core::local::{Class, FixedError, FixedTimeouts, Key, LocalError, LocalTimers};
-pub use tickless_core::queues::wheel::PushOut;
+pub use tickless_core::local::{Class, FixedKey, FixedTimeouts, Key, LocalError, LocalTimers};

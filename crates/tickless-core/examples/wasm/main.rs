@@ -63,10 +63,8 @@ pub extern "C" fn cancel(key: u64) -> bool {
 // SAFETY: nothing else has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn next_event() -> f64 {
-    match TIMERS.with_borrow(LocalTimers::next_event) {
-        Instant::NEVER => f64::INFINITY,
-        at => at.as_nanos() as f64 / 1e6,
-    }
+    let next = TIMERS.with_borrow(LocalTimers::next_event);
+    next.map_or(f64::INFINITY, |at| at.as_nanos() as f64 / 1e6)
 }
 
 /// Sets the current time, and calls the page for each timer that is due. The page may use the
@@ -77,7 +75,7 @@ pub extern "C" fn advance(now_ms: f64) -> usize {
     let mut due = DUE.take();
     TIMERS.with_borrow_mut(|timers| timers.advance_into(ns(now_ms), &mut due));
     for key in &due {
-        let number = TIMERS.with_borrow_mut(|timers| timers.value(*key).copied());
+        let number = TIMERS.with_borrow_mut(|timers| timers.get(*key).copied());
         if let Some(number) = number {
             fired(number);
         }

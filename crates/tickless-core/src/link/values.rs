@@ -49,8 +49,17 @@ impl<T> Values<T> {
     }
 
     /// Returns the value at a place.
+    pub(crate) fn get(&self, place: usize) -> Option<&T> {
+        if !self.holds(place) {
+            return None;
+        }
+        // SAFETY: its bit is set, so the place exists and is initialised.
+        Some(unsafe { self.places.get_unchecked(place).assume_init_ref() })
+    }
+
+    /// Returns the value at a place.
     #[inline]
-    pub(crate) fn value(&mut self, place: usize) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         if !self.holds(place) {
             return None;
         }
@@ -88,12 +97,12 @@ mod tests {
     #[test]
     fn empty_places_hold_nothing() {
         let mut values = Values::new();
-        assert_eq!((values.take(0), values.value(64)), (None::<u32>, None));
+        assert_eq!((values.take(0), values.get(64)), (None::<u32>, None));
         assert_eq!(values.put(70, 7), None);
         for place in [0, 69, 71, 127, 128, usize::MAX] {
             assert_eq!(values.take(place), None);
         }
-        assert_eq!(values.value(70), Some(&mut 7));
+        assert_eq!(values.get(70), Some(&7));
         assert_eq!(values.put(70, 8), Some(7));
         assert_eq!((values.take(70), values.take(70)), (Some(8), None));
     }

@@ -6,24 +6,24 @@ use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 
 impl<T> LocalTimers<T> {
-    /// Returns when to advance next; [`Instant::NEVER`] if nothing is pending. O(levels).
+    /// Returns when to advance next; `None` if nothing is pending. O(levels).
     ///
     /// May have passed. Never later than the next timer comes due. Earlier if all timers of a
     /// bucket were pushed out or cancelled, and for timers beyond the last level of the wheel,
     /// which reaches 12 days with a tick of 1 ms.
     #[inline]
-    pub fn next_event(&self) -> Instant {
-        self.wheel.next_event().min(self.heap.next_event()).into()
+    pub fn next_event(&self) -> Option<Instant> {
+        event(self.wheel.next_event().min(self.heap.next_event()))
     }
 
-    /// Returns when to advance next, exact to the tick: moves pushed-out timers to their buckets
+    /// Returns when to advance next, exact to the tick; `None` if nothing is pending. Moves pushed-out timers to their buckets
     /// until it finds a bucket with a timer that is due there.
     ///
     /// O(1) for each moved timer; a timer moves at most once for each time that it was pushed out.
     /// Use it instead of [`next_event`](Self::next_event) where a needless wakeup costs more, such
     /// as before a long sleep.
-    pub fn settled_next_event(&mut self) -> Instant {
-        self.wheel.settle(&mut self.coarse.records).min(self.heap.next_event()).into()
+    pub fn settled_next_event(&mut self) -> Option<Instant> {
+        event(self.wheel.settle(&mut self.coarse.records).min(self.heap.next_event()))
     }
 
     /// Returns how many advances fired nothing because all timers in their buckets had been pushed
@@ -121,4 +121,10 @@ impl<T> LocalTimers<T> {
         *budget -= 1;
         Some(Key::of_precise(slot))
     }
+}
+
+/// Returns the time of an event, if there is one.
+#[inline]
+pub(super) fn event(at: Ns) -> Option<Instant> {
+    (at != Ns::NEVER).then_some(at.into())
 }

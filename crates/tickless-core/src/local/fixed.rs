@@ -22,7 +22,7 @@
 //! let mut closed = Vec::new();
 //! timeouts.advance(Instant::from_secs(52), |timeouts, key| closed.extend(timeouts.remove(key)));
 //! assert_eq!(closed, ["10.0.0.7:4711"]);
-//! # Ok::<(), tickless_core::local::FixedError>(())
+//! # Ok::<(), tickless_core::local::LocalError>(())
 //! ```
 //!
 //! # Guarantees
@@ -43,9 +43,11 @@
 //! moves no timer. When it has changed so much that the length of the spans no longer suits it, the
 //! next advance distributes the timers over spans of another length.
 
+use super::LocalError;
+use super::advance::event;
 use super::chains::Chains;
 use super::key::Key;
-use super::table::Table;
+use super::table::{SlotKey, Table};
 use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 use class::ClassState;
@@ -59,36 +61,36 @@ const DUE: usize = 0;
 /// early.
 const SPANS: usize = 128;
 
-/// An error of [`FixedTimeouts`].
-#[derive(Clone, Copy, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum FixedError {
-    /// The timer has been removed, or its key belongs to other timers.
-    NoSuchTimer(Key),
-    /// The class belongs to other timers.
-    NoSuchClass(Class),
-    /// There are 2^29 timers already, or 2^16 classes.
-    Full,
-    /// The factor is negative, infinite or not a number.
-    NoFactor(f64),
-}
+/// Identifies a timer of one [`FixedTimeouts`]. After the timer has been removed, its key finds no
+/// timer. One word.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FixedKey(Key);
 
-impl fmt::Display for FixedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FixedError::NoSuchTimer(key) => {
-                write!(f, "there is no timer {key:?} here; it has been removed, or is another's")
-            }
-            FixedError::NoSuchClass(_) => f.write_str("there is no such class here; add it first"),
-            FixedError::Full => f.write_str("the table of timers is full; remove some first"),
-            FixedError::NoFactor(factor) => {
-                write!(f, "a duration cannot be scaled by {factor}; use a number from 0 on")
-            }
-        }
+impl FixedKey {
+    /// Returns the key as a number other than 0, for callers that can store nothing else.
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        self.0.to_bits()
+    }
+
+    /// Returns the key from which [`to_bits`](FixedKey::to_bits) made this number. The key of any
+    /// other number finds no timer, or another timer.
+    #[inline]
+    pub fn from_bits(bits: u64) -> FixedKey {
+        FixedKey(Key::from_bits(bits))
+    }
+
+    #[inline]
+    fn slot(self) -> SlotKey {
+        self.0.coarse()
     }
 }
 
-impl core::error::Error for FixedError {}
+impl fmt::Debug for FixedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// Timeouts for one thread, grouped in classes, each with a value of type `T`.
 ///
@@ -125,37 +127,42 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class belongs to other timers, [`FixedError::Full`] if
+    /// [`LocalError::NoSuchClass`] if the class belongs to other timers, [`LocalError::Full`] if
     /// there are 2^29 timers.
-    pub fn insert(&mut self, class: Class, value: T) -> Result<Key, FixedError> {
+    pub fn insert(&mut self, class: Class, value: T) -> Result<FixedKey, LocalError> {
         self.class(class)?;
         let room = self.table.capacity();
-        let slot = self.table.insert((class.0, value)).ok_or(FixedError::Full)?;
+        let slot = self.table.insert((class.0, value)).ok_or(LocalError::Full)?;
         if self.table.capacity() != room {
             self.chains.reserve(self.table.capacity());
         }
-        Ok(Key::of_coarse(slot))
+        Ok(FixedKey(Key::of_coarse(slot)))
     }
 
     /// Cancels a timer, removes it, and returns its value. `None` if it has been removed.
-    pub fn remove(&mut self, key: Key) -> Option<T> {
-        let record = self.table.records.find(key.coarse())?;
+    pub fn remove(&mut self, key: FixedKey) -> Option<T> {
+        let record = self.table.records.find_mut(key.slot())?;
         self.pending -= usize::from(record.is_pending());
         if record.is_on_chain() {
-            self.chains.remove(record.place, key.coarse().index);
+            self.chains.remove(record.place, key.slot().index);
             record.rest();
         }
-        self.table.remove(key.coarse()).map(|(_, value)| value)
+        self.table.remove(key.slot()).map(|(_, value)| value)
     }
 
     /// Returns a timer's value; `None` if the timer has been removed.
-    pub fn value(&mut self, key: Key) -> Option<&mut T> {
-        self.table.value(key.coarse()).map(|(_, value)| value)
+    pub fn get(&self, key: FixedKey) -> Option<&T> {
+        self.table.get(key.slot()).map(|(_, value)| value)
+    }
+
+    /// Returns a timer's value; `None` if the timer has been removed.
+    pub fn get_mut(&mut self, key: FixedKey) -> Option<&mut T> {
+        self.table.get_mut(key.slot()).map(|(_, value)| value)
     }
 
     /// Returns a timer's class; `None` if the timer has been removed.
-    pub fn class_of(&mut self, key: Key) -> Option<Class> {
-        self.table.value(key.coarse()).map(|&mut (class, _)| Class(class))
+    pub fn class_of(&self, key: FixedKey) -> Option<Class> {
+        self.table.get(key.slot()).map(|&(class, _)| Class(class))
     }
 
     /// Returns the number of timers, started or not.
@@ -183,11 +190,11 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
     /// timers.
     #[inline]
-    pub fn start(&mut self, key: Key) -> Result<(), FixedError> {
-        let record = self.table.records.find(key.coarse()).ok_or(FixedError::NoSuchTimer(key))?;
+    pub fn start(&mut self, key: FixedKey) -> Result<(), LocalError> {
+        let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;
         if !record.is_pending() {
             self.pending += 1;
         }
@@ -200,9 +207,9 @@ impl<T> FixedTimeouts<T> {
     }
 
     #[inline(never)]
-    fn start_slow(&mut self, key: Key) -> Result<(), FixedError> {
-        let class = self.class_of(key).ok_or(FixedError::NoSuchTimer(key))?;
-        self.put(class.0 as usize, key.coarse().index, self.now);
+    fn start_slow(&mut self, key: FixedKey) -> Result<(), LocalError> {
+        let class = self.class_of(key).ok_or(LocalError::NoSuchTimer)?;
+        self.put(class.0 as usize, key.slot().index, self.now);
         Ok(())
     }
 
@@ -210,11 +217,11 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
     /// timers.
     #[inline]
-    pub fn cancel(&mut self, key: Key) -> Result<bool, FixedError> {
-        let record = self.table.records.find(key.coarse()).ok_or(FixedError::NoSuchTimer(key))?;
+    pub fn cancel(&mut self, key: FixedKey) -> Result<bool, LocalError> {
+        let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;
         let pending = record.is_pending();
         record.cancel();
         self.pending -= usize::from(pending);
@@ -222,30 +229,30 @@ impl<T> FixedTimeouts<T> {
     }
 
     /// Returns whether a timer is pending; false if it has been removed.
-    pub fn is_pending(&mut self, key: Key) -> bool {
-        self.table.records.find(key.coarse()).is_some_and(|record| record.is_pending())
+    pub fn is_pending(&self, key: FixedKey) -> bool {
+        self.table.records.find(key.slot()).is_some_and(|record| record.is_pending())
     }
 
-    /// Returns when to advance next; [`Instant::NEVER`] if nothing is pending. O(classes).
+    /// Returns when to advance next; `None` if nothing is pending. O(classes).
     ///
     /// May have passed. Never later than a timer must fire. Earlier if all timers of a span were
     /// restarted or cancelled.
-    pub fn next_event(&self) -> Instant {
+    pub fn next_event(&self) -> Option<Instant> {
         if self.pending == 0 {
-            return Instant::NEVER;
+            return None;
         }
         if !self.chains.is_empty(DUE) {
-            return self.now();
+            return Some(self.now());
         }
         let due = (0..self.classes.len()).filter_map(|class| Some(self.oldest(class)?.1));
-        due.min().unwrap_or(Ns::NEVER).into()
+        event(due.min().unwrap_or(Ns::NEVER))
     }
 
     /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
     /// A time before [`now`](Self::now) counts as `now`. The callback may start, cancel, insert and
     /// remove any timers, and change classes.
-    pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, Key)) -> usize {
+    pub fn advance(&mut self, now: Instant, fire: impl FnMut(&mut Self, FixedKey)) -> usize {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
@@ -255,7 +262,7 @@ impl<T> FixedTimeouts<T> {
         &mut self,
         now: Instant,
         budget: usize,
-        mut fire: impl FnMut(&mut Self, Key),
+        mut fire: impl FnMut(&mut Self, FixedKey),
     ) -> usize {
         self.now = self.now.max(now.into());
         let (mut left, mut fired) = (budget, 0);
@@ -269,7 +276,7 @@ impl<T> FixedTimeouts<T> {
             left -= 1;
             if self.is_due(slot) {
                 fired += 1;
-                fire(self, Key::of_coarse(self.table.records.key_of(slot)));
+                fire(self, FixedKey(Key::of_coarse(self.table.records.key_of(slot))));
             }
         }
         fired

@@ -3,10 +3,9 @@
 use super::table::{STATE_BITS, SlotKey};
 use core::fmt;
 
-/// Identifies a timer of one [`LocalTimers`](super::LocalTimers) or
-/// [`FixedTimeouts`](super::FixedTimeouts). After the timer has been removed, its key finds no
-/// timer. One word.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// Identifies a timer of one [`LocalTimers`](super::LocalTimers). After the timer has been removed,
+/// its key finds no timer. One word.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(
     /// The slot's generation in the high half; in the low half its number, with [`PRECISE`] for a
     /// precise timer. One integer, so that a result with a key in it is returned in registers.

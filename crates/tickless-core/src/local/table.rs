@@ -131,8 +131,14 @@ impl Records {
     }
 
     /// Returns the record of a key's timer.
+    pub(super) fn find(&self, key: SlotKey) -> Option<&Record> {
+        let record = self.0.get(key.index as usize)?;
+        (record.state_in(key.generation) < FREE as usize).then_some(record)
+    }
+
+    /// Returns the record of a key's timer.
     #[inline]
-    pub(super) fn find(&mut self, key: SlotKey) -> Option<&mut Record> {
+    pub(super) fn find_mut(&mut self, key: SlotKey) -> Option<&mut Record> {
         let record = self.0.get_mut(key.index as usize)?;
         (record.state_in(key.generation) < FREE as usize).then_some(record)
     }
@@ -224,7 +230,7 @@ impl<T> Table<T> {
     #[inline]
     pub(super) fn remove(&mut self, key: SlotKey) -> Option<T> {
         let free = self.free;
-        let record = self.records.find(key)?;
+        let record = self.records.find_mut(key)?;
         if record.generation() < GENERATION_MAX {
             *record = Record {
                 time: Ns(free.into()),
@@ -247,10 +253,16 @@ impl<T> Table<T> {
     }
 
     /// Returns the value of a key's timer.
-    #[inline]
-    pub(super) fn value(&mut self, key: SlotKey) -> Option<&mut T> {
+    pub(super) fn get(&self, key: SlotKey) -> Option<&T> {
         self.records.find(key)?;
-        self.values.value(key.index as usize)
+        self.values.get(key.index as usize)
+    }
+
+    /// Returns the value of a key's timer.
+    #[inline]
+    pub(super) fn get_mut(&mut self, key: SlotKey) -> Option<&mut T> {
+        self.records.find_mut(key)?;
+        self.values.get_mut(key.index as usize)
     }
 }
 
@@ -270,16 +282,16 @@ mod tests {
         let count = if cfg!(miri) { 300 } else { 100_000 };
         let keys: Vec<SlotKey> = (0..count).map(|value| table.insert(value).unwrap()).collect();
         for (value, &key) in (0..count).zip(&keys) {
-            assert_eq!(table.value(key), Some(&mut { value }));
+            assert_eq!(table.get(key), Some(&value));
         }
-        assert!(keys_around(keys[7]).all(|key| table.value(key).is_none()));
+        assert!(keys_around(keys[7]).all(|key| table.get(key).is_none()));
         assert_eq!(table.remove(keys[7]), Some(7));
         assert_eq!((table.remove(keys[7]), table.len()), (None, count as usize - 1));
-        assert!(keys_around(keys[7]).all(|key| table.value(key).is_none()), "the slot is free");
+        assert!(keys_around(keys[7]).all(|key| table.get(key).is_none()), "the slot is free");
         let again = table.insert(70).unwrap();
         assert_eq!(again.index, keys[7].index, "free slots are reused");
-        assert_eq!(table.value(keys[7]), None, "an old key");
-        assert_eq!(table.value(again), Some(&mut 70));
+        assert_eq!(table.get(keys[7]), None, "an old key");
+        assert_eq!(table.get(again), Some(&70));
     }
 
     /// Goal: a slot is retired after its last generation, so that no old key finds a new timer.
@@ -294,7 +306,7 @@ mod tests {
         assert_eq!(table.remove(last), Some(2));
         let next = table.insert(3).unwrap();
         assert_eq!(next.index, 1);
-        assert!(keys_around(last).chain([first, last]).all(|key| table.value(key).is_none()));
-        assert_eq!((table.len(), table.value(next)), (1, Some(&mut 3)));
+        assert!(keys_around(last).chain([first, last]).all(|key| table.get(key).is_none()));
+        assert_eq!((table.len(), table.get(next)), (1, Some(&3)));
     }
 }

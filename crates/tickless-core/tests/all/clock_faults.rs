@@ -428,7 +428,7 @@ fn timers_on_a_failing_counter_fire_once() {
                 machine.truth.fetch_add(MS, RELAXED);
                 let now = machine.now();
                 timers.advance(now.into(), |timers, key| {
-                    let deadline = *timers.value(key).unwrap();
+                    let deadline = *timers.get(key).unwrap();
                     assert!(now >= deadline, "early");
                     fired.push(deadline);
                 });

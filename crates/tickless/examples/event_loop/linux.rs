@@ -82,10 +82,9 @@ impl Server {
 }
 
 /// Returns how long to wait from `now` until `then`; `None` to wait for an event.
-fn timeout(now: Instant, then: Instant) -> Option<Timespec> {
-    let wait = then - now;
-    (then != Instant::NEVER)
-        .then_some(Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() })
+fn timeout(now: Instant, then: Option<Instant>) -> Option<Timespec> {
+    let wait = then? - now;
+    Some(Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() })
 }
 
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,8 +112,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
         retry_on_intr(|| epoll::wait(&server.epoll, spare_capacity(&mut events), wait.as_ref()))?;
         // Advance first, so that the deadlines set below count from the current time.
         let mut silent = Vec::new();
-        server.timers.advance(now(), |timers, key| match timers.value(key) {
-            Some(&mut Purpose::Idle(number)) => silent.push(number),
+        server.timers.advance(now(), |timers, key| match timers.get(key) {
+            Some(&Purpose::Idle(number)) => silent.push(number),
             _ => {
                 beats += 1;
                 // One interval after the last beat, not after now, so that it does not drift.

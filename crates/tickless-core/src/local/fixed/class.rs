@@ -1,6 +1,6 @@
 //! Classes: the duration that their timers share, and the spans in which these were started.
 
-use super::{FixedError, FixedTimeouts, SPANS};
+use super::{FixedTimeouts, LocalError, SPANS};
 use crate::time::Ns;
 use core::time::Duration;
 
@@ -100,10 +100,10 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::Full`] if there are 2^16 classes.
-    pub fn add_class(&mut self, after: Duration) -> Result<Class, FixedError> {
+    /// [`LocalError::Full`] if there are 2^16 classes.
+    pub fn add_class(&mut self, after: Duration) -> Result<Class, LocalError> {
         if self.classes.len() >= CLASSES_MAX {
-            return Err(FixedError::Full);
+            return Err(LocalError::Full);
         }
         let after = Ns::from_duration(after);
         self.classes.push(ClassState {
@@ -126,8 +126,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class belongs to other timers.
-    pub fn set_after(&mut self, class: Class, after: Duration) -> Result<(), FixedError> {
+    /// [`LocalError::NoSuchClass`] if the class belongs to other timers.
+    pub fn set_after(&mut self, class: Class, after: Duration) -> Result<(), LocalError> {
         let state = self.class(class)?;
         state.after = Ns::from_duration(after);
         state.rescale();
@@ -140,11 +140,11 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`FixedError::NoSuchClass`] if the class belongs to other timers, [`FixedError::NoFactor`]
+    /// [`LocalError::NoSuchClass`] if the class belongs to other timers, [`LocalError::BadFactor`]
     /// if the factor is negative, infinite or not a number.
-    pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), FixedError> {
+    pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), LocalError> {
         if !(factor >= 0.0 && factor.is_finite()) {
-            return Err(FixedError::NoFactor(factor));
+            return Err(LocalError::BadFactor);
         }
         let state = self.class(class)?;
         state.factor = factor;
@@ -157,7 +157,7 @@ impl<T> FixedTimeouts<T> {
         (0..self.classes.len() as u32).map(Class)
     }
 
-    pub(super) fn class(&mut self, class: Class) -> Result<&mut ClassState, FixedError> {
-        self.classes.get_mut(class.0 as usize).ok_or(FixedError::NoSuchClass(class))
+    pub(super) fn class(&mut self, class: Class) -> Result<&mut ClassState, LocalError> {
+        self.classes.get_mut(class.0 as usize).ok_or(LocalError::NoSuchClass)
     }
 }
