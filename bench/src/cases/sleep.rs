@@ -1,7 +1,8 @@
-//! W7: a future that sleeps is made, polled once, and dropped.
+//! W7: a future that sleeps is made, polled once, and dropped; and a timeout with a callback is
+//! made, used, and dropped.
 //!
-//! This is the usual cost of a timeout around a request in an async program: the answer comes
-//! before the deadline. By one thread and by two at once, each on a CPU of its own; wall time over
+//! This is the usual cost of a timeout around a request: the answer comes before the deadline. By
+//! one thread and by two at once, each on a CPU of its own; wall time over
 //! all operations of both.
 
 use super::{Choice, contender};
@@ -15,13 +16,14 @@ use std::pin::{Pin, pin};
 use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+use tickless::callback::{Cancel, Started};
 
 const TOKIO: &str = "tokio `sleep`, 2 workers";
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
-    let about =
-        "Deadlines 10 to 20 minutes away, at random. tokio inside a runtime of two workers.";
-    let mut table = Table::new("W7", "a sleep is made, polled once and dropped", about);
+    let about = "Sleeps are polled once. Deadlines 10 to 20 minutes away, at random. tokio inside \
+                 a runtime of two workers.";
+    let mut table = Table::new("W7", "a timer is made, used and dropped", about);
     let after = Random::new().many(effort.operations, 600, 1200);
     let timers = tickless::Timers::builder().start().expect("timers start");
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -29,30 +31,47 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         .enable_time()
         .build()
         .expect("a runtime starts");
-    let mut ratios = Table::new(
+    let mut over_tokio = Table::new(
         "W7",
         "the same over tokio's",
-        "Each sample divided by tokio's of the same turn. The target is 0.5.",
+        "Each sample divided by tokio's of the same turn. The target is 0.5 for a sleep, and 0.35 \
+         for a timeout on two threads.",
     );
-    for threads in 1..=affinity::remember().min(2) {
+    let mut over_one = Table::new(
+        "W7",
+        "the same, two threads over one",
+        "Each sample of two threads divided by that of one thread in the same turn, both per \
+         operation. Perfect scaling gives 0.5.",
+    );
+    let most = affinity::remember().min(2);
+    let all = (1..=most).flat_map(|threads| contenders(threads, &after, &timers, &runtime));
+    let wanted: Vec<_> = all.filter(|one| choice.wants(one.name)).collect();
+    let rows = wanted.len() / most;
+    let samples = interleave_samples(wanted, effort.repetitions);
+    let times = |figure| Cell { figure, unit: "x" };
+    for (threads, of_these) in (1..).zip(samples.chunks(rows.max(1))) {
         let title = format!("{threads} threads");
-        let (column, ratio) = (table.column(&title), ratios.column(&format!("{title} / tokio")));
-        let after = &after[..];
-        let wanted = contenders(threads, after, &timers, &runtime).into_iter();
-        let wanted = wanted.filter(|one| choice.wants(one.name)).collect();
-        let samples = interleave_samples(wanted, effort.repetitions);
-        let tokios = samples.iter().find(|(name, _)| *name == TOKIO);
-        for (name, of_this) in &samples {
+        let column = table.column(&title);
+        let ratio = over_tokio.column(&format!("{title} / tokio"));
+        let tokios = of_these.iter().find(|(name, _)| *name == TOKIO);
+        for (name, of_this) in of_these {
             table.put(name, column, Figure::of(of_this.clone()).map(Cell::ns));
             if let Some((_, tokios)) = tokios.filter(|_| name.starts_with("**")) {
-                let figure = Figure::of_ratios(of_this, tokios);
-                ratios.put(name, ratio, figure.map(|figure| Cell { figure, unit: "x" }));
+                over_tokio.put(name, ratio, Figure::of_ratios(of_this, tokios).map(times));
             }
         }
     }
+    if let (2, (one, two)) = (most, samples.split_at(rows)) {
+        let column = over_one.column("2 threads / 1 thread");
+        for ((name, one), (_, two)) in one.iter().zip(two) {
+            over_one.put(name, column, Figure::of_ratios(two, one).map(times));
+        }
+    } else {
+        over_one.skip("this program may use one CPU only");
+    }
     let total = timers.stats();
     assert_eq!(total.pending(), 0, "every sleep was dropped");
-    vec![table, ratios]
+    vec![table, over_tokio, over_one]
 }
 
 fn contenders<'a>(
@@ -71,6 +90,22 @@ fn contenders<'a>(
         }),
         contender("**Sleep**, `timers.sleep(d)`", move || {
             sample(threads, after, alone, |after| once(pin!(timers.sleep(after))))
+        }),
+        contender("**Timeout**, made and dropped", move || {
+            sample(threads, after, alone, |_| drop(timers.timeout(|_| ())))
+        }),
+        contender("**Timeout**, made, armed and dropped", move || {
+            sample(threads, after, alone, |after| {
+                let timeout = timers.timeout(|_| ());
+                assert_eq!(timeout.start(after), Ok(Started::Idle));
+            })
+        }),
+        contender("**Timeout**, made, armed, cancelled and dropped", move || {
+            sample(threads, after, alone, |after| {
+                let timeout = timers.timeout(|_| ());
+                assert_eq!(timeout.start(after), Ok(Started::Idle));
+                assert_eq!(timeout.cancel(), Cancel::Pending);
+            })
         }),
         contender(TOKIO, move || {
             let inside = || runtime.enter();

@@ -50,7 +50,7 @@ pub const CRATES: &[Floors] = &[
         "tickless::platform",
         &[
             &["bias", "chance", "clock_error", "driver", "relax", "runtime", "time_base", "wait"],
-            &["wakeup"],
+            &["try_lock", "wakeup"],
             &["cpu", "fork", "system_clock", "membarrier", "trusted"],
             &["counter", "lock", "manual_clock", "per_process", "portable"],
             &["comparison", "expirer", "parking", "worker"],

@@ -7,7 +7,7 @@ pub use start_error::StartTimersError;
 
 use crate::platform::device::fallback::Device;
 use crate::platform::wakeup::Wakeup;
-use crate::timer::shared::Setup;
+use crate::timer::shared::{Lifetime, Setup};
 use crate::timers::Timers;
 use std::any::Any;
 use std::fmt;
@@ -91,6 +91,7 @@ impl Builder {
         let setup = Setup {
             core,
             set: 0,
+            lifetime: Lifetime::Users,
             ticks: false,
             recheck: Ns::NEVER,
             wakeup: Wakeup::default(),

@@ -119,7 +119,7 @@ impl ClockTimer {
         let watch = Arc::clone(&shared.clock_timers.watch);
         let state = Arc::new(State { base, armed: Mutex::new(Armed::Idle), watch });
         let own = Arc::clone(&state);
-        let timer = Owned::new(shared.clone(), move |fired| own.fire(fired, &mut callback));
+        let timer = Owned::new(shared.handle(), move |fired| own.fire(fired, &mut callback));
         let inner = Arc::new(Inner { timer, state });
         if shared.is_forked_child() {
             return ClockTimer { id: 0, inner };

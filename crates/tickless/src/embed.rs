@@ -109,7 +109,7 @@ macro_rules! pinned {
         impl<F: OnFire> $name<F> {
             /// Creates a timer that is not armed. Allocates nothing.
             pub fn new(timers: &Timers, callback: F) -> $name<F> {
-                $name { inner: Inline::new(timers.shared.clone(), callback) }
+                $name { inner: Inline::new(timers.shared.handle(), callback) }
             }
 
             /// Borrows the timer, to arm, cancel and query it. Costs nothing.

@@ -66,7 +66,6 @@ pub use source::TimerSource;
 pub use timeout::{Elapsed, Timeout};
 
 use crate::process::{self, default_slack};
-use crate::timer::entry::From;
 use crate::timers::Timers;
 use labelled::Labelled;
 use std::time::Duration;
@@ -83,26 +82,26 @@ use tickless_core::time::{Instant, Ns};
 /// # })
 /// ```
 pub fn sleep(after: Duration) -> Sleep {
-    Sleep::new(From::Process(process::handle()), now() + after, default_slack(after))
+    Sleep::new(process::handle(), now() + after, default_slack(after))
 }
 
 /// Returns a future that completes at `deadline`, a time on the clock of [`now`]. If that has
 /// passed, it is ready when first polled.
 pub fn sleep_until(deadline: Instant) -> Sleep {
     let after = deadline - now();
-    Sleep::new(From::Process(process::handle()), deadline, default_slack(after))
+    Sleep::new(process::handle(), deadline, default_slack(after))
 }
 
 /// Returns a future that completes when `after` has passed, or up to 13 % of that later: for idle
 /// timeouts, which are pushed out often and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
-    CoarseSleep::new(From::Process(process::handle()), now() + after)
+    CoarseSleep::new(process::handle(), now() + after)
 }
 
 /// Ticks every `period`, starting one period from now. A period of zero counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
     let first = now() + period;
-    Interval::new(From::Process(process::handle()), first, period, default_slack(period))
+    Interval::new(process::handle(), first, period, default_slack(period))
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As
@@ -178,26 +177,26 @@ impl Timers {
 
     /// Returns a future that completes when `after` has passed; see [`future`](crate::future).
     pub fn sleep(&self, after: Duration) -> Sleep {
-        Sleep::new(From::Timers(&self.shared), self.now() + after, self.default_slack(after))
+        Sleep::new(Some(&self.shared), self.now() + after, self.default_slack(after))
     }
 
     /// Returns a future that completes at `deadline`, a time on the clock of [`now`](Timers::now).
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         let after = deadline - self.now();
-        Sleep::new(From::Timers(&self.shared), deadline, self.default_slack(after))
+        Sleep::new(Some(&self.shared), deadline, self.default_slack(after))
     }
 
     /// Returns a future that completes when `after` has passed, or up to 13 % of that later.
     /// Pushing it out is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
-        CoarseSleep::new(From::Timers(&self.shared), self.now() + after)
+        CoarseSleep::new(Some(&self.shared), self.now() + after)
     }
 
     /// Ticks every `period`, starting one period from now. A period of zero counts as one
     /// nanosecond.
     pub fn interval(&self, period: Duration) -> Interval {
         let slack = self.default_slack(period);
-        Interval::new(From::Timers(&self.shared), self.now() + period, period, slack)
+        Interval::new(Some(&self.shared), self.now() + period, period, slack)
     }
 
     /// Yields `future`'s output, or [`Elapsed`](crate::future::Elapsed) if `future` is not ready

@@ -65,7 +65,7 @@ impl HrTimer {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        HrTimer::around(Owned::new(timers.shared.clone(), callback))
+        HrTimer::around(Owned::new(timers.shared.handle(), callback))
     }
 
     /// Creates a timer over an owner that must not be dropped; so neither must the timer.

@@ -20,10 +20,12 @@ impl Timers {
     ///
     /// [`StartTimersError::Thread`] if the system refuses a thread.
     pub fn process() -> Result<Timers, StartTimersError> {
-        match timers() {
+        let mut refused = None;
+        let start =
+            || Builder::new().start_for_process().map_err(|error| refused = Some(error)).ok();
+        match TIMERS.get(is_ours, start) {
             Some(timers) => Ok(timers.clone()),
-            // Try once more, to get the error.
-            None => Builder::new().start_set(),
+            None => Err(refused.unwrap_or_else(|| unreachable!("`start` has failed"))),
         }
     }
 }
@@ -35,13 +37,17 @@ static TIMERS: PerProcess<Timers> = PerProcess::new();
 /// The first call starts them, and the first call in a forked child starts a set for the child.
 #[inline]
 pub(crate) fn timers() -> Option<&'static Timers> {
-    TIMERS.get(|timers| !timers.shared.is_forked_child(), || Builder::new().start_set().ok())
+    TIMERS.get(is_ours, || Builder::new().start_for_process().ok())
+}
+
+fn is_ours(timers: &Timers) -> bool {
+    !timers.shared.is_forked_child()
 }
 
 /// Returns the handle of [`timers`].
 #[inline]
 pub(crate) fn handle() -> Option<&'static Handle> {
-    timers().map(|timers| &timers.shared)
+    timers().map(|timers| &*timers.shared)
 }
 
 /// Returns the current time on the clock of [`timers`].

@@ -17,7 +17,6 @@ use crate::timers::Timers;
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 use tickless_core::link::QueueLink;
 
 pub use crate::platform::fork::ProcessLock;
@@ -200,11 +199,10 @@ impl Periodic {
     }
 }
 
-/// Returns how many timers of all types and other clones keep this set of timers alive. The count
-/// may be out of date at once. Costs a load.
+/// Returns how many timers of all types keep this set of timers alive; 0 for the timers of the
+/// process. Exact only if no other thread makes or drops timers. Costs a load for each CPU.
 pub fn users(timers: &Timers) -> usize {
-    // Acquire: a caller that gets 0 also sees the writes of the users that have ended.
-    timers.shared.handles.load(Ordering::Acquire) - 1
+    timers.shared.users.count()
 }
 
 /// Returns whether the calling thread is in a callback of this set of timers.

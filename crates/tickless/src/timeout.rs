@@ -63,7 +63,7 @@ impl Timeout {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        Timeout::around(Owned::new(timers.shared.clone(), callback))
+        Timeout::around(Owned::new(timers.shared.handle(), callback))
     }
 
     /// Creates a timeout over an owner that must not be dropped; so neither must the timeout.

@@ -5,7 +5,7 @@ use crate::platform::clock::ClockSource;
 use crate::platform::clock_error::Fallback;
 use crate::platform::device::base::BaseDevice;
 use crate::platform::device::fallback::{Device, RefusedCall};
-use crate::timer::shared::Handle;
+use crate::timer::shared::OpenSet;
 use std::time::Duration;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::phase::CircleView;
@@ -41,7 +41,7 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Timers {
-    pub(crate) shared: Handle,
+    pub(crate) shared: OpenSet,
 }
 
 impl Timers {

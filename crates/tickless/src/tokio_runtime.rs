@@ -15,7 +15,7 @@ mod driver;
 
 use crate::platform::fork::ProcessLock;
 use crate::process::{self, default_slack};
-use crate::timer::entry::From;
+use crate::timer::shared;
 use crate::timers::Timers;
 use crate::virtual_time::VirtualTime;
 use clock::RuntimeClock;
@@ -88,11 +88,11 @@ impl Current {
     }
 
     /// Returns the timers for a new future.
-    pub(crate) fn timers(&self) -> From<'_> {
+    pub(crate) fn timers(&self) -> Option<&shared::Handle> {
         match self {
-            Current::Process => From::Process(process::handle()),
-            Current::Virtual(time) => From::Timers(&time.timers().shared),
-            Current::Runtime(runtime) => From::Timers(&runtime.timers.shared),
+            Current::Process => process::handle(),
+            Current::Virtual(time) => Some(&time.timers().shared),
+            Current::Runtime(runtime) => Some(&runtime.timers.shared),
         }
     }
 

@@ -80,7 +80,7 @@ impl<const PLACE: u8> Rings for Fenced<PLACE> {
 
     fn add_one(&self, order: Ordering) {
         Self::fence(BEFORE_LOADS, order);
-        self.0.add_one(order);
+        self.0.add(1, order);
         Self::fence(AFTER_STORES, order);
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! The core is compiled unchanged; its platform consists of a checker's words and locks
 //! (`platform`). Models of two protocols from the kernel's history show the schedules that break
-//! them. Three models compile files of the library over the checkers' words.
+//! them. Models of the library compile its files over the
+//! checkers' words.
 //!
 //! A model is plain code that runs again for every schedule. Runs must not share state, except for
 //! counts that are read at the end of the test; otherwise a checker would explore something else.
@@ -22,6 +23,7 @@ mod activity;
 mod arming;
 mod biased_lock;
 mod cancelling;
+mod cpu_locks;
 mod deferring;
 mod diagram;
 mod doorbells;
@@ -36,6 +38,7 @@ mod place;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod platform;
 mod pushing_out;
+mod set_users;
 mod stage;
 mod temporary_heads;
 

@@ -34,8 +34,8 @@ impl CheckedWord {
         self.turn().swap(value, order)
     }
 
-    pub fn add_one(&self, order: Ordering) {
-        self.turn().fetch_add(1, order);
+    pub fn add(&self, value: u64, order: Ordering) -> u64 {
+        self.turn().fetch_add(value, order)
     }
 
     fn turn(&self) -> &AtomicU64 {

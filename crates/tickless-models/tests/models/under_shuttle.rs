@@ -46,8 +46,8 @@ impl CheckedWord {
         self.0.swap(value, order)
     }
 
-    pub fn add_one(&self, order: Ordering) {
-        self.0.fetch_add(1, order);
+    pub fn add(&self, value: u64, order: Ordering) -> u64 {
+        self.0.fetch_add(value, order)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::platform::manual_clock::ManualClock;
 use crate::platform::runtime::Runtime;
 use crate::platform::worker::Worker;
 use crate::timer::glue::Host;
-use crate::timer::shared::Handle;
+use crate::timer::shared::{Lifetime, OpenSet};
 use crate::timers::Timers;
 #[cfg(linux_platform)]
 use std::os::fd::OwnedFd;
@@ -59,8 +59,13 @@ impl Builder {
         self.start_set()
     }
 
-    /// Starts a set without giving it a number, as for the set of the process.
-    pub(crate) fn start_set(mut self) -> Result<Timers, StartTimersError> {
+    /// Starts the set of the process, which has no number and never ends.
+    pub(crate) fn start_for_process(mut self) -> Result<Timers, StartTimersError> {
+        self.setup.lifetime = Lifetime::Process;
+        self.start_set()
+    }
+
+    fn start_set(mut self) -> Result<Timers, StartTimersError> {
         // By default, return after `DRIVER_PASSES` without a back-off: see `back_off`.
         let limits = &mut self.setup.core.limits;
         match self.passes {
@@ -69,7 +74,7 @@ impl Builder {
         }
         let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
         let timers =
-            Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) };
+            Timers { shared: OpenSet::new(host, self.setup.clone(), Some(Process::this())) };
         let defers = self.setup.core.deferral != Deferral::None;
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
@@ -179,7 +184,7 @@ impl Builder {
         }
         let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
         let host = Host::with_devices(clock, cpus, devices);
-        Timers { shared: Handle::new(host, self.setup.clone(), Some(Process::this())) }
+        Timers { shared: OpenSet::new(host, self.setup.clone(), Some(Process::this())) }
     }
 
     fn host_clock(&self) -> HostClock {
@@ -244,7 +249,7 @@ impl Builder {
             Some(chance) => self.cpu_map().shuffled(chance),
             None => self.cpu_map(),
         };
-        Timers { shared: Handle::new(Host::new(HostClock::manual(clock), cpus), self.setup, None) }
+        Timers { shared: OpenSet::new(Host::new(HostClock::manual(clock), cpus), self.setup, None) }
     }
 
     fn cpu_map(&self) -> CpuMap {

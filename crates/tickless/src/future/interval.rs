@@ -2,7 +2,7 @@
 
 use super::Sleep;
 use crate::periodic::Missed;
-use crate::timer::entry::From;
+use crate::timer::shared::Handle;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -31,7 +31,12 @@ pub struct Tick {
 }
 
 impl Interval {
-    pub(super) fn new(timers: From<'_>, first: Instant, period: Duration, slack: Ns) -> Interval {
+    pub(super) fn new(
+        timers: Option<&Handle>,
+        first: Instant,
+        period: Duration,
+        slack: Ns,
+    ) -> Interval {
         let period = Ns::from_duration(period).max(Ns(1));
         let sleep = Sleep::new(timers, first, slack);
         Interval { sleep: Box::pin(sleep), period, missed: Missed::Skip }

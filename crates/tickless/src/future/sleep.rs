@@ -1,7 +1,8 @@
 //! Futures that complete at a deadline.
 
 use crate::platform::host::WheelLink;
-use crate::timer::entry::{Entry, From};
+use crate::timer::entry::Entry;
+use crate::timer::shared::Handle;
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
@@ -106,7 +107,7 @@ sleep!(Sleep);
 sleep!(CoarseSleep);
 
 impl Sleep {
-    pub(crate) fn new(timers: From<'_>, deadline: Instant, slack: Ns) -> Sleep {
+    pub(crate) fn new(timers: Option<&Handle>, deadline: Instant, slack: Ns) -> Sleep {
         Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 
@@ -124,7 +125,7 @@ impl Sleep {
 }
 
 impl CoarseSleep {
-    pub(super) fn new(timers: From<'_>, deadline: Instant) -> CoarseSleep {
+    pub(super) fn new(timers: Option<&Handle>, deadline: Instant) -> CoarseSleep {
         CoarseSleep { entry: Entry::new(timers, deadline.into(), Ns::ZERO) }
     }
 }

@@ -14,8 +14,7 @@ use tickless_core::time::CpuId;
 /// order of CPU numbers.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
-    /// The offset of each thread's rseq area from its thread pointer; 0 if there is none.
-    rseq_offset: isize,
+    current: CurrentCpu,
     /// By CPU number, the CPU's base.
     base_of: Box<[u16]>,
     /// The CPUs in ascending order: base `n` belongs to `cpus[n]`.
@@ -63,7 +62,7 @@ impl CpuMap {
         for (place, &cpu) in cpus.iter().enumerate() {
             base_of[cpu as usize] = (place % usize::from(bases)) as u16;
         }
-        CpuMap { rseq_offset: rseq_offset().unwrap_or(0), base_of, cpus, bases, chance: None }
+        CpuMap { current: CurrentCpu::new(), base_of, cpus, bases, chance: None }
     }
 
     /// Makes [`here`](CpuMap::here) return a random base.
@@ -82,11 +81,17 @@ impl CpuMap {
         self.cpus.get(base.index()).copied()
     }
 
+    /// Returns what reads the number of the CPU that the caller runs on.
+    #[inline]
+    pub fn current(&self) -> CurrentCpu {
+        self.current
+    }
+
     /// Returns the base of the CPU that the caller runs on. A CPU that the process was not allowed
     /// to use when the map was created shares the base of another CPU.
     #[inline]
     pub fn here(&self) -> CpuId {
-        let cpu = current(self.rseq_offset);
+        let cpu = self.current.number();
         match self.base_of.get(cpu) {
             Some(&base) => CpuId(base),
             None => self.base_without_cpu(cpu),
@@ -97,6 +102,25 @@ impl CpuMap {
     fn base_without_cpu(&self, cpu: usize) -> CpuId {
         let place = self.chance.as_ref().map_or(cpu, |chance| chance.draw() as usize);
         CpuId((place % usize::from(self.bases)) as u16)
+    }
+}
+
+/// Reads the number of the CPU that the caller runs on.
+#[derive(Debug, Clone, Copy)]
+pub struct CurrentCpu {
+    /// The offset of each thread's rseq area from its thread pointer; 0 if there is none.
+    rseq_offset: isize,
+}
+
+impl CurrentCpu {
+    pub fn new() -> CurrentCpu {
+        CurrentCpu { rseq_offset: rseq_offset().unwrap_or(0) }
+    }
+
+    /// Returns the number, which may be out of date at once.
+    #[inline]
+    pub fn number(self) -> usize {
+        current(self.rseq_offset)
     }
 }
 

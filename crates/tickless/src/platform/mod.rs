@@ -28,6 +28,7 @@
 //! | [`system_clock`] | the system's clocks, through the vDSO |
 //! | [`time_base`] | the clocks that deadlines may be given on |
 //! | `trusted` | which counter the kernel keeps time with |
+//! | `try_lock` | a lock that nothing waits for |
 //! | `wait` | sleeping until a word changes |
 //! | [`wakeup`] | how long before its deadline a driver wakes, and spins |
 //! | [`watch`], `watcher` | detection of steps of the wall clock |
@@ -60,13 +61,14 @@ pub mod per_process;
 mod portable;
 #[warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 pub mod program_clocks;
-mod relax;
+pub mod relax;
 pub mod runtime;
 #[cfg(linux_platform)]
 pub mod system_clock;
 pub mod time_base;
 #[cfg(linux_platform)]
 mod trusted;
+pub mod try_lock;
 #[cfg(linux_platform)]
 mod wait;
 pub mod wakeup;

@@ -17,7 +17,6 @@ use super::wakers::Pause;
 use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
 use core::marker::PhantomPinned;
-use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -32,7 +31,7 @@ pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
     waker: UnsafeCell<Option<Waker>>,
     /// `None` if timers could not be started: then each poll reads the clock.
-    shared: ManuallyDrop<Option<Handle>>,
+    shared: Option<Handle>,
     /// The earliest time at which it fires. A reset changes it last, when it can no longer panic:
     /// an entry that counts as fired has passed this deadline.
     deadline: Cell<Ns>,
@@ -42,8 +41,6 @@ pub(crate) struct Entry<L: Family<Host>> {
     turns: Turns<AtomicU8>,
     /// Whether it has been armed.
     stage: Cell<Stage>,
-    /// Whether it keeps the timers running; those of the process run until the process ends.
-    keeps: bool,
     pinned: PhantomPinned,
 }
 
@@ -67,24 +64,15 @@ unsafe impl<L: Family<Host>> Sync for Entry<L> {}
 
 impl<L: Family<Host>> Entry<L> {
     /// An entry that is not armed: the first poll arms it.
-    pub(crate) fn new(timers: From<'_>, deadline: Ns, slack: Ns) -> Entry<L> {
-        let (shared, keeps) = match timers {
-            From::Process(handle) => {
-                // SAFETY: a copy of a handle that is never dropped; the copy is not dropped either.
-                // (Counting it would be a third of what a sleep costs.)
-                (handle.map(|handle| unsafe { core::ptr::read(handle) }), false)
-            }
-            From::Timers(handle) => (Some(handle.clone()), true),
-        };
+    pub(crate) fn new(timers: Option<&Handle>, deadline: Ns, slack: Ns) -> Entry<L> {
         Entry {
             timer: Timer::new(Self::GLUE),
             waker: UnsafeCell::new(None),
-            shared: ManuallyDrop::new(shared),
+            shared: timers.map(Handle::handle),
             deadline: Cell::new(deadline),
             slack: Cell::new(slack_units(slack)),
             turns: Turns::new(),
             stage: Cell::new(Stage::New),
-            keeps,
             pinned: PhantomPinned,
         }
     }
@@ -266,19 +254,7 @@ impl<L: Family<Host>> Drop for Entry<L> {
         {
             timer.disarm();
         }
-        if self.keeps {
-            // SAFETY: not used after this.
-            unsafe { ManuallyDrop::drop(&mut self.shared) };
-        }
     }
-}
-
-/// The timers that an entry will belong to.
-pub(crate) enum From<'a> {
-    /// The timers of the process; `None` if they could not be started.
-    Process(Option<&'static Handle>),
-    /// These timers, which the entry keeps running.
-    Timers(&'a Handle),
 }
 
 fn slack_units(slack: Ns) -> u32 {

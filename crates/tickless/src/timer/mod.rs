@@ -21,6 +21,7 @@
 //! | `shared` | a set of timers, and the handles that keep it running |
 //! | `slot` | timers in memory that the caller provides |
 //! | `turns` | access to a future's waker: the protocol of task and driver |
+//! | `users` | the number of users of a set, by CPU |
 //! | `waits` | the wait graph, which tells a wait from a deadlock |
 //! | `wakers` | the wakers that a batch of callbacks has collected |
 
@@ -43,5 +44,6 @@ mod run;
 pub(crate) mod shared;
 pub(crate) mod slot;
 mod turns;
+mod users;
 pub(crate) mod waits;
 pub(crate) mod wakers;

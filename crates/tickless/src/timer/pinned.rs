@@ -454,7 +454,7 @@ mod tests {
         let scene: &Scene = Box::leak(Box::new(Scene {
             memory: NonNull::from(Box::leak(Box::new(MaybeUninit::uninit()))),
             first: Mutex::new(None),
-            others: timers.shared.clone(),
+            others: timers.shared.handle(),
             begun: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             waited: AtomicBool::new(false),

@@ -7,6 +7,7 @@ use super::frame::{self, RecheckWaits};
 use super::glue::{Bases, Host, Task};
 use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
+use super::users::{Line, Users};
 use crate::platform::expirer::Expirers;
 use crate::platform::fork::Process;
 use crate::platform::time_base::TimeBase;
@@ -32,8 +33,10 @@ pub(crate) struct Shared {
     pub(crate) orphans: Orphans,
     /// The memory of the timers.
     pub(crate) arena: Arena,
+    /// The number of [`OpenSet`]s.
+    open: Line<AtomicUsize>,
     /// The number of [`Handle`]s.
-    pub(crate) handles: AtomicUsize,
+    pub(crate) users: Users<AtomicU64>,
     /// Wakes the expiry threads, if there are any.
     pub(crate) expirers: Expirers,
     /// The tick, if drivers wake on each one.
@@ -62,6 +65,7 @@ pub(crate) struct Shared {
 pub(crate) struct Setup {
     /// The set's number; 0 for the set of the process.
     pub(crate) set: u32,
+    pub(crate) lifetime: Lifetime,
     pub(crate) core: bases::Settings,
     /// Whether drivers wake on every tick.
     pub(crate) ticks: bool,
@@ -77,15 +81,29 @@ pub(crate) struct Setup {
 /// Gets the payload of a callback's panic.
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
-/// Keeps the drivers running: dropping the last handle stops them. Drivers have none.
-///
-/// All handles together own one count of the `Arc`, which the last one releases, so that cloning
-/// and dropping a handle changes one number, not two.
+/// When a set of timers ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lifetime {
+    /// With the process: nothing counts its users.
+    Process,
+    /// When its last user is gone.
+    Users,
+}
+
+/// Keeps the drivers running for a timer. Drivers have none. Cloning and dropping it changes a
+/// count of the caller's CPU only, until the set is closed.
 #[derive(Debug)]
 pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
 
-/// A program with more handles than this leaks them without end, as for an `Arc`.
-const HANDLES_MAX: usize = isize::MAX as usize;
+/// Keeps a set open, so that timers can be made: what every `Timers` has. When the last one is
+/// dropped the set is closed, and then the last handle stops the drivers.
+///
+/// All of these and all handles together own one count of the `Arc`.
+#[derive(Debug)]
+pub(crate) struct OpenSet(ManuallyDrop<Handle>);
+
+/// A program with more clones than this leaks them without end, as for an `Arc`.
+const CLONES_MAX: usize = isize::MAX as usize;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,6 +142,12 @@ impl Shared {
     #[inline]
     pub(crate) fn now(&self) -> Ns {
         self.bases.platform().clock.now()
+    }
+
+    /// Returns the number of the CPU that the caller runs on, which may be out of date at once.
+    #[inline]
+    pub(crate) fn cpu(&self) -> usize {
+        self.bases.platform().cpus.current().number()
     }
 
     /// Returns the time if that takes no system call.
@@ -189,6 +213,10 @@ impl Shared {
         !self.threads().is_empty()
     }
 
+    fn lifetime(&self) -> Lifetime {
+        if self.users.are_counted() { Lifetime::Users } else { Lifetime::Process }
+    }
+
     /// Returns whether the last handle and the last timer have been dropped.
     pub(crate) fn is_stopped(&self) -> bool {
         // Acquire: pairs with the Release in `end_drivers`.
@@ -203,19 +231,25 @@ fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
-impl Handle {
+impl OpenSet {
     /// A set without drivers. `process` is the process that its drivers will run in; `None` if it
     /// needs none.
-    pub(crate) fn new(host: Host, setup: Setup, process: Option<Process>) -> Handle {
+    pub(crate) fn new(host: Host, setup: Setup, process: Option<Process>) -> OpenSet {
         let count = host.cpus.bases();
-        Handle(ManuallyDrop::new(Arc::new(Shared {
+        let arena = Arena::new(host.cpus.current(), usize::from(count));
+        let users = match setup.lifetime {
+            Lifetime::Process => Users::new(0),
+            Lifetime::Users => Users::new(usize::from(count)),
+        };
+        OpenSet(ManuallyDrop::new(Handle(ManuallyDrop::new(Arc::new(Shared {
             bases: Bases::new(host, count, setup.core),
             panics: AtomicU64::new(0),
             counters: Counters::new(count, setup.times_callbacks, setup.slow_after),
             notes: Notes::new(setup.notes_armings),
             orphans: Orphans::default(),
-            arena: Arena::default(),
-            handles: AtomicUsize::new(1),
+            arena,
+            open: Line(AtomicUsize::new(1)),
+            users,
             expirers: Expirers::new(count),
             ticks: setup.ticks.then_some(setup.core.tick),
             recheck: setup.recheck,
@@ -228,7 +262,52 @@ impl Handle {
             is_virtual: process.is_none(),
             set: setup.set,
             on_panic: setup.on_panic,
-        })))
+        })))))
+    }
+}
+
+impl Clone for OpenSet {
+    fn clone(&self) -> OpenSet {
+        // Relaxed: the caller has one, so the number is not zero.
+        if self.lifetime() == Lifetime::Users
+            && self.open.0.fetch_add(1, Ordering::Relaxed) > CLONES_MAX
+        {
+            std::process::abort();
+        }
+        // SAFETY: `self` and the new one own one count of the `Arc` together with all others, and
+        // the new one has been counted.
+        OpenSet(unsafe { core::ptr::read(&self.0) })
+    }
+}
+
+impl Drop for OpenSet {
+    fn drop(&mut self) {
+        // AcqRel: the last one sees what was done through the others.
+        if self.lifetime() == Lifetime::Users
+            && self.open.0.fetch_sub(1, Ordering::AcqRel) == 1
+            && self.users.close()
+        {
+            self.0.end();
+        }
+    }
+}
+
+impl Deref for OpenSet {
+    type Target = Handle;
+
+    #[inline]
+    fn deref(&self) -> &Handle {
+        &self.0
+    }
+}
+
+impl Handle {
+    /// Makes a handle for another timer.
+    #[inline]
+    pub(crate) fn handle(&self) -> Handle {
+        self.users.add(|| self.cpu());
+        // SAFETY: all handles own one count of the `Arc` together, and this one has been counted.
+        Handle(unsafe { core::ptr::read(&self.0) })
     }
 
     /// A reference for a driver, which does not keep the drivers running.
@@ -250,30 +329,17 @@ impl Deref for Handle {
     }
 }
 
-impl Clone for Handle {
-    #[inline]
-    fn clone(&self) -> Handle {
-        // Relaxed: the caller has a handle, so the count is not zero.
-        if self.handles.fetch_add(1, Ordering::Relaxed) > HANDLES_MAX {
-            std::process::abort();
-        }
-        // SAFETY: all handles own one count of the `Arc` together, and this one has been counted.
-        Handle(unsafe { core::ptr::read(&self.0) })
-    }
-}
-
 impl Drop for Handle {
     #[inline]
     fn drop(&mut self) {
-        // AcqRel: the last handle sees what was done through the others.
-        if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.users.remove(|| self.cpu()) {
             self.end();
         }
     }
 }
 
 impl Handle {
-    /// Stops the drivers: this was the last handle.
+    /// Stops the drivers: this was the last user of a closed set.
     #[cold]
     fn end(&mut self) {
         if self.is_forked_child() {
@@ -282,7 +348,7 @@ impl Handle {
             return;
         }
         self.end_drivers();
-        // SAFETY: this is the last handle, and it is being dropped.
+        // SAFETY: this was the last user, and it is being dropped.
         unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }

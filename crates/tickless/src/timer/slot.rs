@@ -67,7 +67,7 @@ pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
     // SAFETY: the caller may write the slot, and keeps it as the owner requires.
     unsafe {
         slot.write(Slot { timer: Timer::new(Embedded::<L, F>::GLUE), callback });
-        Owned::around(Pinned::new(slot.cast(), shared.clone()))
+        Owned::around(Pinned::new(slot.cast(), shared.handle()))
     }
 }
 

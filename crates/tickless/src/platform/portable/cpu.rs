@@ -59,6 +59,11 @@ impl CpuMap {
         None
     }
 
+    /// Returns what reads the number of the calling thread.
+    pub fn current(&self) -> CurrentCpu {
+        CurrentCpu
+    }
+
     /// Returns the base of the calling thread.
     #[inline]
     pub fn here(&self) -> CpuId {
@@ -67,6 +72,21 @@ impl CpuMap {
             Some(chance) => chance.draw() as u32,
         };
         CpuId((place % u32::from(self.bases)) as u16)
+    }
+}
+
+/// Reads the number of the calling thread, in place of its CPU's.
+#[derive(Debug, Clone, Copy)]
+pub struct CurrentCpu;
+
+impl CurrentCpu {
+    pub fn new() -> CurrentCpu {
+        CurrentCpu
+    }
+
+    /// Returns the number.
+    pub fn number(self) -> usize {
+        number() as usize
     }
 }
 

@@ -1,0 +1,55 @@
+//! The lock of what each CPU has of its own, compiled from the library's file over the checkers'
+//! words.
+
+#[expect(unsafe_code, reason = "the lock's value")]
+#[path = "../../../tickless/src/platform/try_lock.rs"]
+mod try_lock;
+
+use super::exploring::{Depth, explore};
+use super::stage::{CPU0, CPU1};
+use crate::checker::{CheckedWord, spawn, yield_now};
+use std::sync::Arc;
+use tickless_core::platform::{Ordering, Word};
+use try_lock::TryLock;
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+/// Two counts, each under a lock. The words are accessed with Relaxed ordering, so that only the
+/// lock makes a count visible to its next user.
+struct Counts([TryLock<CheckedWord, CheckedWord>; 2]);
+
+impl Counts {
+    /// Adds one to the first count whose lock is free, as the arena uses another CPU's cache.
+    fn add(&self) {
+        let mut place = 0;
+        loop {
+            if let Some(count) = self.0[place].try_lock() {
+                let before = count.load(RELAXED);
+                yield_now();
+                assert_eq!(count.load(RELAXED), before, "two threads are inside");
+                count.store(before + 1, RELAXED);
+                return;
+            }
+            place = (place + 1) % self.0.len();
+            yield_now();
+        }
+    }
+}
+
+/// Goal: one thread at a time has the lock, and sees what the one before did. Method: three threads
+/// add to two counts; no addition is lost.
+#[test]
+fn a_lock_excludes() {
+    explore("a lock that nothing waits for", Depth::usual(), || {
+        let count = |_| TryLock::new(CheckedWord::new(0));
+        let counts = Arc::new(Counts([0, 1].map(count)));
+        let threads = [CPU0, CPU1].map(|cpu| {
+            let counts = Arc::clone(&counts);
+            spawn(cpu, move || counts.add())
+        });
+        counts.add();
+        threads.into_iter().for_each(|thread| thread.join());
+        let all = counts.0.iter().map(|count| count.try_lock().map(|count| count.load(RELAXED)));
+        assert_eq!(all.sum::<Option<u64>>(), Some(3));
+    });
+}

@@ -1,0 +1,154 @@
+//! The count of a set's users, compiled from the library's file over the checkers' words.
+
+#[path = "../../../tickless/src/timer/users.rs"]
+mod users;
+
+use super::exploring::{Depth, explore};
+use super::stage::{CPU0, CPU1};
+use crate::checker::{CheckedWord, go_to, here, spawn};
+use std::cell::Cell;
+use std::sync::Arc;
+use tickless_core::platform::{Ordering, Word};
+use users::{Count, Users};
+
+const RELAXED: Ordering = Ordering::Relaxed;
+
+thread_local! {
+    /// Whether the set has been freed. All threads of a model run on one thread of the system.
+    static FREED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A count that must not be used after the set has been freed.
+struct Counted(CheckedWord);
+
+impl Counted {
+    fn word(&self) -> &CheckedWord {
+        assert!(!FREED.get(), "the set has been freed");
+        &self.0
+    }
+}
+
+impl Count for Counted {
+    fn new(value: u64) -> Self {
+        Counted(CheckedWord::new(value))
+    }
+
+    fn load(&self, order: Ordering) -> u64 {
+        self.word().load(order)
+    }
+
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.word().swap(value, order)
+    }
+
+    fn add(&self, value: u64, order: Ordering) -> u64 {
+        self.word().add(value, order)
+    }
+}
+
+/// A set with a count for each of two CPUs.
+struct Set {
+    users: Users<Counted>,
+    /// What each of the three threads has done through its users.
+    done: [CheckedWord; 3],
+    ends: CheckedWord,
+}
+
+impl Set {
+    /// Makes an open set with this many users, which CPU 0 has counted.
+    fn new(users: usize) -> Arc<Set> {
+        FREED.set(false);
+        let word = |_| CheckedWord::new(0);
+        let set =
+            Set { users: Users::new(2), done: [0, 1, 2].map(word), ends: CheckedWord::new(0) };
+        go_to(CPU0);
+        (0..users).for_each(|_| set.add());
+        Arc::new(set)
+    }
+
+    fn add(&self) {
+        self.users.add(|| here().index());
+    }
+
+    /// Thread number `thread` uses the set through its last user, and removes that.
+    fn remove(&self, thread: usize) {
+        self.done[thread].store(1, RELAXED);
+        if self.users.remove(|| here().index()) {
+            self.end();
+        }
+    }
+
+    fn close(&self, thread: usize) {
+        self.done[thread].store(1, RELAXED);
+        if self.users.close() {
+            self.end();
+        }
+    }
+
+    fn end(&self) {
+        let done = [0, 1, 2].map(|thread| self.done[thread].load(RELAXED));
+        assert_eq!(done, [1; 3], "what another user did is not visible at the end");
+        FREED.set(true);
+        self.ends.add(1, RELAXED);
+    }
+
+    /// Checks the end of a model whose threads have been joined.
+    fn check(&self) {
+        assert_eq!(self.ends.load(RELAXED), 1, "a set ends once");
+    }
+}
+
+fn run(name: &str, model: impl Fn() + Send + Sync + 'static) {
+    explore(name, Depth { preemptions: 3, ..Depth::usual() }, model);
+}
+
+/// Goal: a set ends once, when it is closed and has no user, and the thread that ends it sees what
+/// all users did. Method: both CPUs remove users that CPU 0 has counted while the set is closed.
+#[test]
+fn a_set_ends_once_with_its_last_user() {
+    run("a set ends once", || {
+        let set = Set::new(2);
+        let [one, other] = [0, 1].map(|_| Arc::clone(&set));
+        let one = spawn(CPU1, move || one.remove(1));
+        let other = spawn(CPU0, move || other.remove(2));
+        set.close(0);
+        one.join();
+        other.join();
+        set.check();
+    });
+}
+
+/// Goal: users that a user adds keep the set, on whichever CPU and however far it is closed.
+/// Method: a thread adds a user on one CPU, moves, and removes both on the other CPU.
+#[test]
+fn a_user_of_a_closed_set_keeps_it() {
+    run("a user keeps a set", || {
+        let set = Set::new(1);
+        set.done[2].store(1, RELAXED);
+        let other = Arc::clone(&set);
+        let thread = spawn(CPU0, move || {
+            other.add();
+            go_to(CPU1);
+            assert!(!other.users.remove(|| here().index()), "it has another user");
+            other.remove(1);
+        });
+        set.close(0);
+        thread.join();
+        set.check();
+    });
+}
+
+/// Goal: a set without users ends when it is closed.
+#[test]
+fn a_set_without_users_ends_when_it_is_closed() {
+    run("no users", || {
+        let set = Set::new(1);
+        (1..3).for_each(|thread| set.done[thread].store(1, RELAXED));
+        assert_eq!(set.users.count(), 1);
+        let other = Arc::clone(&set);
+        spawn(CPU1, move || other.remove(1)).join();
+        assert_eq!((set.users.count(), set.ends.load(RELAXED)), (0, 0), "it is open");
+        set.close(0);
+        set.check();
+    });
+}

@@ -1,0 +1,149 @@
+//! Counts the users of a set of timers: by CPU while the set is open, in one word afterwards.
+//!
+//! Generic over the words, so that the model checkers run this file.
+//!
+//! Each timer is a user. A timer may be made on one CPU and dropped on another, so a single CPU's
+//! count may be negative, and only the sum over all CPUs is the number of users. The sum is needed
+//! when the last [`Timers`](crate::Timers) has been dropped. The thread that drops it closes the
+//! counts:
+//!
+//! | a thread that adds or removes a user | the thread that closes the counts |
+//! |---|---|
+//! | changes its CPU's count | takes each CPU's count, leaving `CLOSED` |
+//! | if that was `CLOSED`: changes `all`, too | adds what it took to `all`, minus `OPEN` |
+//!
+//! Each change is either in a count that was taken or in `all`, because both are exchanges of the
+//! same word. While the counts are taken, `all` is near `OPEN`, so that no user finds it zero. What
+//! a closed CPU's count holds beside the bit `CLOSED` is not used.
+//!
+//! This is the idea of Linux's percpu-ref, with an atomic addition in place of its grace period.
+
+use core::sync::atomic::Ordering;
+
+/// The lowest bit of a CPU's count that is closed.
+const CLOSED: u64 = 1;
+/// A user, in a CPU's count.
+const USER: u64 = 2;
+/// More than there can be users. Part of `all` while a set is open.
+const OPEN: u64 = 1 << 62;
+
+/// An atomic word.
+pub trait Count {
+    fn new(value: u64) -> Self;
+    fn load(&self, order: Ordering) -> u64;
+    /// Writes a value and returns the one before.
+    fn swap(&self, value: u64, order: Ordering) -> u64;
+    /// Adds a value, wrapping, and returns the value before.
+    fn add(&self, value: u64, order: Ordering) -> u64;
+}
+
+/// The number of users of a set.
+#[derive(Debug)]
+pub struct Users<C> {
+    /// A power of two of counts; none for a set that never ends.
+    by_cpu: Box<[Line<C>]>,
+    /// [`OPEN`] while the set is open. Then the number of users.
+    all: C,
+}
+
+/// A word on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Line<C>(pub C);
+
+impl<C: Count> Users<C> {
+    /// Counts no user, in this many words; not at all with 0.
+    pub fn new(words: usize) -> Users<C> {
+        let words = if words == 0 { 0 } else { words.next_power_of_two() };
+        Users { by_cpu: (0..words).map(|_| Line(C::new(0))).collect(), all: C::new(OPEN) }
+    }
+
+    /// Counts a user. The caller is a user itself, or keeps the set open.
+    #[inline]
+    pub fn add(&self, cpu: impl FnOnce() -> usize) {
+        // Relaxed: the caller makes sure that the number is not zero.
+        if let Some(Line(count)) = self.of_cpu(cpu)
+            && count.add(USER, Ordering::Relaxed) & CLOSED != 0
+        {
+            self.all.add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes a user. Returns whether it was the last of a closed set; unless it was, the caller
+    /// must not use the set any more.
+    #[inline]
+    #[must_use]
+    pub fn remove(&self, cpu: impl FnOnce() -> usize) -> bool {
+        // Release: pairs with the Acquire in `close`. The thread that ends the set sees what was
+        // done through this user.
+        self.of_cpu(cpu).is_some_and(|Line(count)| {
+            count.add(USER.wrapping_neg(), Ordering::Release) & CLOSED != 0
+                && self.remove_from_all()
+        })
+    }
+
+    #[cold]
+    fn remove_from_all(&self) -> bool {
+        // AcqRel: as in `remove`, and the last one sees what was done through the others.
+        self.all.add(1u64.wrapping_neg(), Ordering::AcqRel) == 1
+    }
+
+    /// Closes a set that counts its users. Called once. Returns whether it has no users; if it has,
+    /// the caller must not use the set any more.
+    #[must_use]
+    pub fn close(&self) -> bool {
+        // Acquire: pairs with the Release in `remove`.
+        let take = |Line(count): &Line<C>| count.swap(CLOSED, Ordering::Acquire);
+        let taken = self.by_cpu.iter().map(take).fold(0, u64::wrapping_add);
+        let change = users_in(taken).wrapping_sub(OPEN);
+        // AcqRel: as in `remove_from_all`.
+        self.all.add(change, Ordering::AcqRel).wrapping_add(change) == 0
+    }
+
+    /// Returns whether users are counted: the set ends when the last one is gone.
+    pub fn are_counted(&self) -> bool {
+        !self.by_cpu.is_empty()
+    }
+
+    /// Returns the number of users of an open set. Exact only if no thread adds or removes users.
+    pub fn count(&self) -> usize {
+        // Acquire: a caller that gets 0 also sees the writes of the users that have ended.
+        let counts = self.by_cpu.iter().map(|Line(count)| count.load(Ordering::Acquire));
+        // Negative if users were removed while this read the counts.
+        usize::try_from(users_in(counts.fold(0, u64::wrapping_add)) as i64).unwrap_or(0)
+    }
+
+    #[inline]
+    fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&Line<C>> {
+        let mask = self.by_cpu.len().checked_sub(1)?;
+        // Without rseq, reading the CPU takes 50 instructions.
+        self.by_cpu.get(if mask == 0 { 0 } else { cpu() & mask })
+    }
+}
+
+/// Returns the users in a sum of counts, which may be negative.
+fn users_in(counts: u64) -> u64 {
+    (counts as i64 / USER as i64) as u64
+}
+
+impl Count for core::sync::atomic::AtomicU64 {
+    #[inline]
+    fn new(value: u64) -> Self {
+        Self::new(value)
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        self.swap(value, order)
+    }
+
+    #[inline]
+    fn add(&self, value: u64, order: Ordering) -> u64 {
+        self.fetch_add(value, order)
+    }
+}
