@@ -64,7 +64,7 @@ impl<S> Layer<S> for RateLimitLayer {
             rate: self.rate,
             left: self.rate.requests,
             period_ends,
-            sleep: Box::pin(self.timers.sleep_until(period_ends).with_slack(Duration::ZERO)),
+            sleep: Box::pin(self.timers.sleep_until(period_ends).slack(Duration::ZERO)),
             timers: self.timers.clone(),
         }
     }

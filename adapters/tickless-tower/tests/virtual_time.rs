@@ -88,7 +88,7 @@ fn unused_requests_do_not_accumulate() {
         RateLimit::new(service_fn(|()| ready(Ok::<_, BoxError>(()))), &time, 2, MINUTE).unwrap();
     time.block_on(async {
         service.ready().await.unwrap().call(()).await.unwrap();
-        time.timers().sleep(10 * MINUTE).with_slack(Duration::ZERO).await;
+        time.timers().sleep(10 * MINUTE).slack(Duration::ZERO).await;
         let begin = time.now();
         for _ in 0..3 {
             service.ready().await.unwrap().call(()).await.unwrap();

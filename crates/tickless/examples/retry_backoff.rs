@@ -57,7 +57,7 @@ async fn retry<T, F: Future<Output = Option<T>>>(
         if timers.now() + jittered > give_up {
             return None;
         }
-        timers.sleep(jittered).with_slack(Duration::ZERO).await;
+        timers.sleep(jittered).slack(Duration::ZERO).await;
         pause = (pause * 2).min(LONGEST);
     }
 }
@@ -130,7 +130,7 @@ fn chance(seed: u32) -> impl FnMut() -> f64 {
 /// server is back after an hour. The clock advances automatically whenever all of them wait.
 #[cfg_attr(test, test)]
 fn jitter_spreads_the_clients() {
-    let time = VirtualTime::shuffled_anew();
+    let time = VirtualTime::shuffled();
     let begin = time.now();
     let back = begin + Duration::from_secs(3600);
     let mut reached: Vec<Duration> = std::thread::scope(|s| {

@@ -131,6 +131,13 @@ impl ClockTimer {
         ClockTimer { id: shared.clock_timers.add(listed), inner }
     }
 
+    /// Labels the timer with its owner, for [`Timers::timer_list`] and [`leaks`](Timers::leaks).
+    /// Without a label, the callback's type names it. Takes a lock and may allocate, once.
+    pub fn labelled(self, label: &'static str) -> ClockTimer {
+        self.inner.timer.set_label(label);
+        self
+    }
+
     /// Arms or rearms the timer for a point in time on its clock; if that has passed, it fires at
     /// once. [`realtime`](crate::clock::realtime) converts from the standard library's
     /// `SystemTime`.
@@ -168,6 +175,21 @@ impl ClockTimer {
         self.disarm(|| self.inner.timer.cancel())
     }
 
+    /// Cancels the timer, unless its callback is running. In that case it changes nothing and
+    /// returns [`Cancel::Running`].
+    pub fn try_cancel(&self) -> Cancel {
+        if self.inner.timer.shared().is_forked_child() {
+            return self.inner.timer.try_cancel();
+        }
+        // A concurrent step or start must see both changes or neither.
+        let mut state = locked(&self.inner.state.armed);
+        let found = self.inner.timer.try_cancel();
+        if found != Cancel::Running {
+            *state = Armed::Idle;
+        }
+        found
+    }
+
     /// Cancels the timer and waits until its callback is not running: see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     ///
@@ -196,6 +218,11 @@ impl ClockTimer {
         !is_forked_child
             && !matches!(*locked(&self.inner.state.armed), Armed::Idle)
             && self.inner.timer.is_pending()
+    }
+
+    /// Returns `true` if the timer is armed or its callback is running.
+    pub fn is_active(&self) -> bool {
+        self.inner.timer.is_active()
     }
 
     /// Returns the deadline that the timer is armed for, if that is on the timer's own clock;

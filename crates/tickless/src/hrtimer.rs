@@ -6,9 +6,10 @@ use crate::timer::owned::Owned;
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroU16;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
-use tickless_core::bases::{FiresIn, Options, StartError, Started};
+use tickless_core::bases::{FiresIn, IfPending, Options, StartError, Started};
 use tickless_core::link::QueueLink;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
 
@@ -43,9 +44,14 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 #[derive(Debug)]
 pub struct HrTimer {
     pub(crate) timer: Owned<QueueLink>,
-    pinned: Option<CpuId>,
+    /// In units of [`SLACK_UNIT_NS`], so that the handle fits three words.
+    slack: u32,
+    /// The number of the base plus one.
+    pinned: Option<NonZeroU16>,
     fires_in: FiresIn,
 }
+
+const SLACK_UNIT_NS: u64 = 1_024;
 
 impl Timers {
     /// Creates a precise timer, not armed. Allocates once: 64 bytes if the closure captures at most
@@ -75,12 +81,12 @@ impl HrTimer {
     }
 
     pub(crate) fn around(timer: Owned<QueueLink>) -> HrTimer {
-        HrTimer { timer, pinned: None, fires_in: FiresIn::Handler }
+        HrTimer { timer, slack: 0, pinned: None, fires_in: FiresIn::Handler }
     }
 
     /// Pins the timer to one base, whichever CPU arms it. Arming fails if there is no such base.
     pub fn pinned(mut self, base: CpuId) -> HrTimer {
-        self.pinned = Some(base);
+        self.pinned = NonZeroU16::new(base.0.saturating_add(1));
         self
     }
 
@@ -100,6 +106,15 @@ impl HrTimer {
         self
     }
 
+    /// Lets the timer be late by up to `slack`, to share wakeups with other timers; zero by default.
+    /// The slack is rounded down to a multiple of 1.024 µs, and is at most 73 minutes. It applies
+    /// to every later arming but [`start_range`](Self::start_range).
+    pub fn slack(mut self, slack: Duration) -> HrTimer {
+        let units = Ns::from_duration(slack).0 / SLACK_UNIT_NS;
+        self.slack = u32::try_from(units).unwrap_or(u32::MAX);
+        self
+    }
+
     /// Arms or rearms the timer to fire when `after` has passed. Reads the clock.
     ///
     /// # Errors
@@ -108,16 +123,42 @@ impl HrTimer {
     /// base that does not exist.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
-        self.start_with_slack(after, Duration::ZERO)
+        let now = self.timer.shared().now();
+        self.arm(self.window(now + after), now, IfPending::Rearm)
     }
 
-    /// Like [`start`](Self::start), but the timer may be late by up to `slack`, to share a wakeup
-    /// with other timers.
+    /// Like [`start`](Self::start), but counted from `now`, which the caller has just read with
+    /// [`Timers::now`]. This saves a reading of the clock. If `now` is in the past, the timer fires
+    /// earlier by that much, and later if it is in the future.
     ///
     /// # Errors
     ///
     /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
     /// base that does not exist.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
+        let now = Ns::from(now);
+        self.arm(self.window(now + after), now, IfPending::Rearm)
+    }
+
+    /// Arms the timer if it is idle. If it is pending, its deadline may move earlier, never later.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned to a
+    /// base that does not exist.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
+        let now = self.timer.shared().now();
+        self.arm(self.window(now + after), now, IfPending::Reduce)
+    }
+
+    /// Like [`start`](Self::start), with a slack for this arming: for the C interface.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`start`](Self::start) does.
+    #[doc(hidden)]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_with_slack(
         &self,
@@ -125,7 +166,7 @@ impl HrTimer {
         slack: Duration,
     ) -> Result<Started, StartError> {
         let now = self.timer.shared().now();
-        self.arm(Window::new(now + after, now + after + slack), now)
+        self.arm(Window::new(now + after, now + after + slack), now, IfPending::Rearm)
     }
 
     /// Arms or rearms the timer to fire at `deadline`; at once if that has passed.
@@ -136,7 +177,7 @@ impl HrTimer {
     /// base that does not exist.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
-        self.start_range(deadline, deadline)
+        self.start_window(self.window(deadline.into()))
     }
 
     /// Arms or rearms the timer to fire within a window: not before `soft`, from then on with any
@@ -223,13 +264,18 @@ impl HrTimer {
 
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start_window(&self, window: Window) -> Result<Started, StartError> {
-        self.arm(window, self.timer.shared().now())
+        self.arm(window, self.timer.shared().now(), IfPending::Rearm)
+    }
+
+    fn window(&self, deadline: Ns) -> Window {
+        Window::new(deadline, deadline.after(Ns(u64::from(self.slack) * SLACK_UNIT_NS)))
     }
 
     #[cfg_attr(debug_assertions, track_caller)]
-    fn arm(&self, window: Window, now: Ns) -> Result<Started, StartError> {
-        let Self { pinned, fires_in, .. } = *self;
-        let options = Options { pinned, fires_in, ..Options::default() };
+    fn arm(&self, window: Window, now: Ns, pending: IfPending) -> Result<Started, StartError> {
+        let Self { fires_in, .. } = *self;
+        let pinned = self.pinned.map(|base| CpuId(base.get() - 1));
+        let options = Options { pinned, fires_in, pending, ..Options::default() };
         self.timer.start(window, now, options)
     }
 

@@ -59,7 +59,6 @@
 //! | `stream` | `Stream` for [`future::Interval`] |
 //! | `tokio-time` | `tokio_time`: the names of `tokio::time`; tokio's runtime drives the timers |
 //! | `tokio-test-util` | `pause`, `resume` and `advance` of `tokio_time`, for tokio's clock |
-//! | `policy` | `policy`: predecessors of the library's mechanisms, for studies |
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
@@ -82,6 +81,7 @@ pub mod periodic;
 #[expect(unsafe_code, reason = "system calls and counter instructions")]
 mod platform;
 #[cfg(feature = "policy")]
+#[doc(hidden)]
 pub mod policy;
 mod process;
 #[doc(hidden)]

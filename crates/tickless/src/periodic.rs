@@ -175,7 +175,7 @@ impl Periodic {
         let shared = self.timer.shared();
         let Some(phase) = self.phase else {
             let first = shared.now() + period;
-            return self.start_range(first.into(), period, self.slack.to_duration());
+            return self.start_with_slack(first.into(), period, self.slack.to_duration());
         };
         if shared.is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
@@ -203,7 +203,11 @@ impl Periodic {
         };
         let first = slot.first_after(shared.now());
         run.slot = Some((phase, slot));
-        self.begin(&mut run, first, period, self.slack)
+        let begun = self.begin(&mut run, first, period, self.slack);
+        if begun.is_err() {
+            self.leave_phase(run.slot.take());
+        }
+        begun
     }
 
     /// Starts or restarts the timer with its first expiry at `first`, then every period. This
@@ -214,17 +218,12 @@ impl Periodic {
     /// [`PeriodError`] if the period is zero, or the timer was shut down.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, first: Instant, period: Duration) -> Result<(), PeriodError> {
-        self.start_range(first, period, self.slack.to_duration())
+        self.start_with_slack(first, period, self.slack.to_duration())
     }
 
-    /// Starts or restarts the timer with its first expiry at `first`, then every period. Each
-    /// expiry may be late by up to `slack`, to share wakeups. This ignores a phase that was set.
-    ///
-    /// # Errors
-    ///
-    /// [`PeriodError`] if the period is zero, or the timer was shut down.
+    /// Like [`start_at`](Self::start_at), with another slack.
     #[cfg_attr(debug_assertions, track_caller)]
-    pub fn start_range(
+    pub(crate) fn start_with_slack(
         &self,
         first: Instant,
         period: Duration,
@@ -292,6 +291,23 @@ impl Periodic {
         Self::cancel_result(found, was_stopped)
     }
 
+    /// Stops the timer, unless its callback is running. In that case it changes nothing and returns
+    /// [`Cancel::Running`].
+    pub fn try_cancel(&self) -> Cancel {
+        if self.timer.shared().is_forked_child() {
+            return Cancel::Idle;
+        }
+        let mut run = lock(&self.run);
+        match self.timer.try_cancel() {
+            Cancel::Running => Cancel::Running,
+            found => {
+                let was_stopped = run.stop();
+                self.leave_phase(run.slot.take());
+                Self::cancel_result(found, was_stopped)
+            }
+        }
+    }
+
     /// Stops the timer and waits until its callback is not running; see
     /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     ///
@@ -303,6 +319,18 @@ impl Periodic {
         // Release the run's lock before waiting, because the expiry takes it after the callback.
         let was_stopped = self.halt();
         Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
+    }
+
+    /// Stops the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later start
+    /// fails with [`StartError::Shut`].
+    ///
+    /// # Errors
+    ///
+    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is shut down all the same.
+    pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
+        let was_stopped = self.halt();
+        Ok(Self::cancel_result(self.timer.shutdown_sync()?, was_stopped))
     }
 
     /// Makes later expiries stale, without cancelling the timer. Returns whether it was stopped
@@ -326,6 +354,14 @@ impl Periodic {
             Cancel::Pending if was_stopped => Cancel::Idle,
             found => found,
         }
+    }
+
+    /// Returns `true` if the next expiry is armed, which it is not while the callback runs. The
+    /// answer may be out of date at once.
+    pub fn is_pending(&self) -> bool {
+        !self.timer.shared().is_forked_child()
+            && lock(&self.run).expected.is_some()
+            && self.timer.is_pending()
     }
 
     /// Returns `true` if the timer is running its periods.

@@ -1,5 +1,6 @@
 //! Settings that replace a mechanism of this library by its predecessor in the kernel, for studies,
-//! benches and tests. Requires the feature `policy`. Other programs do not need them.
+//! benches and tests of this project. Requires the feature `policy`. It is not part of the public
+//! interface: programs do not need it, and it may change with any version.
 //!
 //! ```
 //! use tickless::Timers;
@@ -17,6 +18,7 @@ pub use tickless_core::bases::{Deferral, Scan};
 pub use tickless_core::queues::wheel::PushOut;
 pub use tickless_core::rearm::Policy;
 
+#[doc(hidden)]
 impl Builder {
     /// Sets when removing the first timer programs the event device.
     pub fn policy(mut self, policy: Policy) -> Builder {

@@ -66,5 +66,6 @@ pub use clock::{advance, pause, resume};
 pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};
+#[doc(no_inline)]
 pub use std::time::Duration;
 pub use timeout::{Timeout, timeout, timeout_at};

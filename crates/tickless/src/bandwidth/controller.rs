@@ -192,7 +192,8 @@ impl Controller {
             let period = state.group.period().to_duration();
             let next = state.group.next_refill();
             // This fails only in a forked child, where the caller's next call returns an error.
-            state.is_active = self.refill.start_range(next.into(), period, self.slack()).is_ok();
+            state.is_active =
+                self.refill.start_with_slack(next.into(), period, self.slack()).is_ok();
         }
         self.open(&mut state);
         drop(state);

@@ -114,7 +114,7 @@ impl Sleep {
     /// Lets it be late by up to `slack`, to share a wakeup with other timers. The slack is rounded
     /// down to a multiple of 1.024 µs, and is at most 73 minutes. It applies to later deadlines,
     /// too.
-    pub fn with_slack(self, slack: Duration) -> Sleep {
+    pub fn slack(self, slack: Duration) -> Sleep {
         self.set_slack(slack);
         self
     }

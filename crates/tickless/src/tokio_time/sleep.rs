@@ -51,8 +51,8 @@ impl Sleep {
     /// The default inside a runtime is a sixteenth of the duration, at most 1 ms, which is the
     /// resolution of tokio's timers. From 1 s it is a thousandth of the duration, at most 50 ms;
     /// outside of a runtime that applies to any duration. It is zero on a paused or virtual clock.
-    pub fn with_slack(self, slack: Duration) -> Sleep {
-        Sleep { inner: self.inner.with_slack(slack) }
+    pub fn slack(self, slack: Duration) -> Sleep {
+        Sleep { inner: self.inner.slack(slack) }
     }
 
     /// Returns its deadline, before which it does not complete.

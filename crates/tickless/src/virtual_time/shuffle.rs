@@ -38,7 +38,7 @@ impl VirtualTime {
     /// use tickless::VirtualTime;
     ///
     /// let order = |seed| {
-    ///     let (time, order) = (VirtualTime::shuffled(seed), Arc::new(Mutex::new(Vec::new())));
+    ///     let (time, order) = (VirtualTime::shuffled_with_seed(seed), Arc::new(Mutex::new(Vec::new())));
     ///     let timers: Vec<_> = (0..5).map(|nth| {
     ///         let order = Arc::clone(&order);
     ///         let timer = time.timers().hrtimer(move |_| order.lock().unwrap().push(nth));
@@ -51,21 +51,21 @@ impl VirtualTime {
     /// assert_eq!(order(1), order(1));
     /// assert!((2..20).any(|seed| order(seed) != order(1)));
     /// ```
-    pub fn shuffled(seed: u64) -> VirtualTime {
+    pub fn shuffled_with_seed(seed: u64) -> VirtualTime {
         let builder = Timers::builder().bases(BASES);
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))
     }
 
     /// Like [`shuffled`](VirtualTime::shuffled), with the seed in the environment variable
     /// `TICKLESS_SEED`, or with a new seed each time if that is not set.
-    pub fn shuffled_anew() -> VirtualTime {
+    pub fn shuffled() -> VirtualTime {
         let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
         let by_time = || {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             // 32 bits are easier to type than 64.
             Chance::new(now.map_or(1, |now| now.as_nanos() as u64)).draw() >> 32
         };
-        VirtualTime::shuffled(given.unwrap_or_else(by_time))
+        VirtualTime::shuffled_with_seed(given.unwrap_or_else(by_time))
     }
 
     /// Returns the seed; `None` if this time is not shuffled.

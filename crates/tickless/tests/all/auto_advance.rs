@@ -27,7 +27,7 @@ fn hours_of_sleep_take_no_time() {
     let start = time.now();
     let timers = time.timers();
     let slept = time.block_on(async {
-        timers.sleep(HOUR).with_slack(Duration::ZERO).await;
+        timers.sleep(HOUR).slack(Duration::ZERO).await;
         assert_eq!(time.now(), start + HOUR);
         let late = timers.timeout_after(SECOND, pending::<()>()).await;
         assert!(late.is_err());
@@ -98,7 +98,7 @@ fn the_clock_advances_when_all_blocked_threads_wait() {
                     drop(begin);
                     for round in 1..=rounds(300) as u32 {
                         let at = start + (thread as u32 + 2) * round * SECOND;
-                        timers.sleep_until(at).with_slack(Duration::ZERO).await;
+                        timers.sleep_until(at).slack(Duration::ZERO).await;
                         assert_eq!(time.now(), at, "thread {thread}");
                         log.push(at);
                     }
@@ -231,7 +231,7 @@ fn an_idle_runtime_advances_the_clock() {
             .map(|n| {
                 let timers = timers.clone();
                 tokio::spawn(async move {
-                    timers.sleep(n * HOUR).with_slack(Duration::ZERO).await;
+                    timers.sleep(n * HOUR).slack(Duration::ZERO).await;
                     timers.now()
                 })
             })
@@ -302,7 +302,7 @@ fn callbacks_of_several_sets_do_not_nest() {
 #[test]
 fn ties_are_shuffled_by_the_seed() {
     let run = |seed| {
-        let time = VirtualTime::shuffled(seed);
+        let time = VirtualTime::shuffled_with_seed(seed);
         let log = Log::new();
         let timers: Vec<_> = (0..6)
             .map(|nth| {
@@ -334,7 +334,7 @@ fn ties_are_shuffled_by_the_seed() {
 fn a_failure_prints_its_seed() {
     const ROLE: &str = "TICKLESS_TEST_FAILS_WITH_SEED";
     if std::env::var_os(ROLE).is_some() {
-        let time = VirtualTime::shuffled_anew();
+        let time = VirtualTime::shuffled();
         let _another = time.clone();
         panic!("on purpose, with {:?}", time.seed());
     }

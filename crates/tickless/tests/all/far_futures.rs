@@ -25,7 +25,7 @@ fn futures_complete_centuries_ahead() {
                 continue;
             }
             let (count, waker) = woken();
-            let mut exact = pin!(time.timers().sleep_until(deadline).with_slack(Duration::ZERO));
+            let mut exact = pin!(time.timers().sleep_until(deadline).slack(Duration::ZERO));
             let mut coarse = pin!(time.timers().coarse_sleep(after));
             assert!(poll(exact.as_mut(), &waker).is_pending(), "{begin} {after:?}");
             assert!(poll(coarse.as_mut(), &waker).is_pending(), "{begin} {after:?}");

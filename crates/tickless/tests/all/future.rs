@@ -77,7 +77,7 @@ fn a_moved_future_wakes_the_task_that_polled_last() {
 fn ready_at_the_deadline_and_not_before() {
     let time = VirtualTime::new();
     let (count, waker) = woken();
-    let mut sleep = pin!(time.timers().sleep(10 * MS).with_slack(Duration::ZERO));
+    let mut sleep = pin!(time.timers().sleep(10 * MS).slack(Duration::ZERO));
     assert!(poll(sleep.as_mut(), &waker).is_pending());
     time.advance(10 * MS - Duration::from_nanos(1));
     assert_eq!((count.count(), sleep.is_elapsed()), (0, false));
@@ -385,7 +385,7 @@ fn many_concurrent_tasks_complete_in_time() {
                 for _ in 0..rounds(3_000) {
                     let after = Duration::from_nanos(rng.below(300_000));
                     let begun = timers.now();
-                    let mut sleep = pin!(timers.sleep(after).with_slack(Duration::ZERO));
+                    let mut sleep = pin!(timers.sleep(after).slack(Duration::ZERO));
                     let (count, waker) = woken();
                     match rng.below(4) {
                         0 => {

@@ -5,8 +5,8 @@ use crate::support::{Log, PATIENCE, Place, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::periodic::{Missed, PeriodError};
+use tickless::callback::{Cancel, StartError};
+use tickless::periodic::{Missed, PeriodError, Phase};
 use tickless::time::Instant;
 use tickless::{Periodic, Timers, VirtualTime};
 
@@ -129,9 +129,10 @@ fn the_window_moves_as_a_whole() {
             .periodic(move |p| {
                 written.push((p.deadline(), p.hard_deadline(), p.now()));
             })
-            .missed(missed);
+            .missed(missed)
+            .slack(MS * 2);
         let first = time.now() + MS;
-        timer.start_range(first, MS * 10, MS * 2).unwrap();
+        timer.start_at(first, MS * 10).unwrap();
         time.advance(MS * 13);
         // It fires at the end of its window, because no other timer has an event earlier.
         let fired = log.take();
@@ -316,4 +317,35 @@ fn starts_and_stops_during_callbacks_never_mix() {
     assert_eq!(begun.load(Ordering::SeqCst), ended.load(Ordering::SeqCst));
     assert_eq!((astray.load(Ordering::SeqCst), timers.stats().panics), (0, 0));
     assert!(begun.load(Ordering::SeqCst) > 0 && stops > 0);
+}
+
+/// Goal: a shut-down timer keeps no phase and cannot be started again; `try_cancel` leaves a running
+/// callback's periods alone; a timer is pending between its expiries.
+#[test]
+fn shutdown_is_final_and_try_cancel_spares_a_running_callback() {
+    let time = VirtualTime::new();
+    let own = Place::<Periodic>::empty();
+    let found = own.clone();
+    own.put(time.timers().periodic(move |_| {
+        let states =
+            found.with(|timer| (timer.try_cancel(), timer.is_pending(), timer.is_active()));
+        assert_eq!(states, (Cancel::Running, false, true));
+    }));
+    own.with(|timer| timer.start(MS)).unwrap();
+    assert!(own.with(Periodic::is_pending));
+    time.advance(3 * MS);
+    assert_eq!((time.timers().stats().total().fired, time.timers().stats().panics), (3, 0));
+    assert_eq!(own.with(Periodic::try_cancel), Cancel::Pending);
+    assert_eq!(
+        (own.with(Periodic::try_cancel), own.with(Periodic::is_pending)),
+        (Cancel::Idle, false)
+    );
+    drop(own.take());
+
+    let timer = time.timers().periodic(|_| {}).phase(Phase::Spread);
+    timer.start(MS).unwrap();
+    assert_eq!(timer.shutdown_sync(), Ok(Cancel::Pending));
+    assert_eq!(timer.start(MS), Err(PeriodError::Start(StartError::Shut)));
+    assert_eq!((timer.is_pending(), timer.is_active()), (false, false));
+    assert_eq!(time.timers().phase_count(MS), 0);
 }

@@ -163,26 +163,59 @@ fn deferrable_timeouts_wake_no_driver() {
 
 /// Goal: `reduce` makes a timeout earlier, never later; it arms an idle one.
 #[test]
-fn reduce_never_makes_a_timeout_later() {
+fn reduce_never_makes_a_timer_later() {
+    for is_precise in [false, true] {
+        reduces(is_precise);
+    }
+}
+
+fn reduces(is_precise: bool) {
     let time = VirtualTime::new();
     let (log, begin) = (Log::new(), time.now());
-    let written = log.clone();
-    let timer = time.timers().timeout(move |f| written.push(f.deadline()));
-    assert_eq!(timer.reduce(MS * 50), Ok(Started::Idle));
-    assert_eq!(timer.reduce(MS * 60), Ok(Started::Kept));
-    assert_eq!(timer.reduce(MS * 50), Ok(Started::Kept));
-    assert_eq!(timer.reduce(HOUR), Ok(Started::Kept));
-    assert_eq!(timer.reduce(MS * 20), Ok(Started::Pending));
+    let (written, also_written) = (log.clone(), log.clone());
+    let timeout = time.timers().timeout(move |f| written.push(f.deadline()));
+    let hrtimer = time.timers().hrtimer(move |f| also_written.push(f.deadline()));
+    let reduce = |after| if is_precise { hrtimer.reduce(after) } else { timeout.reduce(after) };
+    assert_eq!(reduce(MS * 50), Ok(Started::Idle));
+    assert_eq!(reduce(MS * 60), Ok(Started::Kept));
+    assert_eq!(reduce(MS * 50), Ok(Started::Kept));
+    assert_eq!(reduce(HOUR), Ok(Started::Kept));
+    assert_eq!(reduce(MS * 20), Ok(Started::Pending));
     time.advance(MS * 5);
-    assert_eq!(timer.reduce(MS * 20), Ok(Started::Kept), "20 from now is later");
-    assert_eq!(timer.reduce(MS * 10), Ok(Started::Pending));
+    assert_eq!(reduce(MS * 20), Ok(Started::Kept), "20 from now is later");
+    assert_eq!(reduce(MS * 10), Ok(Started::Pending));
     time.advance(MS * 9);
     assert_eq!(log.len(), 0);
     time.advance(MS);
     assert_eq!(log.take(), [begin + MS * 15]);
     time.advance(HOUR);
     assert_eq!(log.len(), 0);
-    assert_eq!(timer.reduce(Duration::ZERO), Ok(Started::Idle));
+    assert_eq!(reduce(Duration::ZERO), Ok(Started::Idle));
     time.advance(MS);
     assert_eq!(log.len(), 1);
+}
+
+/// Goal: a precise timer's slack applies to every relative and absolute arming, and not to a
+/// window; `start_from` counts from the caller's time.
+#[test]
+fn slack_applies_to_later_armings() {
+    const SLACK: Duration = Duration::from_nanos(3_000 * 1_024);
+    let time = VirtualTime::new();
+    let log = Log::new();
+    let written = log.clone();
+    let timer = time.timers().hrtimer(move |f| written.push((f.deadline(), f.hard_deadline())));
+    let timer = timer.slack(SLACK);
+    let begin = time.now();
+    let expect = |soft: Duration, slack: Duration| {
+        time.advance(HOUR);
+        assert_eq!(log.take(), [(begin + soft, begin + soft + slack)]);
+    };
+    timer.start(MS).unwrap();
+    expect(MS, SLACK);
+    timer.start_from(time.now() - 2 * MS, 5 * MS).unwrap();
+    expect(HOUR + 3 * MS, SLACK);
+    timer.start_at(time.now() + MS).unwrap();
+    expect(2 * HOUR + MS, SLACK);
+    timer.start_range(time.now() + MS, time.now() + 2 * MS).unwrap();
+    expect(3 * HOUR + MS, MS);
 }
