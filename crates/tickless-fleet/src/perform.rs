@@ -82,7 +82,8 @@ fn slices(spec: &Spec, cell: &Simulate, policy: Option<ReplayPolicy>) -> Figures
     };
     let mut figures = Vec::new();
     for way in schedule::DEVICE_POLICIES.iter().filter(is_wanted) {
-        let ran = schedule::run(spec, hz, cell.length.unwrap_or(20), *way);
+        let load = schedule::Load::new(spec, hz, cell.length.unwrap_or(20));
+        let ran = schedule::run(spec, load, *way);
         let ran = ran.map_err(|error| format!("{}: {error}", spec.name))?;
         let per_1000 = |count: u64| count as f64 * 1e3 / ran.switches.max(1) as f64;
         let unit = "per 1000 switches";

@@ -1,5 +1,5 @@
 //! Prints the studies' cells: `cargo run --release --example studies -- [NAME] [--curve] [--fit]
-//! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase, schedule.
+//! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase, schedule, slice.
 
 // It fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
@@ -44,11 +44,13 @@ fn study(name: &str) -> Result<Vec<Cell>> {
             let big = schedule::machine(&like, 4, 16);
             for (machine, messages) in [(small, 2_000), (big, 800)] {
                 for hz in [1_000, 250] {
-                    cells.extend(schedule::cells(&machine, hz, messages)?);
+                    let load = schedule::Load::new(&machine, hz, messages);
+                    cells.extend(schedule::cells(&machine, load)?);
                 }
             }
             cells
         }
+        "slice" => slices(&spec("haswell-ex-4s")?)?,
         "phase" => {
             let mut cells = phase::cells(&spec("power10-core")?)?;
             cells.extend(phase::second_source(&spec("power10-later")?)?);
@@ -56,6 +58,35 @@ fn study(name: &str) -> Result<Vec<Cell>> {
         }
         _ => return Err("no such study".into()),
     })
+}
+
+/// The second prediction: slices that the timer or the tick ends, on 112 CPUs, and several numbers
+/// of groups on 16 CPUs.
+fn slices(like: &Spec) -> Result<Vec<Cell>> {
+    let with = |machine: &Spec, hz, groups, messages, slice| {
+        let load = schedule::Load { groups, ..schedule::Load::new(machine, hz, messages) };
+        let load = if slice { load } else { schedule::Load { slice: None, ..load } };
+        let cpus = machine.costs().topology.cpus();
+        let end = if slice { "timer" } else { "tick" };
+        let name = format!("{cpus}cpus.{hz}hz.{groups}groups.{end}");
+        schedule::cells_of(&name, machine, load, schedule::DEVICE_POLICIES[4])
+    };
+    let big = schedule::machine(like, 2, 28).with("topology.threads_per_core", 2.0);
+    let small = schedule::machine(like, 1, 16);
+    let mut cells = Vec::new();
+    for hz in [1_000, 250] {
+        for groups in [20, 56] {
+            for slice in [false, true] {
+                cells.extend(with(&big, hz, groups, 4_000, slice)?);
+            }
+        }
+    }
+    for hz in [1_000, 250] {
+        for groups in [2, 4, 8, 16, 32, 64] {
+            cells.extend(with(&small, hz, groups, 12_800 / u32::from(groups), true)?);
+        }
+    }
+    Ok(cells)
 }
 
 fn curve(name: &str) -> Result<Vec<Cell>> {

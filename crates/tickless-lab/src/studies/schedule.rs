@@ -70,6 +70,28 @@ pub struct Outcome {
     pub digest: u64,
 }
 
+/// A load like hackbench, and the ticks of its machine.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Load {
+    /// Ticks in a second.
+    pub hz: u64,
+    /// Groups of five senders and five receivers.
+    pub groups: u16,
+    /// Messages from each sender to each receiver of its group.
+    pub messages: u32,
+    /// The slice that a timer ends. Without it the tick ends the turn of a running task.
+    pub slice: Option<Ns>,
+}
+
+impl Load {
+    /// Returns the load of the predictions: a group for each two CPUs of `spec`, and a timer that
+    /// ends the slices.
+    pub fn new(spec: &Spec, hz: u64, messages: u32) -> Load {
+        let groups = (spec.costs().topology.cpus() / 2).max(1);
+        Load { hz, groups, messages, slice: Some(SLICE) }
+    }
+}
+
 /// Senders in a group, and as many receivers.
 const SIDE: u16 = 5;
 /// Messages that a pipe holds.
@@ -86,35 +108,39 @@ pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
         .with("topology.cores_per_socket", f64::from(cores_per_socket))
 }
 
-/// Returns the predicted cells of a machine, for a tick of `hz`, over three random skews. Each
-/// sender sends `messages` messages to each receiver.
-pub fn cells(spec: &Spec, hz: u64, messages: u32) -> io::Result<Vec<Cell>> {
+/// Returns the predicted cells of a machine under each policy, over three random skews.
+pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
+    let name = format!("{}cpus.{}hz", spec.costs().topology.cpus(), load.hz);
+    let policies =
+        DEVICE_POLICIES.map(|way| cells_of(&format!("{name}.{}", way.name), spec, load, way));
+    Ok(policies.into_iter().collect::<io::Result<Vec<_>>>()?.concat())
+}
+
+/// Returns the cells of a load and a policy, with names that begin with `name`.
+pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
-    let cpus = spec.costs().topology.cpus();
-    let mut cells = Vec::new();
-    for way in DEVICE_POLICIES {
-        let one = |seed| {
-            let mut seeded = spec.clone();
-            seeded.seed += seed;
-            run(&seeded, hz, messages, way)
-        };
-        let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
-        let cell = |what: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
-            let id = format!("{cpus}cpus.{hz}hz.{}.{what}", way.name);
-            Cell::predicted(id, unit, Figure::of(runs.iter().map(of).collect()))
-        };
-        let per_1000 = |count: u64, run: &Outcome| count as f64 * 1e3 / run.switches.max(1) as f64;
-        let unit = "per 1000 switches";
-        cells.push(cell("writes", unit, &|run| per_1000(run.device.writes, run)));
-        cells.push(cell("events", unit, &|run| per_1000(run.device.events, run)));
-        cells.push(cell("for_nothing", unit, &|run| per_1000(run.device.spurious, run)));
-        cells.push(cell("ms", "ms", &|run| run.ms));
-    }
-    Ok(cells)
+    let one = |seed| {
+        let mut seeded = spec.clone();
+        seeded.seed += seed;
+        run(&seeded, load, way)
+    };
+    let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
+    let cell = |what: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
+        Cell::predicted(format!("{name}.{what}"), unit, Figure::of(runs.iter().map(of).collect()))
+    };
+    let per_1000 = |count: u64, run: &Outcome| count as f64 * 1e3 / run.switches.max(1) as f64;
+    let unit = "per 1000 switches";
+    Ok(vec![
+        cell("writes", unit, &|run| per_1000(run.device.writes, run)),
+        cell("events", unit, &|run| per_1000(run.device.events, run)),
+        cell("for_nothing", unit, &|run| per_1000(run.device.spurious, run)),
+        cell("ms", "ms", &|run| run.ms),
+    ])
 }
 
 /// Runs the load once.
-pub fn run(spec: &Spec, hz: u64, messages: u32, way: DevicePolicy) -> io::Result<Outcome> {
+pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
+    let Load { hz, groups, messages, slice } = load;
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
     let DevicePolicy { policy, lazy_timers, handler_end, .. } = way;
@@ -125,10 +151,9 @@ pub fn run(spec: &Spec, hz: u64, messages: u32, way: DevicePolicy) -> io::Result
         idle: IdleTick::Keeps,
         grace: Ns::NEVER,
         clocked: Clocked::FromSwitch,
-        slice: Some(SLICE),
+        slice,
     };
     let kernel = Kernel::boot(&mut machine, config)?;
-    let groups = (cpus / 2).max(1);
     let left = Rc::new(Shared::new(u32::from(groups) * u32::from(SIDE)));
     let ended = Rc::new(Shared::new(Ps::ZERO));
     for _ in 0..groups {

@@ -156,7 +156,8 @@ fn one_reader_reads_for_all() {
 #[test]
 fn lazy_slices_save_writes() {
     let small = schedule::machine(&spec("haswell-ex-4s"), 1, 4);
-    let run = |way| schedule::run(&small, 250, 300, way).unwrap();
+    let load = schedule::Load::new(&small, 250, 300);
+    let run = |way| schedule::run(&small, load, way).unwrap();
     let [lazy, aware, slices, put_off, both] = schedule::DEVICE_POLICIES.map(run);
     for one in [lazy, aware, slices, put_off, both] {
         assert!(one.ms > 1.0 && one.switches > 500, "{one:?}");
