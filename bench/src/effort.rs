@@ -19,7 +19,7 @@ pub struct Effort {
     pub lateness: (usize, Duration, usize),
     /// The number of successive sleeps of 1 ms in W8.
     pub sleeps: usize,
-    /// For how long a server runs in W9 and W10, how often, and its idle timeouts in W10.
+    /// For how long a server runs in W9, W10 and W12, how often, and its idle timeouts in W10.
     pub servers: (Duration, usize, usize),
 }
 

@@ -46,7 +46,7 @@ struct Options {
     /// The cases of this part of the page.
     #[arg(long, value_enum, default_value_t = Section::Operations)]
     section: Section,
-    /// Only these cases, of whatever section: W1 to W11, W4x, clocks, syscalls.
+    /// Only these cases, of whatever section: W1 to W12, W4x, clocks, syscalls.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     only: Vec<String>,
     /// Only contenders with this in their name.

@@ -14,6 +14,7 @@ mod push_out;
 mod sleep;
 mod syscalls;
 mod threads;
+mod tokio_server;
 
 use crate::effort::Effort;
 use crate::peers::foreign::{self, Foreign, Kind};
@@ -58,6 +59,7 @@ pub const CASES: &[Case] = &[
     futures("W9", http::run),
     futures("W10", idle::run),
     operations("W11", limiter::run),
+    futures("W12", tokio_server::run),
     operations("clocks", clocks::run),
     operations("syscalls", syscalls::run),
 ];

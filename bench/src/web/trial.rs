@@ -5,10 +5,11 @@ use super::load::{Clients, Load, Seen};
 use super::server::Server;
 use crate::affinity;
 use crate::sample::process_time;
+use std::net::{Ipv4Addr, TcpStream};
 use std::pin::Pin;
 use std::sync::Barrier;
 use std::task::{Context, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +85,36 @@ pub fn try_out<G: Guards>(trial: &Trial) -> Outcome {
     drop(simulated);
     drop(entered);
     outcome(seen, cpu, wake_calls, push_out_ns)
+}
+
+/// Returns the context switches a second of a server with idle connections, whose one task ticks
+/// every 100 ms. Counts the threads of the whole process; the caller's one sleep included.
+pub fn switches_when_idle<G: Guards>(trial: &Trial) -> f64 {
+    let server = Server::start::<G>(workers(), keep_to_servers).expect("a server starts");
+    server.runtime().spawn(async {
+        loop {
+            let mut tick = Box::pin(G::idle(Duration::from_millis(100)));
+            tick.as_mut().await;
+        }
+    });
+    let connect = |_| TcpStream::connect((Ipv4Addr::LOCALHOST, server.port));
+    let connections: Vec<_> = (0..trial.connections).map(connect).collect();
+    assert!(connections.iter().all(Result::is_ok), "the server listens");
+    std::thread::sleep(trial.run / 4);
+    let (begun, before) = (Instant::now(), context_switches());
+    std::thread::sleep(trial.run);
+    (context_switches() - before) as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// The voluntary context switches of all threads that this process has.
+fn context_switches() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let switches = |task: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    tasks.map(switches).sum()
 }
 
 fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) -> Outcome {

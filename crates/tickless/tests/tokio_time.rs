@@ -8,10 +8,34 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tickless::VirtualTime;
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// Counts wakeups.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A waker that drops a future.
+struct Drops<F>(Mutex<Option<Pin<Box<F>>>>);
+
+impl<F: Send + 'static> Wake for Drops<F> {
+    fn wake(self: Arc<Self>) {
+        let dropped = self.0.lock().unwrap().take();
+        drop(dropped);
+    }
+}
 
 /// The bodies, which use the module named `time` where the macro is expanded.
 macro_rules! bodies {
@@ -192,7 +216,163 @@ macro_rules! bodies {
             seen
         }
 
+        /// Whether a sleep is ready, and how often its task was woken, after each of these steps.
+        async fn stepped(
+            mut sleep: std::pin::Pin<&mut time::Sleep>,
+            steps_us: &[u64],
+        ) -> Vec<(bool, usize)> {
+            let woken = Arc::new(Woken::default());
+            let waker = Waker::from(Arc::clone(&woken));
+            let mut seen = Vec::new();
+            for &step in steps_us {
+                let ready = sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+                seen.push((ready, woken.0.load(Ordering::SeqCst)));
+                time::advance(Duration::from_micros(step)).await;
+            }
+            let ready = sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
+            seen.push((ready, woken.0.load(Ordering::SeqCst)));
+            seen
+        }
+
+        pub async fn small_advances() -> Vec<(bool, usize)> {
+            let mut seen = stepped(pin!(time::sleep(ms(1))), &[250, 250, 250, 250]).await;
+            seen.extend(stepped(pin!(time::sleep(ms(300))), &[100_000, 51_592, 1, 150_000]).await);
+            seen
+        }
+
+        pub async fn resets_around_the_deadline() -> Vec<(bool, usize)> {
+            let begin = Instant::now();
+            let mut sleep = pin!(time::sleep_until(begin + ms(100)));
+            let mut seen = stepped(sleep.as_mut(), &[50_000]).await;
+            sleep.as_mut().reset(begin + ms(110));
+            seen.extend(stepped(sleep.as_mut(), &[55_000, 6_000]).await);
+            sleep.as_mut().reset(begin + ms(250));
+            seen.extend(stepped(sleep.as_mut(), &[5_000]).await);
+            sleep.as_mut().reset(begin + ms(200));
+            seen.extend(stepped(sleep.as_mut(), &[50_000, 50_000]).await);
+            sleep.as_mut().reset(begin + 10 * HOUR);
+            drop(stepped(sleep.as_mut(), &[]).await);
+            sleep.as_mut().reset(begin + 5 * HOUR);
+            sleep.await;
+            assert!(begin.elapsed() < 6 * HOUR);
+            seen
+        }
+
+        pub async fn elapsed_after_advances() -> Vec<Duration> {
+            let mut seen = Vec::new();
+            for us in [51_592, 1, 1_000, 3_141_592, 0] {
+                let begin = Instant::now();
+                time::advance(Duration::from_micros(us)).await;
+                seen.push(begin.elapsed());
+            }
+            seen
+        }
+
+        /// When each of many sleeps of random durations ends, one after another.
+        pub async fn random_sleeps() -> Vec<Duration> {
+            let (begin, mut random, mut seen) = (Instant::now(), 1_u64, Vec::new());
+            for _ in 0..2_000 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                time::sleep(Duration::from_nanos((random >> 33) % 1_000_000_000)).await;
+                seen.push(begin.elapsed());
+            }
+            seen
+        }
+
+        /// Ticks that are ready after each advance.
+        pub async fn polled_intervals() -> Vec<Vec<Duration>> {
+            let begin = Instant::now();
+            time::advance(ms(1)).await;
+            let mut interval = time::interval_at(begin, ms(300));
+            let mut seen = Vec::new();
+            for step in [100, 200, 400, 500, 2000] {
+                let mut ready = Vec::new();
+                let cx = &mut Context::from_waker(Waker::noop());
+                while let Poll::Ready(tick) = interval.poll_tick(cx) {
+                    ready.push(tick - begin);
+                }
+                seen.push(ready);
+                time::advance(ms(step)).await;
+            }
+            seen
+        }
+
+        pub async fn sleeps_of_years() -> Vec<u64> {
+            let begin = Instant::now();
+            let years = [1, 2, 5].map(|years| {
+                tokio::spawn(async move {
+                    time::sleep(HOUR * 24 * 365 * years).await;
+                    begin.elapsed().as_secs() / 3600
+                })
+            });
+            let mut seen = Vec::new();
+            for slept in years {
+                seen.push(slept.await.unwrap());
+            }
+            seen
+        }
+
+        /// A deadline at the same instant as the future's own, or one that has passed.
+        pub async fn timeouts_at_the_limit() -> Vec<bool> {
+            let now = Instant::now();
+            let mut seen = vec![
+                time::timeout(Duration::ZERO, async {}).await.is_ok(),
+                time::timeout(Duration::ZERO, std::future::pending::<()>()).await.is_ok(),
+                time::timeout_at(now, std::future::pending::<()>()).await.is_ok(),
+                time::timeout_at(now + ms(5), time::sleep_until(now + ms(5))).await.is_ok(),
+            ];
+            // A future that is always woken does not keep its timeout from firing.
+            let busy = async {
+                loop {
+                    tokio::task::yield_now().await;
+                    tokio::time::advance(Duration::from_micros(10)).await;
+                }
+            };
+            seen.push(time::timeout(ms(5), busy).await.is_ok());
+            seen
+        }
+
+        /// Data that is ready does not let the clock move.
+        pub async fn ready_sockets() -> Vec<Duration> {
+            let begin = Instant::now();
+            let (one, other) = tokio::net::UnixDatagram::pair().unwrap();
+            one.send(b"x").await.unwrap();
+            let receives = tokio::spawn(async move {
+                other.recv(&mut [0]).await.unwrap();
+                begin.elapsed()
+            });
+            time::sleep(ms(100)).await;
+            vec![receives.await.unwrap(), begin.elapsed()]
+        }
+
+        /// A waker that drops a sleep which fires at the same instant.
+        pub async fn a_waker_drops_a_sleep() -> bool {
+            let deadline = Instant::now() + ms(10);
+            let mut other = Box::pin(time::sleep_until(deadline));
+            assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            let drops = Arc::new(Drops(Mutex::new(Some(other))));
+            let waker = Waker::from(Arc::clone(&drops));
+            let mut sleep = Box::pin(time::sleep_until(deadline));
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            time::sleep(ms(20)).await;
+            sleep.is_elapsed() && drops.0.lock().unwrap().is_none()
+        }
+
         // The differences.
+
+        /// Whether a sleep is ready when it is polled right after a reset to a time in the past.
+        pub async fn ready_after_a_reset_to_the_past() -> bool {
+            let begin = Instant::now();
+            let mut sleep = pin!(time::sleep(HOUR));
+            let cx = &mut Context::from_waker(Waker::noop());
+            assert!(sleep.as_mut().poll(cx).is_pending());
+            time::advance(ms(5)).await;
+            sleep.as_mut().reset(begin + ms(1));
+            let at_once = sleep.as_mut().poll(cx).is_ready();
+            sleep.await;
+            assert_eq!(begin.elapsed(), ms(5));
+            at_once
+        }
 
         /// The message of a sleep in a runtime that enables nothing.
         pub fn sleeps_without_a_driver() -> String {
@@ -335,6 +515,22 @@ fn pausing_matches_tokio() {
     assert_eq!(ours, [3 * HOUR, 3 * HOUR]);
 }
 
+/// Goal: each poll and each wakeup is as in tokio, whatever the steps of the clock.
+#[test]
+fn polls_match_tokio() {
+    assert_eq!(paused(ours::small_advances()), paused(theirs::small_advances()));
+    let resets = paused(ours::resets_around_the_deadline());
+    assert_eq!(resets, paused(theirs::resets_around_the_deadline()));
+    assert!(resets.iter().any(|(ready, _)| *ready) && resets.iter().any(|(ready, _)| !ready));
+    assert_eq!(paused(ours::elapsed_after_advances()), paused(theirs::elapsed_after_advances()));
+    assert_eq!(paused(ours::polled_intervals()), paused(theirs::polled_intervals()));
+    assert_eq!(paused(ours::timeouts_at_the_limit()), paused(theirs::timeouts_at_the_limit()));
+    assert_eq!(paused(ours::random_sleeps()), paused(theirs::random_sleeps()));
+    assert_eq!(paused(ours::sleeps_of_years()), paused(theirs::sleeps_of_years()));
+    assert_eq!(paused(ours::ready_sockets()), paused(theirs::ready_sockets()));
+    assert!(paused(ours::a_waker_drops_a_sleep()) && paused(theirs::a_waker_drops_a_sleep()));
+}
+
 #[test]
 fn instants_match_tokio() {
     assert_eq!(paused(ours::instants()), paused(theirs::instants()));
@@ -365,6 +561,9 @@ fn differences_are_as_documented() {
     // Ready timers in a loop.
     assert!(paused(theirs::ready_polls_in_one_turn()) <= 128);
     assert_eq!(paused(ours::ready_polls_in_one_turn()), 1000);
+    // A reset to the past.
+    assert!(paused(theirs::ready_after_a_reset_to_the_past()));
+    assert!(!paused(ours::ready_after_a_reset_to_the_past()));
     // Periods below 5 ms.
     let ms = |seen: Vec<Duration>| seen.iter().map(Duration::as_millis).collect::<Vec<_>>();
     assert_eq!(ms(paused(theirs::short_periods())), [1, 2, 3]);

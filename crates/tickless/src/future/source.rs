@@ -5,14 +5,16 @@ use crate::builder::StartTimersError;
 use crate::process;
 use crate::time;
 use crate::timers::Timers;
+#[cfg(feature = "tokio-time")]
+use crate::tokio_runtime::{self, current};
 use crate::virtual_time::VirtualTime;
 use std::fmt;
 use std::time::Duration;
 use tickless_core::time::Instant;
 
 /// The timers from which a library creates its futures: those of the process, timers that the
-/// program started, or those of a [`VirtualTime`]. For libraries whose callers choose; cheap to
-/// clone.
+/// program started, those of a [`VirtualTime`], or those of the tokio runtime that the caller is in
+/// (`tokio_time::timers`). For libraries whose callers choose; cheap to clone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,8 +33,17 @@ use tickless_core::time::Instant;
 /// ```
 #[derive(Clone)]
 pub struct TimerSource {
-    /// `None` for the timers of the process, whose futures need no reference count.
-    own: Option<Timers>,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// The timers of the process, whose futures need no reference count.
+    Process,
+    Own(Timers),
+    /// Those of the context in which a future is created.
+    #[cfg(feature = "tokio-time")]
+    Context,
 }
 
 impl TimerSource {
@@ -42,12 +53,23 @@ impl TimerSource {
     ///
     /// [`StartTimersError`] if the system refuses the threads of the process's timers.
     pub fn process() -> Result<TimerSource, StartTimersError> {
-        Timers::process().map(|_| TimerSource { own: None })
+        Timers::process().map(|_| TimerSource { source: Source::Process })
+    }
+
+    /// Uses the timers of the context in which each future is created; see `tokio_time::timers`.
+    #[cfg(feature = "tokio-time")]
+    pub(crate) fn of_context() -> TimerSource {
+        TimerSource { source: Source::Context }
     }
 
     /// Returns the current time on the clock of the deadlines.
     pub fn now(&self) -> Instant {
-        self.own.as_ref().map_or_else(super::now, Timers::now)
+        match &self.source {
+            Source::Process => super::now(),
+            Source::Own(timers) => timers.now(),
+            #[cfg(feature = "tokio-time")]
+            Source::Context => tokio_runtime::now(),
+        }
     }
 
     /// Returns [`now`](TimerSource::now) as a [`std::time::Instant`]; a virtual time under virtual
@@ -58,35 +80,57 @@ impl TimerSource {
 
     /// Returns a future that completes when `after` has passed; see [`sleep`](super::sleep).
     pub fn sleep(&self, after: Duration) -> Sleep {
-        match &self.own {
-            Some(timers) => timers.sleep(after),
-            None => super::sleep(after),
+        match &self.source {
+            Source::Process => super::sleep(after),
+            Source::Own(timers) => timers.sleep(after),
+            #[cfg(feature = "tokio-time")]
+            Source::Context => {
+                let timers = current();
+                Sleep::new(timers.timers(), timers.now() + after, timers.slack(after))
+            }
         }
     }
 
     /// Returns a future that completes at `deadline`, a time on the clock of
     /// [`now`](TimerSource::now).
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        match &self.own {
-            Some(timers) => timers.sleep_until(deadline),
-            None => super::sleep_until(deadline),
+        match &self.source {
+            Source::Process => super::sleep_until(deadline),
+            Source::Own(timers) => timers.sleep_until(deadline),
+            #[cfg(feature = "tokio-time")]
+            Source::Context => {
+                let timers = current();
+                let slack = timers.slack(deadline - timers.now());
+                Sleep::new(timers.timers(), deadline, slack)
+            }
         }
     }
 
     /// Returns a future that completes when `after` has passed, or up to 13 % of that later.
     /// Pushing it out is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
-        match &self.own {
-            Some(timers) => timers.coarse_sleep(after),
-            None => super::coarse_sleep(after),
+        match &self.source {
+            Source::Process => super::coarse_sleep(after),
+            Source::Own(timers) => timers.coarse_sleep(after),
+            #[cfg(feature = "tokio-time")]
+            Source::Context => {
+                let timers = current();
+                CoarseSleep::new(timers.timers(), timers.now() + after)
+            }
         }
     }
 
     /// Ticks every `period`, starting one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
-        match &self.own {
-            Some(timers) => timers.interval(period),
-            None => super::interval(period),
+        match &self.source {
+            Source::Process => super::interval(period),
+            Source::Own(timers) => timers.interval(period),
+            #[cfg(feature = "tokio-time")]
+            Source::Context => {
+                let timers = current();
+                let first = timers.now() + period;
+                Interval::new(timers.timers(), first, period, timers.slack(period))
+            }
         }
     }
 
@@ -106,17 +150,21 @@ impl TimerSource {
         Timeout::new(self.coarse_sleep(after), future)
     }
 
-    /// Returns the timers, for their statistics and for timers with callbacks. `None` if the system
-    /// refuses the threads of the process's timers. In a forked child that can happen although
+    /// Returns the timers, for their statistics and for timers with callbacks; those of the process
+    /// if the futures use those of a runtime, which have no callbacks. `None` if the system refuses
+    /// the threads of the process's timers. In a forked child that can happen although
     /// [`process`](TimerSource::process) succeeded in the parent.
     pub fn timers(&self) -> Option<&Timers> {
-        self.own.as_ref().or_else(|| process::timers())
+        match &self.source {
+            Source::Own(timers) => Some(timers),
+            _ => process::timers(),
+        }
     }
 }
 
 impl From<Timers> for TimerSource {
     fn from(timers: Timers) -> TimerSource {
-        TimerSource { own: Some(timers) }
+        TimerSource { source: Source::Own(timers) }
     }
 }
 
@@ -140,6 +188,11 @@ impl From<&TimerSource> for TimerSource {
 
 impl fmt::Debug for TimerSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.own.is_some() { "TimerSource::Own" } else { "TimerSource::Process" })
+        f.write_str(match &self.source {
+            Source::Process => "TimerSource::Process",
+            Source::Own(_) => "TimerSource::Own",
+            #[cfg(feature = "tokio-time")]
+            Source::Context => "TimerSource::Context",
+        })
     }
 }
