@@ -216,6 +216,11 @@ impl HrTimer {
     /// spins for a few microseconds and then sleeps. Armings made during the wait, including the
     /// callback's own, are cancelled, too. The callback does not inherit the caller's priority.
     ///
+    /// While many timers come due on the timer's base, the wait for the base's lock is bounded as
+    /// for a start: the driver releases the lock for every callback, otherwise after at most 64
+    /// timers, and a waiting thread gets it next. If the scheduler takes the CPU away from the
+    /// caller or the driver during the call, the call also takes that time, some milliseconds.
+    ///
     /// A wait that would never end is an error; [`CancelError`] lists the cases that are detected.
     ///
     /// # Errors
