@@ -1773,7 +1773,7 @@ enum tickless_status_t tickless_timers_start_virtual(const struct tickless_optio
  callback of these timers it only moves the clock, as if the callback took that long.
 
  Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
- were not started by `tickless_timers_start_virtual`.
+ were not started by `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
 
  The caller must ensure:
  `timers` came from the library and was not stopped.

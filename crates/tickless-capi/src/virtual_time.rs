@@ -5,8 +5,8 @@ use crate::options::Options;
 use crate::sized;
 use crate::status::{Outcome, Status, failure};
 use crate::timers::{Set, TimerSet, duration};
-use tickless::VirtualTime;
 use tickless::time::Instant;
+use tickless::{VirtualTime, slots};
 
 /// Starts timers on a clock that stays at `now_ns` until `tickless_virtual_advance` moves it: for
 /// tests of code that waits. Starts no thread. Callbacks run inside the call that moves the clock,
@@ -41,6 +41,10 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
 impl Set {
     /// Returns the virtual time of a set.
     fn virtual_time(&self) -> Outcome<&VirtualTime> {
+        if slots::is_forked_child(&self.timers) {
+            let what = "virtual time does not go on in a forked child; start new timers there";
+            return Err(failure(Status::Shut, what));
+        }
         self.time.as_ref().ok_or_else(|| {
             let what = "these timers are not on a virtual clock; use tickless_timers_start_virtual";
             failure(Status::Unsupported, what)
@@ -61,7 +65,7 @@ unsafe fn move_time(timers: *const TimerSet, body: impl FnOnce(&VirtualTime)) ->
 /// callback of these timers it only moves the clock, as if the callback took that long.
 ///
 /// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
-/// were not started by `tickless_timers_start_virtual`.
+/// were not started by `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
 ///
 /// # Safety
 /// `timers` came from the library and was not stopped.

@@ -199,6 +199,11 @@ impl Periodic {
     }
 }
 
+/// Returns whether this process is a forked child of the one that created these timers.
+pub fn is_forked_child(timers: &Timers) -> bool {
+    timers.shared.is_forked_child()
+}
+
 /// Returns how many timers of all types keep this set of timers alive; 0 for the timers of the
 /// process. Exact only if no other thread makes or drops timers. Costs a load for each CPU.
 pub fn users(timers: &Timers) -> usize {

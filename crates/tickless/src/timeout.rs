@@ -174,7 +174,9 @@ impl Timeout {
     ///
     /// If the callback is not running, this costs as much as [`cancel`](Self::cancel). Otherwise it
     /// spins for a few microseconds and then sleeps. Armings made during the wait, including the
-    /// callback's own, are cancelled, too. The callback does not inherit the caller's priority.
+    /// callback's own, are cancelled, too. The callback does not inherit the caller's priority. How
+    /// long the call takes while many timers come due is described at
+    /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
     ///
     /// A wait that would never end is an error; [`CancelError`] lists the cases that are detected.
     ///

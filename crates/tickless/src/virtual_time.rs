@@ -80,9 +80,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 ///
 /// # Fork
 ///
-/// Virtual time needs no driver, so it also works in a forked child. The child inherits its state
-/// at the fork, including its locks. Fork while no other thread uses it; otherwise the child may
-/// deadlock.
+/// In a forked child, which may have inherited held locks, the parent's virtual time does not go on:
+/// its timers are shut down, as real ones are, and methods that advance, run or stop the clock, or
+/// wait for it, panic. Drops do not wait. A child can create a virtual time of its own.
 ///
 /// # Ties
 ///
@@ -167,6 +167,7 @@ impl VirtualTime {
     /// Adds a set of timers on this clock. The timers of all sets fire in order of expiry; at equal
     /// expiry, those of the set that was added first fire first.
     pub fn add_timers(&self, builder: Builder) -> Timers {
+        self.refuse_in_child();
         let timers = timers_on(&self.inner.clock, builder, self.inner.shuffle.as_ref());
         let mut all = self.inner.all.lock().unwrap_or_else(PoisonError::into_inner);
         *all = all.iter().chain([&timers]).cloned().collect();
@@ -193,6 +194,9 @@ impl VirtualTime {
     /// For a timeout beyond the wheel's range (12 days with a tick of 1 ms) this may be an earlier
     /// event, at which the timeout only moves within the wheel.
     pub fn next_event(&self) -> Option<Instant> {
+        if self.is_forked_child() {
+            return None;
+        }
         let all = self.all();
         let next = |(timers, base): (&Timers, CpuId)| timers.shared.bases.exact_next_event(base);
         let earliest = bases(&all).map(next).min();
@@ -206,6 +210,7 @@ impl VirtualTime {
     /// If a timer is pending. The message lists the owners, the number of timers and, in debug
     /// builds, where they were armed.
     pub fn assert_idle(&self) {
+        self.refuse_in_child();
         for timers in &*self.all() {
             let leaks = timers.leaks();
             assert!(leaks.is_empty(), "{leaks}");
@@ -275,6 +280,7 @@ impl VirtualTime {
 
     /// Steps these clocks, which all sets of timers share, and fires the timers that come due.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
+        self.refuse_in_child();
         bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
         self.all().iter().for_each(|timers| timers.shared.clocks_stepped());
         self.advance_to(self.now());
@@ -287,8 +293,21 @@ impl VirtualTime {
         self.inner.holder.load(Ordering::Relaxed) == waits::this_thread()
     }
 
+    fn is_forked_child(&self) -> bool {
+        self.inner.first.shared.is_forked_child()
+    }
+
+    /// Panics in a forked child, where other threads may have held any of the locks.
+    fn refuse_in_child(&self) {
+        assert!(
+            !self.is_forked_child(),
+            "virtual time does not go on in a forked child; create a new one in the child"
+        );
+    }
+
     /// Waits for the right to run callbacks. Returns `None` if this thread has it already.
     fn begin_moving(&self) -> Option<Moving<'_>> {
+        self.refuse_in_child();
         if self.moves_here() {
             return None;
         }
@@ -357,6 +376,19 @@ fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
 
 fn timers_on(clock: &Arc<ManualClock>, builder: Builder, shuffle: Option<&Shuffle>) -> Timers {
     builder.note_armings().start_virtual(Arc::clone(clock), shuffle.map(Shuffle::chance))
+}
+
+impl Drop for VirtualTime {
+    fn drop(&mut self) {
+        if let Some(shuffle) = &self.inner.shuffle {
+            shuffle.report_panic();
+        }
+        if self.is_forked_child() {
+            // Another thread of the parent may have left the state half changed: the child keeps
+            // one reference forever, so that nothing is freed.
+            std::mem::forget(Arc::clone(&self.inner));
+        }
+    }
 }
 
 impl Default for VirtualTime {

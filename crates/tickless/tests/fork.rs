@@ -253,18 +253,67 @@ fn a_child_leaves_its_parents_devices_alone() {
     assert_eq!(last.map(|timer| timer.cancel()), Some(Cancel::Pending));
 }
 
-/// Goal: virtual time needs no driver, and works in a child.
+/// Goal: K4 (locks at a fork): in a child every use of the parent's virtual time is refused with a
+/// panic, or answers that the timers are shut down, whichever lock another thread held at the fork.
+/// Drops return, and a child can have a virtual time of its own.
 #[test]
-fn virtual_time_works_in_a_child() {
+fn virtual_time_is_refused_in_a_child() {
+    const REFUSED: [fn(&VirtualTime); 11] = [
+        |time| time.advance(MS),
+        |time| time.advance_to(time.now()),
+        |time| _ = time.advance_to_next(),
+        |time| time.set_realtime(time.now()),
+        |time| time.suspend(MS),
+        |time| time.resume(),
+        |time| time.pause(),
+        |time| drop(time.add_timers(Timers::builder())),
+        |time| _ = time.idle(),
+        |time| drop(time.auto_advance()),
+        |time| time.block_on(time.timers().sleep(MS)),
+    ];
     let time = VirtualTime::new();
-    let timer = time.timers().timeout(|f| f.restart(Duration::from_secs(1)));
-    timer.start(Duration::from_secs(1)).unwrap();
-    in_child(|| {
-        time.advance(Duration::from_secs(10));
-        assert!(time.timers().stats().total().fired >= 8);
-        assert_eq!(timer.cancel(), Cancel::Pending);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        let repeatedly = |action: fn(&VirtualTime)| {
+            let (time, done) = (&time, &done);
+            s.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    action(time);
+                }
+            });
+        };
+        repeatedly(|time| time.advance(MS));
+        (0..4).for_each(|_| repeatedly(|time| drop(time.busy())));
+        repeatedly(|time| {
+            let timer = time.timers().timeout(|_| {});
+            timer.start(MS).unwrap();
+            timer.cancel();
+        });
+        let forked = catch_unwind(AssertUnwindSafe(|| {
+            for _ in 0..60 {
+                let mut mine = Some((time.busy(), time.auto_advance(), time.clone()));
+                let timer = time.timers().hrtimer(|_| {});
+                in_child(|| {
+                    std::panic::set_hook(Box::new(|_| {}));
+                    let (busy, moves, time) = mine.take().expect("the child has a copy");
+                    for (nth, refused) in REFUSED.iter().enumerate() {
+                        let ended = catch_unwind(AssertUnwindSafe(|| refused(&time)));
+                        assert!(ended.is_err(), "use {nth} was not refused");
+                    }
+                    assert!(catch_unwind(AssertUnwindSafe(|| time.busy())).is_err());
+                    assert_eq!((timer.start(MS), time.next_event()), (Err(StartError::Shut), None));
+                    drop((busy, moves, timer, time));
+                    let own = VirtualTime::new();
+                    let timer = own.timers().timeout(|f| f.restart(MS * 1_000));
+                    timer.start(MS).unwrap();
+                    own.advance(MS * 10_000);
+                    assert!(own.timers().stats().total().fired >= 8);
+                });
+            }
+        }));
+        done.store(true, Ordering::Relaxed);
+        assert!(forked.is_ok(), "a child hangs");
     });
-    assert_eq!(time.timers().stats().total().fired, 0);
 }
 
 /// What a child does with timers of its own: every operation that takes a lock of the whole

@@ -29,12 +29,15 @@ static void *label(void *timer) {
   return NULL;
 }
 
-static void child(tickless_timers_t *timers, tickless_timer_t *timer, tickless_periodic_t *heart) {
+static void child(tickless_timers_t *timers, tickless_timers_t *in_virtual_time,
+                  tickless_timer_t *timer, tickless_periodic_t *heart) {
   tickless_stats_t stats = {.size = sizeof stats};
   tickless_cancel_t found;
   tickless_timer_t own = {{0}};
   bool is;
   int before = atomic_load(&beats);
+  IS(TICKLESS_SHUT, tickless_virtual_advance(in_virtual_time, MS));
+  OK(tickless_timers_stop(in_virtual_time));
   OK(tickless_timer_label(timer, "in the child"));
   OK(tickless_timer_is_pending(timer, &is));
   CHECK(!is);
@@ -64,7 +67,7 @@ static void child(tickless_timers_t *timers, tickless_timer_t *timer, tickless_p
 }
 
 int main(void) {
-  tickless_timers_t *timers;
+  tickless_timers_t *timers, *in_virtual_time;
   tickless_timer_t timer = {{0}};
   tickless_periodic_t heart = {{0}};
   tickless_options_t one = {.size = sizeof one, .bases = 1};
@@ -72,6 +75,7 @@ int main(void) {
   int status;
   pthread_t labelling;
   OK(tickless_timers_start(&one, &timers));
+  OK(tickless_timers_start_virtual(&one, 0, &in_virtual_time));
   OK(tickless_timer_init(&timer, timers, TICKLESS_COARSE, beat, NULL));
   OK(tickless_timer_start(&timer, 3600 * SECOND));
   OK(tickless_periodic_init(&heart, timers, NULL, beat, NULL));
@@ -80,7 +84,7 @@ int main(void) {
   for (int round = 0; round < 50; round++) {
     pid_t pid = fork();
     CHECK(pid >= 0);
-    if (pid == 0) child(timers, &timer, &heart);
+    if (pid == 0) child(timers, in_virtual_time, &timer, &heart);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
   }
   atomic_store(&done, true);
@@ -91,6 +95,7 @@ int main(void) {
   CHECK(found == TICKLESS_CANCEL_PENDING);
   OK(tickless_periodic_destroy(&heart));
   OK(tickless_timer_destroy(&timer));
+  OK(tickless_timers_stop(in_virtual_time));
   OK(tickless_timers_stop(timers));
   return 0;
 }

@@ -13,7 +13,6 @@ use crate::platform::device::own_loop::LoopDevice;
 #[cfg(linux_platform)]
 use crate::platform::device::timerfd::Timerfd;
 use crate::platform::driver;
-use crate::platform::fork::Process;
 use crate::platform::manual_clock::ManualClock;
 #[cfg(feature = "tokio-time")]
 use crate::platform::runtime::Runtime;
@@ -73,8 +72,7 @@ impl Builder {
             None => (limits.passes, limits.backoff_max) = (DRIVER_PASSES, Ns::ZERO),
         }
         let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
-        let timers =
-            Timers { shared: OpenSet::new(host, self.setup.clone(), Some(Process::this())) };
+        let timers = Timers { shared: OpenSet::new(host, self.setup.clone()) };
         let defers = self.setup.core.deferral != Deferral::None;
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
@@ -184,7 +182,7 @@ impl Builder {
         }
         let cpus = CpuMap::of_this_process().with_bases(devices.len() as u16);
         let host = Host::with_devices(clock, cpus, devices);
-        Timers { shared: OpenSet::new(host, self.setup.clone(), Some(Process::this())) }
+        Timers { shared: OpenSet::new(host, self.setup.clone()) }
     }
 
     fn host_clock(&self) -> HostClock {
@@ -249,7 +247,7 @@ impl Builder {
             Some(chance) => self.cpu_map().shuffled(chance),
             None => self.cpu_map(),
         };
-        Timers { shared: OpenSet::new(Host::new(HostClock::manual(clock), cpus), self.setup, None) }
+        Timers { shared: OpenSet::new(Host::new(HostClock::manual(clock), cpus), self.setup) }
     }
 
     fn cpu_map(&self) -> CpuMap {

@@ -17,9 +17,6 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Incremented in every forked child, so that it differs from its value in the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The generation of values that children may go on using. Always zero.
-static NO_GENERATION: AtomicU32 = AtomicU32::new(0);
-
 /// The process that a value belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
@@ -48,11 +45,6 @@ impl Process {
             COUNTED.store(true, Ordering::Release);
         }
         Process { generation: GENERATION.load(Ordering::Relaxed), current: &GENERATION }
-    }
-
-    /// Returns a value that is equal in parent and child: for values that a child may go on using.
-    pub fn any() -> Process {
-        Process { generation: 0, current: &NO_GENERATION }
     }
 
     /// Returns whether this is the calling process, and not its parent.

@@ -8,6 +8,7 @@ use super::glue::{Bases, Host, Task};
 use super::notes::Notes;
 use super::orphans::{Keeper, Orphans};
 use super::users::{Line, Users};
+use crate::platform::clock::ClockSource;
 use crate::platform::expirer::Expirers;
 use crate::platform::fork::Process;
 use crate::platform::time_base::TimeBase;
@@ -51,7 +52,7 @@ pub(crate) struct Shared {
     phases: Mutex<Phases>,
     /// The timers on clocks that can be set or include suspended time.
     pub(crate) clock_timers: ClockTimers,
-    /// The process that its drivers run in; any, if it needs no drivers.
+    /// The process that its drivers run in, or that moves its clock.
     process: Process,
     /// Whether the program moves its clock.
     is_virtual: bool,
@@ -132,8 +133,8 @@ impl Keeper for Shared {
 }
 
 impl Shared {
-    /// Returns whether this process is a forked child: it has no driver threads, and may have
-    /// inherited held locks.
+    /// Returns whether this process is a forked child of the one that created the set: it has no
+    /// driver threads, and may have inherited held locks.
     #[inline]
     pub(crate) fn is_forked_child(&self) -> bool {
         !self.process.is_this()
@@ -232,10 +233,10 @@ fn discard(payload: Box<dyn Any + Send>) {
 }
 
 impl OpenSet {
-    /// A set without drivers. `process` is the process that its drivers will run in; `None` if it
-    /// needs none.
-    pub(crate) fn new(host: Host, setup: Setup, process: Option<Process>) -> OpenSet {
+    /// A set without drivers.
+    pub(crate) fn new(host: Host, setup: Setup) -> OpenSet {
         let count = host.cpus.bases();
+        let is_virtual = host.clock.source() == ClockSource::Manual;
         let arena = Arena::new(host.cpus.current(), usize::from(count));
         let users = match setup.lifetime {
             Lifetime::Process => Users::new(0),
@@ -258,8 +259,8 @@ impl OpenSet {
             stop: AtomicBool::new(false),
             phases: Mutex::new(Phases::new()),
             clock_timers: ClockTimers::default(),
-            process: process.unwrap_or(Process::any()),
-            is_virtual: process.is_none(),
+            process: Process::this(),
+            is_virtual,
             set: setup.set,
             on_panic: setup.on_panic,
         })))))

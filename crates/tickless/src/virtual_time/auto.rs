@@ -106,6 +106,7 @@ impl VirtualTime {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn idle(&self) -> bool {
+        self.refuse_in_child();
         let state = self.inner.work.state();
         self.move_if_idle(state).1
     }
@@ -123,6 +124,7 @@ impl VirtualTime {
     /// If it is called in a callback of this clock and the future is not ready when first polled:
     /// the clock does not advance automatically there.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.refuse_in_child();
         let mut future = pin!(future);
         let task = Arc::new(Task {
             time: self.clone(),
@@ -151,6 +153,7 @@ impl VirtualTime {
     ///
     /// If the system refuses the thread.
     pub fn auto_advance(&self) -> AutoAdvance {
+        self.refuse_in_child();
         let stop = Arc::new(AtomicBool::new(false));
         let (time, stopped) = (self.clone(), Arc::clone(&stop));
         let thread = Worker::start(move || {
@@ -185,6 +188,7 @@ impl VirtualTime {
     }
 
     fn enter(&self) {
+        self.refuse_in_child();
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
         // A callback does not wait: the step may be waiting for that callback to return.
@@ -195,6 +199,9 @@ impl VirtualTime {
     }
 
     fn leave(&self) {
+        if self.is_forked_child() {
+            return;
+        }
         self.inner.work.state().busy -= 1;
         self.inner.work.changed.notify_all();
     }
@@ -221,6 +228,9 @@ impl Blocking {
 
 impl Drop for Blocking {
     fn drop(&mut self) {
+        if self.busy.time.is_forked_child() {
+            return;
+        }
         let me = waits::this_thread();
         let mut state = self.busy.time.inner.work.state();
         if let Some(place) = state.blocking.iter().rposition(|&thread| thread == me) {
@@ -238,6 +248,9 @@ struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {
     fn drop(&mut self) {
+        if self.0.is_forked_child() {
+            return;
+        }
         self.0.inner.work.state().stepping = None;
         self.0.inner.work.changed.notify_all();
     }
@@ -262,6 +275,7 @@ impl Busy {
     /// [`block_on`](VirtualTime::block_on) on another thread, or by the program. In a callback this
     /// advances the clock itself, and no timer fires until the callback has returned.
     pub fn sleep(&mut self, after: Duration) {
+        self.time.refuse_in_child();
         if self.time.moves_here() {
             return self.time.advance(after);
         }
@@ -294,6 +308,7 @@ impl Busy {
 
     /// Waits until the task is woken. The thread is not busy until then, and busy afterwards.
     fn wait_for(&mut self, task: &Task, moves: Moves) {
+        self.time.refuse_in_child();
         let work = &self.time.inner.work;
         let mut state = work.state();
         task.waits.store(true, Ordering::Relaxed);
@@ -334,6 +349,10 @@ impl fmt::Debug for Busy {
 
 impl Drop for AutoAdvance {
     fn drop(&mut self) {
+        if self.time.is_forked_child() {
+            // The thread exists in the parent only.
+            return std::mem::forget(self.thread.take());
+        }
         self.stop.store(true, Ordering::Relaxed);
         self.time.inner.work.changed.notify_all();
         if let Some(thread) = self.thread.take()
@@ -365,6 +384,9 @@ impl Wake for Task {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
+        if self.time.is_forked_child() {
+            return;
+        }
         let mut state = self.time.inner.work.state();
         let is_first = !self.woken.swap(true, Ordering::Relaxed);
         if is_first && self.waits.load(Ordering::Relaxed) {

@@ -33,6 +33,7 @@ impl VirtualTime {
     /// Stops the clock. Waits for the thread that [`resume`](VirtualTime::resume) started, and so
     /// for a callback that runs on it. Inside a callback it does not wait.
     pub fn pause(&self) {
+        self.refuse_in_child();
         self.inner.clock.stop();
         let thread = self.inner.runner.thread().take();
         if let Some(thread) = thread

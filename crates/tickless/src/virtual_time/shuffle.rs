@@ -79,6 +79,14 @@ impl Shuffle {
         Shuffle { seed, chance: Arc::new(Chance::new(seed)), is_printed: AtomicBool::new(false) }
     }
 
+    /// Prints the seed, once, if the caller is panicking: the failure can be reproduced.
+    #[expect(clippy::print_stderr, reason = "a failed test must print how to reproduce it")]
+    pub(super) fn report_panic(&self) {
+        if std::thread::panicking() && !self.is_printed.swap(true, Ordering::Relaxed) {
+            eprintln!("ties were shuffled; to repeat: TICKLESS_SEED={}", self.seed);
+        }
+    }
+
     pub(super) fn chance(&self) -> Arc<Chance> {
         Arc::clone(&self.chance)
     }
@@ -88,18 +96,5 @@ impl Shuffle {
         let mut all: Vec<T> = all.collect();
         self.chance.shuffle(&mut all);
         all
-    }
-}
-
-/// Prints the seed if a panic drops the time, so that the failure can be reproduced.
-impl Drop for VirtualTime {
-    #[expect(clippy::print_stderr, reason = "a failed test must print how to reproduce it")]
-    fn drop(&mut self) {
-        if let Some(shuffle) = &self.inner.shuffle
-            && std::thread::panicking()
-            && !shuffle.is_printed.swap(true, Ordering::Relaxed)
-        {
-            eprintln!("ties were shuffled; to repeat: TICKLESS_SEED={}", shuffle.seed);
-        }
     }
 }

@@ -15,6 +15,8 @@ use tickless::policy::Deferral;
 use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
+/// A short time in which a new sleep can be polled, which takes Miri some milliseconds.
+const SHORT: Duration = if cfg!(miri) { Duration::from_millis(300) } else { MS };
 
 /// A waker that calls a closure.
 struct Calls<F>(F);
@@ -122,7 +124,9 @@ fn a_waker_that_panics_in_its_drop_makes_no_sleep_early() {
 /// in an expiry thread, and in a thread that advances virtual time.
 #[test]
 fn at_most_64_fired_futures_wait_for_their_wakers() {
-    const COUNT: u64 = 1_000;
+    const COUNT: u64 = if cfg!(miri) { 100 } else { 1_000 };
+    // Long enough to arm all of them.
+    const AFTER: Duration = Duration::from_millis(if cfg!(miri) { 15_000 } else { 200 });
     let virtual_time = VirtualTime::new();
     let real = |deferral| Timers::builder().bases(1).deferral(deferral).start().unwrap();
     let all = [virtual_time.timers().clone(), real(Deferral::None), real(Deferral::OnExpiry)];
@@ -135,12 +139,12 @@ fn at_most_64_fired_futures_wait_for_their_wakers() {
             longest.fetch_max(fired - before, Ordering::SeqCst);
         });
         let sleep = |_| {
-            let mut sleep = Box::pin(timers.coarse_sleep(200 * MS));
+            let mut sleep = Box::pin(timers.coarse_sleep(AFTER));
             assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
             sleep
         };
         let sleeps: Vec<_> = (0..COUNT).map(sleep).collect();
-        virtual_time.advance(300 * MS);
+        virtual_time.advance(2 * AFTER);
         wait_until("all are woken", || woken.load(Ordering::SeqCst) == COUNT);
         let most = most.load(Ordering::SeqCst);
         // Real time may have advanced between two of them.
@@ -188,7 +192,7 @@ fn the_last_drop_does_not_wait_for_wakers() {
         let timers = Timers::builder().bases(2).deferral(deferral).start().unwrap();
         let LocksOnWake { lock, is_waking, waker: waiting } = LocksOnWake::default();
         let held = lock.lock().unwrap();
-        let sleep = polled(Box::pin(timers.sleep(MS)), &waiting);
+        let sleep = polled(Box::pin(timers.sleep(SHORT)), &waiting);
         wait_until("the waker runs", || is_waking.load(Ordering::SeqCst));
         let dropper = std::thread::spawn(move || drop((sleep, timers)));
         ends("the timers are dropped", dropper);
@@ -224,7 +228,7 @@ fn the_last_drop_waits_for_callbacks() {
             fired.restart(Duration::ZERO);
         });
         timer.start(Duration::ZERO).unwrap();
-        let sleep = polled(Box::pin(timers.sleep(Duration::from_micros(50))), Waker::noop());
+        let sleep = polled(Box::pin(timers.sleep(SHORT / 20)), Waker::noop());
         wait_until("it is called", || calls.load(Ordering::SeqCst) > 3);
         drop((sleep, timer));
         drop(timers);
