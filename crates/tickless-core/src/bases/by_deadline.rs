@@ -15,9 +15,10 @@ impl<P: Platform> Bases<P> {
     /// timers were added, under the lock.
     pub fn exact_next_event(&self, cpu: CpuId) -> Ns {
         let next = self.next_event(cpu);
-        if next == Ns::NEVER || self.settings().coarse == CoarseExpiry::WithBucket {
+        if self.settings().coarse == CoarseExpiry::WithBucket {
             return next;
         }
+        // A bucket whose end is beyond the range of time is never due, but its timers may be.
         let mut state = self.base(cpu).state.lock();
         next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
     }

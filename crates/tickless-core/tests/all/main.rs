@@ -11,6 +11,7 @@ mod clock_faults;
 mod deferred;
 mod device;
 mod device_faults;
+mod end_of_time;
 mod expiry;
 mod holdings;
 mod local;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::callback::Cancel;
 use tickless::callback::Started;
+use tickless::clock::TimeBase;
 use tickless::time::{Instant, Tick};
 use tickless::{Timers, VirtualTime};
 
@@ -193,6 +194,40 @@ fn a_timer_for_never_does_not_fire() {
     assert!(timeout.is_pending() && hrtimer.is_pending() && !periodic.is_active());
     assert_eq!([timeout.cancel(), hrtimer.cancel()], [Cancel::Pending; 2]);
     assert_eq!(time.timers().stats().pending(), 0);
+}
+
+/// Goal: W5 (64-bit time): shortly before the end of time, a timer that is shortened from "never"
+/// is the next event, and fires at its deadline, also in the clock's last tick.
+#[test]
+fn a_timer_shortened_from_never_fires_before_the_end_of_time() {
+    for tick_ms in [1, 10] {
+        let tick = Tick::new(Duration::from_millis(tick_ms)).unwrap();
+        for before_end in [1, 400_000, 5 * MS, 20 * MS] {
+            let begin = END - Duration::from_nanos(before_end);
+            let time = VirtualTime::with_builder(Timers::builder().bases(1).tick(tick), begin);
+            let (log, now) = (Log::new(), time.now());
+            let note = || {
+                let log = log.clone();
+                move |fired: &mut tickless::Fired<'_>| log.push(fired.now())
+            };
+            let (timeout, reduced) = (time.timers().timeout(note()), time.timers().timeout(note()));
+            let hrtimer = time.timers().hrtimer(note());
+            timeout.start(Duration::MAX).unwrap();
+            reduced.start(Duration::MAX).unwrap();
+            hrtimer.start(Duration::MAX).unwrap();
+            let clock_timer = time.timers().clock_timer(TimeBase::Monotonic, |_| {});
+            clock_timer.start_at(Instant::NEVER).unwrap();
+            let after = (END - now).min(Duration::from_millis(5));
+            timeout.start(after).unwrap();
+            assert_eq!(time.next_event(), Some(now + after));
+            reduced.reduce(after).unwrap();
+            hrtimer.start(after).unwrap();
+            clock_timer.start_at(now + after).unwrap();
+            time.advance_to(Instant::NEVER);
+            assert_eq!(log.take(), [now + after; 3]);
+            assert!(!clock_timer.is_pending());
+        }
+    }
 }
 
 /// Goal: on a real clock, timers for never can be armed and cancelled, and the driver sleeps
