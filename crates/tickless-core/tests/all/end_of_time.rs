@@ -171,7 +171,7 @@ fn local_timers_are_shortened_from_never() {
         let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
         let now = Ns(END.0 - distance(&mut random).0);
         let begin = if random.one_in(2) { now } else { Ns::ZERO };
-        let mut timers = LocalTimers::with_tick(begin.into(), of_tick, push_out);
+        let mut timers = LocalTimers::with_push_out(begin.into(), of_tick, push_out);
         let family = random.pick(&Family::BOTH);
         let key = match family {
             Family::Coarse => timers.insert(()),
@@ -197,7 +197,8 @@ fn local_timers_are_shortened_from_never() {
         }
         let settles = random.one_in(2);
         let next_event = |timers: &mut LocalTimers<()>| {
-            Ns::from(if settles { timers.settled_next_event() } else { timers.next_event() })
+            let next = if settles { timers.settled_next_event() } else { timers.next_event() };
+            next.map_or(Ns::NEVER, Ns::from)
         };
         let latest = armed.latest(family, tick);
         check_expiry(&mut timers, armed, latest, next_event, |timers, now| {
@@ -232,7 +233,8 @@ fn classes_of_fixed_timeouts_are_shortened_from_never() {
         let soft = now.after(after);
         let armed = Armed { now, window: Window::new(soft, soft) };
         let latest = soft.after(Ns(longest.0 / 16 + 2_000_000));
-        let next_event = |timers: &mut FixedTimeouts<()>| timers.next_event().into();
+        let next_event =
+            |timers: &mut FixedTimeouts<()>| timers.next_event().map_or(Ns::NEVER, Ns::from);
         check_expiry(&mut timers, armed, latest, next_event, |timers, now| {
             timers.advance(now.into(), |_, _| ())
         });

@@ -215,6 +215,7 @@ fn ending_auto_advance_does_not_wait_for_wakers() {
 
 /// Goal: after the last handle has been dropped, no callback runs any more, although wakers may.
 #[test]
+#[cfg_attr(miri, ignore = "a timer that is always due leaves Miri no time to poll the sleep")]
 fn the_last_drop_waits_for_callbacks() {
     for _ in 0..rounds(50) {
         let timers = Timers::builder().bases(1).start().unwrap();
@@ -228,7 +229,7 @@ fn the_last_drop_waits_for_callbacks() {
             fired.restart(Duration::ZERO);
         });
         timer.start(Duration::ZERO).unwrap();
-        let sleep = polled(Box::pin(timers.sleep(SHORT / 20)), Waker::noop());
+        let sleep = polled(Box::pin(timers.sleep(Duration::from_micros(50))), Waker::noop());
         wait_until("it is called", || calls.load(Ordering::SeqCst) > 3);
         drop((sleep, timer));
         drop(timers);
