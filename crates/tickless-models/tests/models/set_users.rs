@@ -142,11 +142,12 @@ fn a_user_of_a_closed_set_keeps_it() {
 #[test]
 fn a_set_without_users_ends_when_it_is_closed() {
     run("no users", || {
-        let set = Set::new(1);
-        (1..3).for_each(|thread| set.done[thread].store(1, RELAXED));
-        assert_eq!(set.users.count(), 1);
+        let set = Set::new(2);
+        assert_eq!(set.users.count(), 2);
         let other = Arc::clone(&set);
-        spawn(CPU1, move || other.remove(1)).join();
+        let thread = spawn(CPU1, move || other.remove(1));
+        set.remove(2);
+        thread.join();
         assert_eq!((set.users.count(), set.ends.load(RELAXED)), (0, 0), "it is open");
         set.close(0);
         set.check();
