@@ -16,7 +16,6 @@ mod peers;
 mod picture;
 mod random;
 mod report;
-mod results;
 mod sample;
 mod summary;
 mod targets;
@@ -27,7 +26,6 @@ use clap::Parser;
 use effort::Effort;
 use machine::Machine;
 use report::Report;
-use results::Results;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -140,7 +138,7 @@ fn write(report: &Report, options: &Options) -> Result<(), String> {
 
 /// Draws the picture and puts it, and the table that goes with it, on top of a page.
 fn show(results: &[PathBuf], page: &Path) -> Result<(), String> {
-    let results = Results::read_all(results)?;
+    let results = summary::read(results)?;
     let file = page.with_extension("svg");
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let drawn = picture::svg(&summary::panels(&results))?;

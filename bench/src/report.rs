@@ -1,9 +1,9 @@
 //! The results, as Markdown and as JSON.
 
 use crate::machine::Machine;
-use crate::sample::Figure;
+use crate::sample::{Contender, Figure, Outcomes, interleave};
 use crate::targets::Verdict;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// The results of one run.
@@ -17,47 +17,39 @@ pub struct Report {
 }
 
 /// One case: a row for each contender.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Table {
-    pub case: &'static str,
+    pub case: String,
     pub title: String,
-    pub about: &'static str,
+    pub about: String,
     /// The reason why the case was skipped.
-    pub skipped: Option<&'static str>,
+    pub skipped: Option<String>,
     pub columns: Vec<String>,
     pub rows: Vec<Row>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
-    pub name: &'static str,
+    pub name: String,
     /// How it was measured, where that differs from row to row.
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
     pub cells: Vec<Option<Cell>>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
     pub figure: Figure,
-    pub unit: &'static str,
-}
-
-impl Cell {
-    pub fn ns(figure: Figure) -> Cell {
-        Cell { figure, unit: "ns" }
-    }
+    pub unit: String,
 }
 
 /// A column: its name, its unit, and the part of an outcome that it shows.
 pub type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-/// The outcomes of all samples of a row.
-pub type Outcomes<T> = (&'static str, Vec<T>);
-
 impl Table {
-    pub fn new(case: &'static str, title: &str, about: &'static str) -> Table {
+    pub fn new(case: &str, title: &str, about: &str) -> Table {
         let (columns, rows) = (Vec::new(), Vec::new());
-        Table { case, title: title.to_string(), about, skipped: None, columns, rows }
+        let [case, title, about] = [case, title, about].map(str::to_string);
+        Table { case, title, about, skipped: None, columns, rows }
     }
 
     /// Adds a column. Returns its number.
@@ -66,11 +58,11 @@ impl Table {
         self.columns.len() - 1
     }
 
-    pub fn put(&mut self, row: &'static str, column: usize, cell: Option<Cell>) {
+    pub fn put(&mut self, row: &str, column: usize, unit: &str, figure: Option<Figure>) {
         let width = self.columns.len();
         let cells = &mut self.row(row).cells;
         cells.resize(cells.len().max(width), None);
-        cells[column] = cell;
+        cells[column] = figure.map(|figure| Cell { figure, unit: unit.to_string() });
     }
 
     /// Adds these columns, with the parts of each row's outcomes.
@@ -78,30 +70,58 @@ impl Table {
         for &(column, unit, part) in columns {
             let column = self.column(column);
             for (name, outcomes) in rows {
-                let figure = Figure::of(outcomes.iter().map(part).collect());
-                self.put(name, column, figure.map(|figure| Cell { figure, unit }));
+                self.put(name, column, unit, Figure::of(outcomes.iter().map(part).collect()));
             }
         }
     }
 
-    pub fn note(&mut self, row: &'static str, note: &'static str) {
-        self.row(row).note = Some(note);
+    /// Adds a column of times in ns: the samples of each contender, taken in turn.
+    pub fn measure(&mut self, column: &str, contenders: Vec<Contender<'_>>, repetitions: usize) {
+        let column = self.column(column);
+        for (name, samples) in interleave(contenders, repetitions) {
+            self.put(name, column, "ns", Figure::of(samples));
+        }
     }
 
-    pub fn skip(&mut self, why: &'static str) {
-        self.skipped = Some(why);
+    /// Adds a column with the samples of each row, and a column of `ratios` with those of each row
+    /// that `other` has another one for: the row that it is divided by.
+    pub fn put_beside(
+        &mut self,
+        column: &str,
+        samples: &[Outcomes<f64>],
+        (ratios, ratio): (&mut Table, &str),
+        other: impl Fn(&str) -> Option<&'static str>,
+    ) {
+        let (column, ratio) = (self.column(column), ratios.column(ratio));
+        for (name, of_this) in samples {
+            self.put(name, column, "ns", Figure::of(of_this.clone()));
+            let of = |other| samples.iter().find(|(name, _)| *name == other);
+            if let Some((_, others)) = other(name).and_then(of) {
+                ratios.put(name, ratio, "x", Figure::of_ratios(of_this, others));
+            }
+        }
     }
 
-    /// Returns a cell.
-    pub fn cell(&self, row: &str, column: &str) -> Option<Cell> {
-        let row = self.rows.iter().find(|r| r.name == row)?;
-        let column = self.columns.iter().position(|c| c == column)?;
-        *row.cells.get(column)?
+    pub fn note(&mut self, row: &str, note: &str) {
+        self.row(row).note = Some(note.to_string());
     }
 
-    fn row(&mut self, name: &'static str) -> &mut Row {
+    pub fn skip(&mut self, why: &str) {
+        self.skipped = Some(why.to_string());
+    }
+
+    /// Returns the rows that have a cell in this column, with that cell.
+    pub fn in_column(&self, column: &str) -> impl Iterator<Item = (&str, &Cell)> {
+        let column = self.columns.iter().position(|name| name == column);
+        self.rows.iter().filter_map(move |row| {
+            let cell = row.cells.get(column?)?.as_ref()?;
+            Some((row.name.as_str(), cell))
+        })
+    }
+
+    fn row(&mut self, name: &str) -> &mut Row {
         let place = self.rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
-            self.rows.push(Row { name, note: None, cells: Vec::new() });
+            self.rows.push(Row { name: name.to_string(), note: None, cells: Vec::new() });
             self.rows.len() - 1
         });
         &mut self.rows[place]
@@ -109,7 +129,7 @@ impl Table {
 
     pub fn markdown(&self, unit: Figure) -> String {
         let mut text = format!("### {}: {}\n\n", self.case, self.title);
-        if let Some(why) = self.skipped {
+        if let Some(why) = &self.skipped {
             return text + &format!("Skipped: {why}.\n");
         }
         let noted = self.rows.iter().any(|row| row.note.is_some());
@@ -121,10 +141,11 @@ impl Table {
         for row in &self.rows {
             let _ = write!(text, "| {} |", row.name);
             if noted {
-                let _ = write!(text, " {} |", row.note.unwrap_or_default());
+                let _ = write!(text, " {} |", row.note.as_deref().unwrap_or_default());
             }
             for cell in &row.cells {
-                let _ = write!(text, " {} |", cell.map_or("-".into(), |cell| cell.text(unit)));
+                let _ =
+                    write!(text, " {} |", cell.as_ref().map_or("-".into(), |cell| cell.text(unit)));
             }
             text.push('\n');
         }
@@ -133,8 +154,9 @@ impl Table {
 }
 
 impl Cell {
-    fn text(self, unit: Figure) -> String {
-        let Cell { figure: Figure { median, least, most, samples }, unit: name } = self;
+    fn text(&self, unit: Figure) -> String {
+        let Figure { median, least, most, samples } = self.figure;
+        let name = self.unit.as_str();
         let value = if name == "ns" { number(median) } else { with_unit(median, name) };
         if samples < 2 {
             return value;

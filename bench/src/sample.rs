@@ -1,6 +1,7 @@
 //! Samples of figures. Contenders are sampled in turn, so that a disturbance of the machine affects
 //! all alike.
 
+use crate::affinity;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -40,29 +41,41 @@ pub struct Contender<'a> {
 /// All samples of the unit that were taken in this run.
 static UNITS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
+/// The outcomes of all samples of a row.
+pub type Outcomes<T> = (&'static str, Vec<T>);
+
 /// Takes a sample of each contender in turn, and one of the unit, `repetitions` times.
-pub fn interleave(
-    contenders: Vec<Contender<'_>>,
-    repetitions: usize,
-) -> Vec<(&'static str, Option<Figure>)> {
-    let samples = interleave_samples(contenders, repetitions).into_iter();
-    samples.map(|(name, samples)| (name, Figure::of(samples))).collect()
+pub fn interleave(contenders: Vec<Contender<'_>>, repetitions: usize) -> Vec<Outcomes<f64>> {
+    let contenders = contenders.into_iter().map(|one| (one.name, one.sample)).collect();
+    in_turn(contenders, repetitions, |_, sample| sample())
 }
 
-/// As [`interleave`], but returns every sample.
-pub fn interleave_samples(
-    mut contenders: Vec<Contender<'_>>,
+/// Runs each contender in turn, on whatever CPUs it chooses, `repetitions` times.
+pub fn in_turn_unpinned<C, T>(
+    contenders: Vec<(&'static str, C)>,
     repetitions: usize,
-) -> Vec<(&'static str, Vec<f64>)> {
-    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
+    run: impl FnMut(&'static str, &mut C) -> T,
+) -> Vec<Outcomes<T>> {
+    affinity::unpin();
+    let outcomes = in_turn(contenders, repetitions, run);
+    affinity::pin(0);
+    outcomes
+}
+
+fn in_turn<C, T>(
+    mut contenders: Vec<(&'static str, C)>,
+    repetitions: usize,
+    mut run: impl FnMut(&'static str, &mut C) -> T,
+) -> Vec<Outcomes<T>> {
+    let mut outcomes: Vec<Outcomes<T>> =
+        contenders.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for _ in 0..repetitions {
         unit_sample();
-        for (contender, samples) in contenders.iter_mut().zip(&mut samples) {
-            samples.push((contender.sample)());
+        for ((name, contender), (_, outcomes)) in contenders.iter_mut().zip(&mut outcomes) {
+            outcomes.push(run(name, contender));
         }
     }
-    let names = contenders.iter().map(|contender| contender.name);
-    names.zip(samples).collect()
+    outcomes
 }
 
 /// The unit of this run: an uncontended atomic add, in ns.

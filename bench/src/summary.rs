@@ -1,8 +1,28 @@
 //! The page's first table and picture: frequent operations, and what each takes with every peer.
 
-use crate::report::number;
-use crate::results::Results;
+use crate::report::{Table, number};
+use serde::Deserialize;
 use std::fmt::Write;
+use std::path::PathBuf;
+
+/// The part of a report that the picture and the table need.
+#[derive(Deserialize)]
+struct Tables {
+    tables: Vec<Table>,
+}
+
+/// Reads the tables of files that `--json` has written.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Table>, String> {
+    let mut all = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let Tables { tables } = serde_json::from_str(&text)
+            .map_err(|error| format!("{} is not a report: {error}", path.display()))?;
+        all.extend(tables);
+    }
+    Ok(all)
+}
 
 /// A frequent operation: a row of the table, and a part of the picture.
 struct Operation {
@@ -97,7 +117,7 @@ pub struct Panel {
 }
 
 /// The parts of the picture that there are results for.
-pub fn panels(results: &Results) -> Vec<Panel> {
+pub fn panels(results: &[Table]) -> Vec<Panel> {
     let shown = OPERATIONS.iter().filter(|operation| operation.is_in_picture);
     let panels = shown.map(|operation| {
         let mut bars = bars(results, operation);
@@ -107,17 +127,22 @@ pub fn panels(results: &Results) -> Vec<Panel> {
     panels.filter(|panel| !panel.bars.is_empty()).collect()
 }
 
-fn bars(results: &Results, operation: &Operation) -> Vec<Bar> {
-    let rows = results.column(operation.case, operation.column).unwrap_or_default();
-    let bars = rows.iter().filter_map(|&(row, ns)| {
+/// The bars of the first table that has the operation's column.
+fn bars(results: &[Table], operation: &Operation) -> Vec<Bar> {
+    let has_column = |table: &&Table| {
+        table.case == operation.case && table.columns.iter().any(|name| name == operation.column)
+    };
+    let table = results.iter().find(has_column);
+    let rows = table.into_iter().flat_map(|table| table.in_column(operation.column));
+    let bars = rows.filter_map(|(row, cell)| {
         let &(_, whose, name) = CONTENDERS.iter().find(|(rows, ..)| rows.contains(&row))?;
-        Some(Bar { name, whose, ns })
+        Some(Bar { name, whose, ns: cell.figure.median })
     });
     bars.collect()
 }
 
 /// A row for each operation that there are results for.
-pub fn markdown(results: &Results) -> String {
+pub fn markdown(results: &[Table]) -> String {
     let mut text = String::from(
         "| ns | Tickless, one thread | Tickless, any thread | tokio | best of the others |\n\
          |---|--:|--:|--:|--:|\n",
@@ -151,22 +176,22 @@ mod tests {
     use super::*;
     use crate::cases::{CASES, Choice};
     use crate::effort::Effort;
+    use crate::sample::Figure;
 
-    fn results() -> Results {
-        let text = r#"{"tables": [{"case": "W2", "columns": ["100k"], "rows": [
-            {"name": "**LocalTimers**", "cells": [{"figure": {"median": 13.4, "least": 1,
-             "most": 20, "samples": 7}}]},
-            {"name": "tokio `Sleep`, current thread", "cells": [{"figure": {"median": 184,
-             "least": 1, "most": 200, "samples": 7}}]},
-            {"name": "libev (C)", "cells": [{"figure": {"median": 62, "least": 50, "most": 70,
-             "samples": 7}}]},
-            {"name": "libevent (C)", "cells": [{"figure": {"median": 426, "least": 50, "most": 70,
-             "samples": 7}}]},
-            {"name": "a variant", "cells": [{"figure": {"median": 1, "least": 1, "most": 1,
-             "samples": 7}}]},
-            {"name": "DPDK `rte_timer` (C)", "cells": [null]}
-        ]}]}"#;
-        serde_json::from_str(text).expect("a report")
+    fn results() -> [Table; 1] {
+        let mut table = Table::new("W2", "", "");
+        let column = table.column("100k");
+        for (row, median) in [
+            ("**LocalTimers**", 13.4),
+            ("tokio `Sleep`, current thread", 184.0),
+            ("libev (C)", 62.0),
+            ("libevent (C)", 426.0),
+            ("a variant", 1.0),
+        ] {
+            table.put(row, column, "ns", Figure::of(vec![median]));
+        }
+        table.put("DPDK `rte_timer` (C)", column, "ns", None);
+        [table]
     }
 
     #[test]
@@ -197,7 +222,7 @@ mod tests {
         let tables: Vec<_> = cases.flat_map(|case| (case.run)(&Effort::TINY, &choice)).collect();
         let foreign = crate::peers::foreign::PEERS.iter().map(|peer| peer.name);
         let rows: Vec<&str> =
-            tables.iter().flat_map(|t| t.rows.iter().map(|r| r.name)).chain(foreign).collect();
+            tables.iter().flat_map(|t| t.rows.iter().map(|r| &*r.name)).chain(foreign).collect();
         for (names, ..) in CONTENDERS {
             for name in *names {
                 assert!(rows.contains(name), "no row is called {name}");
@@ -206,7 +231,7 @@ mod tests {
         for operation in
             OPERATIONS.iter().filter(|operation| !operation.column.ends_with(['k', 'M']))
         {
-            let has = |t: &&crate::report::Table| {
+            let has = |t: &&Table| {
                 t.case == operation.case && t.columns.iter().any(|c| c == operation.column)
             };
             assert!(tables.iter().any(|t| has(&t)), "no column {}", operation.column);

@@ -73,7 +73,7 @@ pub struct Verdict {
     row: &'static str,
     limit: f64,
     measured: f64,
-    unit: &'static str,
+    unit: String,
     met: bool,
     /// The verdict by multiples of an atomic add; `None` for other units.
     met_as_ratio: Option<bool>,
@@ -82,8 +82,9 @@ pub struct Verdict {
 /// Judges every target whose case was run.
 pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
     let judged = TARGETS.iter().filter_map(|target| {
-        let mut tables = tables.iter().filter(|table| table.case == target.case);
-        let cell = tables.find_map(|table| table.cell(target.row, target.column))?;
+        let of_case = tables.iter().filter(|table| table.case == target.case);
+        let mut cells = of_case.flat_map(|table| table.in_column(target.column));
+        let (_, cell) = cells.find(|(row, _)| *row == target.row)?;
         let measured = cell.figure.median;
         let ratio = (cell.unit == "ns").then(|| measured / unit.median <= target.limit / UNIT_NS);
         Some(Verdict {
@@ -91,7 +92,7 @@ pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
             row: target.row,
             limit: target.limit,
             measured,
-            unit: cell.unit,
+            unit: cell.unit.clone(),
             met: measured <= target.limit,
             met_as_ratio: ratio,
         })

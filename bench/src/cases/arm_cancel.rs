@@ -8,27 +8,18 @@ use crate::effort::Effort;
 use crate::peers::foreign::{self, Kind};
 use crate::peers::{Table as Timers, equal_tables, tables, throwaway_tables};
 use crate::random::Random;
-use crate::report::{Cell, Table};
-use crate::sample::{Stopwatch, interleave};
+use crate::report::Table;
+use crate::sample::Stopwatch;
 use std::time::Duration;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "One operation is the pair. Deadlines 10 to 20 minutes away, at random.";
     let mut table = Table::new("W1", "arm + cancel, with so many others pending", about);
-    for &pending in effort.pending {
-        let column = table.column(&short(pending));
-        for (name, figure) in with_pending(pending, effort, choice) {
-            table.put(name, column, figure.map(Cell::ns));
-        }
-    }
+    effort.pending.iter().for_each(|&pending| with_pending(&mut table, pending, effort, choice));
     vec![table]
 }
 
-fn with_pending(
-    pending: usize,
-    effort: &Effort,
-    choice: &Choice,
-) -> Vec<(&'static str, Option<crate::sample::Figure>)> {
+fn with_pending(table: &mut Table, pending: usize, effort: &Effort, choice: &Choice) {
     let mut random = Random::new();
     let others = random.many(pending, 600, 1200);
     let pairs = random.many(effort.operations, 600, 1200);
@@ -46,7 +37,7 @@ fn with_pending(
         let ask = foreign::lazily(program, Kind::Pairs, pending, effort.operations);
         foreigner(peer.name, ask, pending, move || sum)
     });
-    interleave(contenders.chain(foreigners).collect(), effort.repetitions)
+    table.measure(&short(pending), contenders.chain(foreigners).collect(), effort.repetitions);
 }
 
 fn sample(table: &mut dyn Timers, pairs: &[Duration], pending: usize) -> f64 {

@@ -3,8 +3,8 @@
 use super::{Choice, contender};
 use crate::effort::Effort;
 use crate::peers::timeout::TIMERS;
-use crate::report::{Cell, Table};
-use crate::sample::{Stopwatch, interleave};
+use crate::report::Table;
+use crate::sample::{Figure, Stopwatch, interleave};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -29,9 +29,9 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     );
     contenders.retain(|contender| choice.wants(contender.name));
     let unit = interleave(contenders, effort.repetitions);
-    table.put("(uncontended atomic add)", column, Some(Cell::ns(crate::sample::unit())));
-    for (name, figure) in unit {
-        table.put(name, column, figure.map(Cell::ns));
+    table.put("(uncontended atomic add)", column, "ns", Some(crate::sample::unit()));
+    for (name, samples) in unit {
+        table.put(name, column, "ns", Figure::of(samples));
     }
     vec![table]
 }

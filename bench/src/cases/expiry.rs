@@ -9,14 +9,12 @@ use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
 use crate::peers::expirations;
 use crate::peers::foreign::{self, Kind};
-use crate::report::{Cell, Table};
-use crate::sample::interleave;
+use crate::report::Table;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Per timer, callback included.";
     let title = format!("bulk expiry of {} timers spread over 1 s", short(effort.bulk));
     let mut table = Table::new("W3", &title, about);
-    let column = table.column("ns per timer");
     let deadlines = foreign::within_a_second(effort.bulk);
     let mut contenders = Vec::new();
     for peer in expirations().into_iter().filter(|peer| choice.wants(peer.name)) {
@@ -34,8 +32,6 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         let ask = foreign::lazily(program, Kind::Expire, effort.bulk, 0);
         contenders.push(foreigner(peer.name, ask, effort.bulk, move || sum));
     }
-    for (name, figure) in interleave(contenders, effort.bulk_repetitions) {
-        table.put(name, column, figure.map(Cell::ns));
-    }
+    table.measure("ns per timer", contenders, effort.bulk_repetitions);
     vec![table]
 }

@@ -1,10 +1,9 @@
 //! W9: a web server with tokio's timers, with ours, and with none.
 
 use super::Choice;
-use crate::affinity;
 use crate::effort::Effort;
-use crate::report::{Cell, Column, Outcomes, Table};
-use crate::sample::{Figure, unit};
+use crate::report::{Column, Table};
+use crate::sample::{Figure, Outcomes, in_turn_unpinned};
 use crate::web::guards::{Guards, Nothing, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use std::time::Instant;
@@ -38,32 +37,25 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         (Tokio::NAME, try_out::<Tokio>),
         (Nothing::NAME, try_out::<Nothing>),
     ];
-    let outcomes = in_turn(&servers, &trial, repetitions, choice);
+    let outcomes = run_servers(&servers, &trial, repetitions, choice);
     vec![absolute(&outcomes), ratios(&outcomes)]
 }
 
 /// Runs each of the wanted servers, then each again.
-pub fn in_turn(
+pub fn run_servers(
     servers: &[Server],
     trial: &Trial,
     repetitions: usize,
     choice: &Choice,
 ) -> Vec<Outcomes<Outcome>> {
-    let wanted: Vec<_> = servers.iter().filter(|(name, _)| choice.wants(name)).collect();
-    let mut outcomes: Vec<Outcomes<Outcome>> =
-        wanted.iter().map(|(name, _)| (*name, Vec::new())).collect();
-    affinity::unpin();
-    for round in 1..=repetitions {
-        unit();
-        for ((name, try_out), (_, outcomes)) in wanted.iter().zip(&mut outcomes) {
-            let begun = Instant::now();
-            outcomes.push(try_out(trial));
-            let (s, connections) = (begun.elapsed().as_secs_f64(), trial.connections);
-            eprintln!("{round}/{repetitions} {name}, {connections} connections: {s:.1} s");
-        }
-    }
-    affinity::pin(0);
-    outcomes
+    let wanted = servers.iter().filter(|(name, _)| choice.wants(name)).copied().collect();
+    in_turn_unpinned(wanted, repetitions, |name, try_out| {
+        let begun = Instant::now();
+        let outcome = try_out(trial);
+        let (s, connections) = (begun.elapsed().as_secs_f64(), trial.connections);
+        eprintln!("{name}, {connections} connections: {s:.1} s");
+        outcome
+    })
 }
 
 fn absolute(outcomes: &[Outcomes<Outcome>]) -> Table {
@@ -90,7 +82,7 @@ fn ratios(outcomes: &[Outcomes<Outcome>]) -> Table {
         for &(name, one, other) in RATIOS {
             let both = parts(one).zip(parts(other));
             let figure = both.and_then(|(one, other)| Figure::of_ratios(&one, &other));
-            table.put(name, column, figure.map(|figure| Cell { figure, unit: "x" }));
+            table.put(name, column, "x", figure);
         }
     }
     table

@@ -4,9 +4,9 @@
 //! of them. The timeouts of the others are simulated.
 
 use super::Choice;
-use super::http::{Server, in_turn};
+use super::http::{Server, run_servers};
 use crate::effort::Effort;
-use crate::report::{Cell, Table};
+use crate::report::Table;
 use crate::sample::Figure;
 use crate::web::guards::{Guards, IdleOnly, Nothing, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
@@ -43,7 +43,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         (Tickless::NAME, try_out::<IdleOnly<Tickless>>),
         (Tokio::NAME, try_out::<IdleOnly<Tokio>>),
     ];
-    let outcomes = in_turn(&servers, &trial, repetitions, choice);
+    let outcomes = run_servers(&servers, &trial, repetitions, choice);
     let title = format!(
         "{timeouts} idle timeouts, {connections} of real connections, one pushed out by each \
          request"
@@ -62,7 +62,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
             let pairs = of_this.iter().zip(without);
             let samples: Vec<f64> = pairs.map(|(one, without)| part(one, without)).collect();
             let figure = Figure::of(samples).filter(|figure| figure.median.is_finite());
-            table.put(name, column, figure.map(|figure| Cell { figure, unit }));
+            table.put(name, column, unit, figure);
         }
     }
     vec![table]

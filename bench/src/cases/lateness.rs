@@ -5,11 +5,11 @@
 //! `Instant::now` when the timer was armed.
 
 use super::Choice;
-use crate::affinity;
 use crate::effort::Effort;
 use crate::latency::Latencies;
 use crate::peers::sleepers;
-use crate::report::{Column, Outcomes, Table};
+use crate::report::{Column, Table};
+use crate::sample::in_turn_unpinned;
 
 const COLUMNS: &[Column<Latencies>] = &[
     ("p50", "us", |l| l.p50_us),
@@ -30,21 +30,13 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "CPU time of the whole process; 100% is one CPU. Wakeups are voluntary context \
                  switches.";
     let mut table = Table::new("W5", &title, about);
-    let peers: Vec<_> = sleepers().into_iter().filter(|peer| choice.wants(peer.name)).collect();
-    let mut rows: Vec<Outcomes<Latencies>> =
-        peers.iter().map(|peer| (peer.name, Vec::new())).collect();
-    affinity::unpin();
-    for _ in 0..repetitions {
-        for (peer, (_, outcomes)) in peers.iter().zip(&mut rows) {
-            let outcome = (peer.run)(count, run);
-            assert!(outcome.fired > 0, "{}: nothing fired", peer.name);
-            if peer.name.starts_with("**") {
-                assert_eq!(outcome.early, 0, "{}: never early (W1)", peer.name);
-            }
-            outcomes.push(outcome);
-        }
-    }
-    affinity::pin(0);
+    let peers = sleepers().into_iter().filter(|(name, _)| choice.wants(name)).collect();
+    let rows = in_turn_unpinned(peers, repetitions, |name, sleeper| {
+        let outcome = sleeper(count, run);
+        assert!(outcome.fired > 0, "{name}: nothing fired");
+        assert!(outcome.early == 0 || !name.starts_with("**"), "{name}: never early (W1)");
+        outcome
+    });
     table.put_all(COLUMNS, &rows);
     vec![table]
 }

@@ -7,8 +7,8 @@ use super::threads::both;
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
-use crate::report::{Cell, Table};
-use crate::sample::{Contender, Figure, Stopwatch, interleave_samples};
+use crate::report::Table;
+use crate::sample::{Contender, Stopwatch, interleave};
 use governor::{Quota, RateLimiter};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -41,25 +41,17 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         kinds.push(("refused to 2 threads", 2, false));
     }
     for (title, threads, is_there) in kinds {
-        let (column, ratio) = (table.column(title), ratios.column(title));
         let limiters = limiters(&timers, is_there).into_iter();
         let wanted = limiters.filter(|(name, _)| choice.wants(name));
         let operations = effort.operations;
         let contenders =
             wanted.map(|(name, check)| sampled(name, check, threads, is_there, operations));
-        let samples = interleave_samples(contenders.collect(), effort.repetitions);
-        for (name, of_this) in &samples {
-            table.put(name, column, Figure::of(of_this.clone()).map(Cell::ns));
-            let governors = match *name {
-                OURS => GOVERNOR,
-                OURS_BY_KEY => GOVERNOR_BY_KEY,
-                _ => continue,
-            };
-            if let Some((_, theirs)) = samples.iter().find(|(name, _)| *name == governors) {
-                let figure = Figure::of_ratios(of_this, theirs);
-                ratios.put(name, ratio, figure.map(|figure| Cell { figure, unit: "x" }));
-            }
-        }
+        let samples = interleave(contenders.collect(), effort.repetitions);
+        table.put_beside(title, &samples, (&mut ratios, title), |name| match name {
+            OURS => Some(GOVERNOR),
+            OURS_BY_KEY => Some(GOVERNOR_BY_KEY),
+            _ => None,
+        });
     }
     vec![table, ratios]
 }

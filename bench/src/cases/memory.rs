@@ -5,7 +5,7 @@ use crate::effort::Effort;
 use crate::memory::{bytes_in_use, bytes_resident};
 use crate::peers::tables;
 use crate::random::Random;
-use crate::report::{Cell, Table};
+use crate::report::Table;
 use crate::sample::Figure;
 
 /// Rows whose timers equal those of the row above.
@@ -30,16 +30,12 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         assert_eq!(timers.pending(), after.len());
         let handles = peer.handle_bytes * after.len().next_power_of_two();
         let each = (grown - handles as f64) / after.len() as f64;
-        table.put(peer.name, heap, bytes(each));
+        table.put(peer.name, heap, "B", Figure::of(vec![each]));
         if let (Some(before), Some(now)) = (resident_before, resident_now) {
             let each = (now - before) / after.len() as f64 - peer.handle_bytes as f64;
-            table.put(peer.name, resident, bytes(each));
+            table.put(peer.name, resident, "B", Figure::of(vec![each]));
         }
-        table.put(peer.name, handle, bytes(peer.handle_bytes as f64));
+        table.put(peer.name, handle, "B", Figure::of(vec![peer.handle_bytes as f64]));
     }
     vec![table]
-}
-
-fn bytes(count: f64) -> Option<Cell> {
-    Figure::of(vec![count]).map(|figure| Cell { figure, unit: "B" })
 }

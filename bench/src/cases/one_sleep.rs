@@ -2,11 +2,10 @@
 //! settings on an idle machine.
 
 use super::Choice;
-use crate::affinity;
 use crate::effort::Effort;
 use crate::latency::{Latencies, Recorder, Watch};
-use crate::report::{Column, Outcomes, Table};
-use crate::sample::unit;
+use crate::report::{Column, Table};
+use crate::sample::in_turn_unpinned;
 use std::future::Future;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -53,16 +52,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "One after another, each made when the one before it is over. Lateness includes \
                  leaving the CPU's idle state, which is the same for all.";
     let mut table = Table::new("W8", "lateness of a sleep of 1 ms, nothing set", about);
-    let mut rows: Vec<Outcomes<Latencies>> =
-        sleepers.iter().map(|(name, _)| (*name, Vec::new())).collect();
-    affinity::unpin();
-    for _ in 0..SAMPLES {
-        unit();
-        for ((_, sleeps), (_, outcomes)) in sleepers.iter().zip(&mut rows) {
-            outcomes.push(sleeps(effort.sleeps));
-        }
-    }
-    affinity::pin(0);
+    let rows = in_turn_unpinned(sleepers, SAMPLES, |_, sleeps| sleeps(effort.sleeps));
     table.put_all(COLUMNS, &rows);
     let ours = rows.iter().filter(|(name, _)| name.starts_with("**"));
     let early: u64 = ours.flat_map(|(_, outcomes)| outcomes).map(|one| one.early).sum();

@@ -10,8 +10,8 @@ use crate::effort::Effort;
 use crate::peers::foreign::{self, Kind};
 use crate::peers::{Table as Timers, equal_tables, tables};
 use crate::random::Random;
-use crate::report::{Cell, Table};
-use crate::sample::{Figure, Stopwatch, interleave};
+use crate::report::Table;
+use crate::sample::Stopwatch;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -25,10 +25,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let mut equal = Table::new("W2i", "push out an idle timeout, of so many", about);
     for &pending in effort.pending {
         for (table, later) in [(&mut random, Later::Random), (&mut equal, Later::ThanAll)] {
-            let column = table.column(&short(pending));
-            for (name, figure) in of_pending(pending, later, effort, choice) {
-                table.put(name, column, figure.map(Cell::ns));
-            }
+            of_pending(table, pending, later, effort, choice);
         }
     }
     vec![random, equal]
@@ -46,12 +43,7 @@ enum Later {
 /// The time between pushes. All pushes of a run fit into a few minutes.
 const STEP: Duration = Duration::from_micros(100);
 
-fn of_pending(
-    pending: usize,
-    later: Later,
-    effort: &Effort,
-    choice: &Choice,
-) -> Vec<(&'static str, Option<Figure>)> {
+fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, choice: &Choice) {
     let plans = RefCell::new(Plans::new(pending, later, effort));
     let first = plans.borrow().deadlines.clone();
     let plans = &plans;
@@ -91,7 +83,7 @@ fn of_pending(
         plans.borrow_mut().go_to(round);
         touch(&mut nodes, &plans.borrow().plan)
     }));
-    interleave(contenders, effort.repetitions)
+    table.measure(&short(pending), contenders, effort.repetitions);
 }
 
 /// The push-outs of a round, which are equal for all contenders.

@@ -9,8 +9,8 @@ use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
 use crate::random::Random;
-use crate::report::{Cell, Table};
-use crate::sample::{Contender, Figure, interleave_samples};
+use crate::report::Table;
+use crate::sample::{Contender, interleave};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Barrier;
@@ -47,24 +47,17 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let all = (1..=most).flat_map(|threads| contenders(threads, &after, &timers, &runtime));
     let wanted: Vec<_> = all.filter(|one| choice.wants(one.name)).collect();
     let rows = wanted.len() / most;
-    let samples = interleave_samples(wanted, effort.repetitions);
-    let times = |figure| Cell { figure, unit: "x" };
+    let samples = interleave(wanted, effort.repetitions);
     for (threads, of_these) in (1..).zip(samples.chunks(rows.max(1))) {
         let title = format!("{threads} threads");
-        let column = table.column(&title);
-        let ratio = over_tokio.column(&format!("{title} / tokio"));
-        let tokios = of_these.iter().find(|(name, _)| *name == TOKIO);
-        for (name, of_this) in of_these {
-            table.put(name, column, Figure::of(of_this.clone()).map(Cell::ns));
-            if let Some((_, tokios)) = tokios.filter(|_| name.starts_with("**")) {
-                over_tokio.put(name, ratio, Figure::of_ratios(of_this, tokios).map(times));
-            }
-        }
+        let ratio = (&mut over_tokio, &*format!("{title} / tokio"));
+        let is_ours = |name: &str| name.starts_with("**");
+        table.put_beside(&title, of_these, ratio, |name| is_ours(name).then_some(TOKIO));
     }
     if let (2, (one, two)) = (most, samples.split_at(rows)) {
         let column = over_one.column("2 threads / 1 thread");
         for ((name, one), (_, two)) in one.iter().zip(two) {
-            over_one.put(name, column, Figure::of_ratios(two, one).map(times));
+            over_one.put(name, column, "x", Figure::of_ratios(two, one));
         }
     } else {
         over_one.skip("this program may use one CPU only");

@@ -5,7 +5,7 @@ use super::Choice;
 use crate::effort::Effort;
 use crate::peers::{Table as _, timeout};
 use crate::random::Random;
-use crate::report::{Cell, Table};
+use crate::report::Table;
 use crate::sample::Figure;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
@@ -31,7 +31,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     assert!(counted >= effort.operations as u64);
     let arms = 2 * effort.operations;
     let figure = Figure::of(vec![calls as f64 / arms as f64]);
-    table.put(NAME, column, figure.map(|figure| Cell { figure, unit: "" }));
+    table.put(NAME, column, "", figure);
     vec![table]
 }
 

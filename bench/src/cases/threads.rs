@@ -12,8 +12,8 @@ use crate::peers::{
     Shared, Table as _, async_io_timer, heap::LazyHeap, local, timeout, tokio_sleep, tree,
 };
 use crate::random::Random;
-use crate::report::{Cell, Table};
-use crate::sample::{Contender, interleave};
+use crate::report::Table;
+use crate::sample::Contender;
 use rtrb::RingBuffer;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -63,7 +63,6 @@ fn run(
         table.skip("this program may use one CPU only");
         return vec![table];
     }
-    let column = table.column("ns per pair");
     let after = Random::new().many(effort.operations, 600, 1200);
     let mut contenders = contenders(&after);
     // The threads of peers in other languages choose their own CPUs.
@@ -74,9 +73,7 @@ fn run(
     }));
     contenders.retain(|contender| choice.wants(contender.name));
     affinity::unpin();
-    for (name, figure) in interleave(contenders, effort.repetitions) {
-        table.put(name, column, figure.map(Cell::ns));
-    }
+    table.measure("ns per pair", contenders, effort.repetitions);
     affinity::pin(0);
     vec![table]
 }

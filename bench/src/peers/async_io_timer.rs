@@ -98,10 +98,9 @@ fn expire(after: &[Duration]) -> (u64, Duration) {
     (count.0.load(Ordering::Relaxed) + late, took)
 }
 
-pub const SLEEPER: Sleeper = Sleeper {
-    name: "async-io `Timer`, 1 thread",
-    run: |count, run| measured(run, |recorder| in_thread(count, recorder, drive)).0,
-};
+pub const SLEEPER: Sleeper = ("async-io `Timer`, 1 thread", |count, run| {
+    measured(run, |recorder| in_thread(count, recorder, drive)).0
+});
 
 fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {
     let executor = async_executor::LocalExecutor::new();

@@ -202,11 +202,9 @@ pub fn expirations() -> Vec<Expire> {
     ]
 }
 
-/// Runs this many timers for this long, each armed again when it fires for another 1 to 10 ms.
-pub struct Sleeper {
-    pub name: &'static str,
-    pub run: fn(usize, Duration) -> Latencies,
-}
+/// A name, and a function that runs this many timers for this long, each armed again when it fires
+/// for another 1 to 10 ms.
+pub type Sleeper = (&'static str, fn(usize, Duration) -> Latencies);
 
 /// Every sleeper, ours first.
 pub fn sleepers() -> Vec<Sleeper> {

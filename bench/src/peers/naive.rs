@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-pub const SLEEPER: Sleeper = Sleeper {
-    name: "heap and one absolute sleep, 1 ns timer slack",
-    run: |count, run| measured(run, |recorder| in_thread(count, recorder, drive)).0,
-};
+pub const SLEEPER: Sleeper = ("heap and one absolute sleep, 1 ns timer slack", |count, run| {
+    measured(run, |recorder| in_thread(count, recorder, drive)).0
+});
 
 fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {
     set_current_timer_slack(NonZeroU64::new(1)).expect("a thread may reduce its slack");

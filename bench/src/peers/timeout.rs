@@ -165,13 +165,10 @@ fn expire_live(after: &[Duration]) -> (u64, Duration) {
     (FIRED.load(Ordering::Relaxed) - before, took)
 }
 
-pub const PRECISE: Sleeper =
-    Sleeper { name: "**HrTimer**, no slack", run: |n, run| hrtimers(n, run, Duration::ZERO) };
-pub const SLACK: Sleeper = Sleeper {
-    name: "**HrTimer**, 1 ms slack",
-    run: |n, run| hrtimers(n, run, Duration::from_millis(1)),
-};
-pub const COARSE: Sleeper = Sleeper { name: "**Timeout**, 1 ms tick", run: timeouts };
+pub const PRECISE: Sleeper = ("**HrTimer**, no slack", |n, run| hrtimers(n, run, Duration::ZERO));
+pub const SLACK: Sleeper =
+    ("**HrTimer**, 1 ms slack", |n, run| hrtimers(n, run, Duration::from_millis(1)));
+pub const COARSE: Sleeper = ("**Timeout**, 1 ms tick", timeouts);
 
 /// The state of a callback.
 struct State {

@@ -148,7 +148,7 @@ fn expire(after: &[Duration]) -> (u64, Duration) {
     (count.0.load(Ordering::Relaxed), took)
 }
 
-pub const SLEEPER: Sleeper = Sleeper { name: "tokio `sleep_until`, 1 worker", run: run_sleepers };
+pub const SLEEPER: Sleeper = ("tokio `sleep_until`, 1 worker", run_sleepers);
 
 fn run_sleepers(count: usize, run: Duration) -> Latencies {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build();

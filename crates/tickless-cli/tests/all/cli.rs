@@ -1,6 +1,6 @@
 //! The built program, run as a user runs it.
 
-use std::collections::BTreeSet;
+use crate::run::{PROGRAM, file, keys_named_on, page, stderr, stdout, tickless};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -9,116 +9,65 @@ use crate::support::{SAMPLES, sample_path, sample_text, text_without};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
-fn tickless(args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(args).output().unwrap()
-}
-
 fn replay(sample: &str, more: &[&str]) -> Output {
     let path = sample_path(sample);
     tickless(&[&["replay", path.to_str().unwrap()], more].concat())
 }
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// A file of this test run.
-fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, content).unwrap();
-    path
-}
-
 #[test]
-fn help_has_examples_and_exit_codes() {
-    for args in [&["--help"][..], &["replay", "--help"], &["help", "replay"]] {
-        let output = tickless(args);
-        assert_eq!(output.status.code(), Some(0), "{args:?}");
-        let help = stdout(&output);
-        assert!(help.contains("Examples:\n  tickless replay traces/nginx.txt.gz\n"), "{help}");
-        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
-    }
-    let help = stdout(&tickless(&["replay", "--help"]));
-    for word in ["Exit status", "--no-inference", "--strict", "restart-aware", "csv"] {
-        assert!(help.contains(word), "{word}: {help}");
-    }
-    assert_eq!(tickless(&["--version"]).status.code(), Some(0));
-}
-
-#[test]
-fn wrong_command_lines_exit_2() {
-    for args in [
-        &[][..],
-        &["replay"],
-        &["replay", "a", "--no-such-option"],
-        &["replay", "a", "--policy", "busy"],
-        &["replay", "a", "--format", "xml"],
-        &["replay", "a", "--nonsense"],
-        &["recall"],
+fn a_wrong_command_line_exits_2_with_advice() {
+    let both = "cannot be used with";
+    for (args, advice) in [
+        (&[][..], "Usage: tickless"),
+        (&["recall"], "unrecognized subcommand"),
+        (&["replay"], "<TRACE>"),
+        (&["replay", "a", "--no-such-option"], "--no-such-option"),
+        (&["replay", "a", "--policy", "busy"], "restart-aware"),
+        (&["replay", "a", "--format", "xml"], "csv"),
+        (&["study", "rearm", "--live", "--sim"], both),
+        (&["study", "rearm", "--live", "--quick", "--full"], both),
+        (&["study", "rearm", "--live", "--cpus", "0"], "not a number from 1 to"),
+        (&["study", "rearm", "--live", "--cpus", "2"], "leave --cpus out"),
+        (&["study", "nonsense", "--live"], "rearm"),
+        (&["study", "rearm", "--live", "--format", "xml"], "csv"),
+        (&["report", "--quick", "--full"], both),
+        (&["report", "--sim-only", "--live-only"], both),
+        (&["report", "--only", "nonsense"], "rearm"),
+        (&["latency", "-i", "0"], "1..="),
+        (&["latency", "-p", "100"], "1..=99"),
+        (&["latency", "-S", "-t", "2"], both),
+        (&["latency", "-D", "0"], "no time"),
+        (&["latency", "-D", "soon"], "not a time"),
+        (&["latency", "-l", "0"], "1.."),
+        (&["latency", "--limit", "p99"], "p99=200us"),
+        (&["latency", "--sleeper", "sundial"], "timerfd"),
+        (&["latency", "-h"], "a value is required"),
+        (&["doctor", "--check", "nonsense"], "idle-ticks"),
+        (&["top", "--once", "--batch", "2"], both),
+        (&["top", "--batch", "0"], "--batch"),
+        (&["completions", "nonsense"], "bash"),
     ] {
         let output = tickless(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{args:?}");
+        assert!(
+            output.stdout.is_empty() && stderr(&output).contains(advice),
+            "{args:?}: {output:?}"
+        );
     }
-}
-
-fn keys(value: &Value) -> BTreeSet<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 /// Method: a rich trace, and one of a single line where every field that may be null is null.
 #[test]
-fn json_has_exactly_the_documented_keys() {
+fn every_key_of_a_replay_is_on_its_page() {
     let single = file("single.txt", "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n");
     let single = tickless(&["replay", single.to_str().unwrap(), "--format", "json"]);
     for (output, is_rich) in [(replay("idle", &["--format", "json"]), true), (single, false)] {
         assert_eq!(output.status.code(), Some(0));
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-        #[rustfmt::skip]
-        let objects: [(&str, &[&str]); 7] = [
-            ("", &[
-                "agreement", "cancelled_percent", "dropped_events", "inference",
-                "inferred_operations", "notes", "operations", "overlap", "pending_at_start",
-                "periodic", "policies",
-                "skipped_lines", "top_functions", "trace", "unknown_cancels", "unplaced_starts",
-            ]),
-            ("/trace", &["cpus", "file", "hz", "kernel", "recorded", "seconds"]),
-            ("/trace/recorded", &[
-                "device_writes", "expirations", "queue_lateness_ns", "timer_interrupts",
-                "wheel_lateness_ns",
-            ]),
-            ("/policies/0", &[
-                "device_writes", "early", "expirations", "inferred_writes", "lateness_ns",
-                "policy", "queue_lateness_ns", "spurious_wakeups", "wakeups",
-                "wheel_lateness_ns",
-            ]),
-            ("/policies/0/lateness_ns", &["max", "p50", "p99"]),
-            ("/operations", &["cancel", "expire", "queue", "start", "wheel"]),
-            ("/operations/wheel", &["cancel", "expire", "restart", "start"]),
-        ];
-        #[rustfmt::skip]
-        let rich: [(&str, &[&str]); 4] = [
-            ("/trace/recorded/queue_lateness_ns", &["max", "p50", "p99"]),
-            ("/policies/2/wheel_lateness_ns", &["max", "p50", "p99"]),
-            ("/top_functions/0", &["family", "function", "starts"]),
-            ("/agreement", &[
-                "agrees", "damage", "inside", "measures", "off_percent", "others", "policy",
-                "recorded", "replayed", "uncertain", "why",
-            ]),
-        ];
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
-        let page = std::fs::read_to_string(page).unwrap();
-        for (place, want) in objects.into_iter().chain(rich.into_iter().filter(|_| is_rich)) {
-            assert_eq!(keys(json.pointer(place).unwrap()), want.iter().copied().collect());
-            for key in want {
-                assert!(page.contains(&format!("`{key}`")), "docs/book/src/replay.md lacks {key}");
-            }
+        let places = ["", "/trace", "/trace/recorded", "/policies/0", "/operations/wheel"];
+        let rich = ["/policies/2/wheel_lateness_ns", "/top_functions/0", "/agreement"];
+        for place in places.iter().chain(rich.iter().filter(|_| is_rich)) {
+            keys_named_on("replay", json.pointer(place).unwrap());
         }
         let policies = json["policies"].as_array().unwrap();
         let names: Vec<&str> = policies.iter().map(|p| p["policy"].as_str().unwrap()).collect();
@@ -288,8 +237,7 @@ fn a_closed_output_causes_no_panic_and_no_message() {
 
 #[test]
 fn tables_show_two_groups_of_periodic_timers_on_a_strip() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/replay.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = page("replay");
     let output = replay("two-groups-aligned", &[]);
     let strip = " recorded |...........................2......................| nearest 115 us";
     let shown = stdout(&output);
@@ -354,7 +302,7 @@ fn several_traces_are_one_table() {
     let idle = sample_path("idle");
     let output = run(&[pattern.to_str().unwrap(), idle.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
-    let table = String::from_utf8(output.stdout).unwrap();
+    let table = stdout(&output);
     let rows: Vec<&str> = table.lines().map(str::trim_start).collect();
     for (at, start) in [(1, "pipe-one-cpu"), (2, "pipe-two-cpus"), (3, "idle"), (4, "total")] {
         assert!(rows[at].starts_with(start), "{table}");
@@ -363,7 +311,7 @@ fn several_traces_are_one_table() {
     assert_eq!(last(rows[4]), (1..4).map(|at| last(rows[at])).sum::<u64>(), "{table}");
     let output = run(&[idle.to_str().unwrap(), "/no/such/trace"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stdout).unwrap().contains("total"));
+    assert!(stdout(&output).contains("total"));
     assert_eq!(run(&["/no/such/*"]).status.code(), Some(1));
     let file = std::fs::File::open(&idle).unwrap();
     let piped = Command::new(PROGRAM).args(["replay", "-"]).stdin(Stdio::from(file)).output();

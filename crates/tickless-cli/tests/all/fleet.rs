@@ -1,14 +1,13 @@
 //! `tickless fleet`: a row for each trace, the whole, and a page.
 
+use crate::run::{PROGRAM, stderr, stdout};
 use crate::support::sample_path;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
 fn fleet(args: &[&str]) -> (Output, String) {
     let output = Command::new(PROGRAM).arg("fleet").args(args).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = stdout(&output);
     (output, text)
 }
 
@@ -23,7 +22,7 @@ fn a_summary_names_the_machine_that_differs() {
     let mut args: Vec<&str> = names.iter().map(|path| path.to_str().unwrap()).collect();
     args.extend([bad.to_str().unwrap(), "--html", page.to_str().unwrap()]);
     let (output, text) = fleet(&args);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(text.starts_with("4 traces, of which 1 cannot be used"), "{text}");
     assert!(text.contains("fleet-bad.txt") && text.contains("for the median machine"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{text}");
@@ -43,5 +42,5 @@ fn no_usable_trace_and_an_unwritable_page_exit_1() {
     let idle = sample_path("idle");
     let (output, _) = fleet(&[idle.to_str().unwrap(), "--html", "/no/such/folder/fleet.html"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("Name another file"));
+    assert!(stderr(&output).contains("Name another file"));
 }

@@ -1,27 +1,13 @@
 //! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
 //! page with its type, and each key on the page is printed.
 
+use crate::run::{PROGRAM, file, json, page, path, prints, stderr, tickless};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use crate::study::quick;
 use crate::support::sample_path;
 use serde_json::Value;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
-fn page() -> String {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/json.md");
-    std::fs::read_to_string(page).unwrap()
-}
-
-/// The output of a command.
-fn json(args: &[&str]) -> Value {
-    let output = Command::new(PROGRAM).args(args).args(["--format", "json"]).output().unwrap();
-    let is_judged = matches!(output.status.code(), Some(0 | 3));
-    assert!(is_judged, "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// The types of the values at each path.
 type Types = BTreeMap<String, BTreeSet<&'static str>>;
@@ -50,7 +36,7 @@ fn types(value: &Value, path: &str, found: &mut Types) {
 
 /// The types at each path that the page documents for a command.
 fn documented(section: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let page = page();
+    let page = page("json");
     let (_, rest) = page.split_once(&format!("\n## {section}\n")).unwrap_or_else(|| {
         panic!("docs/book/src/json.md has no section {section}");
     });
@@ -109,10 +95,9 @@ fn a_damaged_sleeper() -> String {
 /// may be null is null, and one that cannot have happened.
 #[test]
 fn replay_prints_what_is_documented() {
-    let single = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("json-single.txt");
-    std::fs::write(&single, "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n").unwrap();
-    let damaged = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("json-damaged.txt");
-    std::fs::write(&damaged, a_damaged_sleeper()).unwrap();
+    let single = "# a\n a-1 [000]  1.000001: hrtimer_cancel: hrtimer=00ab\n";
+    let single = file("json-single.txt", single);
+    let damaged = file("json-damaged.txt", a_damaged_sleeper());
     let traces = [sample_path("idle"), sample_path("two-groups-aligned"), single, damaged];
     let documents = traces.map(|trace| json(&["replay", trace.to_str().unwrap()]));
     compare("replay", &documents);
@@ -158,11 +143,8 @@ fn top_prints_what_is_documented() {
 
 #[test]
 fn compare_prints_what_is_documented() {
-    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let write = |name: &str, document: &Value| {
-        let path = folder.join(name);
-        std::fs::write(&path, document.to_string()).unwrap();
-        path.to_str().unwrap().to_string()
+        file(name, document.to_string()).to_str().unwrap().to_string()
     };
     let trace = |name| json(&["replay", sample_path(name).to_str().unwrap()]);
     let (a, b) = (write("a.json", &trace("idle")), write("b.json", &trace("nginx")));
@@ -174,8 +156,8 @@ fn compare_prints_what_is_documented() {
     compare("compare", &documents);
     // And its verdicts.
     let status = |args: &[&str]| {
-        let output = Command::new(PROGRAM).arg("compare").args(args).output().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let output = tickless(&[&["compare"], args].concat());
+        (output.status.code(), stderr(&output))
     };
     let (code, message) = status(&[&c, &late, "--fail-above", "10%"]);
     assert_eq!(code, Some(3), "{message}");
@@ -186,7 +168,7 @@ fn compare_prints_what_is_documented() {
     let cell = serde_json::json!({"id": "x", "unit": "ns", "value": 5, "low": 5, "high": 5});
     let study = serde_json::json!({"study": "clock", "sim": {"result": {"cells": [cell]}}});
     let report = write("report.json", &serde_json::json!({"studies": [study]}));
-    let html = folder.join("moved.html");
+    let html = path("moved.html");
     assert_eq!(status(&[&report, &report, "--html", html.to_str().unwrap()]).0, Some(0));
     let html = std::fs::read_to_string(html).unwrap();
     assert!(html.starts_with("<!DOCTYPE html>") && html.contains("clock.sim.x"), "{html}");
@@ -246,7 +228,7 @@ fn sweep_status_prints_what_is_documented() {
 
 #[test]
 fn merged_tables_have_the_documented_columns_in_order() {
-    let page = page();
+    let page = page("json");
     let (_, section) = page.split_once("\n## Rows of a campaign\n").unwrap();
     let names = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let names: Vec<&str> = names.filter(|name| *name != "column").collect();
@@ -261,8 +243,7 @@ fn every_command_with_results_has_the_same_formats() {
     for command in
         ["replay", "study", "late", "latency", "doctor", "top", "project", "compare", "fleet"]
     {
-        let output = Command::new(PROGRAM).args(["help", command]).output().unwrap();
-        let help = String::from_utf8(output.stdout).unwrap();
+        let help = prints(&["help", command]);
         let (_, format) = help.split_once("--format").unwrap_or_else(|| panic!("{command}"));
         for word in ["- table:", "- json:", "- csv:", "[default: table]"] {
             assert!(format.contains(word), "{command}: {word}");

@@ -4,28 +4,14 @@
 use crate::live::{
     Spinner, instances_of, shows_what_was_seen, skip, tracefs, wait_until, without_rights,
 };
+use crate::run::{PROGRAM, path, stderr, stdout, tickless};
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tickless_lab::measure::stay_on;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
-fn run(args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
 
 /// Method: it spins with real-time priority where four threads sleep a millisecond at a time.
 #[test]
@@ -44,9 +30,9 @@ fn a_thread_that_occupies_a_cpu_is_the_first_cause() {
             });
         }
         let watch = ["late", "--watch", "-D", "3s", "--threshold", "200us", "--format", "json"];
-        let output = run(&watch);
+        let output = tickless(&watch);
         is_over.store(true, Ordering::Relaxed);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     });
     assert_eq!(late["causes"][0]["cause"], spinner.cause(), "{late:#}");
@@ -85,12 +71,12 @@ fn a_break_names_the_cause_and_keeps_the_trace() {
             .args(["--sleeper", "timerfd,clock_nanosleep"])
             .output();
         let Ok(output) = output else { return skip(NAME, "there is no taskset") };
-        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains("more than --break"), "{}", text(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains("more than --break"), "{}", stderr(&output));
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
         let rows = rows.as_array().unwrap().iter().map(|row| &row["break"]);
         let [one] = rows.filter(|it| it.is_object()).collect::<Vec<_>>()[..] else {
-            panic!("{}", text(&output.stdout))
+            panic!("{}", stdout(&output))
         };
         broken = one.clone();
         if longest(&broken)["cause"] == spinner.cause() {
@@ -106,7 +92,7 @@ fn a_break_names_the_cause_and_keeps_the_trace() {
     assert!(late_ns.abs_diff(sum) < 100_000, "{broken:#}");
     assert_eq!(broken["causes"][0]["cause"], spinner.cause(), "{broken:#}");
     crate::json::compare("break", std::slice::from_ref(&broken));
-    let again = run(&["late", file, "--threshold", "8ms", "--format", "json"]);
+    let again = tickless(&["late", file, "--threshold", "8ms", "--format", "json"]);
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(again["causes"][0]["cause"], spinner.cause(), "{again:#}");
 }
@@ -120,13 +106,13 @@ fn without_a_late_wakeup_no_file_is_written() {
     let _ = fs::remove_file(&file);
     let long =
         ["latency", "-q", "--sleeper", "timerfd", "--break", "1h", "-o", file.to_str().unwrap()];
-    let output = run(&[&long[..], &["-l", "20"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = tickless(&[&long[..], &["-l", "20"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(!file.exists());
     fs::write(&file, "mine").unwrap();
-    let refused = run(&[&long[..], &["-l", "20"]].concat());
+    let refused = tickless(&[&long[..], &["-l", "20"]].concat());
     assert_eq!(refused.status.code(), Some(1));
-    assert!(text(&refused.stderr).contains("--force"), "{}", text(&refused.stderr));
+    assert!(stderr(&refused).contains("--force"), "{}", stderr(&refused));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     for signal in ["-INT", "-KILL"] {
         let mut child = Command::new(PROGRAM)
@@ -150,7 +136,7 @@ fn a_break_without_rights_fails_with_an_alternative() {
     command.args(["latency", "--break", "1ms", "-o", "/dev/null"]);
     let Some(output) = without_rights(NAME, &mut command) else { return };
     assert_eq!(output.status.code(), Some(1));
-    let message = text(&output.stderr);
+    let message = stderr(&output);
     assert!(message.contains("--limit"), "{message}");
     assert!(message.contains("sudo") || message.contains("no tracefs"), "{message}");
 }

@@ -1,24 +1,14 @@
 //! `tickless latency`, run as a user runs it.
 
 use crate::live::interrupted;
+use crate::run::{PROGRAM, keys_named_on, stderr, stdout, tickless};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
 fn latency(args: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("latency").args(args).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+    tickless(&[&["latency"], args].concat())
 }
 
 fn rows(output: &Output) -> Vec<Value> {
@@ -29,38 +19,13 @@ fn rows(output: &Output) -> Vec<Value> {
 /// It has the documented keys, its figures are consistent, and no wakeup is early (W1).
 #[test]
 fn json_has_an_object_for_each_sleeper() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src/latency.md");
-    let page = std::fs::read_to_string(page).unwrap();
     let sleepers = "clock_nanosleep,timerfd,hrtimer,timeout";
     let args = ["-l", "60", "-i", "2000", "-h", "50", "--format", "json", "--sleeper", sleepers];
     let rows = rows(&latency(&args));
     let names: Vec<&str> = rows.iter().map(|row| row["sleeper"].as_str().unwrap()).collect();
     assert_eq!(names.join(","), sleepers);
-    let want = [
-        "avg",
-        "break",
-        "cpu_percent",
-        "early",
-        "histogram",
-        "interval_us",
-        "max",
-        "min",
-        "missed",
-        "p50",
-        "p99",
-        "p999",
-        "priority",
-        "samples",
-        "sleeper",
-        "threads",
-        "wakeups_per_s",
-    ];
     for row in rows {
-        let keys: BTreeSet<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, want.into_iter().collect());
-        for key in want {
-            assert!(page.contains(&format!("`{key}`")), "docs/book/src/latency.md lacks {key}");
-        }
+        keys_named_on("latency", &row);
         assert_eq!((row["samples"].as_u64(), row["early"].as_u64()), (Some(60), Some(0)), "{row}");
         let ns = ["min", "p50", "p99", "p999", "max"].map(|key| row[key].as_u64().unwrap());
         assert!(ns.is_sorted() && ns[4] > 0, "{row}");
@@ -145,29 +110,6 @@ fn results_go_to_a_file_if_asked() {
     let nowhere = latency(&["-l", "10", "--json=/nowhere/latency.json"]);
     assert_eq!(nowhere.status.code(), Some(1));
     assert!(stderr(&nowhere).contains("/nowhere/latency.json"), "{}", stderr(&nowhere));
-}
-
-#[test]
-fn wrong_command_lines_exit_2() {
-    for args in [
-        &["-i", "0"][..],
-        &["-p", "100"],
-        &["-S", "-t", "2"],
-        &["-D", "0"],
-        &["-D", "soon"],
-        &["-l", "0"],
-        &["--limit", "p99"],
-        &["--sleeper", "sundial"],
-        &["-h"],
-    ] {
-        let output = latency(args);
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{args:?}");
-    }
-    let help = stdout(&latency(&["--help"]));
-    for word in ["Examples:\n  tickless latency\n", "--histogram", "Exit status", "--limit"] {
-        assert!(help.contains(word), "{word}: {help}");
-    }
 }
 
 /// Method: without the right to real-time priority, which only root can give up.

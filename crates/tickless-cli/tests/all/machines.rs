@@ -1,46 +1,15 @@
 //! `tickless machines`, and simulated studies on other machines, run as a user runs them.
 
+use crate::run::{json, path, prints, stderr, tickless};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::Scene;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
-fn tickless(args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(args).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// What a command prints that has to succeed.
-fn prints(args: &[&str]) -> String {
-    let output = tickless(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
-    stdout(&output)
-}
-
-fn json(args: &[&str]) -> Value {
-    serde_json::from_str(&prints(&[args, &["--format", "json"]].concat())).unwrap()
-}
-
-/// A file of this test run.
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
 
 /// In each format, with its number of CPUs.
 #[test]

@@ -15,6 +15,7 @@ mod manual;
 mod record;
 mod refusals;
 mod report;
+mod run;
 mod study;
 mod sweep;
 mod top;

@@ -1,23 +1,13 @@
 //! Completions and man pages: made of the same source, whole, and good for what reads them.
 
+use crate::run::{prints, stderr, stdout, tickless};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
-fn tickless(args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(args).output().unwrap()
-}
-
-fn stdout(output: Output) -> String {
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// The commands that `--help` lists.
 fn commands() -> Vec<String> {
-    let help = stdout(tickless(&["--help"]));
+    let help = prints(&["--help"]);
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let names = list.lines().take_while(|line| !line.is_empty());
     // The rest of a description is indented further.
@@ -43,7 +33,7 @@ fn fed(program: &str, args: &[&str], text: &str) -> Option<Output> {
 #[test]
 fn completions_are_whole() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = stdout(tickless(&["completions", shell]));
+        let script = prints(&["completions", shell]);
         for word in commands() {
             assert!(script.contains(&word), "{shell}: {word}");
         }
@@ -52,15 +42,15 @@ fn completions_are_whole() {
         }
         assert!(!script.contains("watch-recorder"), "what nobody should type is not offered");
     }
-    let script = stdout(tickless(&["completions", "bash"]));
+    let script = prints(&["completions", "bash"]);
     let output = fed("bash", &["-n"], &script).expect("bash is there");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.stderr.is_empty(), "{}", stderr(&output));
     // And it completes.
     let ask = "\nCOMP_WORDS=(tickless doc); COMP_CWORD=1; _tickless tickless doc tickless\n\
                echo \"${COMPREPLY[@]}\"\n";
     let output = fed("bash", &["--norc"], &(script + ask)).unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "doctor");
+    assert_eq!(stdout(&output).trim(), "doctor");
 }
 
 /// Goal: there is a page for the program and for each command, with its examples, and what
@@ -69,7 +59,7 @@ fn completions_are_whole() {
 fn man_pages_are_whole() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("man");
     let _ = std::fs::remove_dir_all(&dir);
-    assert!(stdout(tickless(&["man", "--dir", dir.to_str().unwrap()])).is_empty());
+    assert_eq!(prints(&["man", "--dir", dir.to_str().unwrap()]), "");
     let mut names: Vec<String> =
         commands().iter().map(|command| format!("tickless-{command}.1")).collect();
     names.push("tickless.1".to_string());
@@ -88,35 +78,46 @@ fn man_pages_are_whole() {
             &["mandoc", "-T", "lint", "-W", "error"],
         ] {
             let Some(output) = fed(formatter[0], &formatter[1..], &page) else { continue };
-            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+            let complaint = stderr(&output);
             assert!(output.status.success() && complaint.is_empty(), "{name}: {complaint}");
         }
         let command = name.trim_start_matches("tickless").trim_end_matches(".1");
         let args = [vec!["man"], command.split('-').filter(|word| !word.is_empty()).collect()];
-        assert_eq!(stdout(tickless(&args.concat())), page, "{name}");
+        assert_eq!(prints(&args.concat()), page, "{name}");
     }
 }
 
-/// Goal: each command's help has examples, and says with which status it ends where that is more
-/// than success or failure.
+/// Goal: each command's help has examples, fits a terminal, and states the exit status where that is
+/// more than success or failure.
 #[test]
 fn all_help_has_examples() {
     for command in commands() {
-        let help = stdout(tickless(&["help", &command]));
-        assert!(help.contains("Examples:\n  "), "{command}: {help}");
+        let help = prints(&["help", &command]);
+        assert_eq!(prints(&[&command, "--help"]), help);
         assert!(help.contains(&format!("tickless {command}")), "{command}: {help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
         let has_status = !["completions", "man"].contains(&command.as_str());
         assert_eq!(help.contains("Exit status: "), has_status, "{command}: {help}");
+        let words: &[&str] = match command.as_str() {
+            "replay" => &["traces/nginx.txt.gz\n", "--no-inference", "--strict", "restart-aware"],
+            "study" => &["study rearm --live\n", "--seed", "--cpus"],
+            "latency" => &["--histogram", "--limit"],
+            _ => &[],
+        };
+        for word in words.iter().chain(&["Examples:\n  "]) {
+            assert!(help.contains(word), "{command}, {word}: {help}");
+        }
     }
+    assert!(prints(&["--help"]).contains("Examples:\n  tickless replay traces/nginx.txt.gz\n"));
+    assert!(prints(&["--version"]).starts_with("tickless "));
 }
 
 #[test]
 fn an_unknown_command_has_no_page() {
     let output = tickless(&["man", "nonsense"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("tickless help"));
+    assert!(stderr(&output).contains("tickless help"));
     let output = tickless(&["man", "--dir", "/proc/nowhere"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--dir"));
-    assert_eq!(tickless(&["completions", "nonsense"]).status.code(), Some(2));
+    assert!(stderr(&output).contains("--dir"));
 }

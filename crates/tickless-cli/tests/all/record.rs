@@ -1,8 +1,8 @@
 //! `tickless record`, run as a user runs it, on this machine's own tracefs.
 
+use crate::run::{PROGRAM, path, stderr};
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,17 +14,11 @@ use serde_json::Value;
 use tickless_core::time::CpuId;
 use tickless_trace::record::{IdleEvents, IdleStops, Tracefs};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
-
 /// Each recorder removes what it finds of dead ones, which the tests of that must not have taken
 /// away from under them.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 fn record(file: &str, args: &[&str]) -> Output {
@@ -64,10 +58,6 @@ fn children(pid: u32) -> Vec<u32> {
 
 fn signal(pid: u32, signal: Signal) {
     kill(Pid::from_raw(pid as i32), signal).unwrap();
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 fn replay(file: &str) -> Value {

@@ -5,10 +5,9 @@
 //! is visible to other processes.
 
 use crate::live::{instances_of, skip, tracefs};
+use crate::run::{PROGRAM, stderr, stdout};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
 /// The status of a shell that cannot hide a file.
 const NOT_HIDDEN: i32 = 99;
@@ -54,10 +53,6 @@ fn run(test: &str, hide: &str, with: &str, args: &[&str]) -> Option<Output> {
     Some(output)
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 const ONCE: [&str; 6] = ["top", "--once", "-i", "100ms", "-n", "3"];
 
 /// `auto` continues with tracefs, and `--source ebpf` names that alternative.
@@ -77,7 +72,7 @@ fn a_refusal_of_ebpf_has_its_reason() {
         let message = stderr(&output);
         assert_eq!(output.status.code(), Some(0), "{message}");
         assert!(message.contains(why) && message.contains("Now from tracefs."), "{message}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains("from tracefs:"));
+        assert!(stdout(&output).contains("from tracefs:"));
         let ebpf = [&ONCE[..], &["--source", "ebpf"]].concat();
         let Some(output) = run(NAME, hide, with, &ebpf) else { return };
         let message = stderr(&output);
@@ -105,7 +100,7 @@ fn every_command_reports_a_kernel_without_timer_events() {
     }
     let doctor = ["doctor", "-D", "50ms", "--check", "tick-wakers"];
     let Some(output) = run(NAME, hide, "exec \"$@\"", &doctor) else { return };
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let shown = stdout(&output);
     assert!(shown.contains("unknown") && shown.contains("has no timer events"), "{shown}");
 }
 
@@ -128,7 +123,7 @@ fn a_kernel_without_some_events_gives_partial_results() {
         assert_eq!(output.status.code(), Some(0), "{args:?}: {message}");
         assert!(message.contains("no irq_vectors:local_timer_*"), "{args:?}: {message}");
         assert!(message.contains("no msr:write_msr"), "{args:?}: {message}");
-        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        let out = stdout(&output);
         assert!(out.contains(shown), "{out}");
     }
 }

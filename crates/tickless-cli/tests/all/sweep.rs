@@ -1,11 +1,10 @@
 //! `tickless sweep`: results survive every end of a run, and a table is complete or refused.
 
+use crate::run::{PROGRAM, stderr, stdout};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
 /// A folder of its own, gone at the end.
 struct Place {
@@ -44,15 +43,15 @@ impl Place {
     /// Runs a command that must succeed. Returns its output.
     fn good(&self, args: &[&str]) -> String {
         let output = self.run(args);
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
-        text(&output.stdout)
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+        stdout(&output)
     }
 
     /// Runs a command that must fail with this status. Returns its messages.
     fn bad(&self, status: i32, args: &[&str]) -> String {
         let output = self.run(args);
-        assert_eq!(output.status.code(), Some(status), "{args:?}: {}", text(&output.stderr));
-        text(&output.stderr)
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {}", stderr(&output));
+        stderr(&output)
     }
 
     fn read(&self, file: &str) -> String {
@@ -65,10 +64,6 @@ impl Place {
         };
         entries.map(|entry| entry.unwrap().path()).collect()
     }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 const SMALL: &str = "
@@ -116,7 +111,7 @@ fn shards_make_the_table_of_one_process() {
     assert!(array.env("SLURM_ARRAY_TASK_MIN", "1").output().unwrap().status.success());
     let mut indexed = place.command(&["campaign.toml", "--out", "two", "--shard", "3"]);
     let again = indexed.env("JOB_COMPLETION_INDEX", "2").output().unwrap();
-    assert!(text(&again.stdout).starts_with("0 cells performed"), "{}", text(&again.stderr));
+    assert!(stdout(&again).starts_with("0 cells performed"), "{}", stderr(&again));
     place.good(&["merge", "one", "two", "-o", "split.csv"]);
     assert_eq!(place.read("split.csv"), place.read("whole.csv"));
 }
@@ -197,7 +192,7 @@ fn a_killed_campaign_continues_to_the_same_table() {
     running.kill().unwrap();
     let was_running = running.wait().unwrap().code().is_none();
     assert!(was_running, "it was through before it could be killed; make the campaign longer");
-    assert!(text(&locked.stderr).contains("another process"), "{}", text(&locked.stderr));
+    assert!(stderr(&locked).contains("another process"), "{}", stderr(&locked));
     let status = place.good(&["status", "out"]);
     assert!(!status.contains("missing      0") && status.contains("0 processes"), "{status}");
     let rest = place.good(&["campaign.toml", "--out", "out"]);
@@ -224,8 +219,8 @@ fn an_interrupt_writes_the_results_so_far() {
     let pid = running.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     let output = running.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let said = stdout(&output);
     let performed: u64 = said.split(' ').next().unwrap().replace(',', "").parse().unwrap();
     let status = place.good(&["status", "out", "--format", "json"]);
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -277,7 +272,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     let mut shell = Command::new("bash");
     let output = shell.current_dir(&place.path).args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
+    let said = stderr(&output);
     assert!(said.contains("out/parts/") && said.contains("what was done before stays"), "{said}");
     assert_eq!(place.parts("out").len(), 1);
     let rest = place.good(&["campaign.toml", "--out", "out"]);
@@ -359,8 +354,8 @@ fn a_very_large_campaign_begins_with_yes() {
     command.arg("5/1000000000");
 
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stdout(&output);
     assert!(said.starts_with("3 cells performed") || said.starts_with("4 cells"), "{said}");
 }
 
@@ -411,6 +406,6 @@ fn a_wrong_projection_is_refused_with_the_line_of_its_machine() {
         command.current_dir(&place.path).args(["project", "idle.txt.gz"]).args(args);
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");
-        assert!(text(&output.stderr).contains(said), "{args:?}: {}", text(&output.stderr));
+        assert!(stderr(&output).contains(said), "{args:?}: {}", stderr(&output));
     }
 }
