@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tickless_fleet::campaign::CampaignError;
 use tickless_fleet::project::ProjectError;
-use tickless_fleet::sweep::{ShardError, SweepError};
+use tickless_fleet::sweep::SweepError;
 use tickless_lab::measure::MeasureError;
 use tickless_lab::studies::StudyError;
 use tickless_top::source::SourceError;
@@ -101,7 +101,7 @@ macro_rules! failures {
 
 failures! {
     Failure: MeasureError, ProjectError, RecordError, SourceError, SweepError, TraceError;
-    Usage: CampaignError, ShardError;
+    Usage: CampaignError;
 }
 
 impl From<StudyError> for Failure {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Parses a number with a unit from ns to d; without a unit, it is in `default` if that is given.
-pub fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
+fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1e-9),
         ("us", 1e-6),
@@ -27,6 +27,11 @@ pub fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String>
     })
 }
 
+/// Parses a duration, which must have a unit.
+pub fn parse_with_unit(text: &str) -> Result<Duration, String> {
+    parse_time(text, None)
+}
+
 /// Parses a duration that is not zero; a number without a unit is in seconds.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     match parse_time(text, Some("s"))? {
@@ -47,11 +52,11 @@ mod tests {
             ("2h", Duration::from_secs(7_200)),
             (" 3 s", Duration::from_secs(3)),
         ] {
-            assert_eq!(parse_time(text, None), Ok(want));
+            assert_eq!(parse_with_unit(text), Ok(want));
         }
         assert_eq!(parse_time("10", Some("s")), Ok(Duration::from_secs(10)));
         for wrong in ["10", "", "us", "-1s", "1x", "1e400s", "nans"] {
-            assert!(parse_time(wrong, None).is_err(), "{wrong:?}");
+            assert!(parse_with_unit(wrong).is_err(), "{wrong:?}");
         }
     }
 }

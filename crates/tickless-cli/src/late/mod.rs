@@ -3,7 +3,7 @@
 pub(crate) mod show;
 
 use crate::command::{Command, Exit, Failure, complain};
-use crate::duration::{parse_seconds, parse_time};
+use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, print};
 use crate::record::command::{End, Waiting};
 use crate::traces;
@@ -39,15 +39,11 @@ pub struct LateArgs {
         default_value = "10s", conflicts_with = "trace")]
     duration: Duration,
     /// Explain sleeps that end later than this
-    #[arg(long, value_name = "TIME", value_parser = threshold, default_value = "200us")]
+    #[arg(long, value_name = "TIME", value_parser = parse_with_unit, default_value = "200us")]
     threshold: Duration,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-fn threshold(text: &str) -> Result<Duration, String> {
-    parse_time(text, None)
 }
 
 impl Command for LateArgs {

@@ -1,6 +1,6 @@
 //! Bounds on the results: `p99=200us`, or for one sleeper alone `hrtimer.p99=200us`.
 
-use crate::duration::parse_time;
+use crate::duration::parse_with_unit;
 use std::fmt;
 use std::time::Duration;
 use tickless_lab::latency::{Quantile, Row, Sleeper};
@@ -32,7 +32,7 @@ impl Limit {
             sleeper: sleeper.map_err(|_| format!("{what}: {names}"))?,
             quantile: Quantile::named(quantile)
                 .ok_or_else(|| format!("{quantile:?} is none of min, avg, p50, p99, p999, max"))?,
-            at_most: parse_time(at_most, None)?,
+            at_most: parse_with_unit(at_most)?,
         })
     }
 

@@ -15,7 +15,7 @@ use self::broken::{Breaking, Broken};
 use self::limit::Limit;
 use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
-use crate::duration::{parse_seconds, parse_time};
+use crate::duration::{parse_seconds, parse_with_unit};
 use crate::output::{Format, Results, print};
 use crate::progress::Bar;
 use crate::record::may_overwrite;
@@ -100,7 +100,7 @@ pub struct LatencyArgs {
     limit: Vec<Limit>,
     /// Stop at the first wakeup that is later than this, keep the kernel's trace of what came
     /// before, and explain it (root)
-    #[arg(long = "break", value_name = "TIME", value_parser = break_at)]
+    #[arg(long = "break", value_name = "TIME", value_parser = parse_with_unit)]
     break_above: Option<Duration>,
     /// The file for that trace; packed if it ends in .gz
     #[arg(
@@ -131,10 +131,6 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
         };
         (sleeper.name(), about)
     })
-}
-
-fn break_at(text: &str) -> Result<Duration, String> {
-    parse_time(text, None)
 }
 
 /// The results of one sleeper.

@@ -5,6 +5,7 @@ mod show;
 use crate::command::{Command, Exit, Failure, confirm};
 use crate::output::{Format, print, print_with};
 use crate::progress::Bar;
+use indicatif::HumanCount;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -107,9 +108,10 @@ impl SweepArgs {
             // clap requires both if there is no other command.
             return Ok(Exit::Usage);
         };
-        let shard = Shard::find(self.shard.as_deref(), |name| std::env::var(name).ok())?;
+        let shard = Shard::find(self.shard.as_deref(), |name| std::env::var(name).ok())
+            .map_err(Failure::usage)?;
         let plan = Plan::read(spec)?;
-        let cells = show::count(plan.numbers());
+        let cells = HumanCount(plan.numbers());
         let is_confirmed = plan.numbers() <= CONFIRM_ABOVE
             || self.yes
             || confirm(format_args!("the campaign has {cells} cells. Go on?"));

@@ -29,6 +29,8 @@ pub(super) struct Counts {
     pub(super) lock_wait: Ps,
     pub(super) cancel_wait: Ps,
     pub(super) behind: Ps,
+    /// A hash over everything that happened.
+    pub(super) digest: u64,
 }
 
 /// The results of a trace on a machine. All but the recorded writes are predicted.
@@ -114,13 +116,6 @@ pub struct Limit {
     pub percent: f64,
 }
 
-/// A finished run.
-#[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) counts: Counts,
-    pub(super) digest: u64,
-}
-
 impl Shares {
     /// The parts by name.
     pub fn parts(&self) -> [(&'static str, f64); 6] {
@@ -144,14 +139,13 @@ impl Shares {
 impl Projection {
     /// Computes the results of a run.
     pub(super) fn new(
-        ran: Ran,
+        mut counts: Counts,
         costs: &Costs,
         cpus: u16,
         window: Ns,
         streams: &Streams,
         request: &Request,
     ) -> Projection {
-        let Ran { mut counts, digest } = ran;
         counts.late.sort_unstable();
         let late = |share: f64| {
             let place = (counts.late.len() as f64 * share) as usize;
@@ -197,7 +191,7 @@ impl Projection {
             limit: percent.largest(),
             percent,
             behind_ns: counts.behind.as_ns_f64(),
-            digest: format!("{digest:016x}"),
+            digest: format!("{:016x}", counts.digest),
         }
     }
 

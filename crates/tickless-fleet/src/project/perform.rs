@@ -1,6 +1,6 @@
 //! The run of a trace on a simulated machine.
 
-use super::figures::{Counts, Projection, Ran};
+use super::figures::{Counts, Projection};
 use super::layout::Layout;
 use super::request::{Clock, ProjectError, Request};
 use super::steps::Step;
@@ -58,10 +58,8 @@ pub fn project(
     if simulated.run(Ns::NEVER) == Ended::OutOfRange {
         return Err(ProjectError::TooLong);
     }
-    let digest = simulated.digest();
-    drop(simulated);
-    let ran = Ran { counts: run.counts.take(), digest };
-    Ok(Projection::new(ran, &costs, cpus, window, streams, request))
+    let counts = Counts { digest: simulated.digest(), ..run.counts.take() };
+    Ok(Projection::new(counts, &costs, cpus, window, streams, request))
 }
 
 /// The length of the trace that is run, in whole ticks.

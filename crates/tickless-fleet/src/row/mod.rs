@@ -5,7 +5,7 @@
 
 mod table;
 
-pub use table::{Format, TableError, TableWriter};
+pub use table::{TableError, TableWriter};
 pub(crate) use table::{parent, persist, temporary};
 
 use crate::campaign::{AxisValues, Cell, Key};

@@ -15,16 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 
-/// The form of a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// Apache Parquet, compressed with Snappy.
-    #[cfg(feature = "parquet")]
-    Parquet,
-    /// A line of names, then one for each row.
-    Csv,
-}
-
 /// Why a table cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -45,25 +35,6 @@ pub enum TableError {
         /// Why.
         error: io::Error,
     },
-}
-
-impl Format {
-    /// The format of a file's name.
-    ///
-    /// # Errors
-    ///
-    /// [`TableError::Name`] for any other; [`TableError::NoParquet`] for `.parquet` without the
-    /// feature of that name.
-    pub fn of(path: &Path) -> Result<Format, TableError> {
-        match path.extension().and_then(|end| end.to_str()) {
-            #[cfg(feature = "parquet")]
-            Some("parquet") => Ok(Format::Parquet),
-            #[cfg(not(feature = "parquet"))]
-            Some("parquet") => Err(TableError::NoParquet(path.to_path_buf())),
-            Some("csv") => Ok(Format::Csv),
-            _ => Err(TableError::Name(path.to_path_buf())),
-        }
-    }
 }
 
 /// Writes a table row by row. The file appears, whole, when [`finish`](TableWriter::finish)
@@ -89,19 +60,22 @@ enum Sink {
 const GROUP: usize = 65_536;
 
 impl TableWriter {
-    /// Begins a file, in the format of its name.
+    /// Begins a file: Apache Parquet, compressed with Snappy, or CSV with a line of names, by the
+    /// end of its name.
     ///
     /// # Errors
     ///
     /// See [`TableError`].
     pub fn create(path: &Path) -> Result<TableWriter, TableError> {
-        let format = Format::of(path)?;
         let write = |error| TableError::Write { path: path.to_path_buf(), error };
-        let file = temporary(parent(path)).map_err(write)?;
-        let sink = match format {
-            Format::Csv => Sink::Csv(csv::Writer::from_writer(BufWriter::new(file))),
+        let file = || temporary(parent(path)).map_err(write);
+        let sink = match path.extension().and_then(|end| end.to_str()) {
             #[cfg(feature = "parquet")]
-            Format::Parquet => parquet_sink(file).map_err(|error| write(error.into()))?,
+            Some("parquet") => parquet_sink(file()?).map_err(|error| write(error.into()))?,
+            #[cfg(not(feature = "parquet"))]
+            Some("parquet") => return Err(TableError::NoParquet(path.to_path_buf())),
+            Some("csv") => Sink::Csv(csv::Writer::from_writer(BufWriter::new(file()?))),
+            _ => return Err(TableError::Name(path.to_path_buf())),
         };
         Ok(TableWriter { path: path.to_path_buf(), sink })
     }

@@ -29,4 +29,4 @@ pub use folder::{Folder, Status};
 pub use merge::{Merged, merge, rows};
 pub use run::{Done, Retry, run};
 pub use session::Session;
-pub use shard::{Shard, ShardError};
+pub use shard::Shard;

@@ -11,11 +11,6 @@ pub struct Shard {
     pub count: u64,
 }
 
-/// Why there is no such shard.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ShardError(String);
-
 impl Shard {
     /// All cells.
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
@@ -26,16 +21,16 @@ impl Shard {
     ///
     /// # Errors
     ///
-    /// [`ShardError`] for another text, for an index that is not below the count, and for an index
-    /// in the environment without a count.
+    /// A sentence with the cause and the remedy: for another text, for an index that is not below
+    /// the count, and for an index in the environment without a count.
     pub fn find(
         asked: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Shard, ShardError> {
+    ) -> Result<Shard, String> {
         let number = |text: &str| {
-            let wrong =
-                || format!("{text:?} is no shard; write I/N, such as 0/8 for the first of 8");
-            text.trim().parse::<u64>().map_err(|_| ShardError(wrong()))
+            text.trim().parse::<u64>().map_err(|_| {
+                format!("{text:?} is no shard; write I/N, such as 0/8 for the first of 8")
+            })
         };
         let variable = |name: &str| environment(name).map(|text| number(&text)).transpose();
         // A Slurm array may begin at any number and have gaps.
@@ -50,27 +45,25 @@ impl Shard {
             (Some(Ok((index, count))), _) => (number(index)?, number(count)?),
             (Some(Err(count)), Some(index)) => (index, number(count)?),
             (Some(Err(count)), None) => {
-                return Err(ShardError(format!(
+                return Err(format!(
                     "--shard {count} names no index, and neither SLURM_ARRAY_TASK_ID nor \
                      JOB_COMPLETION_INDEX is set; write I/N"
-                )));
+                ));
             }
             (None, None) => (0, 1),
             (None, Some(index)) => match slurm_count {
                 Some(count) => (index, count),
                 None => {
-                    return Err(ShardError(format!(
+                    return Err(format!(
                         "this is task {index} of a job, but the environment does not have the \
                          number of tasks; add --shard N"
-                    )));
+                    ));
                 }
             },
         };
         match index < count {
             true => Ok(Shard { index, count }),
-            false => {
-                Err(ShardError(format!("there is no shard {index} of {count}; they count from 0")))
-            }
+            false => Err(format!("there is no shard {index} of {count}; they count from 0")),
         }
     }
 }
@@ -90,7 +83,7 @@ mod tests {
             let found = set.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_string())
         };
-        let shard = Shard::find(asked, of).map_err(|error| error.to_string())?;
+        let shard = Shard::find(asked, of)?;
         Ok((shard.index, shard.count))
     }
 
