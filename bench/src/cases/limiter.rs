@@ -3,7 +3,7 @@
 //! A server does this with every request: it admits most, and under attack it refuses most.
 //! Measured by one thread, and by two that share the limiter, each on a CPU of its own.
 
-use super::threads::both;
+use super::threads::{Lap, at_once};
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
@@ -110,8 +110,8 @@ fn sampled<'a>(
         }
         _ => {
             affinity::unpin();
-            let one = |lap: &super::threads::Lap| lap.time(|| work(&check));
-            let ns = both(&one, &one) / (2 * operations) as f64;
+            let one = |lap: &Lap| lap.time(|| work(&check));
+            let ns = at_once(&[&one, &one]) / (2 * operations) as f64;
             affinity::pin(0);
             ns
         }

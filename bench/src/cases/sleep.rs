@@ -5,6 +5,7 @@
 //! one thread and by two at once, each on a CPU of its own; wall time over
 //! all operations of both.
 
+use super::threads::{Lap, Work, at_once};
 use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
@@ -13,9 +14,8 @@ use crate::report::Table;
 use crate::sample::{Contender, interleave};
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tickless::callback::{Cancel, Started};
 
 const TOKIO: &str = "tokio `sleep`, 2 workers";
@@ -127,18 +127,10 @@ fn sample<G>(
     around: impl Fn() -> G + Sync,
     operation: impl Fn(Duration) + Sync,
 ) -> f64 {
-    let barrier = Barrier::new(threads);
-    let work = |cpu| {
-        affinity::pin(cpu);
+    let work = |lap: &Lap| {
         let _around = around();
-        barrier.wait();
-        let begun = Instant::now();
-        after.iter().for_each(|after| operation(*after));
-        begun.elapsed()
+        lap.time(|| after.iter().for_each(|after| operation(*after)))
     };
-    let longest = std::thread::scope(|s| {
-        let threads: Vec<_> = (0..threads).map(|cpu| s.spawn(move || work(cpu))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no operation fails")).max()
-    });
-    longest.unwrap_or_default().as_nanos() as f64 / (threads * after.len()) as f64
+    let ns = at_once(&vec![&work as Work<'_>; threads]);
+    ns / (threads * after.len()) as f64
 }

@@ -92,7 +92,7 @@ fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
                 })
             })
         };
-        both(&work, &work) / (2 * after.len()) as f64
+        at_once(&[&work, &work]) / (2 * after.len()) as f64
     })
 }
 
@@ -104,10 +104,10 @@ fn local_each(after: &[Duration]) -> f64 {
         assert_eq!(table.pending(), 0);
         lap
     };
-    both(&work, &work) / (2 * after.len()) as f64
+    at_once(&[&work, &work]) / (2 * after.len()) as f64
 }
 
-/// A barrier of two threads, so that each is measured while both run.
+/// A barrier of threads, so that each is measured while all run.
 pub(super) struct Lap(Barrier);
 
 impl Lap {
@@ -121,24 +121,23 @@ impl Lap {
 
 pub(super) type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
 
-/// Runs two threads at once. Returns the wall time from the first start to the last end, in ns.
-pub(super) fn both(one: Work<'_>, other: Work<'_>) -> f64 {
-    let lap = Lap(Barrier::new(2));
-    let (one, other) = std::thread::scope(|scope| {
-        let lap = &lap;
-        let threads = [one, other].into_iter().enumerate().map(|(nth, work)| {
+/// Runs a thread for each piece of work, all at once, each on a CPU of its own. Returns the wall time
+/// from the first start to the last end, in ns.
+pub(super) fn at_once(work: &[Work<'_>]) -> f64 {
+    let lap = &Lap(Barrier::new(work.len()));
+    let laps: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
+        let threads = work.iter().enumerate().map(|(nth, work)| {
             scope.spawn(move || {
                 affinity::pin(nth);
                 work(lap)
             })
         });
-        let mut laps = threads
-            .collect::<Vec<_>>()
-            .into_iter()
-            .map(|thread| thread.join().expect("its assertions hold"));
-        (laps.next().expect("two of them"), laps.next().expect("two of them"))
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|thread| thread.join().expect("its assertions hold")).collect()
     });
-    one.1.max(other.1).duration_since(one.0.min(other.0)).as_nanos() as f64
+    let began = laps.iter().map(|(began, _)| began).min();
+    let ended = laps.iter().map(|(_, ended)| ended).max();
+    ended.zip(began).map_or(0.0, |(ended, began)| (*ended - *began).as_nanos() as f64)
 }
 
 fn crossing<S: Shared>(after: &[Duration]) -> Contender<'_> {
@@ -178,7 +177,7 @@ fn crossed<S: Shared>(timers: &S, after: &[Duration]) -> f64 {
             })
         })
     };
-    both(&arm, &cancel) / after.len() as f64
+    at_once(&[&arm, &cancel]) / after.len() as f64
 }
 
 fn wait_for<T>(mut next: impl FnMut() -> Option<T>) -> T {
