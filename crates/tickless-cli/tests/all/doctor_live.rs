@@ -28,7 +28,7 @@ fn doctor(args: &[&str]) -> Output {
 
 fn findings(output: &Output) -> Vec<Value> {
     let is_judged = matches!(output.status.code(), Some(0 | 3));
-    assert!(is_judged, "{}", stderr(&output));
+    assert!(is_judged, "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
