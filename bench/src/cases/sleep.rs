@@ -11,7 +11,7 @@ use crate::affinity;
 use crate::effort::Effort;
 use crate::random::Random;
 use crate::report::Table;
-use crate::sample::{Contender, interleave};
+use crate::sample::{Contender, Figure, interleave};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

@@ -1,9 +1,10 @@
 //! W12: a web server whose requests wait for timers: tokio's, and ours that its runtime drives.
 
 use super::Choice;
-use super::http::{Server, in_turn};
+use super::http::{Server, run_servers};
 use crate::effort::Effort;
-use crate::report::{Column, Outcomes, Table};
+use crate::report::{Column, Table};
+use crate::sample::Outcomes;
 use crate::web::guards::Guards;
 use crate::web::in_runtime::{DEFAULT, Drops, Fires, Sleeps, Tickless, Time, Tokio};
 use crate::web::trial::{Outcome, Trial, switches_when_idle, try_out};
@@ -53,7 +54,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         .into_iter()
         .map(|(title, about, servers)| {
             let mut table = Table::new("W12", title, about);
-            table.put_all(COLUMNS, &in_turn(&servers, &trial, repetitions, choice));
+            table.put_all(COLUMNS, &run_servers(&servers, &trial, repetitions, choice));
             table
         })
         .collect();

@@ -69,7 +69,7 @@ impl<const SLACK_US: u64> Time for Tickless<SLACK_US> {
         let sleep = tokio_time::sleep(after);
         match SLACK_US {
             DEFAULT => sleep,
-            us => sleep.with_slack(Duration::from_micros(us)),
+            us => sleep.slack(Duration::from_micros(us)),
         }
     }
 
