@@ -27,7 +27,7 @@ named() {
 version=$(named crates/tickless/Cargo.toml)
 if have "$version"; then
   RUSTUP_TOOLCHAIN=$toolchain cargo check --locked --target-dir target/msrv \
-    -p tickless-core -p tickless \
+    -p tickless-core -p tickless -p tickless-capi \
     --features tickless/tokio-time,tickless/stream,tickless/tracing,tickless/metrics
   echo "the library builds with Rust $version"
 fi

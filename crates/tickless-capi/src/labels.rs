@@ -112,7 +112,10 @@ pub unsafe extern "C" fn tickless_timers_list(
         optional_result_of(timers, needed, |set| {
             caller_slice(text.cast::<core::mem::MaybeUninit<c_char>>(), room)?;
             let list = set.timers.timer_list().to_string();
-            let cut = list.floor_char_boundary(room.saturating_sub(1));
+            let mut cut = list.len().min(room.saturating_sub(1));
+            while !list.is_char_boundary(cut) {
+                cut -= 1;
+            }
             if room > 0 {
                 core::ptr::copy_nonoverlapping(list.as_ptr(), text.cast::<u8>(), cut);
                 text.add(cut).write(0);

@@ -68,7 +68,7 @@ pub(crate) trait Handle: Sized + 'static {
             return Ok(own);
         }
         let HandleKind { name, remedy, .. } = Self::KIND;
-        Err(failure(Status::WrongThread, format_args!("another thread owns this {name}; {remedy}")))
+        Err(failure(Status::WrongThread, format!("another thread owns this {name}; {remedy}")))
     }
 
     /// Frees the handle. Returns an error if another thread owns it or its value is lent to a
@@ -156,8 +156,7 @@ impl<T> OneThread<T> {
         if self.lent.get().is_null() {
             return Ok(());
         }
-        let what =
-            format_args!("this {} is being advanced; wait until the advance returns", kind.name);
+        let what = format!("this {} is being advanced; wait until the advance returns", kind.name);
         Err(failure(Status::Busy, what))
     }
 

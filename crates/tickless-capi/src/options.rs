@@ -133,6 +133,6 @@ pub(crate) fn tick(ns: u64) -> Outcome<Tick> {
 
 #[cold]
 pub(crate) fn unknown(field: &str) -> Status {
-    let what = format_args!("this version of the library does not know this {field}");
+    let what = format!("this version of the library does not know this {field}");
     failure(Status::Unsupported, what)
 }

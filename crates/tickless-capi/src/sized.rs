@@ -72,7 +72,7 @@ unsafe fn size_at<T: Grows>(at: *const T) -> Outcome<usize> {
     if (size_of::<usize>()..=SIZE_MAX).contains(&size) {
         return Ok(size);
     }
-    let what = format_args!("a struct has the size {size}; set its `size` to its sizeof");
+    let what = format!("a struct has the size {size}; set its `size` to its sizeof");
     Err(failure(Status::Unsupported, what))
 }
 

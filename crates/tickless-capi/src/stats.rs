@@ -98,7 +98,7 @@ pub unsafe extern "C" fn tickless_timers_stats(
                 one => match all.get(one as usize..).and_then(|rest| rest.get(..1)) {
                     Some(one) => one,
                     None => {
-                        let what = format_args!("there is no base {one} among {}", all.len());
+                        let what = format!("there is no base {one} among {}", all.len());
                         return Err(failure(Status::NoSuchBase, what));
                     }
                 },

@@ -33,11 +33,11 @@ pub(crate) fn place<T, S>(storage: *const S, kind: &Kind) -> Outcome<NonNull<Sto
     let Some(place) = NonNull::new(storage.cast_mut().cast::<Stored<T>>()) else {
         return Err(failure(
             Status::NullPointer,
-            format_args!("the pointer to the {} is null", kind.name),
+            format!("the pointer to the {} is null", kind.name),
         ));
     };
     if !place.is_aligned() {
-        let what = format_args!("a {} needs an address that is a multiple of 8", kind.name);
+        let what = format!("a {} needs an address that is a multiple of 8", kind.name);
         return Err(failure(Status::Misaligned, what));
     }
     Ok(place)
@@ -71,11 +71,11 @@ impl<T> Stored<T> {
         let name = kind.name;
         let destroyed = DESTROYED ^ place.addr().get() as u64;
         let what = match mark {
-            0 => format_args!("the {name} was never initialised; call its init first"),
+            0 => format!("the {name} was never initialised; call its init first"),
             _ if mark == destroyed => {
-                format_args!("the {name} has been destroyed; initialise it to use it again")
+                format!("the {name} has been destroyed; initialise it to use it again")
             }
-            _ => format_args!(
+            _ => format!(
                 "the storage holds no {name}: it was never initialised, or was copied or moved"
             ),
         };
@@ -95,7 +95,7 @@ impl<T> Stored<T> {
         // is read as a mark here, which is why the header asks for zeroed memory.
         let stored = unsafe { place.as_ref() };
         if stored.mark.load(Ordering::Acquire) == Self::live(place, kind) {
-            let what = format_args!("this {} is initialised already; destroy it first", kind.name);
+            let what = format!("this {} is initialised already; destroy it first", kind.name);
             return Err(failure(Status::AlreadyInitialised, what));
         }
         fill(NonNull::from(&stored.value).cast())?;

@@ -181,7 +181,7 @@ impl Choice {
         }
         let bases = slots::bases(timers);
         if is_pinned && usize::from(base) >= bases {
-            let what = format_args!("there is no base {base} among {bases}");
+            let what = format!("there is no base {base} among {bases}");
             return Err(failure(Status::NoSuchBase, what));
         }
         Ok(Choice { kind, base: is_pinned.then_some(CpuId(base)) })

@@ -125,7 +125,7 @@ pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
             match set.users() {
                 0 => Ok(()),
                 users => {
-                    let what = format_args!(
+                    let what = format!(
                         "{users} timers, limiters or throttles still exist; destroy them first"
                     );
                     Err(failure(Status::Busy, what))

@@ -37,7 +37,7 @@ pub extern "C" fn tickless_abi_check(abi: u32, timer_size: usize, periodic_size:
 
 fn check(abi: u32, timer_size: usize, periodic_size: usize) -> Outcome {
     if abi != TICKLESS_ABI {
-        let what = format_args!(
+        let what = format!(
             "the program was compiled for interface {abi}, the library has {TICKLESS_ABI}; \
              compile the program with the library's own header"
         );

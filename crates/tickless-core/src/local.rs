@@ -322,10 +322,10 @@ impl<T> LocalTimers<T> {
     #[inline]
     fn start_in(&mut self, key: Key, deadline: Ns, distance: Ns) -> Result<(), LocalError> {
         let slot = key.coarse();
-        if let Some(record) = self.coarse.records.record(slot.index)
-            && self.wheel.push_out(record, slot.generation, deadline, distance)
-        {
-            return Ok(());
+        if let Some(record) = self.coarse.records.record(slot.index) {
+            if self.wheel.push_out(record, slot.generation, deadline, distance) {
+                return Ok(());
+            }
         }
         self.start_slow(key, Window { soft: deadline, hard: deadline })
     }

@@ -145,10 +145,11 @@ impl Phases {
         if period > PERIOD_MAX {
             return Err(PhaseError::PeriodTooLong(period.to_duration()));
         }
-        if let Phase::Fixed(phase) = phase
-            && phase >= period.to_duration()
-        {
-            return Err(PhaseError::BeyondPeriod { phase, period: period.to_duration() });
+        match phase {
+            Phase::Fixed(phase) if phase >= period.to_duration() => {
+                return Err(PhaseError::BeyondPeriod { phase, period: period.to_duration() });
+            }
+            _ => {}
         }
         let circle = self.circles.entry(period).or_insert_with(|| Circle::new(period));
         let turn = circle.choose(phase, period);

@@ -6,7 +6,6 @@ use crate::timer::owned::Owned;
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
 use std::mem::ManuallyDrop;
-use std::num::NonZeroU16;
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{FiresIn, IfPending, Options, StartError, Started};
@@ -46,8 +45,9 @@ pub struct HrTimer {
     pub(crate) timer: Owned<QueueLink>,
     /// In units of [`SLACK_UNIT_NS`], so that the handle fits three words.
     slack: u32,
-    /// The number of the base plus one.
-    pinned: Option<NonZeroU16>,
+    /// An `Option` of the base would take two bytes more.
+    is_pinned: bool,
+    base: CpuId,
     fires_in: FiresIn,
 }
 
@@ -81,12 +81,12 @@ impl HrTimer {
     }
 
     pub(crate) fn around(timer: Owned<QueueLink>) -> HrTimer {
-        HrTimer { timer, slack: 0, pinned: None, fires_in: FiresIn::Handler }
+        HrTimer { timer, slack: 0, is_pinned: false, base: CpuId(0), fires_in: FiresIn::Handler }
     }
 
     /// Pins the timer to one base, whichever CPU arms it. Arming fails if there is no such base.
     pub fn pinned(mut self, base: CpuId) -> HrTimer {
-        self.pinned = NonZeroU16::new(base.0.saturating_add(1));
+        (self.is_pinned, self.base) = (true, base);
         self
     }
 
@@ -279,7 +279,7 @@ impl HrTimer {
     #[cfg_attr(debug_assertions, track_caller)]
     fn arm(&self, window: Window, now: Ns, pending: IfPending) -> Result<Started, StartError> {
         let Self { fires_in, .. } = *self;
-        let pinned = self.pinned.map(|base| CpuId(base.get() - 1));
+        let pinned = self.is_pinned.then_some(self.base);
         let options = Options { pinned, fires_in, pending, ..Options::default() };
         self.timer.start(window, now, options)
     }

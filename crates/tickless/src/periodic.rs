@@ -271,9 +271,7 @@ impl Periodic {
 
     fn leave_phase(&self, slot: Option<(Phase, PhaseSlot)>) {
         let shared = self.timer.shared();
-        if let Some((_, slot)) = slot
-            && !shared.is_forked_child()
-        {
+        if let Some((_, slot)) = slot.filter(|_| !shared.is_forked_child()) {
             shared.phases().leave(slot);
         }
     }

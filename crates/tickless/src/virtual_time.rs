@@ -243,9 +243,10 @@ impl VirtualTime {
             return next.is_some();
         };
         let mut has_fired = false;
-        while let Some(next) = self.next_event()
-            && (!has_fired || next <= self.now())
-        {
+        while let Some(next) = self.next_event() {
+            if has_fired && next > self.now() {
+                break;
+            }
             self.set(next);
             // For a timeout beyond the wheel's range this fires nothing, but moves the timeout.
             has_fired |= self.expire(&mut moving) > 0;

@@ -194,9 +194,8 @@ impl Group {
         if balance >= i128::from(want) {
             return Ok(Grant::Run(balance as u64));
         }
-        if self.waiting() == 0
-            && let Some(balance) = self.lend(id, want)
-        {
+        let lent = if self.waiting() == 0 { self.lend(id, want) } else { None };
+        if let Some(balance) = lent {
             return Ok(Grant::Run(balance));
         }
         if let Some(slot) = self.slot(id) {

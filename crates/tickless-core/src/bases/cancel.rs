@@ -267,26 +267,38 @@ impl<P: Platform> Bases<P> {
     /// [`disarm_slow`](Bases::disarm_slow).
     #[inline]
     fn disarm<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
+        match self.disarm_fast(timer, operation) {
+            Some(found) => found,
+            None => self.disarm_slow(timer, operation),
+        }
+    }
+
+    /// Disarms a pending timer, if its base's lock is free and the device needs no update.
+    #[inline]
+    fn disarm_fast<L: Family<P>>(
+        &self,
+        timer: TimerRef<P, L>,
+        operation: Operation,
+    ) -> Option<Found> {
         // Acquire: as in `lock_timer`.
         let life = timer.life(Ordering::Acquire);
-        if let Some(cpu) = life.pending_at()
-            && let Some(base) = self.bases().get(cpu.index())
-            && let Some(mut state) = base.state.try_lock_fast()
-            // The lock that the word names keeps the word from changing.
-            && timer.life(Ordering::Relaxed) == life
+        let cpu = life.pending_at()?;
+        let base = self.bases().get(cpu.index())?;
+        let mut state = base.state.try_lock_fast()?;
+        // The lock that the word names keeps the word from changing.
+        let is_usual = timer.life(Ordering::Relaxed) == life
             && !(operation.checks_running(life)
                 && base.running.has(timer.address(), Ordering::Relaxed))
-            && state.device.policy() == Policy::Lazy
-            && let Action::Disarm(disarmed) =
-                operation.decide(life, Seen { is_running: false, is_target: true })
-        {
-            L::dequeue(&mut state.queues, timer.node(), life);
-            state.counts.cancelled += 1;
-            timer.set_life(disarmed);
-            let cancel = Cancel::Pending;
-            return Found { cancel, cpu: Some(cpu), life: disarmed, was_armed: true };
+            && state.device.policy() == Policy::Lazy;
+        if !is_usual {
+            return None;
         }
-        self.disarm_slow(timer, operation)
+        let seen = Seen { is_running: false, is_target: true };
+        let Action::Disarm(disarmed) = operation.decide(life, seen) else { return None };
+        L::dequeue(&mut state.queues, timer.node(), life);
+        state.counts.cancelled += 1;
+        timer.set_life(disarmed);
+        Some(Found { cancel: Cancel::Pending, cpu: Some(cpu), life: disarmed, was_armed: true })
     }
 
     /// Disarms a timer in all other cases. Takes no lock if the timer is idle.
@@ -391,10 +403,10 @@ impl<P: Platform> Bases<P> {
     /// it.
     #[cold]
     fn give_up<L: Family<P>>(&self, timer: TimerRef<P, L>, life: Life) {
-        if let Some((_, _state, now)) = self.lock_timer(timer)
-            && now.is_same_arming(life)
-        {
-            timer.set_life(now.without_canceller());
+        if let Some((_, _state, now)) = self.lock_timer(timer) {
+            if now.is_same_arming(life) {
+                timer.set_life(now.without_canceller());
+            }
         }
     }
 

@@ -440,9 +440,8 @@ impl<P: Platform> Bases<P> {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
-        if share != Share::Thread
-            && let Some(node) = queues.precise.pop()
-        {
+        let precise = if share == Share::Thread { None } else { queues.precise.pop() };
+        if let Some(node) = precise {
             *visited += 1;
             return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
         }

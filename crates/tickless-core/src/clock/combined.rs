@@ -281,7 +281,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
         let unused = u64::BITS - VALUE_BITS;
         // Sign-extended: the published value may be before or after the nearby one.
-        let distance = (seen.value().wrapping_sub(near) << unused).cast_signed() >> unused;
+        let distance = ((seen.value().wrapping_sub(near) << unused) as i64) >> unused;
         Some(near.wrapping_add_signed(distance) & self.counter.width().mask())
     }
 

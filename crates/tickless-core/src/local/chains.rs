@@ -124,10 +124,10 @@ impl Chains {
     pub(super) fn push(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
         self.len += 1;
         let tail = self.ends[chain].tail;
-        if let Some(chunk) = self.chunks.get_mut(tail as usize)
-            && chunk.used() < PER_CHUNK
-        {
-            return tail << 4 | chunk.add(slot);
+        if let Some(chunk) = self.chunks.get_mut(tail as usize) {
+            if chunk.used() < PER_CHUNK {
+                return tail << 4 | chunk.add(slot);
+            }
         }
         self.push_on_new(chain, slot, records)
     }
@@ -180,9 +180,8 @@ impl Chains {
     #[inline(never)]
     fn push_on_new(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
         let tail = self.ends[chain].tail;
-        if let Some(chunk) = self.chunks.get_mut(tail as usize)
-            && chunk.held() <= PER_CHUNK / 2
-        {
+        let chunk = self.chunks.get(tail as usize);
+        if chunk.is_some_and(|chunk| chunk.held() <= PER_CHUNK / 2) {
             // At least half are holes: move the numbers to the front instead of adding a chunk.
             self.squeeze(tail, records);
             return tail << 4 | self.chunks[tail as usize].add(slot);

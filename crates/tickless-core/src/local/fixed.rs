@@ -348,9 +348,10 @@ impl<T> FixedTimeouts<T> {
     fn collect(&mut self) -> bool {
         (0..self.classes.len()).any(|class| {
             let mut any = false;
-            while let Some((span, due)) = self.oldest(class)
-                && due <= self.now
-            {
+            while let Some((span, due)) = self.oldest(class) {
+                if due > self.now {
+                    break;
+                }
                 self.classes[class].first = span + 1;
                 // Timers that are not due are put back, which sets this again if necessary.
                 self.classes[class].oldest_misplaced = Ns::NEVER;

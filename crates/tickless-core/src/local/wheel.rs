@@ -152,9 +152,8 @@ impl LocalWheel {
     /// Cancels a timer if it is pending, and takes its number out of its bucket.
     #[inline]
     pub(super) fn detach(&mut self, records: &mut Records, slot: u32) {
-        if let Some(record) = records.record(slot)
-            && record.is_on_chain()
-        {
+        let Some(record) = records.record(slot) else { return };
+        if record.is_on_chain() {
             self.pending -= usize::from(record.is_pending());
             self.chains.remove(record.place, slot);
             record.rest();

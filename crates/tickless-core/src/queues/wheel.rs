@@ -543,9 +543,7 @@ impl Wheel {
 
     #[inline]
     fn take_off_list(&mut self, node: WheelRef) {
-        if let Some(list) = self.lists.unlink(node)
-            && list < DUE
-        {
+        if let Some(list) = self.lists.unlink(node).filter(|&list| list < DUE) {
             let number = list / LANES;
             let bucket = self.bucket(number);
             bucket.lanes &= !(1 << (list % LANES));

@@ -9,6 +9,7 @@
 // An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::incompatible_msrv, reason = "examples are built with the pinned compiler")]
 
 // Tickless sets this for Linux in `build.rs`. Your program uses `target_os = "linux"` instead.
 #[cfg(linux_platform)]

@@ -164,12 +164,13 @@ impl Controller {
     /// be read without a function call.
     #[inline]
     pub(super) fn try_take(&self, permits: u64) -> Take {
-        if !self.is_forked_child()
-            && let Some(now) = self.timers.shared.try_now()
-        {
-            return self.permits.0.take(permits, now);
+        if self.is_forked_child() {
+            return Take::AskGroup;
         }
-        Take::AskGroup
+        match self.timers.shared.try_now() {
+            Some(now) => self.permits.0.take(permits, now),
+            None => Take::AskGroup,
+        }
     }
 
     /// Locks the state and applies the refills that are due. The caller must pass the guard to
@@ -355,9 +356,10 @@ impl State {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.take()
-            && !self.is_forked_child()
-        {
+        if self.is_forked_child() {
+            return;
+        }
+        if let Some(slot) = self.slot.take() {
             self.timers.shared.phases().leave(slot);
         }
     }

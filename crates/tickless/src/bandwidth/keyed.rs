@@ -373,9 +373,10 @@ impl<K> Shard<K> {
         for keyed in self.keys.iter_mut() {
             let KeyState::Limiter(limiter) = &keyed.state else { continue };
             // Clones are made of this handle, under this lock, so a count of 1 stays 1.
-            if Arc::strong_count(&limiter.controller) == 1
-                && let Some((left, until)) = limiter.controller.remains()
-            {
+            if Arc::strong_count(&limiter.controller) > 1 {
+                continue;
+            }
+            if let Some((left, until)) = limiter.controller.remains() {
                 let compact = KeyState::Compact(Permits::with(left.min(settings.most()), until));
                 if let KeyState::Limiter(old) = std::mem::replace(&mut keyed.state, compact) {
                     swept.limiters.push(old);

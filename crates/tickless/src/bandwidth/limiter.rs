@@ -359,9 +359,8 @@ impl Acquire {
     /// Completes if the queued member was released or the limiter closed; else stores the waker.
     fn poll_queued(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
-        if state.is_closed
-            && let Some(old) = state.waiting.remove(&id)
-        {
+        let closed = if state.is_closed { state.waiting.remove(&id) } else { None };
+        if let Some(old) = closed {
             self.state = QueueState::Idle;
             state.group.leave(id);
             self.controller.finish(state, now);
@@ -402,9 +401,8 @@ impl Future for Acquire {
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        if let QueueState::Queued(id) = self.state
-            && let Ok((mut state, now)) = self.controller.enter()
-        {
+        let QueueState::Queued(id) = self.state else { return };
+        if let Ok((mut state, now)) = self.controller.enter() {
             let wake = state.waiting.remove(&id);
             if wake.is_none() {
                 // The member was released, but the future was not polled since: return its permits.

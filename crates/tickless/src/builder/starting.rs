@@ -117,6 +117,7 @@ impl Builder {
     ///
     /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
     #[cfg(linux_platform)]
+    #[expect(clippy::type_complexity, reason = "an alias would be one more name to look up")]
     pub fn start_in_loops(
         self,
     ) -> Result<(Timers, Vec<EventLoopDriver<Arc<OwnedFd>>>), StartTimersError> {

@@ -131,9 +131,10 @@ impl<W: Barriers> Bias<W> {
         if streak >= W::STREAK {
             self.streak.store(0, Ordering::Relaxed);
             // A waiting thread would revoke the bias at once, which costs a heavy barrier.
-            if !self.is_wanted()
-                && let Some(thread) = settle()
-            {
+            if self.is_wanted() {
+                return;
+            }
+            if let Some(thread) = settle() {
                 self.owner.store(thread, Ordering::Relaxed);
             }
         }

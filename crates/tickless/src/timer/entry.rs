@@ -143,14 +143,13 @@ impl<L: Family<Host>> Entry<L> {
     #[inline(always)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
-        if let Some(timer) = entry.timer()
-            && entry.stage.get() == Stage::Armed
+        if let Some(timer) = entry.timer() {
             // An entry that has fired is not pending, so it is not pushed out.
-            && timer.push_out(entry.window(deadline), now)
-        {
-            entry.deadline.set(deadline);
-            timer.label_as_polled();
-            return;
+            if entry.stage.get() == Stage::Armed && timer.push_out(entry.window(deadline), now) {
+                entry.deadline.set(deadline);
+                timer.label_as_polled();
+                return;
+            }
         }
         entry.reset_locked(deadline, now);
     }
@@ -159,9 +158,7 @@ impl<L: Family<Host>> Entry<L> {
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
-        if let Some(timer) = self.timer()
-            && self.stage.get() == Stage::Armed
-        {
+        if let Some(timer) = self.timer().filter(|_| self.stage.get() == Stage::Armed) {
             let window = self.window(deadline);
             if !self.has_fired()
                 && timer.start(window, now, Options::default()) == Ok(Started::Pending)
@@ -229,10 +226,10 @@ impl<L: Family<Host>> Entry<L> {
         let entry = unsafe { node.cast::<Self>().as_ref() };
         // SAFETY: `fire` calls this only when no task accesses the waker.
         let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
-        if let Some(waker) = taken.flatten()
-            && fired.wake_later(waker) == Pause::Yes
-        {
-            entry.pause_batch();
+        if let Some(waker) = taken.flatten() {
+            if fired.wake_later(waker) == Pause::Yes {
+                entry.pause_batch();
+            }
         }
     }
 
@@ -249,9 +246,7 @@ impl<L: Family<Host>> Drop for Entry<L> {
     fn drop(&mut self) {
         // SAFETY: an entry that was armed was pinned, so it is dropped in place.
         let entry = unsafe { Pin::new_unchecked(&*self) };
-        if let Some(timer) = entry.timer()
-            && entry.stage.get() == Stage::Armed
-        {
+        if let Some(timer) = entry.timer().filter(|_| entry.stage.get() == Stage::Armed) {
             timer.disarm();
         }
     }

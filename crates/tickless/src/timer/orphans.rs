@@ -77,9 +77,10 @@ impl Orphans {
     fn free_found(&self, set: &impl Keeper) {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: `adopt` requires live nodes of `set`, and a node leaves the list to be freed.
-        let has_returned =
-            |orphan: &mut Orphan| unsafe { !orphan.glue.is_running(set.bases(), orphan.node) };
-        let ended: Vec<Orphan> = nodes.extract_if(.., has_returned).collect();
+        let is_running =
+            |orphan: &Orphan| unsafe { orphan.glue.is_running(set.bases(), orphan.node) };
+        let (running, ended): (Vec<Orphan>, Vec<Orphan>) = nodes.drain(..).partition(is_running);
+        *nodes = running;
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
         // Counts as a callback: what the closures drop must not wait either.

@@ -149,9 +149,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         let label = events::are_traced().then(|| self.label());
         // Do not access the timer after this line: its callback may have freed it.
         let started = self.set.bases.start(self.timer(), window, now, options);
-        if let Some(label) = label
-            && started.is_ok()
-        {
+        if let Some(label) = label.filter(|_| started.is_ok()) {
             events::armed(label, window);
         }
         started

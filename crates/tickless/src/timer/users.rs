@@ -62,9 +62,8 @@ impl<C: Count> Users<C> {
     #[inline]
     pub fn add(&self, cpu: impl FnOnce() -> usize) {
         // Relaxed: the caller makes sure that the number is not zero.
-        if let Some(Line(count)) = self.of_cpu(cpu)
-            && count.add(USER, Ordering::Relaxed) & CLOSED != 0
-        {
+        let Some(Line(count)) = self.of_cpu(cpu) else { return };
+        if count.add(USER, Ordering::Relaxed) & CLOSED != 0 {
             self.all.add(1, Ordering::Relaxed);
         }
     }

@@ -355,9 +355,7 @@ impl Drop for AutoAdvance {
         }
         self.stop.store(true, Ordering::Relaxed);
         self.time.inner.work.changed.notify_all();
-        if let Some(thread) = self.thread.take()
-            && !self.time.moves_here()
-        {
+        if let Some(thread) = self.thread.take().filter(|_| !self.time.moves_here()) {
             thread.finish();
         }
     }

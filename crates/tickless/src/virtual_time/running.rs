@@ -36,9 +36,7 @@ impl VirtualTime {
         self.refuse_in_child();
         self.inner.clock.stop();
         let thread = self.inner.runner.thread().take();
-        if let Some(thread) = thread
-            && !self.moves_here()
-        {
+        if let Some(thread) = thread.filter(|_| !self.moves_here()) {
             thread.thread().unpark();
             let _ = thread.join();
         }

@@ -11,6 +11,7 @@
 // A test fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
+#![allow(clippy::incompatible_msrv, reason = "tests are built with the pinned compiler")]
 
 mod api;
 mod auto_advance;

@@ -31,10 +31,8 @@ impl RunAhead {
     /// Adds a walker for a list that is about to be appended to the due list, if that is not empty.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(super) fn add(&mut self, ends: Option<(WheelRef, WheelRef)>, is_behind: bool) {
-        if let Some((at, last)) = ends
-            && is_behind
-            && self.count < LANES
-        {
+        let Some((at, last)) = ends else { return };
+        if is_behind && self.count < LANES {
             self.walkers[self.count] = Some(Walker { at, last });
             self.count += 1;
         }
@@ -52,9 +50,10 @@ impl RunAhead {
     fn walk(&mut self, lists: &WheelLists) -> usize {
         let mut looks = 0;
         for walker in self.walkers.iter_mut().take(self.count).flatten() {
-            if walker.at != walker.last
-                && let Some(next) = lists.after(walker.at)
-            {
+            if walker.at == walker.last {
+                continue;
+            }
+            if let Some(next) = lists.after(walker.at) {
                 walker.at = next;
                 looks += 1;
             }

@@ -143,10 +143,9 @@ impl LoopDevice {
     #[cfg(feature = "tokio-time")]
     #[inline]
     pub fn disarmed(&self) {
-        if let Signal::Runtime { runtime, .. } = &self.signal
-            && runtime.is_virtual()
-        {
-            runtime.wake_driver();
+        match &self.signal {
+            Signal::Runtime { runtime, .. } if runtime.is_virtual() => runtime.wake_driver(),
+            _ => {}
         }
     }
 
