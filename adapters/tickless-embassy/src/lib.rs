@@ -63,3 +63,12 @@ mod std_driver;
 pub mod virtual_time;
 
 pub use queue::TimerQueue;
+
+/// Wakes tasks, all of them though a waker panics. Returns the first panic.
+#[cfg(any(feature = "std", feature = "virtual-time"))]
+fn wake_all(due: alloc::vec::Drain<'_, core::task::Waker>) -> std::thread::Result<()> {
+    let wake = |waker: core::task::Waker| {
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| waker.wake()))
+    };
+    due.map(wake).fold(Ok(()), std::thread::Result::and)
+}

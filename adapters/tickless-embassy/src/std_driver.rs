@@ -1,6 +1,7 @@
 //! The time driver for programs on an operating system: a thread that sleeps until the next expiry.
 //!
-//! Wakers run on that thread, after it has released its lock.
+//! Wakers run on that thread, after it has released its lock. A waker that panics ends neither the
+//! thread nor the wakeups of other tasks.
 
 use crate::TimerQueue;
 use alloc::vec::Vec;
@@ -68,7 +69,8 @@ impl StdDriver {
                 continue;
             }
             drop(state);
-            due.drain(..).for_each(Waker::wake);
+            // The thread serves all tasks, so a waker that panics must not end it.
+            _ = crate::wake_all(due.drain(..));
             state = self.state();
         }
     }

@@ -54,7 +54,8 @@ impl Driver for VirtualDriver {
 }
 
 /// Advances the clock by `ticks`, from one expiry to the next, and wakes each task at its own time.
-/// A woken task that schedules another wakeup within `ticks` is woken again.
+/// A woken task that schedules another wakeup within `ticks` is woken again. If a waker panics, so
+/// does this, after it has woken the other tasks that are due.
 pub fn advance(ticks: u64) {
     let to = DRIVER.hand().now.saturating_add(ticks);
     while step(to) {}
@@ -108,7 +109,9 @@ fn step(to: u64) -> bool {
         queue.expire(now, |waker| due.push(waker));
     }
     drop(hand);
-    due.into_iter().for_each(Waker::wake);
+    if let Err(panic) = crate::wake_all(due.drain(..)) {
+        std::panic::resume_unwind(panic);
+    }
     next <= to && next != u64::MAX
 }
 

@@ -1,6 +1,10 @@
 //! embassy's own timers on a clock that the test moves.
 
 use embassy_time::{Duration, Instant, Ticker, Timer, with_timeout};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Wake, Waker};
 use tickless_embassy::virtual_time;
 
 /// Goal: hours of embassy's timers pass exactly, and take no real time. There is only one test,
@@ -32,5 +36,32 @@ fn hours_pass_in_no_time() {
     assert!(!waits.is_finished());
     virtual_time::advance(ticks);
     waits.join().expect("no panic");
+
+    // A waker that panics loses no other task's wakeup.
+    let (panics, counts) = (Waker::from(Arc::new(Panics)), Arc::<Counts>::default());
+    let counting = Waker::from(Arc::clone(&counts));
+    let mut timers = [&panics, &counting].map(|waker| (Timer::after_secs(1), waker));
+    for (timer, waker) in &mut timers {
+        assert!(Pin::new(timer).poll(&mut Context::from_waker(waker)).is_pending());
+    }
+    assert!(std::panic::catch_unwind(|| virtual_time::advance(ticks)).is_err());
+    assert_eq!(counts.0.load(Ordering::Relaxed), 1);
     assert!(real.elapsed() < std::time::Duration::from_secs(60));
+}
+
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }
+}
+
+#[derive(Default)]
+struct Counts(AtomicU64);
+
+impl Wake for Counts {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }

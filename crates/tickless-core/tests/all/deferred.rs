@@ -1,5 +1,7 @@
 //! D1 to D9 on one base: collecting, calling its expiry thread, and the thread that takes over.
 
+mod histories;
+
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{AnyTimer, Family, exactly};
 use crate::support::{TestPlatform, on};

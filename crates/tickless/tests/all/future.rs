@@ -1,5 +1,6 @@
 //! Sleeps, intervals and deadlines, on several runtimes and in corner cases.
 
+use crate::support::sleeps::{Kind, Sleeper, attack};
 use crate::support::woken::{poll, woken};
 use crate::support::{Rng, rounds, seed, wait_until};
 use async_executor::Executor;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tickless::future::{self, CoarseSleep, Elapsed, Sleep, coarse_sleep, interval, sleep, timeout};
 use tickless::periodic::Missed;
-use tickless::time::{Instant, Tick};
+use tickless::time::{Instant, Tick, from_std};
 use tickless::{Timers, VirtualTime};
 
 /// Longer under Miri, so that a deadline is still in the future when its future is polled.
@@ -458,6 +459,49 @@ fn coarse_sleeps_are_pushed_out_while_they_fire() {
     wait_until("nothing is pending", || timers.stats().pending() == 0);
     let total = timers.stats().total();
     assert_eq!(total.armed, total.fired + total.cancelled);
+}
+
+/// A sleep of either kind.
+enum Either {
+    Precise(Pin<Box<Sleep>>),
+    Coarse(Pin<Box<CoarseSleep>>),
+}
+
+impl Sleeper for Either {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Either::Precise(sleep) => sleep.as_mut().poll(cx),
+            Either::Coarse(sleep) => sleep.as_mut().poll(cx),
+        }
+    }
+
+    fn reset(&mut self, deadline: std::time::Instant) -> bool {
+        match self {
+            Either::Precise(sleep) => sleep.as_mut().reset_at(from_std(deadline)),
+            Either::Coarse(sleep) => sleep.as_mut().reset_at(from_std(deadline)),
+        }
+        true
+    }
+}
+
+/// Goal: W1 (never early), X10 (fires or is cancelled), H3 (panics), H4 (drops): random histories of
+/// the library's own sleeps.
+#[test]
+fn sleeps_survive_an_attack() {
+    attack(
+        "future",
+        "sleeps_survive_an_attack",
+        Kind {
+            now: future::TimerSource::std_now,
+            sleep_until: |timers, deadline| match from_std(deadline).as_nanos() % 2 {
+                0 => Either::Precise(Box::pin(timers.sleep_until(from_std(deadline)))),
+                _ => {
+                    let after = from_std(deadline).saturating_duration_since(timers.now());
+                    Either::Coarse(Box::pin(timers.coarse_sleep(after)))
+                }
+            },
+        },
+    );
 }
 
 /// Goal: pushing a coarse sleep out again and again does not touch its base, and the sleep fires at

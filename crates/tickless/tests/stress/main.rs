@@ -17,11 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
+use support::histories::{OnPurpose, end_after, hush};
 use support::{Rng, seed, wait_until};
+use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::policy::{Deferral, Policy, PushOut, Scan};
 use tickless::stats::Stats;
-use tickless::time::Instant;
+use tickless::time::{Instant, Tick};
 use tickless::{Builder, Fired, HrTimer, Timeout, Timers};
 
 const SLOTS: usize = 64;
@@ -43,9 +45,6 @@ enum Timer {
     Coarse(Timeout),
     Precise(HrTimer),
 }
-
-/// The payload of intended panics.
-struct OnPurpose;
 
 impl World {
     fn rng(&self) -> Rng {
@@ -132,56 +131,102 @@ fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
     }
 }
 
-/// A timer that only one thread uses, so that this thread knows when the callback must not run.
+/// A timer that only one thread uses, so that this thread can account for each arming.
 struct Own {
     timer: Timer,
-    calls: Arc<AtomicU64>,
-    inside: Arc<AtomicBool>,
+    account: Arc<Account>,
     armed: bool,
-    seen: u64,
+}
+
+/// Written by the callback and its thread in turn. Relaxed: only arming and cancelling order the
+/// accesses (X1: writes are visible after a cancel).
+#[derive(Default)]
+struct Account {
+    /// The armings by the thread and by the callback.
+    armings: AtomicU64,
+    /// The armings that were cancelled.
+    cancelled: AtomicU64,
+    calls: AtomicU64,
+    /// The deadline of the last arming.
+    due: AtomicU64,
+    early: AtomicU64,
+    inside: AtomicBool,
+}
+
+impl Account {
+    fn arm(&self, deadline: Instant) {
+        self.due.store(deadline.as_nanos(), Ordering::Relaxed);
+        add(&self.armings, 1);
+    }
+
+    fn call(&self, fired: &mut Fired<'_>) {
+        self.inside.store(true, Ordering::Relaxed);
+        add(&self.early, u64::from(fired.now().as_nanos() < self.due.load(Ordering::Relaxed)));
+        let count = self.calls.load(Ordering::Relaxed) + 1;
+        if count % 3 == 0 {
+            let deadline = fired.now() + Duration::from_micros(count % 50);
+            self.arm(deadline);
+            fired.restart_range(deadline, deadline);
+        }
+        self.calls.store(count, Ordering::Relaxed);
+        self.inside.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the number of armings that have not ended.
+    fn open(&self) -> u64 {
+        let ended = self.calls.load(Ordering::Relaxed) + self.cancelled.load(Ordering::Relaxed);
+        self.armings.load(Ordering::Relaxed).checked_sub(ended).expect("an arming has fired twice")
+    }
+}
+
+/// Adds in two steps, which lose an addition of another thread.
+fn add(to: &AtomicU64, amount: u64) {
+    to.store(to.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
 
 impl Own {
-    fn new(world: &World, coarse: bool) -> Own {
-        let (calls, inside) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (in_callback, counted) = (Arc::clone(&inside), Arc::clone(&calls));
-        let callback = move |fired: &mut Fired<'_>| {
-            in_callback.store(true, Ordering::Relaxed);
-            // Relaxed, in two steps: only the cancel orders it (X1: writes are visible after a
-            // cancel).
-            let count = counted.load(Ordering::Relaxed) + 1;
-            if count % 3 == 0 {
-                fired.restart(Duration::from_micros(count % 50));
-            }
-            counted.store(count, Ordering::Relaxed);
-            in_callback.store(false, Ordering::Relaxed);
+    fn new(world: &World, kind: u64) -> Own {
+        let account = Arc::<Account>::default();
+        let used = Arc::clone(&account);
+        let callback = move |fired: &mut Fired<'_>| used.call(fired);
+        let timer = match kind {
+            0 => Timer::Coarse(world.timers.timeout(callback)),
+            1 => Timer::Precise(world.timers.hrtimer(callback)),
+            2 => Timer::Coarse(world.timers.timeout(callback).pinned(CpuId(BASES - 1))),
+            _ => Timer::Precise(world.timers.hrtimer(callback).deferred()),
         };
-        let timer = match coarse {
-            true => Timer::Coarse(world.timers.timeout(callback)),
-            false => Timer::Precise(world.timers.hrtimer(callback)),
-        };
-        Own { timer, calls, inside, armed: false, seen: 0 }
+        Own { timer, account, armed: false }
     }
 
-    /// Arms it, or cancels it and waits, and checks that the callback did not run since.
-    fn act(&mut self, rng: &mut Rng) {
-        if !self.armed {
-            assert_eq!(self.calls.load(Ordering::Relaxed), self.seen, "ran after a cancel (X1)");
+    /// Arms it, or cancels it and waits, and accounts for its calls since then.
+    fn act(&mut self, timers: &Timers, rng: &mut Rng) {
+        let Own { timer, account, armed } = self;
+        assert_eq!(account.early.load(Ordering::Relaxed), 0, "early (W1)");
+        if !*armed {
+            assert_eq!(account.open(), 0, "ran after a cancel (X1)");
             let after = Duration::from_nanos(rng.of_any_size(18));
-            match &self.timer {
-                Timer::Coarse(timer) => drop(timer.start(after).unwrap()),
-                Timer::Precise(timer) => drop(timer.start(after).unwrap()),
-            }
+            account.arm(timers.now() + after);
+            let started = match timer {
+                Timer::Coarse(timer) => timer.start(after),
+                Timer::Precise(timer) => timer.start(after),
+            };
+            assert_eq!(started, Ok(Started::Idle));
         } else {
-            let found = match &self.timer {
+            let found = match timer {
                 Timer::Coarse(timer) => timer.cancel_sync(),
                 Timer::Precise(timer) => timer.cancel_sync(),
             };
-            found.unwrap();
-            assert!(!self.inside.load(Ordering::Relaxed), "runs after a cancel (X1)");
-            self.seen = self.calls.load(Ordering::Relaxed);
+            assert!(!account.inside.load(Ordering::Relaxed), "runs after a cancel (X1)");
+            let open = account.open();
+            match found.unwrap() {
+                Cancel::Pending => assert_eq!(open, 1, "the cancelled arming (X10)"),
+                Cancel::Idle => assert_eq!(open, 0, "an arming is lost (X10)"),
+                // The callback may have restarted the timer.
+                Cancel::Running => assert!(open <= 1, "an arming is lost (X10)"),
+            }
+            add(&account.cancelled, open);
         }
-        self.armed = !self.armed;
+        *armed = !*armed;
     }
 }
 
@@ -200,14 +245,14 @@ fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
         for _ in 0..threads {
             s.spawn(|| {
                 let mut rng = world.rng();
-                let mut own = [Own::new(&world, true), Own::new(&world, false)];
-                for _ in 0..operations / threads / 20 {
+                let mut own = [0, 1, 2, 3].map(|kind| Own::new(&world, kind));
+                for _ in 0..operations / threads / 22 {
                     (0..18).for_each(|_| act(&world, &mut rng));
-                    own.iter_mut().for_each(|own| own.act(&mut rng));
+                    own.iter_mut().for_each(|own| own.act(&world.timers, &mut rng));
                 }
-                for Own { timer, calls, .. } in own {
+                for Own { timer, account, .. } in own {
                     drop(timer);
-                    own_calls.fetch_add(calls.load(Ordering::Relaxed), Ordering::Relaxed);
+                    own_calls.fetch_add(account.calls.load(Ordering::Relaxed), Ordering::Relaxed);
                 }
             });
         }
@@ -229,16 +274,6 @@ fn stress(builder: Builder, seed: u64, operations: u64) -> Stats {
     stats
 }
 
-/// Suppresses the messages of intended panics.
-fn hush() {
-    let loud = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if !info.payload().is::<OnPurpose>() {
-            loud(info);
-        }
-    }));
-}
-
 /// Goal: X10 (fires or is cancelled), R1 (armed in time), H3 (panics), X4 (drops in callbacks)
 /// under stress: no timer is lost, fires twice, is early, or leaks.
 #[test]
@@ -252,6 +287,33 @@ fn random_operations_lose_no_timer() {
         println!("{:?}, {} panics", stats.total(), stats.panics);
         assert!(stats.total().fired > 0 && stats.total().cancelled > 100);
     }
+}
+
+/// Goal: D3, D6, D8, D9 (deferred expiry), W1 (never early), X10 (fires or is cancelled): each
+/// arming ends once, though expiry threads are stuck, relieved and merged with others, and bases go
+/// offline.
+#[test]
+fn deferred_expiry_ends_each_arming_once() {
+    let mut rng = Rng::new(seed("stress", "deferred_expiry_ends_each_arming_once"));
+    hush();
+    let end = end_after(Duration::from_secs(5));
+    let (mut reliefs, mut merged) = (0, 0);
+    while std::time::Instant::now() < end {
+        let deferral = [Deferral::OnExpiry, Deferral::EveryTick][rng.below(2) as usize];
+        let tick = Duration::from_nanos(10_000 + rng.of_any_size(20));
+        let builder = Timers::builder()
+            .deferral(deferral)
+            .patience(Duration::from_nanos(rng.of_any_size(22)))
+            .tick(Tick::new(tick).unwrap())
+            .push_out([PushOut::Lazy, PushOut::Eager][rng.below(2) as usize]);
+        let builder = if rng.below(3) == 0 { builder.ticking() } else { builder };
+        for base in &stress_printing_failures(builder, rng.next(), 40_000).bases {
+            reliefs += base.deferred.reliefs;
+            merged += base.deferred.merged;
+        }
+    }
+    println!("{reliefs} reliefs, {merged} merged collections");
+    assert!(reliefs > 0 && merged > 0);
 }
 
 fn setups() -> [Builder; 5] {

@@ -4,8 +4,9 @@
 //!
 //! `cargo test` runs it for two seconds; `TICKLESS_SOAK_SECONDS` sets another duration.
 
+use crate::support::histories::hush;
 use crate::support::{PATIENCE, Rng, seed};
-use crate::{hush, setups, stress_printing_failures};
+use crate::{setups, stress_printing_failures};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

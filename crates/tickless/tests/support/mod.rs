@@ -1,72 +1,18 @@
 //! Shared by several test files: random numbers, timeouts of tests, and places where callbacks find
 //! timers.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
+pub mod histories;
 pub mod rig;
+pub mod sleeps;
 pub mod woken;
 
+pub use histories::{PATIENCE, Rng, seed, wait_until};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// The longest time that a test waits for an expected event.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns `count`, or a few under Miri, which is a thousand times slower and detects more.
 pub fn rounds(count: u64) -> u64 {
     if cfg!(miri) { 3 } else { count }
-}
-
-/// Waits until `done` returns `true`. Panics with `what` if it does not in time.
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
-
-/// Random numbers: splitmix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
-/// Generators", 2014).
-pub struct Rng(u64);
-
-impl Rng {
-    pub fn new(seed: u64) -> Rng {
-        Rng(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// Returns a number of any magnitude up to `bits` bits: short timeouts are as likely as long
-    /// ones.
-    pub fn of_any_size(&mut self, bits: u64) -> u64 {
-        let bits = self.below(bits) + 1;
-        self.next() >> (64 - bits)
-    }
-}
-
-/// Returns the seed of a test. It is fixed, so that only changes of the code decide whether tests
-/// pass. `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets
-/// it.
-pub fn seed(file: &str, test: &str) -> u64 {
-    let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
-    let of_run = [file, test, &run].concat();
-    let of_run = of_run.bytes().fold(0, |seed, byte| Rng::new(seed ^ u64::from(byte)).next());
-    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or(of_run);
-    let test =
-        if file == "stress" { format!("stress {test}") } else { format!("all {file}::{test}") };
-    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless --test {test}");
-    seed
 }
 
 /// A shared place for a value that is set later, or taken: mostly a timer that a callback must

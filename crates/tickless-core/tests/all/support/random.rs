@@ -4,6 +4,7 @@
 //! histories. A failing test prints the command that replays it.
 
 use std::env;
+use std::time::{Duration, Instant};
 
 /// A generator of random numbers.
 pub struct Random(fastrand::Rng);
@@ -41,7 +42,8 @@ pub fn is_replay() -> bool {
     env::var_os("TICKLESS_SEED").is_some()
 }
 
-/// Runs a test with `count` seeds, or with the one in `TICKLESS_SEED`.
+/// Runs a test with `count` seeds, or with more for `TICKLESS_SECONDS`, or with the one in
+/// `TICKLESS_SEED`.
 pub fn with_seeds<F: Fn(u64)>(count: u64, test: F) {
     if let Ok(text) = env::var("TICKLESS_SEED") {
         let digits = text.trim_start_matches("0x");
@@ -50,7 +52,9 @@ pub fn with_seeds<F: Fn(u64)>(count: u64, test: F) {
     }
     let run = env::var("TICKLESS_RUN").unwrap_or_default();
     let run = run.bytes().fold(0, |seed, byte| Random::new(seed ^ u64::from(byte)).next());
-    for number in 0..count {
+    let seconds = env::var("TICKLESS_SECONDS").ok().and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs(seconds.unwrap_or(0));
+    for number in (0..u64::MAX).take_while(|&number| number < count || Instant::now() < end) {
         let seed = Random::new(run ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d)).next();
         let replay = Replay { seed, test: std::any::type_name::<F>() };
         test(seed);

@@ -1,0 +1,189 @@
+//! Random histories of tower's services: requests that are answered, hang, panic or are dropped,
+//! behind a timeout and a rate limit, in runtimes that are dropped.
+
+#[path = "../../../crates/tickless/tests/support/histories.rs"]
+mod histories;
+#[path = "../../../crates/tickless/tests/support/sleeps.rs"]
+mod sleeps;
+
+use histories::{OnPurpose, Rng, end_after, hush, seed, wait_until};
+use sleeps::{Kind, Sleeper, attack};
+use std::panic::panic_any;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tickless::Timers;
+use tickless::future::TimerSource;
+use tickless_tower::{RateLimitLayer, ResponseFuture, Timeout, TimeoutLayer};
+use tower::timeout::error::Elapsed;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+
+type Never = std::future::Pending<Result<(), BoxError>>;
+
+/// A request that is never answered sleeps for its timeout.
+struct OfTower(Pin<Box<ResponseFuture<Never>>>);
+
+impl Sleeper for OfTower {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx).map(|ended| drop(ended.expect_err("it was not answered")))
+    }
+}
+
+/// Goal: the timeouts of requests are never early or lost, whoever polls or drops them.
+#[test]
+fn timeouts_survive_an_attack() {
+    attack(
+        "attack",
+        "timeouts_survive_an_attack",
+        Kind {
+            now: TimerSource::std_now,
+            sleep_until: |timers, deadline| {
+                let after = deadline.saturating_duration_since(timers.std_now());
+                let hangs = service_fn(|()| std::future::pending());
+                OfTower(Box::pin(Timeout::new(hangs, timers, after).call(())))
+            },
+        },
+    );
+}
+
+/// What a request does in the service.
+#[derive(Clone, Copy)]
+enum Request {
+    Answer(Duration),
+    Fail,
+    Hang,
+    PanicInCall,
+    PanicInFuture,
+}
+
+/// How many requests ended in which way.
+#[derive(Default)]
+struct Ends {
+    sent: AtomicU64,
+    answered: AtomicU64,
+    elapsed: AtomicU64,
+    failed: AtomicU64,
+    panicked: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// Counts the end of a request, also if its task is dropped or panics.
+struct End(Arc<Ends>, bool);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.1 {
+            let how = if std::thread::panicking() { &self.0.panicked } else { &self.0.dropped };
+            how.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Sends one request, and counts how it ends.
+async fn send<S>(mut service: S, request: Request, timeout: Duration, ends: Arc<Ends>)
+where
+    S: Service<Request, Response = (), Error = BoxError>,
+{
+    ends.sent.fetch_add(1, Ordering::Relaxed);
+    let mut end = End(Arc::clone(&ends), false);
+    let ready = service.ready().await.expect("the service is always ready");
+    let begun = Instant::now();
+    let answer = ready.call(request).await;
+    // tokio and the timers read the system's clock in different ways.
+    let took = begun.elapsed() + Duration::from_micros(20);
+    let how = match answer {
+        Ok(()) => &ends.answered,
+        Err(error) if error.is::<Elapsed>() => {
+            assert!(took >= timeout, "a timeout of {timeout:?} after {took:?}");
+            &ends.elapsed
+        }
+        Err(_) => &ends.failed,
+    };
+    how.fetch_add(1, Ordering::Relaxed);
+    end.1 = true;
+}
+
+/// Goal: each request ends once, in the way that its service chose, though services panic and
+/// runtimes are dropped; the rate is kept; and no timer is left.
+#[test]
+fn each_request_ends_once() {
+    hush();
+    let mut rng = Rng::new(seed("attack", "each_request_ends_once"));
+    let timers = Timers::builder().bases(2).start().expect("the system starts threads");
+    let ends = Arc::<Ends>::default();
+    let end = end_after(Duration::from_millis(1_500));
+    while Instant::now() < end {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
+        let runtime = runtime.expect("a runtime");
+        let timeout = Duration::from_nanos(rng.of_any_size(22));
+        let (rate, per) = (1 + rng.below(8), Duration::from_micros(500));
+        let (begun, passed) = (Instant::now(), Arc::new(AtomicU64::new(0)));
+        let (clock, counted) = (timers.clone(), Arc::clone(&passed));
+        let service = service_fn(move |request: Request| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            if matches!(request, Request::PanicInCall) {
+                panic_any(OnPurpose);
+            }
+            let timers = clock.clone();
+            async move {
+                match request {
+                    Request::Answer(after) => Ok(timers.sleep(after).await),
+                    Request::Hang => std::future::pending().await,
+                    Request::PanicInFuture => panic_any(OnPurpose),
+                    Request::Fail | Request::PanicInCall => Err(BoxError::from("failed")),
+                }
+            }
+        });
+        let layers = ServiceBuilder::new()
+            .layer(RateLimitLayer::new(&timers, rate, per).expect("a rate"))
+            .layer(TimeoutLayer::new(&timers, timeout));
+        let limited = Arc::new(tokio::sync::Mutex::new(layers.service(service)));
+        for _ in 0..rng.below(40) {
+            let request = match rng.below(8) {
+                0..3 => Request::Answer(Duration::from_nanos(rng.of_any_size(22))),
+                3 => Request::Fail,
+                4..6 => Request::Hang,
+                6 => Request::PanicInCall,
+                _ => Request::PanicInFuture,
+            };
+            let (limited, ends) = (Arc::clone(&limited), Arc::clone(&ends));
+            // One caller at a time waits for the rate; the answers are awaited together.
+            let task = runtime.spawn(async move {
+                let shared = service_fn(move |request| {
+                    let limited = Arc::clone(&limited);
+                    async move {
+                        let mut service = limited.lock().await;
+                        let answer = service.ready().await?.call(request);
+                        drop(service);
+                        answer.await
+                    }
+                });
+                send(shared, request, timeout, ends).await;
+            });
+            if rng.below(8) == 0 {
+                task.abort();
+            }
+        }
+        std::thread::sleep(Duration::from_nanos(rng.of_any_size(22)));
+        let periods = begun.elapsed().as_nanos() / per.as_nanos() + 2;
+        let most = u128::from(rate) * periods;
+        let passed = u128::from(passed.load(Ordering::Relaxed));
+        assert!(passed <= most, "{passed} requests in {periods} periods of {rate}");
+        match rng.below(2) {
+            0 => drop(runtime),
+            _ => runtime.shutdown_background(),
+        }
+    }
+    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    let ended = || {
+        let ways = [&ends.answered, &ends.elapsed, &ends.failed, &ends.panicked, &ends.dropped];
+        ways.map(count).iter().sum::<u64>()
+    };
+    wait_until("each request has one end", || ended() == count(&ends.sent));
+    wait_until("no timer is left", || timers.stats().pending() == 0);
+    let total = timers.stats().total();
+    assert_eq!(total.armed, total.fired + total.cancelled);
+    assert!(count(&ends.answered) > 0 && count(&ends.elapsed) > 0 && count(&ends.panicked) > 0);
+}

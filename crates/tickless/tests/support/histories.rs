@@ -1,0 +1,79 @@
+//! What random histories share, also those of the C interface and of the adapters: random numbers,
+//! the seed of a test, its duration, and panics that a test intends.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+
+use std::time::{Duration, Instant};
+
+/// The longest time that a test waits for an expected event.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until `done` returns `true`. Panics with `what` if it does not in time.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Random numbers: splitmix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number
+/// Generators", 2014).
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        Rng(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Returns a number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// Returns a number of any magnitude up to `bits` bits: short timeouts are as likely as long
+    /// ones.
+    pub fn of_any_size(&mut self, bits: u64) -> u64 {
+        let bits = self.below(bits) + 1;
+        self.next() >> (64 - bits)
+    }
+}
+
+/// Returns the seed of a test. It is fixed, so that only changes of the code decide whether tests
+/// pass. `TICKLESS_RUN`, set to any text, chooses another seed for every test; `TICKLESS_SEED` sets
+/// it.
+pub fn seed(file: &str, test: &str) -> u64 {
+    let run = std::env::var("TICKLESS_RUN").unwrap_or_default();
+    let of_run = [file, test, &run].concat();
+    let of_run = of_run.bytes().fold(0, |seed, byte| Rng::new(seed ^ u64::from(byte)).next());
+    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or(of_run);
+    let package = env!("CARGO_PKG_NAME");
+    println!("replay: TICKLESS_SEED={seed} cargo test -p {package} {test}");
+    seed
+}
+
+/// Returns when a random history ends: after `TICKLESS_SECONDS`, or after the given time.
+pub fn end_after(default: Duration) -> Instant {
+    let given = std::env::var("TICKLESS_SECONDS").ok().and_then(|text| text.parse().ok());
+    Instant::now() + given.map_or(default, Duration::from_secs)
+}
+
+/// The payload of intended panics.
+pub struct OnPurpose;
+
+/// Suppresses the messages of intended panics.
+pub fn hush() {
+    let loud = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.payload().is::<OnPurpose>() {
+            loud(info);
+        }
+    }));
+}
