@@ -1,10 +1,46 @@
 #!/usr/bin/env bash
-# Long runs of stress tests of which the gate runs short ones: the barrier of the biased lock on
-# real hardware (10^9 rounds; needs two idle CPUs), and random histories that account for every
-# arming, including deferred expiry with expiry threads that are replaced.
-# Usage: ci/attacks.sh [SECONDS]    600 by default, for each test that runs for a given time.
+# Long runs of random histories of which the gate runs seconds. Each accounts for every arming, every
+# request or every permit. A failure prints the command that repeats the run's choices.
+# Usage: ci/attacks.sh [SECONDS [SCENARIO]...]   600 for each of all scenarios by default.
+#   barrier   the biased lock's barrier on real hardware: 10^9 rounds; needs two idle CPUs
+#   soak      all kinds of timers, threads that end, forks; constant memory
+#   deferred  expiry threads and bases that go offline: on real threads, and on the test platform
+#   sleeps    futures that are polled, reset, moved and dropped, with wakers that panic
+#   adapters  the same for hyper, quinn, tower, the AWS SDK and embassy; services that panic
+#   c         timers, loops, virtual time, limiters and batches of the C interface
 . "$(dirname "$0")/lib.sh"
 
-TICKLESS_LITMUS_ROUNDS=1000000000 cargo test --locked --release -p tickless --lib -- \
-  --exact platform::membarrier::tests::one_of_two_threads_sees_the_others_store --nocapture
-bash ci/soak.sh "${1:-600}"
+seconds=${1:-600}
+[ $# -eq 0 ] || shift
+scenarios=("$@")
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps adapters c)
+export TICKLESS_SECONDS=$seconds TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)}
+
+# attack ARGUMENTS...: runs tests of cargo's arguments, all at a time.
+attack() {
+  timeout $((seconds + 1800)) cargo test --locked -q "$@" --nocapture --test-threads=8
+}
+
+for scenario in "${scenarios[@]}"; do
+  echo "=== $scenario"
+  case $scenario in
+    barrier)
+      TICKLESS_LITMUS_ROUNDS=${TICKLESS_LITMUS_ROUNDS:-1000000000} attack --release -p tickless \
+        --lib -- --exact platform::membarrier::tests::one_of_two_threads_sees_the_others_store ;;
+    soak) bash ci/soak.sh "$seconds" ;;
+    deferred)
+      attack -p tickless --test stress -- --exact deferred_expiry_ends_each_arming_once
+      attack -p tickless-core --test all -- deferred::histories ;;
+    sleeps) attack -p tickless --test all -- --exact future::sleeps_survive_an_attack ;;
+    adapters)
+      cd adapters
+      for adapter in hyper quinn tower smithy embassy; do
+        features=()
+        [ $adapter != embassy ] || features=(--features std)
+        attack --target-dir target -p "tickless-$adapter" "${features[@]}" --test attack --
+      done
+      cd .. ;;
+    c) attack -p tickless-capi --test attacks -- ;;
+    *) echo "there is no scenario $scenario" >&2 && exit 2 ;;
+  esac
+done

@@ -5,8 +5,8 @@
 # bias (ci/models.sh). Without a nightly toolchain and its sources, the script prints SKIPPED and
 # passes.
 # Usage: ci/tsan.sh [FILTER]...   Only tests whose names contain one of the words.
-# TICKLESS_SECONDS is the duration of the test that reuses the memory of timers, 5 by default.
-# Longer runs explore more schedules (TICKLESS_SECONDS=60 ci/tsan.sh identity).
+# TICKLESS_SECONDS is the duration of each random history, 5 by default. Longer runs explore more
+# schedules (TICKLESS_SECONDS=60 ci/tsan.sh identity).
 . "$(dirname "$0")/lib.sh"
 
 use_nightly rust-src || { skip tsan "there is no nightly toolchain with rust-src" && exit 0; }
@@ -19,4 +19,5 @@ export RUSTFLAGS="-Zsanitizer=thread --cfg tickless_tsan -Cdebuginfo=1"
 export CARGO_TARGET_DIR=$PWD/target/tsan TSAN_OPTIONS="halt_on_error=1 history_size=4"
 test=(cargo "+$NIGHTLY" test -Zbuild-std --target "$host")
 timeout 1800 "${test[@]}" -p tickless --test all -- "${filters[@]}"
-timeout 600 "${test[@]}" -p tickless-capi --test ends
+timeout 600 "${test[@]}" -p tickless --test stress -- deferred_expiry
+timeout 600 "${test[@]}" -p tickless-capi --test ends --test attacks

@@ -64,11 +64,18 @@ pub mod virtual_time;
 
 pub use queue::TimerQueue;
 
-/// Wakes tasks, all of them though a waker panics. Returns the first panic.
+/// Wakes all tasks, though wakers panic. Returns the first panic.
 #[cfg(any(feature = "std", feature = "virtual-time"))]
 fn wake_all(due: alloc::vec::Drain<'_, core::task::Waker>) -> std::thread::Result<()> {
-    let wake = |waker: core::task::Waker| {
-        std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| waker.wake()))
-    };
-    due.map(wake).fold(Ok(()), std::thread::Result::and)
+    let mut first = Ok(());
+    for waker in due {
+        let woken = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| waker.wake()));
+        if first.is_ok() {
+            first = woken;
+        } else {
+            // The drop of a panic's payload might panic again.
+            core::mem::forget(woken);
+        }
+    }
+    first
 }

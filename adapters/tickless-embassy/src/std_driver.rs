@@ -70,7 +70,7 @@ impl StdDriver {
             }
             drop(state);
             // The thread serves all tasks, so a waker that panics must not end it.
-            _ = crate::wake_all(due.drain(..));
+            core::mem::forget(crate::wake_all(due.drain(..)));
             state = self.state();
         }
     }

@@ -14,7 +14,7 @@ use core::ffi::c_void;
 use core::ptr::{from_ref, null, null_mut};
 use histories::{Rng, end_after, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use tickless_capi::bandwidth::*;
 use tickless_capi::event_loop::*;
@@ -379,10 +379,14 @@ fn keyed_limiters_grant_each_permit_once() {
         let callback: Callback = Some(take_in_callback);
         ok!(tickless_timer_init(timer, shared.set(), TICKLESS_PRECISE, callback, data));
         ok!(tickless_timer_start(timer, 0));
+        let begin = Barrier::new(3);
         std::thread::scope(|s| {
             for mut rng in [(); 3].map(|()| Rng::new(rng.next())) {
-                let (shared, taken, quota) = (&shared, &taken, &quota);
+                let (shared, taken, quota, begin) = (&shared, &taken, &quota, &begin);
                 s.spawn(move || {
+                    begin.wait();
+                    // All threads add the keys.
+                    (0..KEYS).for_each(|key| taken.take(key, 1));
                     for _ in 0..200 {
                         match rng.below(40) {
                             0 => ok!(tickless_virtual_advance(shared.set(), 0)),
@@ -405,8 +409,11 @@ fn keyed_limiters_grant_each_permit_once() {
             assert_eq!(of_key.load(RELAXED), quota.quota, "each permit once");
         }
         ok!(tickless_timer_destroy(timer));
-        // Each key's period has ended.
+        // Each key's period has ended, so that it has all its permits again.
         ok!(tickless_virtual_advance(shared.set(), 2 * quota.period_ns as i64));
+        let mut keys = 0;
+        ok!(tickless_keyed_count(keyed, true, &raw mut keys));
+        assert_eq!(keys, 0);
         rounds += 1;
     }
     println!("{rounds} periods");
