@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Long runs of random histories of which the gate runs seconds. Each accounts for every arming, every
-# request or every permit. A failure prints the command that repeats the run's choices.
+# Long runs of random histories, of which the gate runs seconds. Each accounts for every arming,
+# every request or every permit. A test prints the command that repeats its choices.
 # Usage: ci/attacks.sh [SECONDS [SCENARIO]...]   600 for each of all scenarios by default.
 #   barrier   the biased lock's barrier on real hardware: 10^9 rounds; needs two idle CPUs
 #   soak      all kinds of timers, threads that end, forks; constant memory

@@ -95,4 +95,12 @@ timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
   --skip a_drop_that_would_never_end_aborts --skip a_limit_on_threads_is_an_error \
   --skip the_last_drop_ \
   --skip no_call_is_lost
+# Random histories of futures and of contended locks, a minute in all: with the atomic instructions
+# of Armv8.1, and with the load-exclusive loops of Armv8.0. On one CPU threads take turns, so this
+# shows no weak ordering; the models check the orderings (ci/models.sh).
+for processor in max cortex-a57; do
+  QEMU_CPU=$processor TICKLESS_SECONDS=15 timeout 300 cargo test --locked -q --target "$target" \
+    -p tickless --features stream,tokio-time --test stress --test all -- deferred_expiry \
+    sleeps_survive
+done
 echo "$target under qemu: ok"

@@ -27,8 +27,8 @@ impl Sleeper for OfQuinn {
     }
 }
 
-/// Goal: quinn's timers are never early or lost, whoever polls, resets or drops them, also when
-/// their runtime is gone.
+/// Goal: quinn's timers are never early or lost, though any thread polls, resets and drops them,
+/// also when their runtime is gone.
 #[test]
 fn timers_survive_an_attack() {
     attack(

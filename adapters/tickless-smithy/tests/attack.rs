@@ -20,7 +20,7 @@ impl Sleeper for OfSmithy {
     }
 }
 
-/// Goal: the SDK's sleeps are never early or lost, whoever polls or drops them.
+/// Goal: the SDK's sleeps are never early or lost, though any thread polls and drops them.
 #[test]
 fn sleeps_survive_an_attack() {
     attack(

@@ -31,7 +31,7 @@ impl Sleeper for OfTower {
     }
 }
 
-/// Goal: the timeouts of requests are never early or lost, whoever polls or drops them.
+/// Goal: the timeouts of requests are never early or lost, though any thread polls and drops them.
 #[test]
 fn timeouts_survive_an_attack() {
     attack(

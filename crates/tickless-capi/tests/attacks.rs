@@ -47,7 +47,7 @@ macro_rules! refused {
     };
 }
 
-/// Who drives a set of timers.
+/// The driver of a set of timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driver {
     Threads,

@@ -484,8 +484,8 @@ impl Sleeper for Either {
     }
 }
 
-/// Goal: W1 (never early), X10 (fires or is cancelled), H3 (panics), H4 (drops): random histories of
-/// the library's own sleeps.
+/// Goal: W1 (never early), X10 (fires or is cancelled), H3 (panics), H4 (drops): random histories
+/// of the library's own sleeps.
 #[test]
 fn sleeps_survive_an_attack() {
     attack(
