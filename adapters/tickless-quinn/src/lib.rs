@@ -25,7 +25,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
-use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
 use tickless::time;
 
@@ -37,42 +36,30 @@ pub struct TicklessRuntime {
 }
 
 /// The reason why [`TicklessRuntime::on_tokio`] failed.
-#[derive(Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RuntimeError {
     /// The calling thread is not in a tokio runtime.
     OutsideOfTokio,
-    /// The timers of the process could not be started.
-    Timers(StartTimersError),
 }
 
 impl fmt::Display for RuntimeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RuntimeError::OutsideOfTokio => f.write_str(
-                "this thread is not in a tokio runtime; create the endpoint inside \
-                 `Runtime::block_on`, or hold the guard of `Runtime::enter`",
-            ),
-            RuntimeError::Timers(error) => error.fmt(f),
-        }
+        f.write_str(
+            "this thread is not in a tokio runtime; create the endpoint inside \
+             `Runtime::block_on`, or hold the guard of `Runtime::enter`",
+        )
     }
 }
 
-impl std::error::Error for RuntimeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            RuntimeError::OutsideOfTokio => None,
-            RuntimeError::Timers(error) => Some(error),
-        }
-    }
-}
+impl std::error::Error for RuntimeError {}
 
 impl TicklessRuntime {
-    /// Uses tasks and sockets of the tokio runtime that the caller is in, and the timers of the
-    /// process. The endpoint may later be used outside that runtime.
+    /// Uses tasks, sockets and timers of the tokio runtime that the caller is in. The endpoint may
+    /// later be used outside that runtime.
     #[cfg(feature = "tokio")]
     pub fn on_tokio() -> Result<TicklessRuntime, RuntimeError> {
-        let timers = TimerSource::process().map_err(RuntimeError::Timers)?;
-        TicklessRuntime::on_tokio_with(timers)
+        TicklessRuntime::on_tokio_with(tickless::tokio_time::timers())
     }
 
     /// Uses tasks and sockets of the tokio runtime that the caller is in, and the given timers:

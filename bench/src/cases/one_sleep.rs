@@ -1,5 +1,4 @@
-//! W8: the lateness of a sleep of 1 ms, and of one of 250 us in tokio's runtime, with default
-//! settings on an idle machine.
+//! W8: the lateness of a sleep of 1 ms with default settings on an idle machine.
 
 use super::Choice;
 use crate::effort::Effort;

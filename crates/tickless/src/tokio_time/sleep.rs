@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pin_project! {
     /// Completes when its deadline has passed; from [`sleep`] and [`sleep_until`]. Late by its
-    /// [slack](Sleep::with_slack) and the time to wake a worker.
+    /// [slack](Sleep::slack) and the time to wake a worker.
     ///
     /// Never early, except that a sleep which outlives its runtime completes at once, as one of
     /// tokio's does.
