@@ -1,7 +1,7 @@
 //! The computation of one cell.
 //!
-//! A cell runs on one thread and depends only on itself and on the files that it names, so it has
-//! the same figures wherever it runs. Every failure, a panic in the simulated machine included, is
+//! A cell runs on one thread and depends only on itself and on the files that it names, so its
+//! figures are equal wherever it runs. Every failure, a panic in the simulated machine included, is
 //! the outcome of that cell alone.
 
 use crate::campaign::{Cell, Key, Plan, Project, Replay, Simulate, StudyName};

@@ -20,7 +20,7 @@ use tickless_capi::timer::*;
 use tickless_capi::timers::*;
 
 const STORAGES: usize = 8;
-/// The size of a storage in words: that of the largest timer, and two more.
+/// The size of a storage in words: the largest timer's, and two more.
 const WORDS: usize = size_of::<PeriodicStorage>() / 8 + 2;
 
 /// One set of timers for all runs, because starting one takes a millisecond and a thread.

@@ -87,7 +87,7 @@ fn man_pages_are_whole() {
     }
 }
 
-/// Goal: each command's help has examples, fits a terminal, and states the exit status where that is
+/// Goal: each command's help has examples, fits a terminal, and states the exit status where it is
 /// more than success or failure.
 #[test]
 fn all_help_has_examples() {

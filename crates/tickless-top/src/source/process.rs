@@ -30,7 +30,7 @@ impl Processes {
         }
     }
 
-    /// Returns the name of a process; that of `ended` if it has ended.
+    /// Returns the name of a process; what `ended` returns if it has ended.
     pub(super) fn name(
         &mut self,
         process: u32,
