@@ -1,18 +1,13 @@
-//! Prints the studies' cells: `cargo run --release --example studies -- [NAME] [--curve] [--fit]
-//! [--sensitivity] [--json]`, with NAME one of cancel, clock, rearm, deferred, phase, schedule, slice.
+//! Prints what `tickless study --sim` does not have: `cargo run --release --example studies -- fit`
+//! fits the numbers of the machines' files again; `schedule` and `slice` print the predictions without
+//! a published counterpart (`docs/dev/predictions.md`).
 
-// It fails by panicking, and may print and sleep.
+// An example prints, and ends with an error or a panic.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 use std::error::Error;
-use std::time::Instant;
-use tickless_lab::studies::cancel::model as cancel;
-use tickless_lab::studies::clock::model as clock;
-use tickless_lab::studies::deferred::model as deferred;
-use tickless_lab::studies::phase::model as phase;
-use tickless_lab::studies::rearm::model as rearm;
-use tickless_lab::studies::{Cell, schedule, sensitivity};
+use tickless_lab::studies::{Cell, cancel, clock, phase, rearm, schedule};
 use tickless_machine::machines;
 use tickless_machine::spec::Spec;
 
@@ -22,42 +17,43 @@ fn spec(name: &str) -> Result<Spec> {
     Ok(machines::named(name).ok_or("no such machine")??)
 }
 
-fn study(name: &str) -> Result<Vec<Cell>> {
-    Ok(match name {
-        "cancel" => {
-            let mut cells = cancel::cells(&spec("itanium2-32p")?, &spec("itanium2-4p")?)?;
-            let later = [spec("itanium2-32w-2005")?, spec("itanium2-4w-2005")?];
-            cells.extend(cancel::second_source(&later[0], &later[1])?);
-            cells
-        }
-        "clock" => {
-            let mut cells = clock::cells(&spec("haswell-ex-4s")?)?;
-            cells.extend(clock::cells(&spec("ivybridge-ex-16s")?)?);
-            cells
-        }
-        "rearm" => rearm::cells(&spec("x5675-2s")?)?,
-        "deferred" => deferred::cells(&spec("atom-e3825")?)?,
-        "schedule" => {
-            let like = spec("haswell-ex-4s")?;
-            let mut cells = Vec::new();
-            let small = schedule::machine(&like, 1, 8);
-            let big = schedule::machine(&like, 4, 16);
-            for (machine, messages) in [(small, 2_000), (big, 800)] {
-                for hz in [1_000, 250] {
-                    let load = schedule::Load::new(&machine, hz, messages);
-                    cells.extend(schedule::cells(&machine, load)?);
-                }
+/// Prints each number that the fits of the studies change.
+fn fit() -> Result<()> {
+    let [itanium, small_itanium] = [spec("itanium2-32p")?, spec("itanium2-4p")?];
+    let [haswell, ivybridge] = [spec("haswell-ex-4s")?, spec("ivybridge-ex-16s")?];
+    let fitted = [
+        ("itanium2-32p", cancel::model::refit(&itanium, &small_itanium)?),
+        ("itanium2-4p", cancel::model::refit(&small_itanium, &small_itanium)?),
+        ("haswell-ex-4s", clock::model::refit(&haswell, &haswell)?),
+        ("ivybridge-ex-16s", clock::model::refit(&ivybridge, &haswell)?),
+        ("x5675-2s", rearm::model::refit(&spec("x5675-2s")?)?),
+        ("power10-core", phase::model::refit(&spec("power10-core")?)?),
+        ("power10-8c", phase::model::refit(&spec("power10-8c")?)?),
+        ("power10-later", phase::model::refit_second_source(&spec("power10-later")?)?),
+    ];
+    for (machine, fitted) in fitted {
+        let was = spec(machine)?;
+        for (key, parameter) in fitted.parameters() {
+            if parameter.value != was.value(key) {
+                println!("{machine} {key} {:.5} was {}", parameter.value, was.value(key));
             }
-            cells
         }
-        "slice" => slices(&spec("haswell-ex-4s")?)?,
-        "phase" => {
-            let mut cells = phase::cells(&spec("power10-core")?)?;
-            cells.extend(phase::second_source(&spec("power10-later")?)?);
-            cells
+    }
+    Ok(())
+}
+
+/// Returns the cells of the first prediction: two machines, each with two ticks.
+fn schedules() -> Result<Vec<Cell>> {
+    let like = spec("haswell-ex-4s")?;
+    let [small, big] = [schedule::machine(&like, 1, 8), schedule::machine(&like, 4, 16)];
+    let mut cells = Vec::new();
+    for (machine, messages) in [(small, 2_000), (big, 800)] {
+        for hz in [1_000, 250] {
+            let load = schedule::Load::new(&machine, hz, messages);
+            cells.extend(schedule::cells(&machine, load)?);
         }
-        _ => return Err("no such study".into()),
-    })
+    }
+    Ok(cells)
 }
 
 /// The second prediction: slices that the timer or the tick ends, on 112 CPUs, and several numbers
@@ -89,139 +85,15 @@ fn slices(like: &Spec) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-fn curve(name: &str) -> Result<Vec<Cell>> {
-    let cpus = [2, 4, 8, 16, 32, 64, 128, 256, 512];
-    Ok(match name {
-        "cancel" => cancel::curve(&spec("itanium2-32p")?, &cpus)?,
-        "clock" => clock::curve(&spec("ivybridge-ex-16s")?, &[4, 30, 60, 120, 240, 360, 480])?,
-        _ => Vec::new(),
-    })
-}
-
-/// What the fitted numbers of the studies' machines have to be. Shows no predicted cell.
-fn fits(name: &str) -> Result<()> {
-    let refit: Vec<(&str, Spec)> = match name {
-        "cancel" => {
-            let [big, small] = [spec("itanium2-32p")?, spec("itanium2-4p")?];
-            vec![
-                ("itanium2-32p", cancel::refit(&big, &small)?),
-                ("itanium2-4p", cancel::refit(&small, &small)?),
-            ]
-        }
-        "clock" => {
-            let [small, big] = [spec("haswell-ex-4s")?, spec("ivybridge-ex-16s")?];
-            vec![
-                ("haswell-ex-4s", clock::refit(&small, &small)?),
-                ("ivybridge-ex-16s", clock::refit(&big, &small)?),
-            ]
-        }
-        "rearm" => vec![("x5675-2s", rearm::refit(&spec("x5675-2s")?)?)],
-        "phase" => vec![
-            ("power10-core", phase::refit(&spec("power10-core")?)?),
-            ("power10-8c", phase::refit(&spec("power10-8c")?)?),
-            ("power10-later", phase::refit_second_source(&spec("power10-later")?)?),
-        ],
-        _ => Vec::new(),
-    };
-    for (machine, fitted) in refit {
-        let was = spec(machine)?;
-        for (key, parameter) in fitted.parameters() {
-            if parameter.value != was.value(key) {
-                println!("{machine} {key} {:.5} was {}", parameter.value, was.value(key));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// How the predicted cells of one machine move with its assumed numbers; those that move any
-/// cell by a hundredth.
-fn sweep(name: &str) -> Result<()> {
-    let found = match name {
-        "cancel" => {
-            let [big, small] = [spec("itanium2-32p")?, spec("itanium2-4p")?];
-            sensitivity(
-                &big,
-                |spec| cancel::refit(spec, &small).unwrap_or_else(|_| spec.clone()),
-                |spec| cancel::cells(spec, &small).unwrap_or_default(),
-            )
-        }
-        "clock" => {
-            let [small, big] = [spec("haswell-ex-4s")?, spec("ivybridge-ex-16s")?];
-            sensitivity(
-                &big,
-                |spec| clock::refit(spec, &small).unwrap_or_else(|_| spec.clone()),
-                |spec| clock::cells(spec).unwrap_or_default(),
-            )
-        }
-        "rearm" => sensitivity(
-            &spec("x5675-2s")?,
-            |spec| rearm::refit(spec).unwrap_or_else(|_| spec.clone()),
-            |spec| rearm::cells(spec).unwrap_or_default(),
-        ),
-        "deferred" => sensitivity(&spec("atom-e3825")?, Spec::clone, |spec| {
-            deferred::cells(spec).unwrap_or_default()
-        }),
-        _ => sensitivity(
-            &spec("power10-core")?,
-            |spec| phase::refit(spec).unwrap_or_else(|_| spec.clone()),
-            |spec| phase::cells(spec).unwrap_or_default(),
-        ),
-    };
-    for one in found.iter().filter(|one| one.moves() >= 0.01) {
-        println!(
-            "{:28} {:40} {:>14.3} {:>14.3} {:>14.3} {:>6.1} %",
-            one.key,
-            one.cell,
-            one.at_low,
-            one.value,
-            one.at_high,
-            100.0 * one.moves()
-        );
-    }
-    Ok(())
-}
-
 fn main() -> Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let named: Vec<&str> =
-        arguments.iter().map(String::as_str).filter(|name| !name.starts_with("--")).collect();
-    let all = ["cancel", "clock", "rearm", "deferred", "phase"];
-    for name in if named.is_empty() { all.to_vec() } else { named } {
-        let began = Instant::now();
-        if has("--fit") {
-            fits(name)?;
-            continue;
-        }
-        if has("--sensitivity") {
-            sweep(name)?;
-            continue;
-        }
-        let cells = if has("--curve") { curve(name)? } else { study(name)? };
-        if has("--json") {
-            println!("{}", serde_json::to_string_pretty(&cells)?);
-            continue;
-        }
-        for cell in &cells {
-            let Cell { id, unit, value, published, role, inside, .. } = cell;
-            let number = |one: Option<f64>| one.map_or(String::new(), |one| format!("{one:.2}"));
-            let inside = match inside {
-                Some(true) => "inside",
-                Some(false) => "OUTSIDE",
-                None => "",
-            };
-            let role = format!("{role:?}").to_lowercase();
-            println!(
-                "{id:44} {value:>14.3} {unit:18} {:>12} {role:10} {:>9} {:>9} {:>9} {:>6} {inside}",
-                number(*published),
-                number(cell.effect),
-                number(cell.published_effect),
-                number(cell.null_model),
-                number(cell.score),
-            );
-        }
-        println!("{name}: {:.2?}\n", began.elapsed());
+    let cells = match std::env::args().nth(1).as_deref() {
+        Some("fit") => return fit(),
+        Some("schedule") => schedules()?,
+        Some("slice") => slices(&spec("haswell-ex-4s")?)?,
+        _ => return Err("usage: studies fit|schedule|slice".into()),
+    };
+    for Cell { id, value, unit, .. } in cells {
+        println!("{id:44} {value:>14.3} {unit}");
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The result of a check.
 
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -69,11 +70,13 @@ pub struct Judgement {
     pub advice: String,
 }
 
+/// The judgement, or the reason why it is unknown, which includes what to do about that.
+pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
+
 impl Judgement {
-    /// Unknown, for this reason, which includes what to do about it.
-    pub fn unknown(why: impl Into<String>) -> Judgement {
-        let (how, advice) = (why.into(), String::new());
-        Judgement { verdict: Verdict::Unknown, figure: None, how, advice }
+    /// Unknown, for this reason.
+    pub fn unknown<'a>(why: impl Into<Cow<'a, str>>) -> Judged<'a> {
+        Err(why.into())
     }
 
     /// A figure with its verdict. The advice is kept only if there is something to do.
@@ -82,9 +85,9 @@ impl Judgement {
         figure: f64,
         how: impl Into<String>,
         advice: impl Into<String>,
-    ) -> Judgement {
+    ) -> Judged<'static> {
         let advice = if verdict == Verdict::Ok { String::new() } else { advice.into() };
-        Judgement { verdict, figure: Some(figure), how: how.into(), advice }
+        Ok(Judgement { verdict, figure: Some(figure), how: how.into(), advice })
     }
 }
 

@@ -106,12 +106,8 @@ pub fn measure(
     turns: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Slice>, MeasureError> {
-    progress.begin("sleeping", sleepers.len() * turns);
-    let slices = interleave(sleepers.len(), turns, |sleeper| {
-        let slice =
-            if plan.is_stopped() { Ok(Slice::default()) } else { sleepers[sleeper].measure(plan) };
-        progress.step();
-        slice
+    let slices = interleave("sleeping", sleepers.len(), turns, progress, |sleeper| {
+        if plan.is_stopped() { Ok(Slice::default()) } else { sleepers[sleeper].measure(plan) }
     })?;
     Ok(slices.into_iter().map(Slice::sum).collect())
 }

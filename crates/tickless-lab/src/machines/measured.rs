@@ -97,8 +97,7 @@ fn parameter(value: Spread, how: &str) -> Parameter {
 /// What the fit may see, and nothing else.
 fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, MeasureError> {
     let turns = effort.pick(5, 101, 101);
-    progress.begin("ping-pong", turns * Scene::FITTED.len());
-    let taken = real::play(&Scene::FITTED, cpus, turns, progress)?;
+    let taken = real::play("ping-pong", &Scene::FITTED, cpus, turns, progress)?;
     let of = |part: Scene| {
         let at = Scene::FITTED.iter().position(|&fitted| fitted == part);
         Spread::of(at.map_or(&[][..], |at| &taken[at]).iter().copied()).median

@@ -1,6 +1,7 @@
 //! Prices of this host that can be measured by themselves, on one CPU.
 
 use crate::measure::{MeasureError, Spread, interleave, stay_on};
+use crate::progress::Hidden;
 use crate::studies::Effort;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::hint::{black_box, spin_loop};
@@ -133,7 +134,7 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
         let measuring = scope.spawn(|| {
             stay_on(cpu)?;
             let tools = Tools::open()?;
-            interleave(RAW.len(), turns, |at| Ok(RAW[at].1(&tools)))
+            interleave("prices", RAW.len(), turns, &Hidden, |at| Ok(RAW[at].1(&tools)))
         });
         crate::measure::joined(measuring, "that measures prices")
     })?;

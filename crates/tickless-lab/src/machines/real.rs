@@ -50,13 +50,14 @@ impl Backend for Real {
 /// play. Scenes of two sides are played on the first and the last of these CPUs. A play in which a
 /// side lost its CPU is played again, a few times at most.
 pub fn play(
+    what: &'static str,
     parts: &[Scene],
     cpus: &[usize],
     turns: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<f64>>, MeasureError> {
     const TRIES: usize = 4;
-    interleave(parts.len(), turns, |part| {
+    interleave(what, parts.len(), turns, progress, |part| {
         let (mut ns, mut lost) = once(parts[part], cpus)?;
         // A side that is alone for a while is not what is measured: once more.
         for _ in 1..TRIES {
@@ -65,7 +66,6 @@ pub fn play(
             }
             (ns, lost) = once(parts[part], cpus)?;
         }
-        progress.step();
         Ok(ns)
     })
 }
@@ -123,7 +123,7 @@ mod tests {
             .flatten()
             .copied()
             .collect();
-        let taken = play(&parts, &cpus, 1, &Hidden).unwrap();
+        let taken = play("a test", &parts, &cpus, 1, &Hidden).unwrap();
         for (part, ns) in parts.iter().zip(taken) {
             assert!(ns[0] > 0.0 && ns[0].is_finite(), "{part:?}: {ns:?}");
         }

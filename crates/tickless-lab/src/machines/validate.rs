@@ -4,10 +4,10 @@
 //! does by itself. Then the other scenes are simulated, and only then are they played for real.
 
 use super::{measured, real};
-use crate::measure::{self, Spread};
+use crate::measure::Spread;
 use crate::progress::Progress;
 use crate::studies::{
-    Band, Cell, Effort, Exhibit, Figure, Request, Role, SimOptions, StudyError, StudyResult, World,
+    Band, Cell, Effort, Exhibit, Figure, Request, Role, StudyError, StudyResult, World,
 };
 use crate::text::figure;
 use std::io;
@@ -19,17 +19,9 @@ const BAND_PERCENT: f64 = 30.0;
 
 /// Fits, predicts, measures.
 pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
-    let request = Request {
-        world: World::Live,
-        effort,
-        cpus: None,
-        seed: 0,
-        sensitivity: false,
-        sim: SimOptions::default(),
-    };
+    let request = Request::new(World::Live, effort, 0);
     let cpus = measured::cpus()?;
-    let mut study = StudyResult::new("validate", &request, measure::machine());
-    study.notes.extend(measure::disturbance());
+    let mut study = StudyResult::live("validate", &request);
     let spec = measured::host(effort, progress)?;
     study.exhibits.push(prices(&spec));
     let mut parts = Scene::PREDICTED.to_vec();
@@ -39,8 +31,7 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, Study
     let predicted: Vec<_> =
         parts.iter().map(|&part| simulate::plays(&spec, part).map(Figure::of)).collect();
     let turns = effort.pick(3, 101, 101);
-    progress.begin("playing", turns * parts.len());
-    let taken = real::play(&parts, &cpus, turns, progress)?;
+    let taken = real::play("playing", &parts, &cpus, turns, progress)?;
     let mut rows = Vec::new();
     for ((part, predicted), taken) in parts.into_iter().zip(predicted).zip(&taken) {
         let live = middle(taken);

@@ -283,11 +283,11 @@ impl Cell {
         self
     }
 
-    /// Sets the band of the value, and the verdict.
+    /// Sets the band of the value, if there is one, and the verdict.
     #[must_use]
-    pub fn within(mut self, band: Band) -> Cell {
-        self.inside = Some(band.contains(self.value));
-        self.band = Some(band);
+    pub fn within(mut self, band: impl Into<Option<Band>>) -> Cell {
+        self.band = band.into();
+        self.inside = self.band.map(|band| band.contains(self.value));
         self
     }
 

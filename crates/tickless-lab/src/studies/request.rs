@@ -1,5 +1,6 @@
 //! The options of a study.
 
+use super::StudyError;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -25,6 +26,14 @@ impl Request {
     pub fn new(world: World, effort: Effort, seed: u64) -> Request {
         let sim = SimOptions::default();
         Request { world, effort, cpus: None, seed, sensitivity: false, sim }
+    }
+
+    /// Rejects `--cpus`, for a study without a curve, with this message.
+    pub fn reject_cpus(&self, what: impl Into<String>) -> Result<(), StudyError> {
+        match self.cpus {
+            None => Ok(()),
+            Some(_) => Err(StudyError::Request { what: what.into() }),
+        }
     }
 }
 

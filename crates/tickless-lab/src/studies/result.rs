@@ -1,6 +1,8 @@
 //! The result of a study.
 
 use super::{Cell, Plot, Request, World};
+use crate::measure;
+use crate::text::figure;
 use serde::Serialize;
 
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
@@ -76,9 +78,25 @@ impl StudyResult {
         }
     }
 
+    /// Makes the result of a run on this machine, with a note if other work disturbs it.
+    pub fn live(study: &'static str, request: &Request) -> StudyResult {
+        let notes = measure::disturbance().into_iter().collect();
+        StudyResult { notes, ..StudyResult::new(study, request, measure::machine()) }
+    }
+
     /// Returns the cell of this name.
     pub fn cell(&self, id: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.id == id)
+    }
+
+    /// Returns the value of a cell, or not-a-number if there is none.
+    pub fn value(&self, id: &str) -> f64 {
+        value(&self.cells, id)
+    }
+
+    /// Returns the value of a cell as text, or a dash if there is none.
+    pub fn figure(&self, id: &str) -> String {
+        figure(self.value(id))
     }
 
     /// Returns the cells outside their bands.
@@ -90,4 +108,9 @@ impl StudyResult {
     pub fn answer(&mut self, question: impl Into<String>, answer: impl Into<String>) {
         self.answers.push(Answer { question: question.into(), answer: answer.into() });
     }
+}
+
+/// Returns the value of the cell of this name, or not-a-number if there is none.
+pub fn value(cells: &[Cell], id: &str) -> f64 {
+    cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
 }

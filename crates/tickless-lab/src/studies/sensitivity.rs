@@ -1,6 +1,7 @@
 //! Sensitivity: how much each predicted cell moves when an assumed number moves in its range and
 //! the fitted numbers follow.
 
+use super::result::value;
 use super::{Cell, Role};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -48,9 +49,6 @@ pub fn sensitivity(
     let standing = others(&refit(spec));
     let swept = |key: &str, low, high| {
         let [lows, highs] = [low, high].map(|end| others(&refit(&spec.with(key, end))));
-        let value = |cells: &[Cell], id: &str| {
-            cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
-        };
         let effect = |cell: &Cell| Sensitivity {
             key: key.to_string(),
             cell: cell.id.clone(),

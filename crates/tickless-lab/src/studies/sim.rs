@@ -87,13 +87,7 @@ pub fn points(
 
 /// Rejects `--cpus` for a study without a curve over CPUs.
 pub fn reject_cpus(request: &Request, study: &str) -> Result<(), StudyError> {
-    match request.cpus {
-        None => Ok(()),
-        Some(_) => {
-            let what = format!("study {study} --sim has no curve over CPUs; leave --cpus out");
-            Err(StudyError::Request { what })
-        }
-    }
+    request.reject_cpus(format!("study {study} --sim has no curve over CPUs; leave --cpus out"))
 }
 
 /// Writes a timeline of a short run, if one was requested.
@@ -155,19 +149,9 @@ pub fn add_sensitivity(
     result.exhibits.push(Exhibit::new(title, header, rows));
 }
 
-/// Returns the value of a cell, or not-a-number if there is none.
-pub fn value(cells: &[Cell], id: &str) -> f64 {
-    cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
-}
-
 /// Returns the value of a cell as text, or a dash.
 pub fn shown(result: &StudyResult, id: &str) -> String {
-    grouped(value(&result.cells, id))
-}
-
-/// Returns by how many percent one cell's value exceeds another's, as text.
-pub fn percent_more(result: &StudyResult, id: &str, than: &str) -> String {
-    format!("{:.1} %", 100.0 * (value(&result.cells, id) / value(&result.cells, than) - 1.0))
+    grouped(result.value(id))
 }
 
 /// Adds the published points at these places to a line, divided by `scale`.

@@ -34,7 +34,7 @@ fn calibrated_cells_come_out(cells: &[Cell]) {
 #[test]
 fn cancel_looks_at_one_base() {
     let (big, small) = (spec("itanium2-32p"), spec("itanium2-4p"));
-    calibrated_cells_come_out(&cancel::cells(&big, &small).unwrap());
+    calibrated_cells_come_out(&cancel::cells(&big, &small, cancel::SIDES, Caches::Cold).unwrap());
     let curve = cancel::curve(&big, &[2, 8, 64]).unwrap();
     let value = |id: &str| cell(&curve, id).value;
     assert_eq!(value("2p.after.warm"), value("64p.after.warm"));
@@ -75,15 +75,15 @@ fn broken_mechanisms_lose_their_ticks() {
     struct Broken(&'static str, Vec<Cell>, Vec<Vec<Cell>>, &'static [&'static str]);
     let lists = {
         let (big, small) = (spec("itanium2-32p"), spec("itanium2-4p"));
-        let cancels = |sides, cold| cancel::cells_of_sides(&big, &small, sides, cold).unwrap();
+        let cancels = |sides, cold| cancel::cells(&big, &small, sides, cold).unwrap();
         let x5675 = spec("x5675-2s");
-        let rearms = |sides| rearm::cells_of_sides(&x5675, sides).unwrap();
+        let rearms = |sides| rearm::cells(&x5675, sides).unwrap();
         let haswell = spec("haswell-ex-4s");
-        let clocks = |sides| clock::cells_of_sides(&haswell, sides).unwrap();
+        let clocks = |sides| clock::cells(&haswell, sides).unwrap();
         let atom = spec("atom-e3825");
-        let deferreds = |sides| deferred::cells_of_sides(&atom, sides).unwrap();
+        let deferreds = |sides| deferred::cells(&atom, sides).unwrap();
         let later = spec("power10-later");
-        let phases = |sides| phase::second_source_of_sides(&later, sides).unwrap();
+        let phases = |sides| phase::second_source(&later, sides).unwrap();
         [
             Broken(
                 "cancel",
@@ -139,7 +139,7 @@ fn cancel_can_be_repeated() {
 #[test]
 fn one_reader_reads_for_all() {
     for (name, cpus) in [("haswell-ex-4s", 72), ("ivybridge-ex-16s", 480)] {
-        let cells = clock::cells(&spec(name)).unwrap();
+        let cells = clock::cells(&spec(name), clock::SIDES).unwrap();
         calibrated_cells_come_out(&cells);
         let value = |id: &str| cell(&cells, &format!("{cpus}.{id}")).value;
         assert!(value("tsc.jobs_per_min") > value("combined.jobs_per_min"));
@@ -223,7 +223,7 @@ fn sensitivity_fits_again() {
 #[test]
 fn eager_removal_writes_eight_times_a_round_trip() {
     let spec = spec("x5675-2s");
-    let cells = rearm::cells(&spec).unwrap();
+    let cells = rearm::cells(&spec, rearm::SIDES).unwrap();
     calibrated_cells_come_out(&cells);
     let value = |id: &str| cell(&cells, id).value;
     assert!(value("lazy.device_writes_per_round_trip") < 0.05);
@@ -254,7 +254,7 @@ fn groups_apart_are_faster() {
     assert!(value("together.50ms.joules") < value("together.aligned.joules"));
     assert!(value("together.50ms.watts") > value("together.aligned.watts"));
     let later = machines::named("power10-later").unwrap().unwrap();
-    calibrated_cells_come_out(&phase::second_source(&later).unwrap());
+    calibrated_cells_come_out(&phase::second_source(&later, phase::SIDES).unwrap());
     let plans = phase::pair(Phase::Spread);
     assert_eq!(phase::run(&spec, &plans).unwrap(), phase::run(&spec, &plans).unwrap());
 }
@@ -263,7 +263,7 @@ fn groups_apart_are_faster() {
 #[test]
 fn expiry_threads_are_woken_when_something_expired() {
     let spec = spec("atom-e3825");
-    let cells = deferred::cells(&spec).unwrap();
+    let cells = deferred::cells(&spec, deferred::SIDES).unwrap();
     for hz in [1_000, 250] {
         let value = |id: &str| cell(&cells, &format!("{hz}hz.unbound.{id}")).value;
         let (before, after) = (value("before.wakes_per_s"), value("after.wakes_per_s"));

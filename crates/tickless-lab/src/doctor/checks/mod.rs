@@ -6,8 +6,9 @@
 mod sleep;
 
 use super::facts::Facts;
-use super::finding::{Finding, Judgement, Verdict};
+use super::finding::{Finding, Judged, Judgement, Verdict};
 use crate::studies::STUDIES;
+use std::borrow::Cow;
 
 /// What has to be looked at for a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +44,7 @@ pub struct Check {
     pub unit: &'static str,
     /// What has to be looked at.
     pub needs: &'static [Need],
-    pub(crate) judge: fn(&Facts) -> Judgement,
+    pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
 /// All checks: those of each study, then those of sleeping threads.
@@ -64,7 +65,12 @@ impl Check {
 
     /// Judges what was seen.
     pub fn judge(&self, facts: &Facts) -> Finding {
-        let Judgement { mut verdict, figure, mut how, mut advice } = (self.judge)(facts);
+        let unknown = |why: Cow<'_, str>| {
+            let (how, advice) = (why.into_owned(), String::new());
+            Judgement { verdict: Verdict::Unknown, figure: None, how, advice }
+        };
+        let Judgement { mut verdict, figure, mut how, mut advice } =
+            (self.judge)(facts).unwrap_or_else(unknown);
         if let Some(busy) =
             facts.busy.as_ref().filter(|_| self.is_timed() && verdict > Verdict::Unknown)
         {

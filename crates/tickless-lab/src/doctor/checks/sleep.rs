@@ -2,7 +2,7 @@
 
 use super::{Check, Need};
 use crate::doctor::facts::{Facts, Sleeps};
-use crate::doctor::finding::{Judgement, Verdict};
+use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::text::time;
 
 /// The checks, in the order of their output.
@@ -32,11 +32,8 @@ const SLACK_DEFAULT_NS: f64 = 50_000.0;
 /// A millisecond, the finest tick: sleeps are then no better than the wheel's.
 const SLACK_BAD_NS: f64 = 1_000_000.0;
 
-fn slack(facts: &Facts) -> Judgement {
-    let slack_ns = match &facts.slack_ns {
-        Ok(slack_ns) => *slack_ns as f64,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn slack(facts: &Facts) -> Judged<'_> {
+    let slack_ns = *facts.slack_ns.as_ref()? as f64;
     // The default is no reason to warn.
     let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
     Judgement::figure(
@@ -54,11 +51,8 @@ const MISSED_WARN: f64 = 2.0;
 /// A deadline in ten.
 const MISSED_BAD: f64 = 10.0;
 
-fn deadlines(facts: &Facts) -> Judgement {
-    let sleeps = match &facts.sleeps {
-        Ok(sleeps) => sleeps,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn deadlines(facts: &Facts) -> Judged<'_> {
+    let sleeps = facts.sleeps.as_ref()?;
     let Sleeps { interval_us, wakeups, missed, p99_ns, max_ns } = *sleeps;
     let percent = 100.0 * missed as f64 / (wakeups + missed).max(1) as f64;
     let how = format!(

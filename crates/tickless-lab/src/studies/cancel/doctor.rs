@@ -1,7 +1,7 @@
 //! Timers that are cancelled: how many, and how often.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Judgement, Verdict};
+use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 
@@ -22,11 +22,8 @@ const CANCELS_MANY: f64 = 50_000.0;
 /// Cancels per CPU and second that take about a tenth of the CPU.
 const CANCELS_TOO_MANY: f64 = 500_000.0;
 
-fn cancels(facts: &Facts) -> Judgement {
-    let summary = match &facts.recorded {
-        Ok(recorded) => &recorded.summary,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn cancels(facts: &Facts) -> Judged<'_> {
+    let summary = &facts.recorded.as_ref()?.summary;
     let operations = summary.operations;
     let undone = operations.cancel + operations.wheel.restart + operations.queue.restart;
     let cpus = usize::from(summary.trace.cpus).max(1) as f64;

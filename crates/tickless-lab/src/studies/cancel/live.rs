@@ -9,7 +9,7 @@
 use super::across::{Rhythm, cancel_across};
 use super::calls::{Call, Finds, Subject};
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
-use crate::progress::Progress;
+use crate::progress::{Hidden, Progress};
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
@@ -75,17 +75,13 @@ type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
 /// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
-    let mut study = StudyResult::new("cancel", request, measure::machine());
-    study.notes.extend(measure::disturbance());
+    let mut study = StudyResult::live("cancel", request);
     let bases = bases(request)?;
     let watch = Stopwatch::new();
     let mut evictor = Evictor::new();
     let turns = request.effort.turns(2, 9, 15);
-    progress.begin("cancelling", turns * bases.len());
-    let taken = interleave(bases.len(), turns, |at| {
-        let counts = one_turn(request, bases[at], &watch, &mut evictor);
-        progress.step();
-        counts
+    let taken = interleave("cancelling", bases.len(), turns, progress, |at| {
+        one_turn(request, bases[at], &watch, &mut evictor)
     })?;
     for (&count, taken) in bases.iter().zip(&taken) {
         cells(&mut study, count, taken, &watch);
@@ -134,7 +130,7 @@ fn one_turn(
         let subject = Subject::start(bases, scan)?;
         let here: Vec<usize> =
             (0..VARIANTS.len()).filter(|&way| VARIANTS[way].scan == scan).collect();
-        let passes = interleave(here.len(), passes, |at| {
+        let passes = interleave("passes", here.len(), passes, &Hidden, |at| {
             let call = VARIANTS[here[at]].call;
             Ok::<_, StudyError>([
                 subject.warm(watch, call, Finds::Pending, batches),
@@ -253,11 +249,9 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
             let id = format!("growth_{ends}.{}.{}", VARIANTS[way].name, state.name());
             let cell = Cell::live(id, "x", ratio);
             let (steady, grows) = (Band::at_most(1.2), Band::at_least(10.0));
-            study.cells.push(match (way, state) {
-                (AFTER, State::Warm | State::Idle) if spans_enough => cell.within(steady),
-                (BEFORE, State::Warm | State::Idle) if spans_enough => cell.within(grows),
-                _ => cell,
-            });
+            let band = if way == AFTER { steady } else { grows };
+            let is_bound = spans_enough && state != State::Cold;
+            study.cells.push(cell.within(is_bound.then_some(band)));
         }
     }
     let span = f64::from(bases[bases.len() - 1] - bases[0]);
@@ -272,7 +266,7 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
             let ratio = Spread::of_ratios(&of(most, way, at), &of(most, PLAIN, at));
             let id = format!("over_plain.{}.{}", VARIANTS[way].name, state.name());
             let cell = Cell::live(id, "x", ratio);
-            study.cells.push(if way == AFTER { cell.within(Band::at_most(1.5)) } else { cell });
+            study.cells.push(cell.within((way == AFTER).then_some(Band::at_most(1.5))));
         }
     }
 }
@@ -299,12 +293,9 @@ fn across(
     }
     let turns = request.effort.turns(1, 9, 15);
     let rounds = request.effort.pick(50, 1_000, 5_000);
-    progress.begin("another CPU's", turns * VARIANTS.len());
-    let taken = interleave(VARIANTS.len(), turns, |way| {
+    let taken = interleave("another CPU's", VARIANTS.len(), turns, progress, |way| {
         let (_, finds, rhythm) = VARIANTS[way];
-        let counts = cancel_across(watch, [one, other], finds, rhythm, rounds);
-        progress.step();
-        counts
+        cancel_across(watch, [one, other], finds, rhythm, rounds)
     })?;
     for ((name, ..), counts) in VARIANTS.iter().zip(taken) {
         let ns = Spread::of(counts.into_iter().map(|counts| watch.ns(counts)));
@@ -329,9 +320,7 @@ fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
 }
 
 fn answers(study: &mut StudyResult) {
-    let value =
-        |id: &str| study.cell(id).map_or_else(|| "-".to_string(), |cell| figure(cell.value));
-    let (warm, idle) = (value("over_plain.after.warm"), value("over_plain.after.idle"));
+    let [warm, idle] = ["warm", "idle"].map(|of| study.figure(&format!("over_plain.after.{of}")));
     study.answer(
         "How bad is the performance hit of a field that remembers the running base?",
         format!(

@@ -85,20 +85,9 @@ impl Case {
 /// The switch: which bases a cancel checks.
 pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
 
-/// The published cells, on the two machines that they are from. `big` is the one of 32 CPUs,
-/// `small` the one of 4.
-pub fn cells(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
-    cells_of_sides(big, small, SIDES, Caches::Cold)
-}
-
-/// The published cells with other settings of the switch and of the caches, for tests that break
-/// either.
-pub fn cells_of_sides(
-    big: &Spec,
-    small: &Spec,
-    sides: Sides<Scan>,
-    cold: Caches,
-) -> io::Result<Vec<Cell>> {
+/// The published cells, on the two machines that they are from: `big` has 32 CPUs, `small` has 4.
+/// `cold` is the state of the caches in the cold cells: tests break it, and the switch.
+pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::Result<Vec<Cell>> {
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };
     let cold = |case: Case| Case { caches: cold, ..case };
@@ -153,15 +142,6 @@ pub fn cells_of_sides(
 /// What K. Chen measured in 2005 on two other machines of the kind, in nanoseconds. Nothing is set
 /// from it.
 pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
-    second_source_of_sides(big, small, SIDES)
-}
-
-/// The cells of [`second_source`] with another setting of the switch, for tests that break it.
-pub fn second_source_of_sides(
-    big: &Spec,
-    small: &Spec,
-    sides: Sides<Scan>,
-) -> io::Result<Vec<Cell>> {
     let machines = [
         ("32w", big, "line.far_ns", [19_313.0, 81.0, 74.0]),
         ("4w", small, "line.node_ns", [648.0, 55.0, 41.0]),
@@ -173,8 +153,8 @@ pub fn second_source_of_sides(
             let [value, low, high] = [value, low, high].map(|one| one / spec.value("cpu.ghz"));
             Ok(Figure { value, low, high })
         };
-        let after = Case::new(sides.after);
-        let before = ns(Case::new(sides.before))?;
+        let after = Case::new(SIDES.after);
+        let before = ns(Case::new(SIDES.before))?;
         let single = ns(Case { form: Form::SingleShot, ..after })?;
         let after = ns(after)?;
         let times = published[0] / published[1];

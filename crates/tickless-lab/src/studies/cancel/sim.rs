@@ -5,7 +5,8 @@ use super::model;
 use crate::machines;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::sim::{self, shown, value, with_published};
+use crate::studies::result::value;
+use crate::studies::sim::{self, shown, with_published};
 use crate::studies::{Cell, Effort, Request, Role, StudyError, StudyResult};
 use crate::text::grouped;
 
@@ -19,7 +20,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
         (Some(cpus), _) => sim::add(&mut result, request, model::curve(&big, &cpus))?,
         (None, Some(_)) => sim::add(&mut result, request, model::cells_of(&big))?,
         (None, None) => {
-            sim::add(&mut result, request, model::cells(&big, &small))?;
+            let cells = model::cells(&big, &small, model::SIDES, model::Caches::Cold);
+            sim::add(&mut result, request, cells)?;
             let later = ["itanium2-32w-2005", "itanium2-4w-2005"].map(machines::find);
             let [big_2005, small_2005] = later;
             sim::add(&mut result, request, model::second_source(&big_2005?, &small_2005?))?;

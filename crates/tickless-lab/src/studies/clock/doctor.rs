@@ -1,7 +1,7 @@
 //! The kernel's clock: which one, the cost of reading it, whether it is trusted.
 
 use crate::doctor::facts::{Facts, ReadCost};
-use crate::doctor::finding::{Judgement, Verdict};
+use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 
@@ -42,11 +42,8 @@ const READ_WARN_NS: f64 = 200.0;
 /// The published time of an uncontended read of the HPET.
 const READ_BAD_NS: f64 = 1_000.0;
 
-fn source(facts: &Facts) -> Judgement {
-    let source = match &facts.clock_source {
-        Ok(source) => source,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn source(facts: &Facts) -> Judged<'_> {
+    let source = facts.clock_source.as_ref()?;
     let others = source.available.join(", ");
     let is_device = DEVICES.contains(&source.current.as_str());
     let in_use = format!("{} is in use, of {others}", source.current);
@@ -69,7 +66,7 @@ fn source(facts: &Facts) -> Judgement {
         "programs read the clock by a system call or worse: see whether the kernel or the \
          hypervisor can offer another clock source, and read the clock less often"
     };
-    Judgement { verdict, figure: read_ns, how, advice: advice.to_string() }
+    Ok(Judgement { verdict, figure: read_ns, how, advice: advice.to_string() })
 }
 
 /// Reads by all CPUs may take two to three times as long without any contention for the clock: two
@@ -79,11 +76,8 @@ const CONTENTION_WARN: f64 = 4.0;
 /// If a device serves one reader at a time, each of N readers waits for the others.
 const CONTENTION_BAD: f64 = 8.0;
 
-fn contention(facts: &Facts) -> Judgement {
-    let cost = match &facts.clock_read {
-        Ok(cost) => cost,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn contention(facts: &Facts) -> Judged<'_> {
+    let cost = facts.clock_read.as_ref()?;
     let ReadCost { alone_ns, together_ns, threads } = *cost;
     let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
     // Few readers make a short queue, so the limit depends on their number. The verdict also
@@ -122,11 +116,8 @@ const DOUBTS: [&str; 5] = [
     "clocksource: Checking clocksource",
 ];
 
-fn watchdog(facts: &Facts) -> Judgement {
-    let log = match &facts.log {
-        Ok(log) => log,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn watchdog(facts: &Facts) -> Judged<'_> {
+    let log = facts.log.as_ref()?;
     let with = |words: &'static [&str]| {
         log.iter().filter(move |line| words.iter().any(|word| line.contains(word)))
     };

@@ -22,8 +22,7 @@ const POLICIES: [(&str, ReadPolicy); 2] =
 
 /// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
-    let mut study = StudyResult::new("clock", request, measure::machine());
-    study.notes.extend(measure::disturbance());
+    let mut study = StudyResult::live("clock", request);
     let (real, no_ptp) = device::real();
     let clock = device::clock()?;
     let emulated = device::emulated(&clock);
@@ -33,15 +32,13 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     let turns = request.effort.turns(2, 7, 15);
     let duration = Duration::from_millis(request.effort.pick(10, 150, 1_000));
     for device in [&emulated, &real] {
-        progress.begin("reading", turns * threads.len() * POLICIES.len());
-        let taken = interleave(threads.len() * POLICIES.len(), turns, |way| {
+        let variants = threads.len() * POLICIES.len();
+        let taken = interleave("reading", variants, turns, progress, |way| {
             let policy = POLICIES[way % 2].1;
             let threads = threads[way / 2];
             let plan = Plan { policy, threads, duration, cpus: &cpus, clock: &clock };
             let counter = (device.open)().map_err(cannot_open)?;
-            let taken = plan.read(counter)?;
-            progress.step();
-            Ok::<Taken, StudyError>(taken)
+            Ok::<Taken, StudyError>(plan.read(counter)?)
         })?;
         let mut rows = Vec::new();
         for (pair, &threads) in taken.chunks(POLICIES.len()).zip(&threads) {
@@ -101,10 +98,8 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
     let cell = Cell::live(id("backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
     // Only the emulated device is guaranteed not to go back.
-    study.cells.push(match device.id {
-        "emulated" => cell.within(Band::at_most(0.0)),
-        _ => cell,
-    });
+    let is_ours = device.id == "emulated";
+    study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
 }
 
 /// Adds the gain of combined over direct reads, turn by turn.
@@ -121,7 +116,7 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
     let cell = Cell::live(id("gain"), "x", Spread::of_ratios(&combined, &direct));
     // Two readers on two CPUs get two values for each device read, less the cost of passing one on.
     let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;
-    study.cells.push(if is_target { cell.within(Band::at_least(1.7)) } else { cell });
+    study.cells.push(cell.within(is_target.then_some(Band::at_least(1.7))));
 }
 
 fn row(threads: usize, policy: &str, taken: &[Taken]) -> Vec<String> {

@@ -26,7 +26,7 @@ pub const STUDY: Study = Study {
     about: "A slow shared counter: everybody reads it, or one reads for all",
     published: published::REPORT,
     needs: &NEEDS,
-    cells: model::cells,
+    cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
     checks: &[doctor::SOURCE, doctor::CONTENTION, doctor::WATCHDOG],

@@ -83,13 +83,8 @@ const MEASURED: Ns = Ns::from_ms(20);
 /// The switch: which CPUs read the device.
 pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
 
-/// The cells of a machine, published and unpublished.
-pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
-    cells_of_sides(spec, SIDES)
-}
-
-/// The cells with another setting of the switch, for tests that break it.
-pub fn cells_of_sides(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
+/// The cells of a machine, published and unpublished, with this setting of the switch.
+pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let published = PUBLISHED.iter().find(|published| published.cpus == cpus);
     let direct = run(spec, sides.before, Ticks::Aligned)?;

@@ -1,10 +1,11 @@
 //! The simulated run: its cells, plots, answers and notes.
 
-use super::NEEDS;
 use super::model;
+use super::{NEEDS, STUDY};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::sim::{self, SEED_UNUSED, shown, value, with_published};
+use crate::studies::result::value;
+use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
 use crate::studies::{Cell, Effort, Request, StudyError, StudyResult};
 use crate::text::figure;
 
@@ -18,7 +19,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
         sim::add(&mut result, request, model::curve(&big, &cpus))?;
     } else {
         for spec in machines {
-            sim::add(&mut result, request, model::cells(spec))?;
+            sim::add(&mut result, request, model::cells(spec, model::SIDES))?;
         }
         if request.sim.machine.is_none() {
             let cpus = curve_cpus(request.effort);
@@ -28,7 +29,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
         }
     }
     let refit = |spec: &_| model::refit(spec, &small);
-    sim::add_sensitivity(&mut result, request, &big, refit, model::cells);
+    sim::add_sensitivity(&mut result, request, &big, refit, STUDY.cells);
     sim::timeline(&mut result, request, || model::short_run(&small))?;
     result.notes.push(
         "The time in the read explains 5 of the 12 % that 72 CPUs lose, and 34 of the 65 % that \

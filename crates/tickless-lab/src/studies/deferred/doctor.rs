@@ -1,7 +1,7 @@
 //! What runs for nothing: softirqs, ticks on idle CPUs, threads that every tick wakes.
 
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
-use crate::doctor::finding::{Judgement, Verdict};
+use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 use std::collections::BTreeMap;
@@ -52,11 +52,8 @@ const SOFTIRQ_BAD: f64 = 30.0;
 /// Timer softirqs per CPU and second below which timers are not the cause of softirq time.
 const SOFTIRQ_TIMERS: f64 = 1_000.0;
 
-fn softirq(facts: &Facts) -> Judgement {
-    let counted = match &facts.counted {
-        Ok(counted) => counted,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn softirq(facts: &Facts) -> Judged<'_> {
+    let counted = facts.counted.as_ref()?;
     let sum = |of: fn(&crate::doctor::facts::CpuCounts) -> u64| -> f64 {
         counted.cpus.iter().map(of).sum::<u64>() as f64
     };
@@ -92,11 +89,8 @@ const RAISED_WARN: f64 = 70.0;
 /// expiries.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
-fn empty_softirqs(facts: &Facts) -> Judgement {
-    let counted = match &facts.counted {
-        Ok(counted) => counted,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn empty_softirqs(facts: &Facts) -> Judged<'_> {
+    let counted = facts.counted.as_ref()?;
     let interrupts: u64 = counted.cpus.iter().map(|cpu| cpu.timer_interrupts).sum();
     let raised: u64 = counted.cpus.iter().map(|cpu| cpu.timer_softirqs).sum();
     let rate = interrupts as f64 / counted.seconds.max(1e-3) / counted.cpus.len().max(1) as f64;
@@ -130,11 +124,8 @@ const IDLE_TICKS_WARN: f64 = 150.0;
 /// About one interrupt per millisecond: deep sleep states do not pay.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
-fn idle_ticks(facts: &Facts) -> Judgement {
-    let counted = match &facts.counted {
-        Ok(counted) => counted,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn idle_ticks(facts: &Facts) -> Judged<'_> {
+    let counted = facts.counted.as_ref()?;
     let idle: Vec<f64> = counted
         .cpus
         .iter()
@@ -183,11 +174,8 @@ const WAKES_WARN: f64 = 200.0;
 /// Wakes per second at about the rate of the fastest usual tick, 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
-fn tick_wakers(facts: &Facts) -> Judgement {
-    let recorded = match &facts.recorded {
-        Ok(recorded) => recorded,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn tick_wakers(facts: &Facts) -> Judged<'_> {
+    let recorded = facts.recorded.as_ref()?;
     if recorded.trace.count(EventKind::SchedWakeup) == 0 {
         return Judgement::unknown("the recording has no sched:sched_wakeup, so nobody's wakeups");
     }

@@ -8,19 +8,16 @@
 use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
 use super::report;
 use super::scene::{Load, Probe, Scene, Taken};
-use crate::measure::{self, interleave};
+use crate::measure::interleave;
 use crate::progress::Progress;
 use crate::studies::{Request, StudyError, StudyResult};
 use std::time::Duration;
 
 /// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
-    if request.cpus.is_some() {
-        let what = "study deferred --live uses every CPU; leave --cpus out, or use taskset";
-        return Err(StudyError::Request { what: what.to_string() });
-    }
-    let mut study = StudyResult::new("deferred", request, measure::machine());
-    study.notes.extend(measure::disturbance());
+    request
+        .reject_cpus("study deferred --live uses every CPU; leave --cpus out, or use taskset")?;
+    let mut study = StudyResult::live("deferred", request);
     let compared = circumstances(request, progress)?;
     let phases = phases(request, progress)?;
     report::write(&mut study, &compared, &phases);
@@ -78,10 +75,5 @@ fn play(
     what: &'static str,
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<Taken>>, StudyError> {
-    progress.begin(what, turns * scenes.len());
-    interleave(scenes.len(), turns, |at| {
-        let taken = scenes[at].play()?;
-        progress.step();
-        Ok(taken)
-    })
+    Ok(interleave(what, scenes.len(), turns, progress, |at| scenes[at].play())?)
 }

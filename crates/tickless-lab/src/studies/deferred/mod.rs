@@ -28,7 +28,7 @@ pub const STUDY: Study = Study {
     about: "The expiry thread: wake it on every tick, or when something expired",
     published: published::REPORT,
     needs: &NEEDS,
-    cells: model::cells,
+    cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
     checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],

@@ -90,13 +90,8 @@ const SIGNIFICANT: f64 = 15.0;
 /// The switch: when the expiry thread is woken.
 pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
 
-/// The published signs, for both ticks.
-pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
-    cells_of_sides(spec, SIDES)
-}
-
-/// The cells with another setting of the switch, for tests that break it.
-pub fn cells_of_sides(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
+/// The published signs, for both ticks, with this setting of the switch.
+pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for hz in [1_000, 250] {
         let tick = Ns(1_000_000_000 / hz);

@@ -165,10 +165,7 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
             |taken: &[Taken], of: fn(&Taken) -> f64| -> Vec<f64> { taken.iter().map(of).collect() };
         let mut push = |what: &str, spread, band: Option<Band>| {
             let cell = Cell::live(format!("{}.{what}", here.id), "x", spread);
-            study.cells.push(match band {
-                Some(band) => cell.within(band),
-                None => cell,
-            });
+            study.cells.push(cell.within(band));
         };
         let fewer = |of| Spread::of_ratios(&values(before, of), &values(after, of));
         let is_mostly_idle = here.id == "1000hz.idle";
@@ -243,7 +240,7 @@ fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
 /// Answers with the three comparisons of the thread, as measured here.
 fn signs(study: &mut StudyResult) {
     let change = |id: &str| {
-        let change = study.cell(id).map_or(f64::NAN, |cell| 100.0 * (cell.value - 1.0));
+        let change = 100.0 * (study.value(id) - 1.0);
         format!("{change:+.1} %")
     };
     let of = |here: &str| {
@@ -257,15 +254,14 @@ fn signs(study: &mut StudyResult) {
         of("1000hz.idle"),
         of("1000hz.busy"),
         of("1000hz.pinned"),
-        study.cell("1000hz.idle.fewer_wakes").map_or("-".into(), |cell| figure(cell.value)),
+        study.figure("1000hz.idle.fewer_wakes"),
     );
     study.answer(
         "Does the average latency fall, and does the maximum stay, with and without -S?",
         answer,
     );
     let phases = PHASES_US.map(|us| {
-        let of = |way: &str| study.cell(&format!("phase_{us}us.{way}.probe_avg_us"));
-        let value = |way: &str| of(way).map_or("-".to_string(), |cell| figure(cell.value));
+        let value = |way: &str| study.figure(&format!("phase_{us}us.{way}.probe_avg_us"));
         format!("{us} us: {} to {}", value("before"), value("after"))
     });
     study.answer(

@@ -1,10 +1,10 @@
 //! The simulated run: its cells, plots, answers and notes.
 
-use super::NEEDS;
 use super::model;
+use super::{NEEDS, STUDY};
 use crate::progress::Progress;
 use crate::studies::plot::{Bar, Plot, Shape, Side};
-use crate::studies::sim::{self, shown, value};
+use crate::studies::sim::{self, shown};
 use crate::studies::{Request, StudyError, StudyResult};
 
 /// Runs the study on a simulated machine.
@@ -12,13 +12,13 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     sim::reject_cpus(request, "deferred")?;
     let spec = sim::machine(request, "atom-e3825", &NEEDS)?;
     let mut result = sim::begin("deferred", request, progress, &[&spec]);
-    sim::add(&mut result, request, model::cells(&spec))?;
+    sim::add(&mut result, request, model::cells(&spec, model::SIDES))?;
     let mut bars = Vec::new();
     for hz in [1_000, 250] {
         for (name, side) in [("before", Side::Before), ("after", Side::After)] {
             let id = format!("{hz}hz.unbound.{name}.wakes_per_s");
             let name = format!("{hz} Hz, {name}");
-            bars.push(Bar { name, side, value: value(&result.cells, &id) });
+            bars.push(Bar { name, side, value: result.value(&id) });
         }
     }
     let title = "Wakes of the expiry thread, each second and CPU";
@@ -26,7 +26,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     result.plots.push(Plot::new("wakes", title, shape).in_exhibit());
     answers(&mut result);
     // No number of this machine is fitted.
-    sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), model::cells);
+    sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);
     sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(
         "How far the two CPUs' ticks are apart decides, and nobody knows it of the published \

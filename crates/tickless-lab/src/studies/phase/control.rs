@@ -105,10 +105,7 @@ fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
         let mut push = |what: &str, unit, value, band: Option<Band>| {
             let id = format!("control.1000_groups.{name}.{what}");
             let cell = Cell::live(id, unit, Spread::exactly(value));
-            study.cells.push(match band {
-                Some(band) => cell.within(band),
-                None => cell,
-            });
+            study.cells.push(cell.within(band));
         };
         let percent = 100.0 * usage.cpu_s() / usage.real_s;
         let target = Band::at_most(measure::cpus().len() as f64);

@@ -1,7 +1,7 @@
 //! Timers of one period that expire together: quotas of groups, and any others.
 
 use crate::doctor::facts::{Facts, Quota};
-use crate::doctor::finding::{Judgement, Verdict};
+use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::time;
 use std::collections::BTreeMap;
@@ -45,11 +45,8 @@ const TOGETHER_WARN: f64 = 25.0;
 /// The percentage from which the timers' phases coincide permanently.
 const TOGETHER_BAD: f64 = 75.0;
 
-fn quotas(facts: &Facts) -> Judgement {
-    let quotas = match &facts.quotas {
-        Ok(quotas) => quotas,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn quotas(facts: &Facts) -> Judged<'_> {
+    let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
     let recorded = match &facts.recorded {
         // Groups with different periods do not stay together, recorded or not.
@@ -80,11 +77,8 @@ fn quotas(facts: &Facts) -> Judgement {
     )
 }
 
-fn aligned(facts: &Facts) -> Judgement {
-    let recorded = match &facts.recorded {
-        Ok(recorded) => recorded,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn aligned(facts: &Facts) -> Judged<'_> {
+    let recorded = facts.recorded.as_ref()?;
     let is_other = |overlap: &&Overlap| {
         overlap.function != REFILL && !TOGETHER_ON_PURPOSE.contains(&overlap.function.as_str())
     };

@@ -38,13 +38,11 @@ struct Taken {
 
 /// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
-    if request.cpus.is_some() {
-        let what = "study phase --live uses all CPUs; leave --cpus out, or use taskset to say \
-                    where its threads may run";
-        return Err(StudyError::Request { what: what.to_string() });
-    }
-    let mut study = StudyResult::new("phase", request, measure::machine());
-    study.notes.extend(measure::disturbance());
+    request.reject_cpus(
+        "study phase --live uses all CPUs; leave --cpus out, or use taskset to say where its \
+         threads may run",
+    )?;
+    let mut study = StudyResult::live("phase", request);
     let workers = measure::cpus().len();
     let quota = PERIOD * workers as u32 / 4;
     let of_group = quota * request.effort.pick(3, 10, 40);
@@ -60,12 +58,11 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     };
     ways.extend(kernel_ways(&groups, &mut study));
     let turns = request.effort.turns(1, 5, 9);
-    progress.begin("two groups", turns * ways.len());
     let mut turn = 0;
-    let taken = interleave(ways.len(), turns, |way| {
+    let taken = interleave("two groups", ways.len(), turns, progress, |way| {
         let seed = request.seed.wrapping_add(turn / ways.len() as u64);
         turn += 1;
-        let taken = match &ways[way] {
+        match &ways[way] {
             Placement::Library { phase, .. } => library(work, quota, phase(seed)),
             Placement::Kernel { pair, places_ns, .. } => {
                 kernel(work, [&groups[pair[0]], &groups[pair[1]]]).map(|done| Taken {
@@ -74,9 +71,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
                     places_ns: *places_ns,
                 })
             }
-        };
-        progress.step();
-        taken
+        }
     })?;
     drop(groups);
     show(&mut study, &ways, &taken);
@@ -266,8 +261,8 @@ fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
 }
 
 fn answers(study: &mut StudyResult) {
-    let value = |id: &str| study.cell(id).map_or(f64::NAN, |cell| cell.value);
-    let ratio = |what: &str| value(&format!("spread.{what}")) / value(&format!("aligned.{what}"));
+    let value = |way: &str, what: &str| study.value(&format!("{way}.{what}"));
+    let ratio = |what: &str| value("spread", what) / value("aligned", what);
     let (time, p99) = (ratio("completion"), ratio("burst_p99"));
     let (switches, wakeups) = (ratio("switches"), ratio("wakeups"));
     study.answer(

@@ -164,12 +164,7 @@ fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
 /// Returns the cells of a later version of the patch, measured on another machine of the kind.
 ///
 /// The published completion times set the machine's numbers; power and energy are predicted.
-pub fn second_source(spec: &Spec) -> io::Result<Vec<Cell>> {
-    second_source_of_sides(spec, SIDES)
-}
-
-/// The cells of [`second_source`] with another setting of the switch, for tests that break it.
-pub fn second_source_of_sides(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
+pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
     let aligned = run(spec, &pair(sides.before))?;
     let apart = run(spec, &pair(sides.after))?;
     let one = Figure::once;

@@ -5,7 +5,7 @@ use super::model::{self, GroupPlan};
 use crate::machines;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Lane, Line, Plot, Shape, Side, merged};
-use crate::studies::sim::{self, SEED_UNUSED, shown, value, with_published};
+use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
 use crate::studies::{Request, StudyError, StudyResult};
 use std::io;
 use tickless_core::phase::Phase;
@@ -19,7 +19,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     sim::add(&mut result, request, model::cells(&spec))?;
     if request.sim.machine.is_none() {
         let later = machines::find("power10-later")?;
-        sim::add(&mut result, request, model::second_source(&later))?;
+        sim::add(&mut result, request, model::second_source(&later, model::SIDES))?;
     }
     plot_offsets(&mut result);
     plot_period(&mut result, &spec).map_err(sim::no_memory)?;
@@ -43,7 +43,7 @@ fn plot_offsets(result: &mut StudyResult) {
             _ => format!("together.{apart}ms.{figure}"),
         };
         let offsets = (0..=50).step_by(10);
-        let points = offsets.map(|apart| [f64::from(apart), value(&result.cells, &id(apart))]);
+        let points = offsets.map(|apart| [f64::from(apart), result.value(&id(apart))]);
         with_published(Line::new(figure, Side::After, points.collect()), result, id, places, 1.0)
     };
     let (seconds, joules) = (line("seconds", &[0, 30, 50]), line("joules", &[]));

@@ -27,12 +27,9 @@ pub fn compare(
 ) -> Result<(), StudyError> {
     let turns = request.effort.pick(1, 5, 8);
     let trips = request.effort.pick(500, 10_000, 200_000);
-    progress.begin("devices", turns * VARIANTS);
-    let taken = interleave(VARIANTS, turns, |way| {
+    let taken = interleave("devices", VARIANTS, turns, progress, |way| {
         let (device, policy) = (DEVICES[way / POLICIES.len()].1, POLICIES[way % POLICIES.len()].1);
-        let taken = Plan { guard: Some(Guard { policy, after, device }), trips, cpus }.play();
-        progress.step();
-        taken
+        Plan { guard: Some(Guard { policy, after, device }), trips, cpus }.play()
     })?;
     let mut rows = Vec::new();
     for ((device, _), taken) in DEVICES.iter().zip(taken.chunks(POLICIES.len())) {

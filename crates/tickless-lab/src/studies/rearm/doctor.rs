@@ -1,7 +1,7 @@
 //! The timer device: how often it is written, and how much of that is for removals.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Judgement, Verdict};
+use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::doctor::{Check, Need};
 use crate::text::figure;
 use tickless_trace::replay::{ReplayPolicy, Summary};
@@ -34,11 +34,8 @@ const WRITES_BAD: f64 = 10.0;
 /// 5 us under a hypervisor, so these take at most half a percent of the CPU.
 const WRITES_FEW: f64 = 1_000.0;
 
-fn writes(facts: &Facts) -> Judgement {
-    let summary = match &facts.recorded {
-        Ok(recorded) => &recorded.summary,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn writes(facts: &Facts) -> Judged<'_> {
+    let summary = &facts.recorded.as_ref()?.summary;
     let recorded = summary.trace.recorded;
     let Some(writes) = recorded.device_writes else {
         return Judgement::unknown(
@@ -79,11 +76,8 @@ const REMOVALS_FEW: f64 = 100.0;
 /// Removals per CPU and second that take one percent of the CPU, at 5 us a write.
 const REMOVALS_MANY: f64 = 2_000.0;
 
-fn removals(facts: &Facts) -> Judgement {
-    let summary = match &facts.recorded {
-        Ok(recorded) => &recorded.summary,
-        Err(why) => return Judgement::unknown(why),
-    };
+fn removals(facts: &Facts) -> Judged<'_> {
+    let summary = &facts.recorded.as_ref()?.summary;
     let kernel = summary.agreement.as_ref().map_or("restart-aware", |agreement| agreement.policy);
     let of = |name: &str| summary.policies.iter().find(|policy| policy.policy == name);
     let (Some(kernel), Some(lazy)) = (of(kernel), of(ReplayPolicy::Lazy.name())) else {

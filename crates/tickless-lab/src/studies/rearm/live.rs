@@ -67,26 +67,22 @@ const GUARD: Duration = Duration::from_secs(600);
 
 /// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
-    if request.cpus.is_some() {
-        let what = "study rearm --live plays with two threads; leave --cpus out, or use taskset \
-                    to say where they may run";
-        return Err(StudyError::Request { what: what.to_string() });
-    }
-    let mut study = StudyResult::new("rearm", request, measure::machine());
-    study.notes.extend(measure::disturbance());
+    request.reject_cpus(
+        "study rearm --live plays with two threads; leave --cpus out, or use taskset to say where \
+         they may run",
+    )?;
+    let mut study = StudyResult::live("rearm", request);
     let places = places();
     let turns = request.effort.turns(2, 8, 8);
     let trips = request.effort.pick(500, 20_000, 1_000_000);
-    progress.begin("ping-pong", turns * VARIANTS.len() * places.len());
-    let mut taken = interleave(VARIANTS.len() * places.len(), turns, |way| {
+    let variants = VARIANTS.len() * places.len();
+    let mut taken = interleave("ping-pong", variants, turns, progress, |way| {
         let guard = VARIANTS[way % VARIANTS.len()].policy.map(|policy| Guard {
             policy,
             after: GUARD,
             device: Device::Futex,
         });
-        let taken = Plan { guard, trips, cpus: places[way / VARIANTS.len()].cpus }.play();
-        progress.step();
-        taken
+        Plan { guard, trips, cpus: places[way / VARIANTS.len()].cpus }.play()
     })?;
     for place in &places {
         let taken: Vec<Vec<Taken>> = taken.drain(..VARIANTS.len()).collect();
@@ -156,10 +152,8 @@ fn cells(
     let id = |what: &str| format!("{}{}.{what}_per_round_trip", place.prefix, way.name);
     for (at, (what, value)) in TIMES.into_iter().enumerate() {
         let cell = Cell::live(id(&format!("{what}_us")), "us", spread(&|taken| value(taken) * 1e6));
-        push(match way.published {
-            Some(published) if !in_exhibit => cell.published(published[at]),
-            _ => cell,
-        });
+        let published = way.published.filter(|_| !in_exhibit).map(|times| times[at]);
+        push(Cell { published, ..cell });
     }
     let switches = spread(&|taken| taken.usage.switches() as f64);
     push(Cell::live(id("switches"), "switches", switches));
@@ -208,10 +202,7 @@ fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     for (id, above, below, published) in pairs {
         let id = format!("{}{id}", place.prefix);
         let cell = Cell::live(id, "x", Spread::of_ratios(&real(above), &real(below)));
-        study.cells.push(match published {
-            Some(published) if place.prefix.is_empty() => cell.published(published),
-            _ => cell,
-        });
+        study.cells.push(Cell { published: published.filter(|_| place.prefix.is_empty()), ..cell });
     }
 }
 
@@ -264,13 +255,11 @@ fn density(
         &[50, 100, 300, 1_000, 10_000],
         &[30, 50, 100, 200, 300, 1_000, 3_000, 10_000, 100_000],
     );
-    progress.begin("nearer guards", turns * guards_us.len() * POLICIES.len());
-    let taken = interleave(guards_us.len() * POLICIES.len(), turns, |way| {
+    let variants = guards_us.len() * POLICIES.len();
+    let taken = interleave("nearer guards", variants, turns, progress, |way| {
         let after = Duration::from_micros(guards_us[way / 2]);
         let guard = Some(Guard { policy: POLICIES[way % 2], after, device: Device::Futex });
-        let taken = Plan { guard, trips, cpus }.play();
-        progress.step();
-        taken
+        Plan { guard, trips, cpus }.play()
     })?;
     let mut rows = Vec::new();
     let mut dearer = Vec::new();
@@ -322,7 +311,7 @@ fn density(
 }
 
 fn answers(study: &mut StudyResult, dearer: &[String], spurious_most: f64) {
-    let value = |id: &str| study.cell(id).map_or("-".to_string(), |cell| figure(cell.value));
+    let value = |id: &str| study.figure(id);
     let why = format!(
         "Because of the device writes: {} per round trip with eager rearming and {} with lazy. A \
          round trip takes {} us and {} us here. On two CPUs most of the difference overlaps with \

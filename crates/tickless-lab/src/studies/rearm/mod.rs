@@ -26,7 +26,7 @@ pub const STUDY: Study = Study {
     about: "Removing the first timer: program the event device, or not",
     published: published::REPORT,
     needs: &NEEDS,
-    cells: model::cells,
+    cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
     live: live::run,
     checks: &[doctor::WRITES, doctor::REMOVALS],

@@ -69,13 +69,8 @@ pub struct Outcome {
 /// of the change that it reverted.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
-/// The published cells.
-pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
-    cells_of_sides(spec, SIDES)
-}
-
-/// The cells with another setting of the switch, for tests that break it.
-pub fn cells_of_sides(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
+/// The published cells, with this setting of the switch.
+pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
     let eager = run(sides.before, Others::Watchdog)?;

@@ -1,10 +1,10 @@
 //! The simulated run: its cells, plots, answers and notes.
 
-use super::NEEDS;
 use super::model;
+use super::{NEEDS, STUDY};
 use crate::progress::Progress;
 use crate::studies::plot::{Bar, Plot, Shape, Side};
-use crate::studies::sim::{self, SEED_UNUSED, percent_more, shown};
+use crate::studies::sim::{self, SEED_UNUSED, shown};
 use crate::studies::{Request, StudyError, StudyResult};
 
 /// Runs the study on a simulated machine.
@@ -12,12 +12,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     sim::reject_cpus(request, "rearm")?;
     let spec = sim::machine(request, "x5675-2s", &NEEDS)?;
     let mut result = sim::begin("rearm", request, progress, &[&spec]);
-    sim::add(&mut result, request, model::cells(&spec))?;
-    sim::add_sensitivity(&mut result, request, &spec, model::refit, model::cells);
+    sim::add(&mut result, request, model::cells(&spec, model::SIDES))?;
+    sim::add_sensitivity(&mut result, request, &spec, model::refit, STUDY.cells);
     let bar = |(name, id, side): (&str, &str, Side)| Bar {
         name: name.to_string(),
         side,
-        value: sim::value(&result.cells, &format!("{id}.device_writes_per_round_trip")),
+        value: result.value(&format!("{id}.device_writes_per_round_trip")),
     };
     let bars = [
         ("eager", "eager", Side::Before),
@@ -40,6 +40,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
 }
 
 fn answers(result: &mut StudyResult) {
+    let [eager, lazy] =
+        ["eager", "lazy"].map(|of| result.value(&format!("{of}.us_per_round_trip")));
+    let slower = format!("{:.1} %", 100.0 * (eager / lazy - 1.0));
     result.answer(
         "Is a chance to program lost if removals do not program?",
         format!(
@@ -58,7 +61,7 @@ fn answers(result: &mut StudyResult) {
              behind the tick's it is {} writes.",
             shown(result, "eager.device_writes_per_round_trip"),
             shown(result, "lazy.device_writes_per_round_trip"),
-            percent_more(result, "eager.us_per_round_trip", "lazy.us_per_round_trip"),
+            slower,
             shown(result, "eager.unwatched.device_writes_per_round_trip"),
         ),
     );
@@ -69,7 +72,7 @@ fn answers(result: &mut StudyResult) {
              Simulated it is {}, from writes alone. Better than seconds is to count device writes, \
              which are the same on a busy machine: this study, and tickless replay on a recorded \
              trace.",
-            percent_more(result, "eager.us_per_round_trip", "lazy.us_per_round_trip"),
+            slower,
         ),
     );
 }
