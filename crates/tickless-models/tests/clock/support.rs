@@ -87,10 +87,9 @@ pub fn run_all(bodies: Vec<Box<dyn FnOnce() + Send>>) {
 
 /// A counter of its own readings: time passes only by reading. The model defines the value of the
 /// nth reading.
-#[derive(Debug)]
 pub struct Device {
     width: Width,
-    shows: fn(u64) -> u64,
+    shows: Box<dyn Fn(u64) -> u64 + Send + Sync>,
     order: Ordering,
     readings: AtomicU64,
     /// Set to 1 before the nth reading returned.
@@ -100,13 +99,14 @@ pub struct Device {
 impl Device {
     /// Makes a device whose readings are ordered with all other events, as those of a real device:
     /// otherwise "before the call" would have no meaning in a model.
-    pub fn new(width: Width, shows: fn(u64) -> u64) -> Device {
+    pub fn new(width: Width, shows: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Device {
+        let (shows, readings) = (Box::new(shows), AtomicU64::new(0));
         let done = std::array::from_fn(|_| AtomicU64::new(0));
-        Device { width, shows, order: Ordering::AcqRel, readings: AtomicU64::new(0), done }
+        Device { width, shows, order: Ordering::AcqRel, readings, done }
     }
 
     /// Makes a device that orders nothing, so that only the words order its readers.
-    pub fn unordered(width: Width, shows: fn(u64) -> u64) -> Device {
+    pub fn unordered(width: Width, shows: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Device {
         Device { order: Ordering::Relaxed, ..Device::new(width, shows) }
     }
 

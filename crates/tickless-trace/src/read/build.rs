@@ -3,12 +3,13 @@
 //! A field that every kernel records is required. A field that only some kernels record has a value
 //! for "not printed". So a line that was cut off is distinguished from one of an older kernel.
 
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::CpuId;
 
-use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags, raw_timer_flags};
-use super::event::{Event, EventKind, Jiffy, TimerAddr};
+use super::attributes::{Bucket, raw_timer_flags};
+use super::event::{Event, EventKind, Jiffy};
 use super::fields::{fields, find, hex, number, signed};
 use super::names::{NameId, Names};
+use super::pack::FieldType;
 use super::prefix;
 use super::problem::Cause;
 
@@ -41,7 +42,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns a number; a word is hexadecimal, with or without `0x`.
-    fn hex(self) -> Option<u64> {
+    pub(super) fn hex(self) -> Option<u64> {
         match self {
             Value::Word(word) => hex(word.strip_prefix(b"0x").unwrap_or(word)),
             other => other.number(),
@@ -49,100 +50,31 @@ impl<'a> Value<'a> {
     }
 
     /// Returns a number of 32 bits. Binary recordings extend the sign of smaller fields.
-    fn small(self) -> Option<u32> {
+    pub(super) fn small(self) -> Option<u32> {
         match self {
             Value::Number(number) => Some(number as u32),
             other => other.number().and_then(|number| u32::try_from(number).ok()),
         }
-    }
-
-    fn cpu(self) -> Option<CpuId> {
-        self.number().and_then(prefix::cpu_id)
     }
 }
 
 /// The largest number of fields that are read of an event.
 const FIELDS_MAX: usize = 8;
 
-/// The values of the fields that [`wanted`] names, in that order.
+/// The values of the fields that [`EventKind::fields`] names, in that order.
 pub(super) struct Fields<'a> {
     kind: EventKind,
     values: [Value<'a>; FIELDS_MAX],
 }
 
-/// A field by its name in the kernel, for messages.
-#[derive(Clone, Copy)]
-struct Field<'a> {
-    kind: EventKind,
-    name: &'static str,
-    value: Value<'a>,
-}
-
-impl<'a> Field<'a> {
-    fn required<T>(self, read: impl FnOnce(Value<'a>) -> Option<T>) -> Result<T, Cause> {
-        let missing = Cause::MissingField { event: self.kind, field: self.name };
-        self.optional(read).and_then(|value| value.ok_or(missing))
-    }
-
-    fn optional<T>(self, read: impl FnOnce(Value<'a>) -> Option<T>) -> Result<Option<T>, Cause> {
-        let Field { kind, name, value } = self;
-        if let Value::Missing = value {
-            return Ok(None);
-        }
-        let unreadable = || Cause::UnreadableField { event: kind, field: name };
-        read(value).map(Some).ok_or_else(unreadable)
-    }
-
-    fn number(self) -> Result<u64, Cause> {
-        self.required(Value::number)
-    }
-
-    fn small(self) -> Result<u32, Cause> {
-        self.required(Value::small)
-    }
-
-    /// Early in boot, kernels print `(____ptrval____)` for every address, which is unreadable.
-    fn timer(self) -> Result<TimerAddr, Cause> {
-        self.required(Value::hex).map(TimerAddr)
-    }
-}
-
-/// Returns the fields that are read of an event, by the kernel's names for them.
-pub(super) fn wanted(kind: EventKind) -> &'static [&'static str] {
-    match kind {
-        EventKind::TimerInit | EventKind::TimerCancel | EventKind::TimerExpireExit => &["timer"],
-        // Text has `timeout`, `cpu` and `idx`; binary recordings have `now`, and both of the
-        // latter in `flags`.
-        EventKind::TimerStart => {
-            &["timer", "expires", "timeout", "now", "function", "cpu", "idx", "flags"]
-        }
-        EventKind::TimerExpireEntry => &["timer", "now", "baseclk", "function"],
-        EventKind::HrtimerSetup => &["hrtimer", "clockid", "mode"],
-        EventKind::HrtimerStart => {
-            &["hrtimer", "expires", "softexpires", "function", "mode", "was_armed"]
-        }
-        EventKind::HrtimerCancel | EventKind::HrtimerExpireExit => &["hrtimer"],
-        EventKind::HrtimerExpireEntry => &["hrtimer", "now", "function"],
-        EventKind::TimerBaseIdle => &["is_idle", "cpu"],
-        EventKind::TickStop => &["success", "dependency"],
-        EventKind::WriteMsr => &["msr", "val"],
-        EventKind::SchedSwitch => &["next_pid"],
-        EventKind::SchedWakeup => &["pid", "target_cpu"],
-        EventKind::CpuIdle => &["state", "cpu_id"],
-        EventKind::SoftirqEntry | EventKind::SoftirqExit => &["vec"],
-        EventKind::IrqEntry | EventKind::IrqExit => &["irq"],
-        EventKind::TaskNew => &["pid", "clone_flags"],
-        EventKind::LocalTimerEntry
-        | EventKind::LocalTimerExit
-        | EventKind::RescheduleEntry
-        | EventKind::RescheduleExit
-        | EventKind::ItimerState
-        | EventKind::ItimerExpire => &[],
-    }
-}
+/// The place of each field of [`EventKind::TimerStart`] that another one is derived from.
+const EXPIRES: usize = 1;
+const FLAGS: usize = 6;
+const TIMEOUT: usize = 7;
 
 impl<'a> Fields<'a> {
-    /// Returns the fields of `kind` whose values `value` returns by their places in [`wanted`].
+    /// Returns the fields of `kind` whose values `value` returns by their places in
+    /// [`EventKind::fields`].
     pub(super) fn of_binary(
         kind: EventKind,
         value: impl Fn(usize) -> Option<u64>,
@@ -154,7 +86,7 @@ impl<'a> Fields<'a> {
     /// Reads an event's own text (`timer=... expires=...`).
     pub(super) fn of_text(kind: EventKind, text: &'a [u8]) -> Result<Fields<'a>, Cause> {
         let mut read = Fields { kind, values: [Value::Missing; FIELDS_MAX] };
-        let names = wanted(kind);
+        let names = kind.fields();
         if names.is_empty() {
             return Ok(read);
         }
@@ -167,7 +99,7 @@ impl<'a> Fields<'a> {
                 read.values[at] = Value::Word(word);
             }
         }
-        if let Value::Missing = read.values[0] {
+        if read.values.iter().all(|value| matches!(value, Value::Missing)) {
             match kind {
                 EventKind::SchedSwitch => read.trace_cmd_switch(text),
                 EventKind::SchedWakeup => read.trace_cmd_wakeup(text),
@@ -177,15 +109,22 @@ impl<'a> Fields<'a> {
         Ok(read)
     }
 
+    /// Sets the value of the field of this name.
+    fn set(&mut self, name: &str, value: Value<'a>) {
+        if let Some(at) = self.kind.fields().iter().position(|field| *field == name) {
+            self.values[at] = value;
+        }
+    }
+
     /// Reads `6e0, value 63299eb1457`, which ends with ` #GP` if the write failed.
     fn write_msr(&mut self, text: &[u8]) -> Result<(), Cause> {
         let event = self.kind;
         let missing = Cause::MissingField { event, field: "value" };
         let comma = find(text, b", value ").ok_or(missing)?;
         let value = text[comma + 8..].split(|&byte| byte == b' ').next().unwrap_or_default();
-        for (at, word) in [&text[..comma], value].into_iter().enumerate() {
-            let unreadable = || Cause::UnreadableField { event, field: wanted(event)[at] };
-            self.values[at] = Value::Number(hex(word).ok_or_else(unreadable)?);
+        for (field, word) in [("msr", &text[..comma]), ("val", value)] {
+            let unreadable = || Cause::UnreadableField { event, field };
+            self.set(field, Value::Number(hex(word).ok_or_else(unreadable)?));
         }
         Ok(())
     }
@@ -193,15 +132,15 @@ impl<'a> Fields<'a> {
     /// Reads trace-cmd's own form of a switch, `comm:7 [120] S ==> swapper:0 [120]`.
     fn trace_cmd_switch(&mut self, text: &'a [u8]) {
         if let Some(arrow) = find(text, b" ==> ") {
-            self.values[0] = pid_before_priority(&text[arrow + 5..]);
+            self.set("next_pid", pid_before_priority(&text[arrow + 5..]));
         }
     }
 
     /// Reads trace-cmd's own form of a wakeup, `comm:7 [120] CPU:000`.
     fn trace_cmd_wakeup(&mut self, text: &'a [u8]) {
-        self.values[0] = pid_before_priority(text);
+        self.set("pid", pid_before_priority(text));
         if let Some(at) = find(text, b" CPU:") {
-            self.values[1] = Value::Word(&text[at + 5..]);
+            self.set("target_cpu", Value::Word(&text[at + 5..]));
         }
     }
 
@@ -213,136 +152,101 @@ impl<'a> Fields<'a> {
         })
     }
 
-    fn first<const N: usize>(&self) -> [Field<'a>; N] {
-        let (kind, names) = (self.kind, wanted(self.kind));
-        std::array::from_fn(|at| Field { kind, name: names[at], value: self.values[at] })
-    }
-
     /// Builds the event, which occurred on `cpu`.
     pub(super) fn event(&self, cpu: CpuId, names: &mut Names) -> Result<Event, Cause> {
-        Ok(match self.kind {
-            EventKind::TimerStart => self.timer_start(cpu, names)?,
-            EventKind::TimerInit => Event::TimerInit { timer: self.timer()? },
-            EventKind::TimerCancel => Event::TimerCancel { timer: self.timer()? },
-            EventKind::TimerExpireEntry => {
-                let [timer, now, base_clock, function] = self.first();
-                let (timer, now) = (timer.timer()?, Jiffy(now.number()?));
-                let base_clock = base_clock.optional(Value::number)?.map_or(now, Jiffy);
-                let function = names.function(function.value);
-                Event::TimerExpireEntry { timer, now, base_clock, function }
+        Event::read(&mut Reading { fields: self, cpu, names, next: 0 })
+    }
+}
+
+/// Reads the fields of an event, one after the other.
+pub(super) struct Reading<'a, 'n> {
+    fields: &'a Fields<'a>,
+    cpu: CpuId,
+    names: &'n mut Names,
+    next: usize,
+}
+
+impl Reading<'_, '_> {
+    pub(super) fn kind(&self) -> EventKind {
+        self.fields.kind
+    }
+
+    /// Reads the next field, which only some kernels record.
+    pub(super) fn optional<T: FieldType>(&mut self) -> Result<Option<T>, Cause> {
+        self.next += 1;
+        self.read(self.next - 1, T::read)
+    }
+
+    /// Reads the next field, which every kernel records if its type has no other value for it.
+    pub(super) fn required<T: FieldType>(&mut self) -> Result<T, Cause> {
+        let value = self.optional()?.or_else(|| T::missing(self.cpu));
+        value.ok_or_else(|| self.missing(self.next - 1))
+    }
+
+    fn read<T>(
+        &mut self,
+        at: usize,
+        read: impl FnOnce(Value<'_>, &mut Names) -> Option<T>,
+    ) -> Result<Option<T>, Cause> {
+        match self.fields.values[at] {
+            Value::Missing => Ok(None),
+            value => read(value, self.names).map(Some).ok_or_else(|| Cause::UnreadableField {
+                event: self.kind(),
+                field: self.kind().fields()[at],
+            }),
+        }
+    }
+
+    fn missing(&self, at: usize) -> Cause {
+        Cause::MissingField { event: self.kind(), field: self.kind().fields()[at] }
+    }
+
+    /// Reads the jiffies at which a wheel timer was started. Text has its timeout instead.
+    pub(super) fn jiffies_at_start(&mut self) -> Result<Jiffy, Cause> {
+        if let Some(now) = self.optional()? {
+            return Ok(now);
+        }
+        let expires = self.read(EXPIRES, |expires, _| expires.number())?;
+        let timeout = self.read(TIMEOUT, |timeout, _| signed(timeout.word()?))?;
+        let times = expires.zip(timeout).ok_or_else(|| self.missing(TIMEOUT))?;
+        Ok(jiffies_now(times.0, times.1))
+    }
+
+    /// Reads the base of a wheel timer, which binary recordings have in the flags.
+    pub(super) fn base_at_start(&mut self) -> Result<CpuId, Cause> {
+        let base = self.required()?;
+        let raw = raw_timer_flags(self.fields.values[FLAGS]);
+        Ok(raw.and_then(|raw| prefix::cpu_id(raw & 0x3_ffff)).unwrap_or(base))
+    }
+
+    /// Reads the bucket of a wheel timer, which binary recordings have in the flags.
+    pub(super) fn bucket_at_start(&mut self) -> Result<Bucket, Cause> {
+        let bucket = self.required()?;
+        Ok(match self.fields.values[FLAGS] {
+            Value::Number(raw) => {
+                Bucket::new((raw as u32 >> 22).into()).unwrap_or(Bucket::NOT_PRINTED)
             }
-            EventKind::TimerExpireExit => Event::TimerExpireExit { timer: self.timer()? },
-            EventKind::HrtimerSetup => {
-                let [timer, clock, mode] = self.first();
-                let clock = clock.required(|clock| Some(ClockId::of(clock)))?;
-                let mode = mode.optional(HrtimerMode::of)?.unwrap_or_default();
-                Event::HrtimerSetup { timer: timer.timer()?, clock, mode }
-            }
-            EventKind::HrtimerStart => {
-                let [timer, expires, soft_expires, function, mode, was_armed] = self.first();
-                let expires = Ns(expires.number()?);
-                Event::HrtimerStart {
-                    timer: timer.timer()?,
-                    expires,
-                    soft_expires: soft_expires.optional(Value::number)?.map_or(expires, Ns),
-                    function: names.function(function.value),
-                    mode: mode.optional(HrtimerMode::of)?.unwrap_or_default(),
-                    was_armed: was_armed.optional(Value::number)?.map(|armed| armed != 0),
-                }
-            }
-            EventKind::HrtimerCancel => Event::HrtimerCancel { timer: self.timer()? },
-            EventKind::HrtimerExpireEntry => {
-                let [timer, now, function] = self.first();
-                let (timer, now) = (timer.timer()?, Ns(now.number()?));
-                Event::HrtimerExpireEntry { timer, now, function: names.function(function.value) }
-            }
-            EventKind::HrtimerExpireExit => Event::HrtimerExpireExit { timer: self.timer()? },
-            EventKind::TickStop => {
-                let [success, dependency] = self.first();
-                let success = success.number()? != 0;
-                let dependency = match dependency.value {
-                    Value::Missing => NameId::UNKNOWN,
-                    Value::Word(word) => names.intern(word),
-                    Value::Number(bits) => names.intern(tick_dependency(bits).as_bytes()),
-                };
-                Event::TickStop { success, dependency }
-            }
-            _ => self.other_event(cpu)?,
+            _ => bucket,
         })
     }
 
-    fn timer(&self) -> Result<TimerAddr, Cause> {
-        let [timer] = self.first();
-        timer.timer()
-    }
-
-    fn timer_start(&self, cpu: CpuId, names: &mut Names) -> Result<Event, Cause> {
-        let [timer, expires, timeout, now, function, base, bucket, flags] = self.first();
-        let expires = expires.number()?;
-        let now = match now.optional(Value::number)? {
-            Some(now) => Jiffy(now),
-            None => jiffies_now(expires, timeout.required(|timeout| signed(timeout.word()?))?),
-        };
-        let raw = raw_timer_flags(flags.value);
-        let bucket = match flags.value {
-            Value::Number(raw) => Bucket::new((raw as u32 >> 22).into()),
-            _ => bucket.optional(|bucket| Bucket::new(bucket.number()?))?,
-        };
-        let base = base.optional(Value::cpu)?.unwrap_or(cpu);
-        Ok(Event::TimerStart {
-            timer: timer.timer()?,
-            expires: Jiffy(expires),
-            now,
-            function: names.function(function.value),
-            base: raw.and_then(|raw| prefix::cpu_id(raw & 0x3_ffff)).unwrap_or(base),
-            bucket: bucket.unwrap_or(Bucket::NOT_PRINTED),
-            flags: flags.optional(TimerFlags::of)?.unwrap_or_default(),
+    /// Reads what prevented stopping the tick: a word, or the bit that stands for it.
+    pub(super) fn dependency(&mut self) -> Result<NameId, Cause> {
+        self.next += 1;
+        Ok(match self.fields.values[self.next - 1] {
+            Value::Missing => NameId::UNKNOWN,
+            Value::Word(word) => self.names.intern(word),
+            Value::Number(bits) => self.names.intern(tick_dependency(bits).as_bytes()),
         })
     }
 
-    /// Builds an event that concerns no timer.
-    fn other_event(&self, cpu: CpuId) -> Result<Event, Cause> {
-        let one = || self.first::<1>()[0];
-        Ok(match self.kind {
-            EventKind::TimerBaseIdle => {
-                let [is_idle, base] = self.first();
-                let base = base.optional(Value::cpu)?.unwrap_or(cpu);
-                Event::TimerBaseIdle { is_idle: is_idle.number()? != 0, base }
-            }
-            EventKind::LocalTimerEntry => Event::LocalTimerEntry,
-            EventKind::LocalTimerExit => Event::LocalTimerExit,
-            EventKind::RescheduleEntry => Event::RescheduleEntry,
-            EventKind::RescheduleExit => Event::RescheduleExit,
-            EventKind::WriteMsr => {
-                let [register, value] = self.first();
-                Event::WriteMsr { register: register.small()?, value: value.number()? }
-            }
-            EventKind::SchedSwitch => Event::SchedSwitch { next_pid: one().small()? },
-            EventKind::SchedWakeup => {
-                let [pid, target] = self.first();
-                let target = target.optional(Value::cpu)?.unwrap_or(cpu);
-                Event::SchedWakeup { pid: pid.small()?, target }
-            }
-            EventKind::CpuIdle => {
-                // The kernel prints -1 as 32 bits when the CPU leaves idle.
-                const EXIT: u32 = u32::MAX;
-                let [state, idle_cpu] = self.first();
-                let cpu = idle_cpu.optional(Value::cpu)?.unwrap_or(cpu);
-                Event::CpuIdle { state: Some(state.small()?).filter(|state| *state != EXIT), cpu }
-            }
-            EventKind::SoftirqEntry => Event::SoftirqEntry { vector: one().small()? },
-            EventKind::SoftirqExit => Event::SoftirqExit { vector: one().small()? },
-            EventKind::IrqEntry => Event::IrqEntry { irq: one().small()? },
-            EventKind::IrqExit => Event::IrqExit { irq: one().small()? },
-            EventKind::TaskNew => {
-                const CLONE_THREAD: u64 = 0x1_0000;
-                let [pid, flags] = self.first();
-                let is_thread = flags.required(Value::hex)? & CLONE_THREAD != 0;
-                Event::TaskNew { pid: pid.small()?, is_thread }
-            }
-            EventKind::ItimerState => Event::ItimerState,
-            _ => Event::ItimerExpire,
-        })
+    /// Reads from the flags of clone(2) whether a new thread belongs to the same process.
+    pub(super) fn is_thread(&mut self) -> Result<bool, Cause> {
+        const CLONE_THREAD: u64 = 0x1_0000;
+        self.next += 1;
+        let at = self.next - 1;
+        let flags = self.read(at, |flags, _| flags.hex())?.ok_or_else(|| self.missing(at))?;
+        Ok(flags & CLONE_THREAD != 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The events of a kernel timer trace.
 //!
-//! One table declares every event: the kernel's name for it, its fields, and thereby how
-//! [`Records`](super::Records) packs it into bits.
+//! One table declares every event: the kernel's names for it and its fields, and thereby how it is
+//! read, and how [`Records`](super::Records) packs it into bits.
 //!
 //! - An event holds what the kernel recorded, in the kernel's units: jiffies for the wheel
 //!   (`timer_*`), nanoseconds for the queue (`hrtimer_*`). [`super::JiffyClock`] and
@@ -11,8 +11,10 @@
 use tickless_core::time::{CpuId, Ns};
 
 use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
+use super::build::Reading;
 use super::names::NameId;
-use super::pack::{Bits, Pack};
+use super::pack::{Bits, FieldType};
+use super::problem::Cause;
 
 /// A timer's address as printed. It only identifies the timer: kernels hash addresses, and use
 /// them again once a timer is freed.
@@ -35,11 +37,28 @@ pub enum Family {
     Queue,
 }
 
-/// Declares [`Event`] and [`EventKind`], and how the fields of an event are packed.
+/// Reads the next field. One that only some kernels record equals a field before it (`or`), or has a
+/// reader of its own (`by`).
+macro_rules! read_field {
+    ($reading:ident) => {
+        $reading.required()?
+    };
+    ($reading:ident or $earlier:ident) => {
+        $reading.optional()?.unwrap_or($earlier)
+    };
+    ($reading:ident by $reader:path) => {
+        $reader($reading)?
+    };
+}
+
+/// Declares [`Event`] and [`EventKind`], and how the fields of an event are read and packed.
 macro_rules! events {
     ($(
         $(#[$doc:meta])*
-        $kind:ident $name:literal $({ $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })?
+        $kind:ident $name:literal $({ $(
+            $(#[$field_doc:meta])*
+            $field:ident: $type:ty = $word:literal $(or $earlier:ident)? $(by $reader:path)?,
+        )* })? $(+ $more:literal)?
     )*) => {
         /// Something that the kernel recorded.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +77,19 @@ macro_rules! events {
             /// Returns the kind of this event.
             pub fn kind(&self) -> EventKind {
                 match self { $(Event::$kind { .. } => EventKind::$kind,)* }
+            }
+
+            /// Reads the fields in the order of their declaration.
+            pub(super) fn read(reading: &mut Reading<'_, '_>) -> Result<Event, Cause> {
+                Ok(match reading.kind() {
+                    $(EventKind::$kind => {
+                        $($(
+                            let $field: $type =
+                                read_field!(reading $(or $earlier)? $(by $reader)?);
+                        )*)?
+                        Event::$kind $({ $($field),* })?
+                    })*
+                })
             }
 
             /// Appends the fields to `bits`, in the order of their declaration.
@@ -84,9 +116,14 @@ macro_rules! events {
                 match self { $(EventKind::$kind => $name,)* }
             }
 
+            /// Returns the kernel's names for the fields that are read.
+            pub(super) fn fields(self) -> &'static [&'static str] {
+                match self { $(EventKind::$kind => &[$($($word,)*)? $($more)?],)* }
+            }
+
             /// Returns the number of bits that the fields of this kind take.
             pub(super) const fn bits(self) -> u32 {
-                match self { $(EventKind::$kind => 0 $($(+ <$type as Pack>::BITS)*)?,)* }
+                match self { $(EventKind::$kind => 0 $($(+ <$type as FieldType>::BITS)*)?,)* }
             }
 
             /// Returns the kind of a kernel event by its current or a former name.
@@ -103,107 +140,108 @@ macro_rules! events {
 }
 
 // The most frequent kinds come first, because `from_name` compares names in this order. The last
-// field is packed into the highest bits, so a field that is usually small belongs at the end.
+// field is packed into the highest bits, so a field that is usually small belongs at the end. Behind
+// each field is the kernel's name for it.
 events! {
     /// A wheel timer was queued.
     TimerStart "timer_start" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "timer",
         /// The requested expiry, before the wheel rounds it up to a bucket.
-        expires: Jiffy,
+        expires: Jiffy = "expires",
         /// The kernel's jiffies at this moment: `expires` less the printed timeout.
-        now: Jiffy,
+        now: Jiffy = "now" by Reading::jiffies_at_start,
         /// Its callback.
-        function: NameId,
+        function: NameId = "function",
         /// The base it was queued on, which may belong to another CPU.
-        base: CpuId,
+        base: CpuId = "cpu" by Reading::base_at_start,
         /// The bucket it was put into.
-        bucket: Bucket,
+        bucket: Bucket = "idx" by Reading::bucket_at_start,
         /// Deferrable, pinned, irqsafe.
-        flags: TimerFlags,
-    }
+        flags: TimerFlags = "flags",
+    } + "timeout"
     /// A wheel timer was removed from its bucket: it was cancelled, or is about to be restarted or
     /// to expire.
     TimerCancel "timer_cancel" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "timer",
     }
     /// A wheel timer was initialised.
     TimerInit "timer_init" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "timer",
     }
     /// A high-resolution timer was initialised (`hrtimer_init` before Linux 6.15).
     HrtimerSetup "hrtimer_setup" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "hrtimer",
         /// The clock its expiry is measured on.
-        clock: ClockId,
+        clock: ClockId = "clockid",
         /// How it will be used.
-        mode: HrtimerMode,
+        mode: HrtimerMode = "mode",
     }
     /// A high-resolution timer was queued.
     HrtimerStart "hrtimer_start" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "hrtimer",
         /// Hard expiry on the timer's own clock: what the device is armed for.
-        expires: Ns,
+        expires: Ns = "expires",
         /// Soft expiry: from here on the timer may fire if the CPU is awake anyway. Equals
         /// `expires` where the kernel did not print it.
-        soft_expires: Ns,
+        soft_expires: Ns = "softexpires" or expires,
         /// Its callback.
-        function: NameId,
+        function: NameId = "function",
         /// Pinned, soft, hard; all clear where the kernel did not print it.
-        mode: HrtimerMode,
+        mode: HrtimerMode = "mode",
         /// Whether it was pending already, where printed.
-        was_armed: Option<bool>,
+        was_armed: Option<bool> = "was_armed",
     }
     /// A high-resolution timer was removed from its queue. Kernels before 7.0 also print this just
     /// before every [`Event::HrtimerExpireEntry`], unless the fix was backported to them.
     HrtimerCancel "hrtimer_cancel" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "hrtimer",
     }
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
         /// The value; for the deadline register, TSC cycles.
-        value: u64,
+        value: u64 = "val",
         /// Which register.
-        register: u32,
+        register: u32 = "msr",
     }
     /// The CPU switched to another task. The record's `pid` is the task that it left.
     SchedSwitch "sched_switch" {
         /// The task that runs next; 0 for the idle task.
-        next_pid: u32,
+        next_pid: u32 = "next_pid",
     }
     /// A task was woken.
     SchedWakeup "sched_wakeup" {
         /// The CPU on which it will run.
-        target: CpuId,
+        target: CpuId = "target_cpu",
         /// The task.
-        pid: u32,
+        pid: u32 = "pid",
     }
     /// The CPU entered an idle state, or left it.
     CpuIdle "cpu_idle" {
         /// Which CPU.
-        cpu: CpuId,
+        cpu: CpuId = "cpu_id",
         /// The state that was entered; `None` when the CPU leaves idle.
-        state: Option<u32>,
+        state: Option<u32> = "state",
     }
     /// A high-resolution timer's callback begins.
     HrtimerExpireEntry "hrtimer_expire_entry" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "hrtimer",
         /// The current time on the timer's own clock, read when the interrupt began.
-        now: Ns,
+        now: Ns = "now",
         /// Its callback.
-        function: NameId,
+        function: NameId = "function",
     }
     /// A high-resolution timer's callback has returned. If it asked for a restart, the
     /// [`Event::HrtimerStart`] of that restart follows.
     HrtimerExpireExit "hrtimer_expire_exit" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "hrtimer",
     }
     /// The timer interrupt begins.
     LocalTimerEntry "local_timer_entry"
@@ -212,32 +250,32 @@ events! {
     /// A wheel timer's callback begins.
     TimerExpireEntry "timer_expire_entry" {
         /// Which timer.
-        timer: TimerAddr,
+        timer: TimerAddr = "timer",
         /// The kernel's jiffies at this moment.
-        now: Jiffy,
+        now: Jiffy = "now",
         /// The wheel's own clock; equals `now` where the kernel did not print it.
-        base_clock: Jiffy,
+        base_clock: Jiffy = "baseclk" or now,
         /// Its callback.
-        function: NameId,
+        function: NameId = "function",
     }
     /// A wheel timer's callback has returned.
     TimerExpireExit "timer_expire_exit" {
         /// Which timer. Its callback may have freed it.
-        timer: TimerAddr,
+        timer: TimerAddr = "timer",
     }
     /// A wheel base was marked idle, or no longer idle.
     TimerBaseIdle "timer_base_idle" {
         /// The new state.
-        is_idle: bool,
+        is_idle: bool = "is_idle",
         /// The CPU that the base belongs to.
-        base: CpuId,
+        base: CpuId = "cpu",
     }
     /// The periodic tick of this CPU was stopped, or could not be stopped.
     TickStop "tick_stop" {
         /// Whether it was stopped.
-        success: bool,
+        success: bool = "success",
         /// What prevented it; `NONE` on success.
-        dependency: NameId,
+        dependency: NameId = "dependency" by Reading::dependency,
     }
     /// An interrupt that another CPU sent to make this one check its work begins.
     RescheduleEntry "reschedule_entry"
@@ -246,29 +284,29 @@ events! {
     /// The CPU begins to handle softirqs of a vector.
     SoftirqEntry "softirq_entry" {
         /// The kernel's number of the vector.
-        vector: u32,
+        vector: u32 = "vec",
     }
     /// The CPU has handled the softirqs of a vector.
     SoftirqExit "softirq_exit" {
         /// The kernel's number of the vector.
-        vector: u32,
+        vector: u32 = "vec",
     }
     /// The CPU begins to handle a device's interrupt.
     IrqEntry "irq_handler_entry" {
         /// The interrupt's number.
-        irq: u32,
+        irq: u32 = "irq",
     }
     /// The CPU has handled a device's interrupt.
     IrqExit "irq_handler_exit" {
         /// The interrupt's number.
-        irq: u32,
+        irq: u32 = "irq",
     }
     /// The current thread created a thread or a process.
     TaskNew "task_newtask" {
         /// The new thread's number.
-        pid: u32,
+        pid: u32 = "pid",
         /// Whether it belongs to the same process.
-        is_thread: bool,
+        is_thread: bool = "clone_flags" by Reading::is_thread,
     }
     /// A process set or cleared an interval timer. Its hrtimer has events of its own.
     ItimerState "itimer_state"

@@ -1,20 +1,32 @@
-//! An event's fields as a string of bits, in which [`Records`](super::Records) keeps them.
+//! The types of an event's fields, and the string of bits in which [`Records`](super::Records)
+//! keeps them.
 
 use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
+use super::build::Value;
 use super::event::{Jiffy, TimerAddr};
-use super::names::NameId;
+use super::names::{NameId, Names};
+use super::prefix::cpu_id;
 use tickless_core::time::{CpuId, Ns};
 
-/// A value of a fixed number of bits.
-pub(super) trait Pack: Copy {
+/// The type of a field: how it is read, and packed into a fixed number of bits.
+pub(super) trait FieldType: Copy {
     const BITS: u32;
     fn to_bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;
+
+    /// Reads a recorded value. Returns `None` if it is unreadable.
+    fn read(value: Value<'_>, names: &mut Names) -> Option<Self>;
+
+    /// Returns the value of a field that was not recorded, for an event on this CPU. `None` if every
+    /// kernel records the field.
+    fn missing(_: CpuId) -> Option<Self> {
+        None
+    }
 }
 
-macro_rules! pack {
-    ($($type:ty, $bits:literal: $to:expr, $from:expr;)*) => {
-        $(impl Pack for $type {
+macro_rules! field_types {
+    ($($type:ty, $bits:literal: $to:expr, $from:expr, $read:expr $(, or $missing:expr)?;)*) => {
+        $(impl FieldType for $type {
             const BITS: u32 = $bits;
             fn to_bits(self) -> u64 {
                 let to: fn($type) -> u64 = $to;
@@ -24,29 +36,47 @@ macro_rules! pack {
                 let from: fn(u64) -> $type = $from;
                 from(bits)
             }
+            fn read(value: Value<'_>, names: &mut Names) -> Option<$type> {
+                let read: fn(Value<'_>, &mut Names) -> Option<$type> = $read;
+                read(value, names)
+            }
+            $(fn missing(cpu: CpuId) -> Option<$type> {
+                let missing: fn(CpuId) -> $type = $missing;
+                Some(missing(cpu))
+            })?
         })*
     };
 }
 
-pack! {
-    u64, 64: |value| value, |bits| bits;
-    u32, 32: u64::from, |bits| bits as u32;
-    bool, 8: u64::from, |bits| bits & 1 != 0;
-    // `None` becomes 0, so that it is a small number.
+// To bits, from bits, from a recorded value, and instead of one that was not recorded.
+field_types! {
+    u64, 64: |value| value, |bits| bits, |value, _| value.number();
+    u32, 32: u64::from, |bits| bits as u32, |value, _| value.small();
+    bool, 8: u64::from, |bits| bits & 1 != 0, |value, _| value.number().map(|bool| bool != 0);
+    // `None` becomes 0, so that it is a small number. It is recorded as the largest number.
     Option<u32>, 32: |value| value.map_or(0, |value| value.wrapping_add(1).into()),
-        |bits| (bits as u32).checked_sub(1);
+        |bits| (bits as u32).checked_sub(1),
+        |value, _| value.small().map(|value| Some(value).filter(|value| *value != u32::MAX));
     Option<bool>, 8: |value| value.map_or(0, |value| 1 + u64::from(value)),
-        |bits| match bits as u8 { 0 => None, value => Some(value == 2) };
-    Ns, 64: |ns| ns.0, Ns;
-    TimerAddr, 64: |timer| timer.0, TimerAddr;
-    Jiffy, 64: |jiffy| jiffy.0, Jiffy;
-    CpuId, 16: |cpu| cpu.0.into(), |bits| CpuId(bits as u16);
-    NameId, 16: |name| name.0.into(), |bits| NameId(bits as u16);
-    Bucket, 16: |bucket| bucket.0.into(), |bits| Bucket(bits as u16);
-    TimerFlags, 8: |flags| flags.0.into(), |bits| TimerFlags(bits as u8);
-    HrtimerMode, 8: |mode| mode.0.into(), |bits| HrtimerMode(bits as u8);
+        |bits| match bits as u8 { 0 => None, value => Some(value == 2) },
+        |value, _| value.number().map(|value| Some(value != 0)), or |_| None;
+    Ns, 64: |ns| ns.0, Ns, |value, _| value.number().map(Ns);
+    // Early in boot, kernels print `(____ptrval____)` for every address, which is unreadable.
+    TimerAddr, 64: |timer| timer.0, TimerAddr, |value, _| value.hex().map(TimerAddr);
+    Jiffy, 64: |jiffy| jiffy.0, Jiffy, |value, _| value.number().map(Jiffy);
+    CpuId, 16: |cpu| cpu.0.into(), |bits| CpuId(bits as u16),
+        |value, _| value.number().and_then(cpu_id), or |cpu| cpu;
+    NameId, 16: |name| name.0.into(), |bits| NameId(bits as u16),
+        |value, names| Some(names.function(value)), or |_| NameId::UNKNOWN;
+    Bucket, 16: |bucket| bucket.0.into(), |bits| Bucket(bits as u16),
+        |value, _| value.number().and_then(Bucket::new), or |_| Bucket::NOT_PRINTED;
+    TimerFlags, 8: |flags| flags.0.into(), |bits| TimerFlags(bits as u8),
+        |value, _| TimerFlags::of(value), or |_| TimerFlags::default();
+    HrtimerMode, 8: |mode| mode.0.into(), |bits| HrtimerMode(bits as u8),
+        |value, _| HrtimerMode::of(value), or |_| HrtimerMode::default();
     ClockId, 8: |clock| clock as u64,
-        |bits| *ClockId::ALL.get(usize::from(bits as u8)).unwrap_or(&ClockId::Other);
+        |bits| *ClockId::ALL.get(usize::from(bits as u8)).unwrap_or(&ClockId::Other),
+        |value, _| Some(ClockId::of(value));
 }
 
 /// The largest number of bits that an event has, in words of 64.
@@ -62,13 +92,13 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    pub(super) fn push<T: Pack>(&mut self, value: T) {
+    pub(super) fn push<T: FieldType>(&mut self, value: T) {
         self.words[(self.at / 64) as usize] |= value.to_bits() << (self.at % 64);
         self.at += T::BITS;
     }
 
     /// Takes the next value. The bits behind it may be set.
-    pub(super) fn take<T: Pack>(&mut self) -> T {
+    pub(super) fn take<T: FieldType>(&mut self) -> T {
         let bits = self.words[(self.at / 64) as usize] >> (self.at % 64);
         self.at += T::BITS;
         T::from_bits(bits)

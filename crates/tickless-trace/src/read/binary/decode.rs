@@ -3,7 +3,7 @@
 use super::format::{Field, Format};
 use crate::read::Record;
 use crate::read::attributes::Context;
-use crate::read::build::{Fields, wanted};
+use crate::read::build::Fields;
 use crate::read::event::EventKind;
 use crate::read::names::Names;
 use crate::read::problem::Cause;
@@ -23,7 +23,7 @@ pub(crate) struct Decoder {
 /// An event that the kernel described.
 #[derive(Debug)]
 enum Known {
-    /// Its kind, and its fields in the order of [`wanted`].
+    /// Its kind, and its fields in the order of [`EventKind::fields`].
     Read(EventKind, Vec<Option<Field>>),
     /// The name of an event that is not read.
     Skipped(Box<str>),
@@ -47,7 +47,7 @@ impl Decoder {
         self.pid = format.field("common_pid");
         let known = match EventKind::from_name(format.name.as_bytes()) {
             Some(kind) => {
-                Known::Read(kind, wanted(kind).iter().map(|name| format.field(name)).collect())
+                Known::Read(kind, kind.fields().iter().map(|name| format.field(name)).collect())
             }
             None => Known::Skipped(format.name.into()),
         };
