@@ -16,7 +16,10 @@
 //! # To add a study
 //!
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
-//! line, the report, the book's table, the doctor and campaigns read that list.
+//! line, the report, the book's table, the doctor and campaigns read that list. In each folder,
+//! `model` has the workload on a simulated machine, its cells with their roles and bands; `sim` the
+//! simulated run, with plots, answers and notes; `live` the run on this machine; `published` the
+//! published report, and its tables with our figures beside; `doctor` the mechanism's checks.
 //!
 //! | file | contents |
 //! |---|---|
@@ -27,6 +30,7 @@
 //! | `plot` | a plot as data: curve, bars, histogram, strip of a period |
 //! | `published` | the form of a published report and its tables |
 //! | `sim` | what the simulated runs have in common |
+//! | `columns` | what the live runs have in common: figures, their cells and rows |
 //! | `fit` | numbers that are set from calibrated cells |
 //! | `sensitivity` | the effect of assumed numbers on predicted cells |
 //! | `error` | why a study could not be run, and what to do |
@@ -34,6 +38,7 @@
 pub mod cancel;
 mod cell;
 pub mod clock;
+mod columns;
 pub mod deferred;
 mod error;
 mod fit;

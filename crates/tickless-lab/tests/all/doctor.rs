@@ -298,32 +298,22 @@ fn ticks_of_idle_cpus_are_found() {
 #[test]
 fn softirqs_of_every_tick_are_found() {
     let mut facts = healthy();
-    let cpu = CpuCounts { timer_softirqs: 1_240, ..busy_cpu() };
-    facts.counted = Ok(Counted {
-        seconds: 5.0,
-        hz: Some(250),
-        idle_ticks: IdleTicks::Stop,
-        cpus: vec![cpu; 2],
-    });
-    assert_eq!(verdict("expiry-wakes", &facts), Verdict::Bad);
-    assert_eq!(verdict("timer-softirq", &facts), Verdict::Ok, "that takes no time yet");
-    let cpu = CpuCounts { timer_softirqs: 9_000, softirq: 200, ..busy_cpu() };
-    facts.counted = Ok(Counted {
-        seconds: 5.0,
-        hz: Some(250),
-        idle_ticks: IdleTicks::Stop,
-        cpus: vec![cpu; 2],
-    });
-    assert_eq!(verdict("timer-softirq", &facts), Verdict::Bad);
-    // Packets, not timers.
-    let cpu = CpuCounts { softirq: 200, ..busy_cpu() };
-    facts.counted = Ok(Counted {
-        seconds: 5.0,
-        hz: Some(250),
-        idle_ticks: IdleTicks::Stop,
-        cpus: vec![cpu; 2],
-    });
-    assert_eq!(verdict("timer-softirq", &facts), Verdict::Ok);
+    for (cpu, check, want) in [
+        (CpuCounts { timer_softirqs: 1_240, ..busy_cpu() }, "expiry-wakes", Verdict::Bad),
+        // That takes no time yet.
+        (CpuCounts { timer_softirqs: 1_240, ..busy_cpu() }, "timer-softirq", Verdict::Ok),
+        (
+            CpuCounts { timer_softirqs: 9_000, softirq: 200, ..busy_cpu() },
+            "timer-softirq",
+            Verdict::Bad,
+        ),
+        // Packets, not timers.
+        (CpuCounts { softirq: 200, ..busy_cpu() }, "timer-softirq", Verdict::Ok),
+    ] {
+        let (idle_ticks, cpus) = (IdleTicks::Stop, vec![cpu; 2]);
+        facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus });
+        assert_eq!(verdict(check, &facts), want, "{check}, {cpu:?}");
+    }
 }
 
 /// So many wakeups a second of thread 7 by a timer's callback, and as many of thread 8 by others.

@@ -20,11 +20,7 @@ pub(super) fn begin(look: &GatherOptions) -> Seen<Recording> {
 
 /// With what the checks like to have, and without it where the kernel has not.
 fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordError> {
-    let events = tracefs.root().join("events");
-    let has = |event: &&str| events.join(event.replace(':', "/")).is_dir();
-    let more = EXTRA_FOR_DOCTOR.iter().filter(|event| has(event));
-    let more = more.map(|event| event.to_string()).collect();
-    let options = Options { more, ..Options::default() };
+    let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
     Recording::prepare(tracefs, &options, look.program.as_deref())
 }
 

@@ -2,13 +2,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
-//! | `sim` | the simulated run: cells, plots, answers, notes |
-//! | `live` | the run on this machine |
 //! | `calls` | what one call takes: warm and cold, on the caller's base |
 //! | `across` | the same on another CPU's base |
-//! | `published` | the published report, and its tables with our figures beside |
-//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod across;
 mod calls;

@@ -91,52 +91,44 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };
     let cold = |case: Case| Case { caches: cold, ..case };
-    let [many, few] = [big, small].map(|spec| {
-        let all = [before, cold(before), after, cold(after)];
-        all.map(|case| figure(spec, case))
-    });
-    let (
-        [many_before, many_cold, many_after, many_after_cold],
-        [few_before, few_cold, few_after, few_after_cold],
-    ) = (whole(many)?, whole(few)?);
+    let figures = |spec| -> io::Result<[[Figure; 2]; 2]> {
+        let warm_and_cold = |case| -> io::Result<[Figure; 2]> {
+            Ok([figure(spec, case)?, figure(spec, cold(case))?])
+        };
+        Ok([warm_and_cold(before)?, warm_and_cold(after)?])
+    };
+    let [[many_before, many_cold], [many_after, many_after_cold]] = figures(big)?;
+    let [[few_before, few_cold], [few_after, few_after_cold]] = figures(small)?;
     let plain =
         |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
-    let faster = |id: &str, figure: Figure, before: Figure, published: [f64; 2]| {
-        let times = published[0] / published[1];
-        let claim = Claim::times_less(before.value, figure.value, Band::times(times, 1.5));
-        plain(id, figure, published[1]).claims(claim.published(times, times))
-    };
     // How many times longer a call takes on empty caches.
     let slower = |id: &str, figure: Figure, warm: Figure, published: [f64; 2]| {
-        let times = published[1] / published[0];
-        let claim = Claim::times_less(figure.value, warm.value, Band::times(times, 1.5));
-        plain(id, figure, published[1]).claims(claim.published(times, times))
+        plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
     };
     // Checking another base costs one transfer of a line.
-    let looks = |spec: &Spec, after: Figure, distance: &str| {
-        let others = f64::from(spec.costs().topology.cpus()) - 1.0;
-        after.value + others * spec.value(distance) * spec.value("cpu.ghz")
-    };
-    let few_times = 505.0 / 88.0;
-    let few_claim =
-        Claim::times_less(few_before.value, few_after.value, Band::times(few_times, 1.5))
-            .published(few_times, few_times);
+    let others = f64::from(small.costs().topology.cpus()) - 1.0;
+    let looks = others * small.value("line.node_ns") * small.value("cpu.ghz");
     Ok(vec![
         Cell::calibrated("32p.before.warm", UNIT, 29_000.0, many_before),
         slower("32p.before.cold", many_cold, many_before, [29_000.0, 37_800.0]),
-        faster("32p.after.warm", many_after, many_before, [29_000.0, 95.0])
+        plain("32p.after.warm", many_after, 95.0)
+            .claims(times(many_before, many_after, [29_000.0, 95.0]))
             .beside_formula(few_after.value),
         slower("32p.after.cold", many_after_cold, many_after, [95.0, 1_800.0]),
-        plain("4p.before.warm", few_before, 505.0).claims(few_claim).beside_formula(looks(
-            small,
-            few_after,
-            "line.node_ns",
-        )),
+        plain("4p.before.warm", few_before, 505.0)
+            .claims(times(few_before, few_after, [505.0, 88.0]))
+            .beside_formula(few_after.value + looks),
         slower("4p.before.cold", few_cold, few_before, [505.0, 1_220.0]),
         Cell::calibrated("4p.after.warm", UNIT, 88.0, few_after),
         slower("4p.after.cold", few_after_cold, few_after, [88.0, 140.0]),
         plain("4p.single_shot.warm", figure(small, single)?, 90.0),
     ])
+}
+
+/// Claims that `less` is as many times less than `more` as was published, within 1.5 times.
+fn times(more: Figure, less: Figure, published: [f64; 2]) -> Claim {
+    let times = published[0] / published[1];
+    Claim::times_less(more.value, less.value, Band::times(times, 1.5)).published(times, times)
 }
 
 /// What K. Chen measured in 2005 on two other machines of the kind, in nanoseconds. Nothing is set
@@ -157,9 +149,7 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
         let before = ns(Case::new(SIDES.before))?;
         let single = ns(Case { form: Form::SingleShot, ..after })?;
         let after = ns(after)?;
-        let times = published[0] / published[1];
-        let claim = Claim::times_less(before.value, after.value, Band::times(times, 1.5))
-            .published(times, times);
+        let claim = times(before, after, [published[0], published[1]]);
         let others = f64::from(spec.costs().topology.cpus()) - 1.0;
         let looks = after.value + others * spec.value(distance);
         let cell = |what: &str, figure, published| {
@@ -170,14 +160,6 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
         cells.push(cell("single_shot.warm", single, published[2]));
     }
     Ok(cells)
-}
-
-fn whole<const N: usize>(figures: [io::Result<Figure>; N]) -> io::Result<[Figure; N]> {
-    let mut whole = [Figure::once(0.0); N];
-    for (place, figure) in whole.iter_mut().zip(figures) {
-        *place = figure?;
-    }
-    Ok(whole)
 }
 
 /// The fitted numbers set again: the private work of a section on `small`, which has the same

@@ -9,6 +9,7 @@ use super::device::{self, EMULATED_READ_NS, Slow};
 use super::readers::{Plan, Taken};
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
+use crate::studies::columns::{self, Column};
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
@@ -69,26 +70,22 @@ fn cannot_open(error: OpenClockError) -> StudyError {
     ))
 }
 
-/// The figures of each read policy, with their units.
-type Column = (&'static str, &'static str, fn(&Taken) -> f64);
-
-const COLUMNS: [Column; 5] = [
-    ("reads_per_s", "reads/s", Taken::reads_per_s),
-    ("device_reads_per_read", "device reads", Taken::device_reads_per_read),
-    ("p50_ns", "ns", |taken| taken.latency.value_at_quantile(0.5) as f64),
-    ("p99_ns", "ns", |taken| taken.latency.value_at_quantile(0.99) as f64),
-    ("fairness", "least/most", Taken::fairness),
+const COLUMNS: [Column<Taken>; 5] = [
+    ("reads_per_s", "reads/s", "reads/s", Taken::reads_per_s),
+    (
+        "device_reads_per_read",
+        "device reads per read",
+        "device reads",
+        Taken::device_reads_per_read,
+    ),
+    ("p50_ns", "p50 ns", "ns", |taken| taken.latency.value_at_quantile(0.5) as f64),
+    ("p99_ns", "p99 ns", "ns", |taken| taken.latency.value_at_quantile(0.99) as f64),
+    ("fairness", "fairness", "least/most", Taken::fairness),
 ];
 
-fn spread(taken: &[Taken], value: fn(&Taken) -> f64) -> Spread {
-    Spread::of(taken.iter().map(value))
-}
-
 fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, taken: &[Taken]) {
-    let id = |what: &str| format!("{}.{threads}t.{policy}.{what}", device.id);
-    for (what, unit, value) in COLUMNS {
-        study.cells.push(Cell::live(id(what), unit, spread(taken, value)).in_exhibit());
-    }
+    let id = format!("{}.{threads}t.{policy}", device.id);
+    study.cells.extend(columns::cells(&id, &COLUMNS, taken));
     if let Some(cell) = study.cells.iter_mut().rfind(|cell| cell.id.ends_with("per_read")) {
         // Each direct value is exactly one device read. A combined value takes at most one, except
         // for holders whose turn was taken over.
@@ -96,7 +93,8 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
         *cell = cell.clone().within(band);
     }
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
-    let cell = Cell::live(id("backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
+    let cell =
+        Cell::live(format!("{id}.backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
     // Only the emulated device is guaranteed not to go back.
     let is_ours = device.id == "emulated";
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
@@ -121,24 +119,15 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
 
 fn row(threads: usize, policy: &str, taken: &[Taken]) -> Vec<String> {
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>();
-    let values = COLUMNS.map(|(_, _, value)| figure(spread(taken, value).median));
-    [format!("{threads} {policy}")]
-        .into_iter()
-        .chain(values)
-        .chain([backwards.to_string()])
-        .collect()
+    let mut row = columns::row(format!("{threads} {policy}"), &COLUMNS, taken);
+    row.push(backwards.to_string());
+    row
 }
 
 fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
-    let header = [
-        "threads",
-        "reads/s",
-        "device reads per read",
-        "p50 ns",
-        "p99 ns",
-        "fairness",
-        "backwards",
-    ];
+    let mut header = columns::header(&COLUMNS);
+    header[0] = "threads".to_string();
+    header.push("backwards".to_string());
     Exhibit::new(format!("Reading {}", device.name), header, rows)
 }
 

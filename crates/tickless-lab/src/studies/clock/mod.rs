@@ -2,13 +2,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
-//! | `sim` | the simulated run: cells, plots, answers, notes |
-//! | `live` | the run on this machine |
 //! | `device` | the slow counters: an emulated one, and what this machine has |
 //! | `readers` | threads that read one counter as fast as they can, and check every value |
-//! | `published` | the published report, and its tables with our figures beside |
-//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod device;
 mod doctor;

@@ -2,14 +2,9 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
-//! | `sim` | the simulated run: cells, plots, answers, notes |
-//! | `live` | the run on this machine |
 //! | `scene` | one measurement: ticking drivers, a few timeouts, a probe, perhaps load |
 //! | `circumstances` | what is compared in which circumstances |
 //! | `report` | its tables, plots and answers |
-//! | `published` | the published report, and its tables with our figures beside |
-//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod circumstances;
 mod doctor;

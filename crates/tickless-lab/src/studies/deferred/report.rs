@@ -4,49 +4,22 @@ use super::circumstances::{CIRCUMSTANCES, PHASES_US};
 use super::scene::{ExpiryWakes, Taken};
 use crate::latency::Tally;
 use crate::measure::{self, Spread};
+use crate::studies::columns::{self, Column};
 use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::{Band, Cell, Exhibit, StudyResult};
 use crate::text::figure;
 use std::ops::Range;
 
-/// A figure of a scene: its name in cells, its heading, its unit, and its value.
-struct Figure {
-    name: &'static str,
-    heading: &'static str,
-    unit: &'static str,
-    of: fn(&Taken) -> f64,
-}
-
-const FIGURES: [Figure; 9] = [
-    Figure { name: "ticks_per_s", heading: "ticks/s", unit: "1/s", of: |taken| taken.ticks_per_s },
-    Figure { name: "wakes_per_s", heading: "wakes/s", unit: "1/s", of: |taken| taken.wakes_per_s },
-    Figure {
-        name: "empty_wakes_per_s",
-        heading: "empty/s",
-        unit: "1/s",
-        of: |taken| taken.empty_wakes_per_s,
-    },
-    Figure {
-        name: "switches_per_s",
-        heading: "sw/s",
-        unit: "1/s",
-        of: |taken| taken.switches_per_s,
-    },
-    Figure { name: "cpu_percent", heading: "CPU %", unit: "%", of: |taken| taken.cpu_percent },
-    Figure {
-        name: "probe_avg_us",
-        heading: "avg",
-        unit: "us",
-        of: |taken| taken.probe.average_ns() / 1e3,
-    },
-    Figure { name: "probe_p99_us", heading: "p99", unit: "us", of: |taken| us(&taken.probe, 0.99) },
-    Figure { name: "probe_max_us", heading: "max", unit: "us", of: |taken| us(&taken.probe, 1.0) },
-    Figure {
-        name: "timeouts_p99_us",
-        heading: "t/o p99",
-        unit: "us",
-        of: |taken| us(&taken.timeouts, 0.99),
-    },
+const FIGURES: [Column<Taken>; 9] = [
+    ("ticks_per_s", "ticks/s", "1/s", |taken| taken.ticks_per_s),
+    ("wakes_per_s", "wakes/s", "1/s", |taken| taken.wakes_per_s),
+    ("empty_wakes_per_s", "empty/s", "1/s", |taken| taken.empty_wakes_per_s),
+    ("switches_per_s", "sw/s", "1/s", |taken| taken.switches_per_s),
+    ("cpu_percent", "CPU %", "%", |taken| taken.cpu_percent),
+    ("probe_avg_us", "avg", "us", |taken| taken.probe.average_ns() / 1e3),
+    ("probe_p99_us", "p99", "us", |taken| us(&taken.probe, 0.99)),
+    ("probe_max_us", "max", "us", |taken| us(&taken.probe, 1.0)),
+    ("timeouts_p99_us", "t/o p99", "us", |taken| us(&taken.timeouts, 0.99)),
 ];
 
 /// The figures that the first table shows, and those of the probe alone.
@@ -63,20 +36,14 @@ pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Ve
     plots(study, compared);
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         for (way, taken) in here.ways.iter().zip(taken) {
-            for Figure { name, unit, of, .. } in FIGURES {
-                let id = format!("{}.{}.{name}", here.id, way.name());
-                let spread = Spread::of(taken.iter().map(of));
-                study.cells.push(Cell::live(id, unit, spread).in_exhibit());
-            }
+            let id = format!("{}.{}", here.id, way.name());
+            study.cells.extend(columns::cells(&id, &FIGURES, taken));
         }
     }
     for (&phase_us, taken) in PHASES_US.iter().zip(phases) {
         for (way, taken) in [ExpiryWakes::Before, ExpiryWakes::After].iter().zip(taken) {
-            for &Figure { name, unit, of, .. } in &FIGURES[OF_PROBE] {
-                let id = format!("phase_{phase_us}us.{}.{name}", way.name());
-                let spread = Spread::of(taken.iter().map(of));
-                study.cells.push(Cell::live(id, unit, spread).in_exhibit());
-            }
+            let id = format!("phase_{phase_us}us.{}", way.name());
+            study.cells.extend(columns::cells(&id, &FIGURES[OF_PROBE], taken));
         }
     }
     comparisons(study, compared);
@@ -85,37 +52,28 @@ pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Ve
 }
 
 fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
-    let row = |label: String, taken: &[Taken], figures: &[Figure]| -> Vec<String> {
-        let median = |figure: &Figure| Spread::of(taken.iter().map(figure.of)).median;
-        let values = figures.iter().map(|of| figure(median(of)));
-        [label].into_iter().chain(values).collect()
-    };
-    let header = |figures: &[Figure]| -> Vec<String> {
-        let headings = figures.iter().map(|figure| figure.heading.to_string());
-        [String::new()].into_iter().chain(headings).collect()
-    };
     let mut rows = Vec::new();
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         for (way, taken) in here.ways.iter().zip(taken) {
             let label = format!("{}, {}", here.title, way.name());
-            rows.push(row(label, taken, &FIGURES[SHOWN]));
+            rows.push(columns::row(label, &FIGURES[SHOWN], taken));
         }
     }
     study.exhibits.push(Exhibit::new(
         "Expiry thread and driver, for each CPU; then the probe's lateness in us",
-        header(&FIGURES[SHOWN]),
+        columns::header(&FIGURES[SHOWN]),
         rows,
     ));
     let mut rows = Vec::new();
     for (phase_us, taken) in PHASES_US.iter().zip(phases) {
         for (way, taken) in [ExpiryWakes::Before, ExpiryWakes::After].iter().zip(taken) {
             let label = format!("{phase_us} us, {}", way.name());
-            rows.push(row(label, taken, &FIGURES[OF_PROBE]));
+            rows.push(columns::row(label, &FIGURES[OF_PROBE], taken));
         }
     }
     study.exhibits.push(Exhibit::new(
         "The probe by how long after a tick of 1 ms it wakes, idle, us",
-        header(&FIGURES[OF_PROBE]),
+        columns::header(&FIGURES[OF_PROBE]),
         rows,
     ));
 }

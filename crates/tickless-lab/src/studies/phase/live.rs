@@ -9,8 +9,9 @@
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};
 use super::work::{Done, Work, turns_of_unit};
-use crate::measure::{self, Spread, interleave};
+use crate::measure::{self, interleave};
 use crate::progress::Progress;
+use crate::studies::columns::{self, Column};
 use crate::studies::plot::{Lane, Plot, Shape, Side};
 use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
@@ -169,21 +170,18 @@ fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
     Ok(work.run(|group| groups[group].enter())?)
 }
 
-/// A figure's name in cells, its unit, its heading in the table, and its value.
-type Column = (&'static str, &'static str, &'static str, fn(&Taken) -> f64);
-
-const COLUMNS: [Column; 7] = [
-    ("apart", "ms", "apart ms", |taken| taken.apart_ns() as f64 / 1e6),
-    ("overlap", "", "overlap", |taken| taken.done.overlap),
-    ("completion", "s", "done s", |taken| {
+const COLUMNS: [Column<Taken>; 7] = [
+    ("apart", "apart ms", "ms", |taken| taken.apart_ns() as f64 / 1e6),
+    ("overlap", "overlap", "", |taken| taken.done.overlap),
+    ("completion", "done s", "s", |taken| {
         taken.done.completion_s.iter().sum::<f64>() / taken.done.completion_s.len() as f64
     }),
-    ("burst_p50", "ms", "p50 ms", |taken| taken.done.burst_ms(50)),
-    ("burst_p99", "ms", "p99 ms", |taken| taken.done.burst_ms(99)),
-    ("switches", "1/s", "switches/s", |taken| {
+    ("burst_p50", "p50 ms", "ms", |taken| taken.done.burst_ms(50)),
+    ("burst_p99", "p99 ms", "ms", |taken| taken.done.burst_ms(99)),
+    ("switches", "switches/s", "1/s", |taken| {
         taken.done.usage.switches() as f64 / taken.done.usage.real_s
     }),
-    ("wakeups", "1/s", "wakeups/s", |taken| {
+    ("wakeups", "wakeups/s", "1/s", |taken| {
         taken.wakeups.map_or(f64::NAN, |wakeups| wakeups as f64 / taken.done.usage.real_s)
     }),
 ];
@@ -195,26 +193,18 @@ fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
             Placement::Library { name, apart, .. } => (*name, *apart),
             Placement::Kernel { name, .. } => (*name, None),
         };
-        let mut row = vec![name.to_string()];
-        for (column, unit, _, value) in COLUMNS {
-            let spread = Spread::of(taken.iter().map(value));
-            if spread.median.is_nan() {
-                row.push("-".to_string());
-                continue;
+        let cell = |cell: Cell| match band {
+            Some(band) if cell.id.ends_with(".apart") => {
+                Cell { in_exhibit: false, ..cell.within(band) }
             }
-            row.push(figure(spread.median));
-            let cell = Cell::live(format!("{name}.{column}"), unit, spread);
-            study.cells.push(match band {
-                Some(band) if column == "apart" => cell.within(band),
-                _ => cell.in_exhibit(),
-            });
-        }
-        rows.push(row);
+            _ => cell,
+        };
+        study.cells.extend(columns::cells(name, &COLUMNS, taken).into_iter().map(cell));
+        rows.push(columns::row(name.to_string(), &COLUMNS, taken));
     }
-    let names = COLUMNS.iter().map(|column| column.2.to_string());
     study.exhibits.push(Exhibit::new(
         "Two groups at work, medians; p50 and p99 of bursts of 5 ms",
-        [String::new()].into_iter().chain(names),
+        columns::header(&COLUMNS),
         rows,
     ));
 }

@@ -2,14 +2,9 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
-//! | `sim` | the simulated run: cells, plots, answers, notes |
-//! | `live` | the run on this machine |
 //! | `work` | two groups of threads with a fixed amount of work, and what became of it |
 //! | `cgroups` | groups of the kernel's own controller, picked by their phases |
 //! | `control` | how exact the library's controller is, and what it costs |
-//! | `published` | the published report, and its tables with our figures beside |
-//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod cgroups;
 mod control;

@@ -2,13 +2,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `model` | the workload on a simulated machine, its cells with their roles and bands |
-//! | `sim` | the simulated run: cells, plots, answers, notes |
-//! | `live` | the run on this machine |
 //! | `ping_pong` | two threads that wake each other, each wait guarded by a timer |
 //! | `devices` | the same on each event device: a futex, a timerfd |
-//! | `published` | the published report, and its tables with our figures beside |
-//! | `doctor` | the checks of `tickless doctor` for this mechanism |
 
 mod devices;
 mod doctor;
