@@ -17,7 +17,7 @@
 mod bins;
 mod break_at;
 mod kernel;
-pub mod ours;
+mod ours;
 mod plan;
 mod row;
 mod tally;
@@ -91,10 +91,9 @@ impl Sleeper {
         match self {
             Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
             Sleeper::Timerfd => kernel::timerfd(plan),
-            Sleeper::Hrtimer => ours::measure(plan, ours::Kind::Hrtimer),
-            Sleeper::HrtimerSpin => ours::measure_waking(plan, ours::SPIN),
-            Sleeper::HrtimerAuto => ours::measure_waking(plan, ours::AUTO),
-            Sleeper::Timeout => ours::measure(plan, ours::Kind::Timeout),
+            Sleeper::Hrtimer | Sleeper::HrtimerSpin | Sleeper::HrtimerAuto | Sleeper::Timeout => {
+                ours::measure(plan, self)
+            }
         }
     }
 }

@@ -1,41 +1,27 @@
 //! Our timers: the callback, on its driver's thread, reads the clock.
 
-use super::{Plan, Slice, Tally};
+use super::{Plan, Sleeper, Slice, Tally};
 use crate::measure::{MeasureError, joined, timed};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
 use tickless::driver::{CpuId, Wakeup};
 use tickless::time::Instant;
-use tickless::{Builder, Fired, HrTimer, Timeout, Timers};
-
-/// Which of our timers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// High-resolution.
-    Hrtimer,
-    /// Coarse.
-    Timeout,
-}
-
-/// Measures timers with the usual settings.
-pub fn measure(plan: &Plan, kind: Kind) -> Result<Slice, MeasureError> {
-    measure_with(plan, kind, Timers::builder())
-}
+use tickless::{Fired, Timers};
 
 /// What most machines need to wake a thread, with some room.
-pub const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
+const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
 /// A twentieth of a CPU for each driver.
-pub const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
+const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
-/// Measures high-resolution timers whose drivers wake in this way.
-pub fn measure_waking(plan: &Plan, wakeup: Wakeup) -> Result<Slice, MeasureError> {
-    measure_with(plan, Kind::Hrtimer, Timers::builder().wakeup(wakeup))
-}
-
-/// Measures timers with these settings: as many as the plan has threads, spread over the bases;
+/// Measures the timers of this sleeper: as many as the plan has threads, spread over the bases;
 /// where the plan's threads stay on their CPUs, so do the drivers.
-pub fn measure_with(plan: &Plan, kind: Kind, settings: Builder) -> Result<Slice, MeasureError> {
+pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, MeasureError> {
+    let settings = match sleeper {
+        Sleeper::HrtimerSpin => Timers::builder().wakeup(SPIN),
+        Sleeper::HrtimerAuto => Timers::builder().wakeup(AUTO),
+        _ => Timers::builder(),
+    };
     let pinned = plan.threads.iter().any(Option::is_some);
     let settings = if pinned { settings.pin_drivers() } else { settings };
     thread::scope(|scope| {
@@ -43,26 +29,26 @@ pub fn measure_with(plan: &Plan, kind: Kind, settings: Builder) -> Result<Slice,
         let starter = scope.spawn(move || {
             plan.prepare(None)?;
             let timers = settings.start()?;
-            run(plan, kind, &timers)
+            run(plan, sleeper, &timers)
         });
         joined(starter, "that starts timers")
     })
 }
 
-fn run(plan: &Plan, kind: Kind, timers: &Timers) -> Result<Slice, MeasureError> {
+fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, MeasureError> {
     let bases = timers.stats().bases.len().max(1);
     let (tell, told) = mpsc::channel();
     let start = timers.now();
-    let armed: Vec<Armed> = (0..plan.threads.len())
+    let armed: Vec<StartAt> = (0..plan.threads.len())
         .map(|place| {
             let base = CpuId((place % bases) as u16);
-            Armed::new(timers, kind, base, cycle(plan.clone(), start, tell.clone()))
+            timer(timers, sleeper, base, cycle(plan.clone(), start, tell.clone()))
         })
         .collect();
     drop(tell);
     let (tally, usage) = timed(|| {
         // Arming can only be refused after a shut-down or on a base that is not there.
-        armed.iter().for_each(|timer| timer.start_at(plan.first(start)));
+        armed.iter().for_each(|start_at| start_at(plan.first(start)));
         let mut sum = Tally::default();
         let tallies = armed.iter().map(|_| told.recv().ok()).collect::<Option<Vec<Tally>>>()?;
         tallies.iter().for_each(|tally| sum.add(tally));
@@ -91,29 +77,20 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
     }
 }
 
-/// A timer of either kind.
-enum Armed {
-    Hrtimer(HrTimer),
-    Timeout(Timeout),
-}
+/// Starts a timer, which lives as long as the function.
+type StartAt = Box<dyn Fn(Instant)>;
 
-impl Armed {
-    fn new(
-        timers: &Timers,
-        kind: Kind,
-        base: CpuId,
-        callback: impl FnMut(&mut Fired<'_>) + Send + 'static,
-    ) -> Armed {
-        match kind {
-            Kind::Hrtimer => Armed::Hrtimer(timers.hrtimer(callback).pinned(base)),
-            Kind::Timeout => Armed::Timeout(timers.timeout(callback).pinned(base)),
-        }
-    }
-
-    fn start_at(&self, deadline: Instant) {
-        let _ = match self {
-            Armed::Hrtimer(timer) => timer.start_at(deadline),
-            Armed::Timeout(timer) => timer.start_at(deadline),
-        };
+fn timer(
+    timers: &Timers,
+    sleeper: Sleeper,
+    base: CpuId,
+    callback: impl FnMut(&mut Fired<'_>) + Send + 'static,
+) -> StartAt {
+    if sleeper == Sleeper::Timeout {
+        let timer = timers.timeout(callback).pinned(base);
+        Box::new(move |at| _ = timer.start_at(at))
+    } else {
+        let timer = timers.hrtimer(callback).pinned(base);
+        Box::new(move |at| _ = timer.start_at(at))
     }
 }

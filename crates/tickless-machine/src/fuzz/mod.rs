@@ -93,21 +93,6 @@ impl FaultCounts {
     pub fn total(&self) -> u64 {
         self.offline + self.deaths + self.lost + self.late + self.thefts + self.wrong_times
     }
-
-    /// The sums over two histories.
-    #[must_use]
-    pub fn plus(self, other: FaultCounts) -> FaultCounts {
-        FaultCounts {
-            offline: self.offline + other.offline,
-            deaths: self.deaths + other.deaths,
-            deaths_in_callbacks: self.deaths_in_callbacks + other.deaths_in_callbacks,
-            lost: self.lost + other.lost,
-            late: self.late + other.late,
-            thefts: self.thefts + other.thefts,
-            wrong_times: self.wrong_times + other.wrong_times,
-            noticed: self.noticed + other.noticed,
-        }
-    }
 }
 
 impl fmt::Display for History {

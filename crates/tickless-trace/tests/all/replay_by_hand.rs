@@ -186,8 +186,7 @@ fn a_past_deadline_fires_once_and_at_once() {
 fn a_late_interrupt_is_also_the_stale_event_before_it() {
     let replayed = |at: u64| {
         let text = Text::new().start(10, 0, B, 150).start(20, 0, A, 100).cancel(30, 0, A);
-        let text = text.enter(at, 0).expire(at + 1, 0, B).returned(at + 2, 0, B).leave(at + 3, 0);
-        replay(&text.end(at + 100))
+        replay(&text.interrupt(at, 0, B).end(at + 100))
     };
     // Lazy's device is due at 100, 50 before B is.
     assert_eq!(wakeups(&replayed(155)), [1, 2, 1]);
@@ -199,8 +198,7 @@ fn a_late_interrupt_is_also_the_stale_event_before_it() {
 /// cancelled, so its expiry remains unknown.
 #[test]
 fn timers_that_were_pending_at_the_start() {
-    let text = Text::new().cancel(10, 0, B).enter(100, 0).expire(101, 0, A).returned(102, 0, A);
-    let summary = replay(&text.leave(103, 0).end(150));
+    let summary = replay(&Text::new().cancel(10, 0, B).interrupt(100, 0, A).end(150));
     assert_eq!((summary.pending_at_start, summary.unknown_cancels), (1, 1));
     assert_eq!((writes(&summary), wakeups(&summary)), ([0, 0, 0], [1, 1, 1]));
     assert_eq!((fired(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
@@ -213,10 +211,7 @@ fn timers_that_were_pending_at_the_start() {
 /// nothing fires the second time.
 #[test]
 fn an_idle_timer_that_expires_was_started() {
-    let interrupt = |text: Text, at: u64| {
-        text.enter(at, 0).expire(at + 1, 0, A).returned(at + 2, 0, A).leave(at + 3, 0)
-    };
-    let text = interrupt(interrupt(Text::new().start(10, 0, A, 100), 100), 200).end(250);
+    let text = Text::new().start(10, 0, A, 100).interrupt(100, 0, A).interrupt(200, 0, A).end(250);
     let (on, off) = (replay(&text), replay_with(&text, Inference::Off));
     assert_eq!((on.inferred_operations, off.inferred_operations), (1, 0));
     assert_eq!((fired(&on), spurious(&on)), ([2, 2, 2], [0, 0, 0]));
@@ -231,11 +226,8 @@ fn an_idle_timer_that_expires_was_started() {
 /// is not counted.
 #[test]
 fn a_timer_that_an_interrupt_passed_over_was_restarted() {
-    let interrupt = |text: Text, at: u64, timer: &str| {
-        text.enter(at, 0).expire(at + 1, 0, timer).returned(at + 2, 0, timer).leave(at + 3, 0)
-    };
     let text = Text::new().start(10, 0, A, 100).start(11, 0, B, 200);
-    let text = interrupt(interrupt(text, 200, B), 300, A).end(350);
+    let text = text.interrupt(200, 0, B).interrupt(300, 0, A).end(350);
     let (on, off) = (replay(&text), replay_with(&text, Inference::Off));
     assert_eq!((on.inferred_operations, off.inferred_operations), (1, 0));
     assert_eq!((wakeups(&on), spurious(&on)), ([2, 3, 2], [0, 1, 0]));
@@ -255,21 +247,11 @@ fn no_restart_is_inferred_for_other_timers() {
         .leave(102, 0)
         .line(103, 0, "..s1.", &expire)
         .end(150);
-    let past = (Text::new().start(10, 0, B, 100).enter(101, 0).expire(102, 0, B))
-        .returned(103, 0, B)
-        .leave(104, 0)
-        .start(105, 0, A, 90)
-        .restart(106, 0, A, 200)
-        .end(150);
+    let past = Text::new().start(10, 0, B, 100).interrupt(101, 0, B).start(105, 0, A, 90);
+    let past = past.restart(106, 0, A, 200).end(150);
     let elsewhere = (Text::new().start(10, 0, A, 100).start(11, 0, B, 101))
-        .enter(102, 0)
-        .expire(103, 0, B)
-        .returned(104, 0, B)
-        .leave(105, 0)
-        .enter(106, 1)
-        .expire(107, 1, A)
-        .returned(108, 1, A)
-        .leave(109, 1)
+        .interrupt(102, 0, B)
+        .interrupt(106, 1, A)
         .end(150);
     for text in [soft, past, elsewhere] {
         let summary = replay(&text);
@@ -281,8 +263,7 @@ fn no_restart_is_inferred_for_other_timers() {
 /// The timer was on the CPU on which it expired: CPU 0 has no event for it.
 #[test]
 fn a_timer_is_on_the_cpu_where_it_expires() {
-    let text = Text::new().start(10, 0, A, 100).enter(101, 1).expire(102, 1, A);
-    let summary = replay(&text.returned(103, 1, A).leave(104, 1).end(150));
+    let summary = replay(&Text::new().start(10, 0, A, 100).interrupt(101, 1, A).end(150));
     assert_eq!((wakeups(&summary), spurious(&summary)), ([1, 1, 1], [0, 0, 0]));
     assert_eq!(fired(&summary), [1, 1, 1]);
 }
@@ -309,10 +290,7 @@ fn timers_on_another_clock() {
         .expire_at(201, 0, A, now_ns)
         .returned(202, 0, A)
         .leave(203, 0)
-        .enter(301, 0)
-        .expire(302, 0, B)
-        .returned(303, 0, B)
-        .leave(304, 0);
+        .interrupt(301, 0, B);
     let without_setup = absolute.text_without("hrtimer_setup");
     for text in [absolute.end(350), without_setup] {
         let summary = replay(&text);
@@ -432,11 +410,7 @@ fn a_lazy_slice_timer_leaves_the_device_alone() {
 /// interrupt is a write of its own: w(900), w(400).
 #[test]
 fn a_deferred_rearm_is_one_write() {
-    let interrupt = || {
-        (Text::new().start(10, 0, A, 100).start(15, 0, B, 900).enter(101, 0).expire(102, 0, A))
-            .returned(103, 0, A)
-            .leave(104, 0)
-    };
+    let interrupt = || Text::new().start(10, 0, A, 100).start(15, 0, B, 900).interrupt(101, 0, A);
     let writes = |text: &str| additions(text, |result| result.device_writes);
     assert_eq!(writes(&interrupt().start(110, 0, A, 400).end(150)), [3, 3, 2, 2]);
     assert_eq!(writes(&interrupt().start(200, 0, A, 400).end(250)), [3, 3, 3, 3]);
@@ -448,11 +422,7 @@ fn a_deferred_rearm_is_one_write() {
 /// A deferred device is programmed before its next timer is due.
 #[test]
 fn a_deferred_device_is_not_late() {
-    let text = (Text::new().start(10, 0, A, 100).start(15, 0, B, 130).enter(101, 0))
-        .expire(102, 0, A)
-        .returned(103, 0, A)
-        .leave(104, 0)
-        .end(200);
+    let text = Text::new().start(10, 0, A, 100).start(15, 0, B, 130).interrupt(101, 0, A).end(200);
     let late = additions(&text, |result| result.queue_lateness_ns.unwrap().max / 10);
     assert_eq!(late, [200; 4], "A by 2 us as recorded, B not at all");
     assert_eq!(additions(&text, |result| result.expirations), [2; 4]);

@@ -120,6 +120,12 @@ impl Text {
         self.line(at_us, cpu, "d.h1.", &format!("hrtimer_expire_exit: hrtimer={timer}"))
     }
 
+    /// An interrupt that fires one timer.
+    pub fn interrupt(self, at_us: u64, cpu: u16, timer: &str) -> Text {
+        let text = self.enter(at_us, cpu).expire(at_us + 1, cpu, timer);
+        text.returned(at_us + 2, cpu, timer).leave(at_us + 3, cpu)
+    }
+
     /// The handler arms a timer that is not pending, for or in its callback.
     pub fn start_in_handler(self, at_us: u64, cpu: u16, timer: &str, expiry_us: u64) -> Text {
         self.line(at_us, cpu, "d.h2.", &hrtimer_start(timer, expiry_us, " mode=ABS was_armed=0"))
