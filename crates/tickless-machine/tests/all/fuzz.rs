@@ -27,7 +27,8 @@ fn histories_keep_the_contract() {
     }
     // Every kind of event must occur often enough to be tested.
     assert!(histories.iter().any(|one| one.cpus > 32));
-    let counts: [(&str, u64, fn(&History) -> u64); 10] = [
+    type Count = (&'static str, u64, fn(&History) -> u64);
+    let counts: [Count; 10] = [
         ("fired", 1_000, |one| one.fired),
         ("cancelled", 1_000, |one| one.cancelled),
         ("offline", 50, |one| one.faults.offline),
