@@ -1,6 +1,6 @@
 //! Prints what `tickless study --sim` does not have: `cargo run --release --example studies -- fit`
-//! fits the numbers of the machines' files again; `schedule` and `slice` print the predictions without
-//! a published counterpart (`docs/dev/predictions.md`).
+//! fits the numbers of the machines' files again; `schedule` and `slice` print the predictions
+//! without a published counterpart (`docs/dev/predictions.md`).
 
 // An example prints, and ends with an error or a panic.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

@@ -37,8 +37,8 @@ pub enum Family {
     Queue,
 }
 
-/// Reads the next field. One that only some kernels record equals a field before it (`or`), or has a
-/// reader of its own (`by`).
+/// Reads the next field. One that only some kernels record equals a field before it (`or`), or has
+/// a reader of its own (`by`).
 macro_rules! read_field {
     ($reading:ident) => {
         $reading.required()?
@@ -140,8 +140,8 @@ macro_rules! events {
 }
 
 // The most frequent kinds come first, because `from_name` compares names in this order. The last
-// field is packed into the highest bits, so a field that is usually small belongs at the end. Behind
-// each field is the kernel's name for it.
+// field is packed into the highest bits, so a field that is usually small belongs at the end.
+// Behind each field is the kernel's name for it.
 events! {
     /// A wheel timer was queued.
     TimerStart "timer_start" {

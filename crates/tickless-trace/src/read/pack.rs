@@ -17,8 +17,8 @@ pub(super) trait FieldType: Copy {
     /// Reads a recorded value. Returns `None` if it is unreadable.
     fn read(value: Value<'_>, names: &mut Names) -> Option<Self>;
 
-    /// Returns the value of a field that was not recorded, for an event on this CPU. `None` if every
-    /// kernel records the field.
+    /// Returns the value of a field that was not recorded, for an event on this CPU. `None` if
+    /// every kernel records the field.
     fn missing(_: CpuId) -> Option<Self> {
         None
     }
