@@ -111,8 +111,8 @@ impl Builder {
         }
     }
 
-    /// Sets how many bases there are, each with its driver thread; at least one. More bases than
-    /// CPUs are pointless.
+    /// Sets how many bases there are, each with its driver thread once it is used; at least one.
+    /// More bases than CPUs are pointless.
     pub fn bases(mut self, count: u16) -> Builder {
         self.bases = Some(count);
         self

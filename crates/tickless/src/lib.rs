@@ -39,8 +39,8 @@
 //!
 //! # Callbacks
 //!
-//! A [`Timers`] has one base per CPU and one driver thread per base, which sleeps until something
-//! is due. Callbacks run on driver threads, one at a time per base, and should be short: a callback
+//! A [`Timers`] has one base per CPU, and one driver thread per base that is used, which sleeps
+//! until something is due. Callbacks run on driver threads, one at a time per base, and should be short: a callback
 //! that blocks delays the timers of its own base and no others. One that panics is caught and
 //! counted.
 //!

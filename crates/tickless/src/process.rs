@@ -9,9 +9,10 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 impl Timers {
-    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base and a driver
-    /// thread for each CPU that the process may use. The first call starts them, which blocks for
-    /// about a millisecond to calibrate the clock; they run until the process ends.
+    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for each
+    /// CPU that the process may use, each with a driver thread once it is used. The first call
+    /// starts them, which blocks for about a millisecond to calibrate the clock; they run until the
+    /// process ends.
     ///
     /// For a separate set, with other settings or with drivers that end, see
     /// [`builder`](Timers::builder).

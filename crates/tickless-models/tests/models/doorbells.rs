@@ -195,6 +195,40 @@ fn driver_that_is_rung_twice<const PLACE: u8>() {
     ringer.join();
 }
 
+/// Two threads arm timers of a base that has no driver, and a third thread starts the driver with
+/// the first ring.
+fn driver_that_is_started<const PLACE: u8>() {
+    let scene = Driven::<PLACE>::new(DriverBell::without_driver());
+    let word = || Arc::new(CheckedWord::new(0));
+    let (is_driven, calls, starter) = (word(), word(), Arc::new(CheckedParking::new()));
+    let ringers = [FAR, NEAR].map(|at| {
+        let (scene, is_driven) = (Arc::clone(&scene), Arc::clone(&is_driven));
+        let (calls, starter) = (Arc::clone(&calls), Arc::clone(&starter));
+        spawn(CPU1, move || {
+            let wake = |_: &Fenced<PLACE>| {
+                if is_driven.load(Ordering::Relaxed) != 0 {
+                    return scene.parking.unpark();
+                }
+                calls.add(1, Ordering::Release);
+                starter.unpark();
+            };
+            scene.arm(at, |bell| bell.set(at), |bell| bell.ring(wake));
+        })
+    });
+    go_to(CPU0);
+    loop {
+        let seen = calls.load(Ordering::Acquire);
+        if Rings::load(scene.bell.rings(), Ordering::SeqCst) != 0 {
+            break;
+        }
+        starter.park(|| calls.load(Ordering::Relaxed) == seen);
+    }
+    is_driven.store(1, Ordering::Relaxed);
+    scene.bell.begin();
+    scene.drive(NEAR);
+    ringers.into_iter().for_each(Thread::join);
+}
+
 type Looped<const PLACE: u8> = Scene<LoopBell<Fenced<PLACE>>>;
 
 impl<const PLACE: u8> Looped<PLACE> {
@@ -257,6 +291,8 @@ fn no_ring_is_lost() {
         explore("two ring for a driver", Depth::usual().shallower(), two);
         let twice = driver_that_is_rung_twice::<PLACE>;
         explore("a driver is rung twice", Depth::usual(), twice);
+        let started = driver_that_is_started::<PLACE>;
+        explore("a driver is started", Depth::usual().shallower(), started);
     }
     at::<BEFORE_LOADS>();
     at::<AFTER_STORES>();

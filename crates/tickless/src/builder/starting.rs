@@ -7,8 +7,10 @@ use crate::platform::chance::Chance;
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
 use crate::platform::device::base::BaseDevice;
+use crate::platform::device::fallback::Device;
 #[cfg(linux_platform)]
 use crate::platform::device::fallback::RefusedCall;
+use crate::platform::device::futex::Starter;
 use crate::platform::device::own_loop::LoopDevice;
 #[cfg(linux_platform)]
 use crate::platform::device::timerfd::Timerfd;
@@ -18,8 +20,9 @@ use crate::platform::manual_clock::ManualClock;
 use crate::platform::runtime::Runtime;
 use crate::platform::worker::Worker;
 use crate::timer::glue::Host;
-use crate::timer::shared::{Lifetime, OpenSet};
+use crate::timer::shared::{Lifetime, OpenSet, Shared};
 use crate::timers::Timers;
+use std::io;
 #[cfg(linux_platform)]
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -40,11 +43,20 @@ enum Job {
     Driver,
     Expirer,
     Rescuer,
+    /// Starts the drivers of bases that are used for the first time.
+    Starter,
 }
 
 impl Builder {
-    /// Starts a set of timers and its driver threads. The threads are named after the number of the
-    /// set, counted from 1, and of the base: `tickless/1.0`.
+    /// Starts a set of timers. Each base's driver thread starts when a timer is first armed on that
+    /// base, except that of the first base, which starts at once. So do all drivers of a set with
+    /// [`expiry_threads`](Builder::expiry_threads) or on a [`device`](Builder::device) other than a
+    /// futex. Threads are named after the number of the set, counted from 1, and of the base:
+    /// `tickless/1.0`.
+    ///
+    /// If the system refuses a driver thread later, the base goes
+    /// [offline](crate::Timers::offline), and its timers move to another base, until the thread is
+    /// granted.
     ///
     /// Blocks for about a millisecond, to calibrate the clock.
     ///
@@ -71,9 +83,20 @@ impl Builder {
             Some(passes) => limits.passes = passes,
             None => (limits.passes, limits.backoff_max) = (DRIVER_PASSES, Ns::ZERO),
         }
-        let host = Host::with_device(self.host_clock(), self.cpu_map(), self.device);
+        let (cpus, defers) = (self.cpu_map(), self.setup.core.deferral != Deferral::None);
+        let starter = (self.device == Device::Futex && !defers && !self.setup.ticks)
+            .then(Arc::<Starter>::default)
+            .filter(|_| cpus.bases() > 1);
+        let host = match &starter {
+            Some(starter) => Host::with_starter(self.host_clock(), cpus, starter),
+            None => Host::with_device(self.host_clock(), cpus, self.device),
+        };
         let timers = Timers { shared: OpenSet::new(host, self.setup.clone()) };
-        let defers = self.setup.core.deferral != Deferral::None;
+        if starter.is_some() {
+            self.add_thread(&timers, CpuId(0), Job::Driver)?;
+            self.add_thread(&timers, CpuId(0), Job::Starter)?;
+            return Ok(timers);
+        }
         for base in 0..timers.shared.bases.count() {
             let base = CpuId(base as u16);
             self.add_thread(&timers, base, Job::Driver)?;
@@ -198,32 +221,8 @@ impl Builder {
     }
 
     fn add_thread(&self, timers: &Timers, base: CpuId, job: Job) -> Result<(), StartTimersError> {
-        let shared = timers.shared.for_driver();
-        let cpu = match (self.pinning, job) {
-            (Pinning::Free, _) | (_, Job::Rescuer) => None,
-            (Pinning::OnItsCpu, _) => shared.bases.platform().cpus.cpu_of(base),
-        };
-        let name = match job {
-            Job::Driver => shared.thread_name("tickless", Some(base)),
-            Job::Expirer => shared.thread_name("tickless-x", Some(base)),
-            Job::Rescuer => shared.thread_name("tickless-r", None),
-        };
-        let work = move || {
-            driver::sharpen_sleep();
-            match cpu {
-                Some(cpu) => driver::stay_on(cpu),
-                None => shared.bases.platform().cpus.roam(),
-            }
-            match job {
-                Job::Driver => shared.drive(base),
-                Job::Expirer => shared.serve(base),
-                Job::Rescuer => shared.rescue(),
-            }
-        };
-        let thread = Worker::spawn(name, work);
-        let thread = thread.map_err(|error| StartTimersError::Thread { base, error })?;
-        timers.shared.add_driver(thread);
-        Ok(())
+        let added = add_thread(&timers.shared.for_driver(), self.pinning, base, job);
+        added.map_err(|error| StartTimersError::Thread { base, error })
     }
 
     /// Creates timers without drivers on this clock; with `chance`, timers go to random bases.
@@ -266,4 +265,85 @@ fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
     let timer = Timerfd::new()?;
     let descriptor = timer.descriptor();
     Ok((descriptor, BaseDevice::own_loop(LoopDevice::with_descriptor(timer))))
+}
+
+/// Starts a thread of a set, unless the set has ended.
+fn add_thread(shared: &Arc<Shared>, pinning: Pinning, base: CpuId, job: Job) -> io::Result<()> {
+    let own = Arc::clone(shared);
+    let cpu = match (pinning, job) {
+        (Pinning::Free, _) | (_, Job::Rescuer | Job::Starter) => None,
+        (Pinning::OnItsCpu, _) => shared.bases.platform().cpus.cpu_of(base),
+    };
+    let name = match job {
+        Job::Driver => shared.thread_name("tickless", Some(base)),
+        Job::Expirer => shared.thread_name("tickless-x", Some(base)),
+        Job::Rescuer => shared.thread_name("tickless-r", None),
+        Job::Starter => shared.thread_name("tickless-s", None),
+    };
+    let work = move || {
+        driver::sharpen_sleep();
+        match cpu {
+            Some(cpu) => driver::stay_on(cpu),
+            None => own.bases.platform().cpus.roam(),
+        }
+        match job {
+            Job::Driver => own.drive(base),
+            Job::Expirer => own.serve(base),
+            Job::Rescuer => own.rescue(),
+            Job::Starter => start_drivers(&own, pinning),
+        }
+    };
+    shared.add_driver(|| Worker::spawn(name, work))
+}
+
+/// How long the starter waits before it asks again for a thread that the system has refused.
+const RETRY: Ns = Ns::from_ms(100);
+
+/// The driver of a base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Driver {
+    None,
+    /// The system has refused it, and the base is offline for that.
+    Refused,
+    Started,
+}
+
+/// The body of the starter: starts the driver of each base when the base is first used. Ends with
+/// the set, or when all bases have drivers.
+///
+/// If the system refuses a thread, the base goes offline until it is granted: its timers move to
+/// the next base. The first base has had a driver from the beginning.
+fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
+    let host = shared.bases.platform();
+    let Some(starter) = &host.starter else { return };
+    let mut drivers = vec![Driver::None; host.devices.len()];
+    drivers[0] = Driver::Started;
+    loop {
+        // First the calls, then the bases: a base that is used later makes another call.
+        let calls = starter.calls();
+        if shared.is_stopped() {
+            return;
+        }
+        let mut until = Ns::NEVER;
+        for ((base, device), driver) in (0..).map(CpuId).zip(&host.devices).zip(&mut drivers) {
+            if *driver == Driver::Started || device.bell().rings() == 0 {
+                continue;
+            }
+            if add_thread(shared, pinning, base, Job::Driver).is_ok() {
+                if *driver == Driver::Refused {
+                    let _ = shared.bases.online(base);
+                }
+                *driver = Driver::Started;
+            } else {
+                if shared.bases.offline(base).is_ok() {
+                    *driver = Driver::Refused;
+                }
+                until = host.clock.to_system(shared.now().after(RETRY));
+            }
+        }
+        if drivers.iter().all(|driver| *driver == Driver::Started) {
+            return;
+        }
+        starter.wait(calls, until);
+    }
 }

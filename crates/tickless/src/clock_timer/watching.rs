@@ -42,12 +42,11 @@ impl Handle {
                 shared.clocks_stepped();
             }
         };
-        let thread = Worker::spawn(self.thread_name("tickless-c", None), watch);
-        let thread = thread.map_err(|error| {
+        let name = self.thread_name("tickless-c", None);
+        self.add_driver(|| Worker::spawn(name, watch)).map_err(|error| {
             RefusedCall::with_code("clone", error.raw_os_error().unwrap_or_default())
         })?;
         self.clock_timers.watched_by(watcher);
-        self.add_driver(thread);
         Ok(StepSource::Kernel)
     }
 }

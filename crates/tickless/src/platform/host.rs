@@ -4,11 +4,13 @@ use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
 use crate::platform::device::base::BaseDevice;
 use crate::platform::device::fallback::{Device, RefusedCall};
+use crate::platform::device::futex::Starter;
 use crate::platform::lock::BiasedLock;
 use crate::platform::parking;
 use crate::platform::relax::relax;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::Arc;
 use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
@@ -27,6 +29,8 @@ pub struct Host<T> {
     pub devices: Box<[BaseDevice]>,
     /// The refused call that prevents the use of the requested device.
     refused: Option<RefusedCall>,
+    /// The calls to the thread that starts drivers, if there is one.
+    pub starter: Option<Arc<Starter>>,
     task: PhantomData<fn() -> T>,
 }
 
@@ -35,6 +39,17 @@ impl<T> Host<T> {
     pub fn new(clock: HostClock, cpus: CpuMap) -> Host<T> {
         let devices = (0..cpus.bases()).map(|_| BaseDevice::futex()).collect();
         Host::with_devices(clock, cpus, devices)
+    }
+
+    /// Creates a host with a futex as the device of each base. The driver of the first base runs
+    /// from the beginning; this starter starts the others.
+    pub fn with_starter(clock: HostClock, cpus: CpuMap, starter: &Arc<Starter>) -> Host<T> {
+        let device = |base| match base {
+            0 => BaseDevice::futex(),
+            _ => BaseDevice::futex_started_by(Arc::clone(starter)),
+        };
+        let devices = (0..cpus.bases()).map(device).collect();
+        Host { starter: Some(Arc::clone(starter)), ..Host::with_devices(clock, cpus, devices) }
     }
 
     /// Creates a host with this kind of device for each base, or with futexes if the system refuses
@@ -54,7 +69,14 @@ impl<T> Host<T> {
 
     /// Creates a host with these devices, one per base.
     pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host<T> {
-        Host { clock, cpus, devices: devices.into(), refused: None, task: PhantomData }
+        Host {
+            clock,
+            cpus,
+            devices: devices.into(),
+            refused: None,
+            starter: None,
+            task: PhantomData,
+        }
     }
 
     /// Returns the refused call because of which a base does not use the requested device.

@@ -27,6 +27,7 @@ impl Shared {
         let device = &host.devices[base.index()];
         let (mut next_tick, mut wakers) = (self.next_tick(), Wakers::default());
         let mut waking = Waking::new(self.wakeup, self.now());
+        device.bell().begin();
         // Acquire: pairs with the Release in `end_drivers`.
         while !self.stop.load(Ordering::Acquire) {
             device.quiet();

@@ -16,6 +16,7 @@ use crate::platform::wakeup::Wakeup;
 use crate::platform::worker::Worker;
 use std::any::Any;
 use std::fmt;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -315,10 +316,6 @@ impl Handle {
     pub(crate) fn for_driver(&self) -> Arc<Shared> {
         Arc::clone(&self.0)
     }
-
-    pub(crate) fn add_driver(&self, thread: Worker) {
-        self.threads().push(thread);
-    }
 }
 
 impl Deref for Handle {
@@ -365,6 +362,15 @@ impl Shared {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Starts and adds a thread, unless the set has ended: then nothing would wait for the thread.
+    pub(crate) fn add_driver(&self, start: impl FnOnce() -> io::Result<Worker>) -> io::Result<()> {
+        let mut threads = self.threads();
+        if !self.is_stopped() {
+            threads.push(start()?);
+        }
+        Ok(())
+    }
+
     #[cold]
     fn end_drivers(&self) {
         // Release: pairs with the Acquire in `drive`.
@@ -374,6 +380,9 @@ impl Shared {
             device.ring_to_end(&host.clock, CpuId(base as u16));
         }
         self.expirers.call_all();
+        if let Some(starter) = &host.starter {
+            starter.call();
+        }
         self.clock_timers.end_watching();
         // A callback that drops the last handle cannot wait for its own driver, and must not wait
         // for another one, which may wait for it. Each driver ends when the callback that it is in

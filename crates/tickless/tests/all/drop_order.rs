@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tickless::driver::CpuId;
 use tickless::{Periodic, Timeout, Timers};
 
 const MS: Duration = Duration::from_millis(1);
@@ -100,7 +101,8 @@ fn dropped_sets_leave_no_threads() {
     };
     for _ in 0..30 {
         let timers = bases(8);
-        let pending: Vec<_> = (0..10).map(|_| timers.timeout(|_| {})).collect();
+        let timer = |_| timers.timeout(|_| {}).pinned(CpuId(7));
+        let pending: Vec<_> = (0..10).map(timer).collect();
         pending.iter().for_each(|timer| assert!(timer.start(HOUR).is_ok()));
         wait_until("the driver has its name", || threads() == 1);
         drop(timers);

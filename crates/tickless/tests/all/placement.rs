@@ -219,3 +219,31 @@ fn slack_applies_to_later_armings() {
     timer.start_range(time.now() + MS, time.now() + 2 * MS).unwrap();
     expect(3 * HOUR + MS, MS);
 }
+
+/// Goal: a driver is started when a timer is first armed on its base: a set of many bases starts
+/// two threads, and each base that is used adds one. The last one is in place of the thread that
+/// starts them.
+#[test]
+fn drivers_start_with_the_first_timer_of_their_base() {
+    let begun = std::time::Instant::now();
+    let timers = Timers::builder().bases(480).start().unwrap();
+    println!("480 bases start in {:?}", begun.elapsed());
+    let sleeping = |timers: &Timers| timers.stats().bases.iter().filter(|b| b.sleeps > 0).count();
+    wait_until("the first driver sleeps", || sleeping(&timers) == 1);
+    let (tx, rx) = channel();
+    let pinned = |base| {
+        let tx = tx.clone();
+        let timer = timers.hrtimer(move |fired| tx.send(fired.base()).unwrap());
+        timer.pinned(CpuId(base))
+    };
+    for base in [300, 7, 300, 479] {
+        let timer = pinned(base);
+        timer.start(MS).unwrap();
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(CpuId(base)));
+    }
+    wait_until("their drivers sleep", || sleeping(&timers) == 4);
+    let small = Timers::builder().bases(3).start().unwrap();
+    let both = [2, 1].map(|base| small.timeout(|_| {}).pinned(CpuId(base)));
+    both.iter().for_each(|timer| assert!(timer.start(HOUR).is_ok()));
+    wait_until("all drivers sleep", || sleeping(&small) == 3);
+}

@@ -34,8 +34,16 @@ const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
-const OTHERS: [&str; 7] =
-    ["later timerfd_settime", "later epoll_wait", "loop", "clock", "ptp", "threads", "names"];
+const OTHERS: [&str; 8] = [
+    "later timerfd_settime",
+    "later epoll_wait",
+    "later threads",
+    "loop",
+    "clock",
+    "ptp",
+    "threads",
+    "names",
+];
 
 /// Goal: whichever call is refused, from the start or while timers run, the fallback names it with
 /// the error, and every timer that is or was armed fires.
@@ -66,6 +74,7 @@ fn timers_are_kept_when_calls_are_refused() {
 fn child(case: &str) {
     match case.strip_prefix("later ") {
         Some("timerfd_settime") => refused_later("timerfd_settime", &[libc::SYS_timerfd_settime]),
+        Some("threads") => no_threads_later(),
         Some(_) => refused_later("epoll_wait", AT_START[5].1),
         None if case == "loop" => a_loop_without_a_descriptor(),
         None if case == "threads" => no_threads(),
@@ -120,6 +129,26 @@ fn no_threads() {
     let calls = [libc::SYS_clone3, libc::SYS_clone];
     refuse(&calls, Whom::ThisThread);
     crate::shortage::assert_no_threads();
+}
+
+/// Bases whose drivers the system refuses when they are first used: their timers fire on another
+/// base.
+fn no_threads_later() {
+    let timers = Timers::builder().bases(4).start().unwrap();
+    refuse(&[libc::SYS_clone3, libc::SYS_clone], Whom::AllThreads);
+    let (tx, rx) = mpsc::channel();
+    let pinned = |base| {
+        let tx = tx.clone();
+        let timer = timers.hrtimer(move |fired| tx.send(fired.base().0).unwrap());
+        let timer = timer.pinned(tickless::driver::CpuId(base));
+        timer.start(MS * 20).unwrap();
+        timer
+    };
+    let all: Vec<_> = (0..4).map(pinned).collect();
+    for _ in &all {
+        assert_eq!(rx.recv_timeout(PATIENCE), Ok(0));
+    }
+    assert_fires(&timers);
 }
 
 /// Drivers run although their threads may set neither a name nor a slack.

@@ -1,13 +1,14 @@
 //! The event device of one base, of any kind.
 
 use super::fallback::{Device, RefusedCall};
-use super::futex::Doorbell;
+use super::futex::{Doorbell, Starter};
 use super::own_loop::LoopDevice;
 #[cfg(linux_platform)]
 use super::timerfd::EpollDevice;
 use crate::platform::clock::HostClock;
 use crate::platform::wakeup::Waking;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
@@ -32,6 +33,11 @@ impl BaseDevice {
     /// Makes a device whose driver waits on a futex.
     pub fn futex() -> BaseDevice {
         BaseDevice::new(Kind::Futex)
+    }
+
+    /// Makes a device whose driver waits on a futex, and is started with the first ring.
+    pub fn futex_started_by(starter: Arc<Starter>) -> BaseDevice {
+        BaseDevice { bell: Doorbell::started_by(starter), ..BaseDevice::futex() }
     }
 
     /// Makes a device whose driver waits for a timerfd in an epoll, if the system allows that.

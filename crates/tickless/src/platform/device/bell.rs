@@ -32,6 +32,15 @@ pub struct DriverBell<W, R> {
     asleep: W,
 }
 
+impl<W: Word, R: Rings + Default> DriverBell<W, R> {
+    /// Makes the bell of a base that has no driver yet. For a thread that rings, it looks like that
+    /// of a driver that sleeps and has seen no ring: the first ring calls `wake`.
+    pub fn without_driver() -> Self {
+        let never = W::new(Ns::NEVER.0);
+        DriverBell { rings: R::default(), deadline: never, asleep: W::new(ASLEEP) }
+    }
+}
+
 impl<W: Word, R: Rings> DriverBell<W, R> {
     /// Programs the device. The caller must then call [`ring`](DriverBell::ring) without the lock.
     pub fn set(&self, deadline: Ns) {
@@ -47,6 +56,12 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     /// Records that the driver is about to check its base, so that the device counts as unarmed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
+    }
+
+    /// Records that the driver runs. It checks its base next.
+    pub fn begin(&self) {
+        // Relaxed: as at the end of `sleep`.
+        self.asleep.store(0, Ordering::Relaxed);
     }
 
     /// Calls `wake` if the driver sleeps, has not seen the last ring, and was not woken by another

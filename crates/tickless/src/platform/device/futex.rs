@@ -11,6 +11,7 @@ use crate::platform::clock::HostClock;
 use crate::platform::wait;
 use crate::platform::wakeup::Waking;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
 use tickless_core::time::Ns;
 
 /// A driver's bell and its counters.
@@ -26,9 +27,52 @@ pub struct Doorbell {
     ticks: AtomicU64,
     /// The time for which the driver spun, in ns.
     spun: AtomicU64,
+    /// What starts the driver with the first ring; `None` if it runs from the beginning.
+    starter: Option<Arc<Starter>>,
+    /// Whether the driver has begun.
+    is_driven: AtomicBool,
+}
+
+/// The calls to the thread that starts the drivers of a set.
+#[derive(Debug, Default)]
+pub struct Starter {
+    /// Counts calls. The thread waits on this word.
+    calls: AtomicU32,
+}
+
+impl Starter {
+    /// Makes the thread check which drivers it must start, and whether it must end.
+    pub fn call(&self) {
+        // Release: pairs with the Acquire in `calls`. The thread sees the ring before the call.
+        self.calls.fetch_add(1, Ordering::Release);
+        wait::wake_one(&self.calls);
+    }
+
+    /// Returns the number of calls.
+    pub fn calls(&self) -> u32 {
+        self.calls.load(Ordering::Acquire)
+    }
+
+    /// Waits for another call than these, at most until this time on `CLOCK_MONOTONIC`.
+    pub fn wait(&self, calls: u32, until: Ns) {
+        wait::wait(&self.calls, calls, until);
+    }
 }
 
 impl Doorbell {
+    /// Makes the bell of a base whose driver is started with the first ring.
+    pub fn started_by(starter: Arc<Starter>) -> Doorbell {
+        let bell = DriverBell::without_driver();
+        Doorbell { bell, starter: Some(starter), ..Doorbell::default() }
+    }
+
+    /// Records that the driver runs.
+    pub fn begin(&self) {
+        // Relaxed: a thread that sees the driver asleep, which it announces later, sees this, too.
+        self.is_driven.store(true, Ordering::Relaxed);
+        self.bell.begin();
+    }
+
     /// Programs the device. The caller must then call [`ring`](Doorbell::ring) without the lock.
     pub fn set(&self, deadline: Ns) {
         self.bell.set(deadline);
@@ -44,7 +88,10 @@ impl Doorbell {
     pub fn ring(&self) {
         self.bell.ring(|rings| {
             self.count_wake();
-            wait::wake_one(rings);
+            match &self.starter {
+                Some(starter) if !self.is_driven.load(Ordering::Relaxed) => starter.call(),
+                _ => wait::wake_one(rings),
+            }
         });
     }
 
