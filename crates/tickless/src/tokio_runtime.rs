@@ -173,6 +173,12 @@ pub fn enter(time: &VirtualTime) -> Entered {
     Entered { time: time.clone(), on_thread: PhantomData }
 }
 
+/// Puts this thread on a virtual clock for as long as it runs.
+#[cfg(feature = "tokio-test-util")]
+pub(crate) fn enter_until_the_thread_ends(time: &VirtualTime) {
+    ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
+}
+
 /// Returns the virtual clock that this thread has entered.
 pub(crate) fn entered() -> Option<VirtualTime> {
     // While a thread's thread-locals are destroyed, it has left all clocks.

@@ -46,7 +46,8 @@
 //! `tokio-test-util`, as tokio's require `test-util`.
 //!
 //! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
-//! any runtime, but does not move tokio's own timers; see [`enter`].
+//! any runtime, but does not move tokio's own timers: `run_in_virtual_time` starts a runtime of
+//! several threads on one (feature `tokio-test-util`), and [`enter`] is for others.
 //!
 //! # Differences
 //!
@@ -56,6 +57,8 @@
 
 mod clock;
 pub mod error;
+#[cfg(feature = "tokio-test-util")]
+mod in_virtual_time;
 mod instant;
 mod interval;
 mod sleep;
@@ -63,6 +66,8 @@ mod timeout;
 
 pub use crate::tokio_runtime::{Entered, enter};
 pub use clock::{advance, pause, resume};
+#[cfg(feature = "tokio-test-util")]
+pub use in_virtual_time::run_in_virtual_time;
 pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};

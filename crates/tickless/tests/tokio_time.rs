@@ -591,25 +591,45 @@ fn the_resolution_is_as_documented() {
     assert!(ours >= short && ours < Duration::from_millis(1), "{ours:?}");
 }
 
-/// Goal: several threads of one runtime can share one virtual clock, which tokio does not support.
+/// Goal: several threads of one runtime can share one virtual clock, which tokio does not support:
+/// each sleep ends exactly at its deadline.
 #[test]
-fn a_runtime_of_several_threads_enters_a_clock() {
-    let time = VirtualTime::new();
-    let entered = time.clone();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .on_thread_start(move || std::mem::forget(tickless::tokio_time::enter(&entered)))
-        .build()
-        .expect("a runtime");
-    let begin = time.now();
-    let sleeps: Vec<_> = (1..=20)
-        .map(|hours| runtime.spawn(async move { tickless::tokio_time::sleep(HOUR * hours).await }))
-        .collect();
-    while !sleeps.iter().all(tokio::task::JoinHandle::is_finished) {
-        time.advance_to_next();
-        std::thread::yield_now();
+fn a_runtime_of_several_threads_runs_in_virtual_time() {
+    use tickless::tokio_time::{run_in_virtual_time, sleep};
+    for workers in [1, 2, 4] {
+        for _ in 0..20 {
+            let slept = run_in_virtual_time(workers, |time| async move {
+                let begin = time.now();
+                let sleeps: Vec<_> = (1..=20)
+                    .map(|hours| {
+                        let time = time.clone();
+                        tokio::spawn(async move {
+                            sleep(HOUR * hours).await;
+                            let first = time.now() - begin;
+                            sleep(HOUR * hours).await;
+                            (hours, first, time.now() - begin)
+                        })
+                    })
+                    .collect();
+                let mut slept = Vec::new();
+                for sleep in sleeps {
+                    slept.push(sleep.await.unwrap());
+                }
+                // The reactor works, too.
+                let (one, other) = tokio::net::UnixDatagram::pair().unwrap();
+                one.send(b"x").await.unwrap();
+                time.outside(async { other.recv(&mut [0]).await.unwrap() }).await;
+                slept
+            });
+            for (hours, first, second) in slept {
+                assert_eq!((first, second), (HOUR * hours, HOUR * hours * 2));
+            }
+        }
     }
-    assert!(time.now() - begin >= 20 * HOUR);
+    let foreign = message(|| {
+        run_in_virtual_time(2, |_| async { tokio::time::sleep(HOUR).await });
+    });
+    assert!(foreign.contains("a timer of tokio's"), "{foreign}");
 
     let theirs = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
