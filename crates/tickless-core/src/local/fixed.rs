@@ -29,7 +29,8 @@
 //!
 //! - A timer never fires before its class's duration has passed since it was started; the duration
 //!   at the time of firing counts. It is late by at most a sixteenth of that duration, or of the
-//!   one that the class was created with if that is longer.
+//!   one that the class was created with if that is longer, and by a microsecond where that is
+//!   more.
 //! - Restarting a pending timer is one store. Starting and cancelling are O(1) and do not allocate;
 //!   nor does changing a class. After a duration has grown more than threefold, the next advance
 //!   examines each pending timer of the class once.

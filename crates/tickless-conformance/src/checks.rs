@@ -1,0 +1,260 @@
+//! The named checks: what has broken timers before.
+
+use crate::history::{Op, one_tick, random};
+use crate::timers::{Cancel, Timers};
+use fastrand::Rng;
+
+/// A year, in nanoseconds.
+const YEAR: i64 = 365 * 24 * 3_600 * 1_000_000_000;
+
+/// A check: its name, and the histories that it plays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    /// Returns the histories, or none if the timers do not promise what it checks.
+    pub(crate) histories: fn() -> Vec<Vec<Op>>,
+}
+
+/// All checks that play histories, except the random ones.
+pub(crate) fn checks<T: Timers>() -> Vec<Check> {
+    let check = |name, histories| Check { name, histories };
+    vec![
+        check("a deadline at the edge of a bucket", edges::<T>),
+        check("cascades in small and large steps", cascades::<T>),
+        check("time wraps around at powers of two", wraps::<T>),
+        check("far deadlines", far::<T>),
+        check("a deadline in the past", past::<T>),
+        check("an earlier deadline behind a later one", earlier::<T>),
+        check("pushed out and pulled in", pushed::<T>),
+        check("cancelled, then the next event", after_cancels::<T>),
+        check("cancel inside a callback", cancels_inside::<T>),
+        check("arm inside a callback", arms_inside::<T>),
+        check("the same key armed twice", twice::<T>),
+        check("time that stands still", standstill::<T>),
+        check("time that jumps by years", jumps::<T>),
+    ]
+}
+
+/// Returns `count` random histories.
+pub(crate) fn random_histories<T: Timers>(
+    seed: u64,
+    count: usize,
+) -> impl Iterator<Item = Vec<Op>> {
+    let mut rng = Rng::with_seed(seed);
+    (0..count).map(move |_| random::<T>(&mut rng))
+}
+
+fn arm(key: u32, delay: i64) -> Op {
+    Op::Arm { key, delay }
+}
+
+fn advance(by: i64) -> Op {
+    Op::Advance { by: by.unsigned_abs() }
+}
+
+/// Delays in nanoseconds near the seams of wheels, from a tick to as far as the timers go: powers
+/// of two and their neighbours.
+fn seams<T: Timers>() -> impl Iterator<Item = i64> {
+    let tick = one_tick::<T>();
+    let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
+    (0..62)
+        .map(|bits| 1_i64 << bits)
+        .flat_map(|ticks| [ticks - 1, ticks, ticks + 1])
+        .filter_map(move |ticks| ticks.checked_mul(tick))
+        .take_while(move |&delay| delay <= horizon)
+        // What is farther is the check of far deadlines: here a wheel may walk through every tick.
+        .take_while(move |&delay| delay / tick <= 1 << 20)
+}
+
+fn edges<T: Timers>() -> Vec<Vec<Op>> {
+    let exactly = |delay: i64| vec![arm(1, delay), advance(delay - 1), advance(1), Op::Sleep];
+    let later = |delay: i64| vec![advance(one_tick::<T>()), arm(1, delay), Op::Sleep];
+    let all = seams::<T>().collect::<Vec<_>>();
+    let two =
+        all.windows(2).map(|pair| vec![arm(1, pair[1]), arm(2, pair[0]), Op::Sleep, Op::Sleep]);
+    all.iter()
+        .map(|&delay| exactly(delay.max(1)))
+        .chain(all.iter().map(|&d| later(d)))
+        .chain(two)
+        .collect()
+}
+
+fn cascades<T: Timers>() -> Vec<Vec<Op>> {
+    let all: Vec<i64> = seams::<T>().collect();
+    let timers = || all.iter().zip(0..).map(|(&delay, key)| arm(key, delay));
+    let steps = |by: i64, count: usize| timers().chain(vec![advance(by); count]).collect();
+    let sleeps = timers().chain(vec![Op::Sleep; all.len()]).collect();
+    let tick = one_tick::<T>();
+    vec![steps(tick, 600), steps(63 * tick, 300), steps(1_000 * tick, 1_100), sleeps]
+}
+
+fn wraps<T: Timers>() -> Vec<Vec<Op>> {
+    let near = |time: i64| {
+        let tick = one_tick::<T>();
+        vec![
+            advance(time - 2 * tick),
+            arm(1, tick),
+            arm(2, 3 * tick),
+            arm(3, 300 * tick),
+            Op::Sleep,
+            arm(4, tick),
+            Op::Sleep,
+            Op::Sleep,
+            Op::Sleep,
+        ]
+    };
+    seams::<T>().filter(|&time| time >= 2 * one_tick::<T>()).map(near).collect()
+}
+
+fn far<T: Timers>() -> Vec<Vec<Op>> {
+    let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
+    let tick = one_tick::<T>();
+    let days = [1, 10, 24, 49, 50, 365, 3_650].map(|days| days * (YEAR / 365));
+    let delays =
+        days.into_iter().chain([horizon / 2, horizon - tick]).filter(|&far| far <= horizon);
+    // The near one must fire, and the far one must not, until it is cancelled.
+    delays
+        .filter(|_| T::CANCEL != Cancel::None)
+        .map(|delay| {
+            let near = arm(2, 5 * tick);
+            vec![arm(1, delay), near, Op::Sleep, advance(1_000 * tick), Op::Cancel { key: 1 }]
+        })
+        .collect()
+}
+
+fn past<T: Timers>() -> Vec<Vec<Op>> {
+    let tick = one_tick::<T>();
+    [0, -1, -tick, -100 * tick, -1_000_000 * tick]
+        .into_iter()
+        .map(|delay| {
+            vec![advance(1_000_000 * tick), arm(1, delay), arm(2, 2 * tick), Op::Sleep, Op::Sleep]
+        })
+        .collect()
+}
+
+fn earlier<T: Timers>() -> Vec<Vec<Op>> {
+    let tick = one_tick::<T>();
+    let behind =
+        |late: i64| vec![arm(1, late), arm(2, late / 2), arm(3, 2 * tick), Op::Sleep, Op::Sleep];
+    // The later one fills a slot, time moves, and the earlier one is armed into a slot before it.
+    let moved = |late: i64| {
+        vec![
+            arm(1, late),
+            advance(late / 3),
+            arm(2, late / 3),
+            Op::Sleep,
+            arm(3, tick),
+            Op::Sleep,
+            Op::Sleep,
+        ]
+    };
+    let lates = || seams::<T>().filter(|&late| late > 4 * one_tick::<T>());
+    lates().map(behind).chain(lates().map(moved)).collect()
+}
+
+fn pushed<T: Timers>() -> Vec<Vec<Op>> {
+    let tick = one_tick::<T>();
+    let out = |key, delay| Op::PushOut { key, delay };
+    let often = (1..200).flat_map(|_| [out(1, 100 * tick), advance(tick)]);
+    seams::<T>()
+        .map(|far| {
+            vec![arm(1, far), arm(2, 3 * tick), out(2, far), out(1, tick), Op::Sleep, Op::Sleep]
+        })
+        .chain([[arm(1, 100 * tick)].into_iter().chain(often).chain([Op::Sleep]).collect()])
+        .collect()
+}
+
+fn after_cancels<T: Timers>() -> Vec<Vec<Op>> {
+    if T::CANCEL == Cancel::None {
+        return Vec::new();
+    }
+    let tick = one_tick::<T>();
+    let some = |far: i64| {
+        vec![
+            arm(1, tick),
+            arm(2, far),
+            Op::Cancel { key: 1 },
+            Op::Sleep,
+            arm(3, far),
+            Op::Cancel { key: 3 },
+        ]
+    };
+    let all = (0..100).map(|key| arm(key, i64::from(key) * 7 * tick));
+    let none = all.chain((0..100).rev().map(|key| Op::Cancel { key })).collect();
+    seams::<T>().map(some).chain([none]).collect()
+}
+
+fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
+    if !T::REENTRANT || T::CANCEL == Cancel::None {
+        return Vec::new();
+    }
+    let tick = one_tick::<T>();
+    let history = |key, other, gap: i64| {
+        vec![
+            arm(1, 2 * tick),
+            arm(2, 2 * tick + gap),
+            arm(3, 2 * tick + 2 * gap),
+            Op::CancelInCallback { key, other },
+            advance(100 * tick),
+        ]
+    };
+    // The timer itself, one of the same tick before and behind it, and one of a later tick.
+    [(1, 1), (1, 2), (2, 1), (3, 2), (2, 3)]
+        .into_iter()
+        .flat_map(|(key, other)| [0, tick, 70 * tick].map(|gap| history(key, other, gap)))
+        .collect()
+}
+
+fn arms_inside<T: Timers>() -> Vec<Vec<Op>> {
+    if !T::REENTRANT {
+        return Vec::new();
+    }
+    let tick = one_tick::<T>();
+    let history = |other, delay: i64, by: i64| {
+        let inside = Op::ArmInCallback { key: 1, other, delay };
+        vec![arm(1, tick), arm(2, 3 * tick), inside, advance(by), Op::Sleep, Op::Sleep]
+    };
+    [1, 3]
+        .into_iter()
+        .flat_map(|other| [tick, 2 * tick, 64 * tick, 5_000 * tick].map(|delay| (other, delay)))
+        .flat_map(|(other, delay)| [tick, 1_000 * tick].map(|by| history(other, delay, by)))
+        .collect()
+}
+
+fn twice<T: Timers>() -> Vec<Vec<Op>> {
+    if !T::ARM_REPLACES {
+        return Vec::new();
+    }
+    let tick = one_tick::<T>();
+    [(5, 9), (9, 5), (5, 5), (5, 1_000), (1_000, 5)]
+        .map(|(first, then)| {
+            vec![arm(1, first * tick), arm(1, then * tick), Op::Sleep, advance(2_000 * tick)]
+        })
+        .to_vec()
+}
+
+fn standstill<T: Timers>() -> Vec<Vec<Op>> {
+    let tick = one_tick::<T>();
+    let still = vec![advance(0); 5];
+    let history = |delay: i64| {
+        let arms = [arm(1, delay), arm(2, delay + tick)].into_iter();
+        arms.chain(still.clone())
+            .chain([Op::Sleep])
+            .chain(still.clone())
+            .chain([Op::Sleep])
+            .collect()
+    };
+    seams::<T>().map(history).collect()
+}
+
+fn jumps<T: Timers>() -> Vec<Vec<Op>> {
+    let tick = one_tick::<T>();
+    let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
+    [YEAR / 365, YEAR, 10 * YEAR]
+        .into_iter()
+        .filter(|&jump| jump < horizon)
+        .map(|jump| {
+            vec![arm(1, 3 * tick), arm(2, jump / 2), advance(jump), arm(3, 3 * tick), Op::Sleep]
+        })
+        .collect()
+}

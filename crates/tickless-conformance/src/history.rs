@@ -1,0 +1,81 @@
+//! Histories: sequences of operations on a set of timers, generated at random or by name.
+
+use crate::timers::{Cancel, Timers};
+use fastrand::Rng;
+use serde::Serialize;
+
+/// One operation on a set of timers.
+#[expect(missing_docs, reason = "the variants explain their fields")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Op {
+    /// Arms a timer, `delay` nanoseconds from the current time or, if negative, in the past.
+    Arm { key: u32, delay: i64 },
+    /// Moves a pending timer.
+    PushOut { key: u32, delay: i64 },
+    /// Cancels a timer.
+    Cancel { key: u32 },
+    /// Moves time, and fires what is due.
+    Advance { by: u64 },
+    /// Moves time to the next event, as a driver does that sleeps until then.
+    Sleep,
+    /// From now on the callback of `key` cancels `other`.
+    CancelInCallback { key: u32, other: u32 },
+    /// From now on the callback of `key` arms `other`, which may be `key` itself, a tick ahead at
+    /// least. Each callback does so once.
+    ArmInCallback { key: u32, other: u32, delay: i64 },
+}
+
+/// Returns a random history for the timers `T`.
+///
+/// Delays are drawn near the places where wheels have their seams: zero, a tick, powers of two,
+/// and multiples of 64 and 256 ticks, each plus or minus one.
+pub fn random<T: Timers>(rng: &mut Rng) -> Vec<Op> {
+    let keys = rng.u32(1..=12);
+    let scale = rng.u32(4..=24);
+    let length = rng.usize(4..=120);
+    let mut ops = Vec::with_capacity(length + 1);
+    // Seams of the time itself, such as 2^32 ticks.
+    if rng.u8(..4) == 0 {
+        let far = (1_u64 << rng.u32(8..=24)).saturating_mul(T::GRANULARITY.max(1));
+        ops.push(Op::Advance {
+            by: (far - far.min(rng.u64(..=3 * T::GRANULARITY))).min(T::HORIZON),
+        });
+    }
+    for _ in 0..length {
+        let key = rng.u32(..keys);
+        let other = rng.u32(..keys);
+        let delay = delay::<T>(rng, scale);
+        ops.push(match rng.u8(..20) {
+            0..=7 => Op::Arm { key, delay },
+            8..=10 => Op::PushOut { key, delay },
+            11..=13 if T::CANCEL != Cancel::None => Op::Cancel { key },
+            14 if T::REENTRANT && T::CANCEL != Cancel::None => Op::CancelInCallback { key, other },
+            15 if T::REENTRANT => Op::ArmInCallback { key, other, delay },
+            16..=17 => Op::Sleep,
+            _ => Op::Advance { by: delay.unsigned_abs() },
+        });
+    }
+    ops
+}
+
+/// A tick, as a delay.
+pub(crate) fn one_tick<T: Timers>() -> i64 {
+    i64::try_from(T::GRANULARITY.max(1)).unwrap_or(i64::MAX)
+}
+
+fn delay<T: Timers>(rng: &mut Rng, scale: u32) -> i64 {
+    let tick = one_tick::<T>();
+    let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
+    let ticks = match rng.u8(..8) {
+        0 => 0,
+        1 => rng.i64(1..=3),
+        2 => 1_i64 << rng.u32(..scale),
+        3 => 64_i64.saturating_pow(rng.u32(1..=scale / 6 + 1)),
+        4 => 256_i64.saturating_pow(rng.u32(1..=scale / 8 + 1)),
+        5 => rng.i64(..1 << scale),
+        _ => rng.i64(..1 << (scale / 2)),
+    };
+    let near = ticks.saturating_add(rng.i64(-1..=1));
+    let within_a_tick = if rng.u8(..3) == 0 { rng.i64(-tick..=tick) } else { 0 };
+    near.saturating_mul(tick).saturating_add(within_a_tick).clamp(-tick, horizon)
+}

@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod checks;
+mod fault;
+mod history;
+mod judge;
+mod measure;
+mod play;
+mod report;
+mod shrink;
+mod source;
+mod timers;
+
+pub use fault::Fault;
+pub use history::Op;
+pub use measure::{CLUSTER, CountingAllocator, Measured};
+pub use play::play;
+pub use report::{Checked, Effort, Report, Verdict, check};
+pub use shrink::shrink;
+pub use source::test_source;
+pub use timers::{Cancel, NextEvent, Order, Rounding, Source, Timers};

@@ -1,0 +1,208 @@
+//! Plays a history on a set of timers and on the judge.
+
+use crate::fault::Fault;
+use crate::history::{Op, one_tick};
+use crate::judge::Judge;
+use crate::timers::{Cancel, NextEvent, Timers};
+use core::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Calls of `advance` in a row that fire nothing, after which a driver counts as stuck. A wheel
+/// with cascades may need one for each level, for each of the timers.
+const ROUNDS: u32 = 10_000;
+
+/// A call of the timers under test, with absolute times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// The time of the call.
+    pub(crate) now: u64,
+    /// The timer in whose callback it was made.
+    pub(crate) inside: Option<u32>,
+    pub(crate) what: What,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Arm { key: u32, deadline: u64 },
+    PushOut { key: u32, deadline: u64 },
+    Cancel { key: u32 },
+    Advance { by: u64 },
+}
+
+/// Plays `ops`, then moves time until all timers have fired. Returns the first broken promise.
+pub fn play<T: Timers>(ops: &[Op]) -> Result<(), Fault> {
+    play_and_record::<T>(ops, &RefCell::default())
+}
+
+/// Also records the calls, up to the one that broke a promise.
+pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: &Calls) -> Result<(), Fault> {
+    catch_unwind(AssertUnwindSafe(|| {
+        let mut player = Player::<T>::new(calls);
+        ops.iter().try_for_each(|op| player.apply(*op))?;
+        player.finish()
+    }))
+    .unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let message = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Fault::Panicked { message })
+    })
+}
+
+pub(crate) type Calls = RefCell<Vec<Call>>;
+
+struct Player<'a, T> {
+    timers: T,
+    /// Callbacks use it too.
+    state: RefCell<State<'a, T>>,
+}
+
+struct State<'a, T> {
+    judge: Judge<T>,
+    calls: &'a Calls,
+    /// What callbacks do: the key whose callback it is, and the operation.
+    reactions: Vec<(u32, Op)>,
+    fault: Option<Fault>,
+}
+
+impl<'a, T: Timers> Player<'a, T> {
+    fn new(calls: &'a Calls) -> Player<'a, T> {
+        let state = State { judge: Judge::new(), calls, reactions: Vec::new(), fault: None };
+        Player { timers: T::new(), state: RefCell::new(state) }
+    }
+
+    fn apply(&mut self, op: Op) -> Result<(), Fault> {
+        match op {
+            Op::Advance { by } => self.advance(self.now().saturating_add(by))?,
+            Op::Sleep => self.sleep()?,
+            Op::CancelInCallback { key, .. } | Op::ArmInCallback { key, .. } => {
+                self.state.get_mut().reactions.push((key, op));
+            }
+            _ => self.state.get_mut().change(&mut self.timers, op, None)?,
+        }
+        self.check_next_event()
+    }
+
+    fn now(&self) -> u64 {
+        self.state.borrow().judge.now
+    }
+
+    /// Moves time to `now`; every timer that must fire by then must have fired.
+    fn advance(&mut self, now: u64) -> Result<(), Fault> {
+        let state = &self.state;
+        state.borrow().record(What::Advance { by: now - self.now() }, None);
+        state.borrow_mut().judge.advance(now);
+        self.timers.advance(now, &mut |timers, key| state.borrow_mut().fire(timers, key));
+        if let Some(fault) = self.state.get_mut().fault.take() {
+            return Err(fault);
+        }
+        match self.state.get_mut().judge.overdue() {
+            None => Ok(()),
+            Some((key, last)) => Err(self.late_or_lost(key, last)),
+        }
+    }
+
+    /// Moves time on, to learn whether a timer that did not fire is late or lost.
+    fn late_or_lost(&mut self, key: u32, last: u64) -> Fault {
+        let mut step = T::GRANULARITY.max(1);
+        let mut now = self.now();
+        for _ in 0..64 {
+            now = now.saturating_add(step).min(T::HORIZON);
+            step = step.saturating_mul(2);
+            let mut has_fired = false;
+            self.timers.advance(now, &mut |_, fired| has_fired |= fired == key);
+            if has_fired {
+                return Fault::Late { key, fired: now, last };
+            }
+        }
+        Fault::Lost { key, last }
+    }
+
+    /// Does what a driver does that has nothing else to do: sleeps until the next event. Without
+    /// `next_event`, it sleeps until the first timer must fire.
+    fn sleep(&mut self) -> Result<(), Fault> {
+        let Some((_, last)) = self.state.get_mut().judge.most_urgent() else { return Ok(()) };
+        if T::NEXT_EVENT == NextEvent::None {
+            return self.advance(last.max(self.now()));
+        }
+        let pending = self.state.get_mut().judge.count();
+        for _ in 0..ROUNDS {
+            let next = self.timers.next_event();
+            self.state.get_mut().judge.next_event(next)?;
+            let now = next.unwrap_or(last).max(self.now());
+            self.advance(now)?;
+            if self.state.get_mut().judge.count() < pending || self.now() >= last {
+                return Ok(());
+            }
+        }
+        Err(Fault::Stuck { now: self.now(), rounds: ROUNDS })
+    }
+
+    fn check_next_event(&mut self) -> Result<(), Fault> {
+        if T::NEXT_EVENT == NextEvent::None {
+            return Ok(());
+        }
+        let next = self.timers.next_event();
+        self.state.get_mut().judge.next_event(next)
+    }
+
+    /// Sleeps until no timer is pending; callbacks may have armed some more.
+    fn finish(&mut self) -> Result<(), Fault> {
+        while self.state.get_mut().judge.count() > 0 {
+            self.sleep()?;
+        }
+        self.check_next_event()
+    }
+}
+
+impl<T: Timers> State<'_, T> {
+    /// The callback of every timer.
+    fn fire(&mut self, timers: &mut T, key: u32) {
+        let result = self.judge.fire(key).and_then(|()| {
+            let (now, later) = self.reactions.drain(..).partition(|&(reacting, _)| reacting == key);
+            let now: Vec<(u32, Op)> = now;
+            self.reactions = later;
+            now.into_iter().try_for_each(|(_, op)| self.change(timers, op, Some(key)))
+        });
+        if let Err(fault) = result {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    /// Arms, pushes out or cancels a timer, if the timers promise anything about it.
+    fn change(&mut self, timers: &mut T, op: Op, inside: Option<u32>) -> Result<(), Fault> {
+        let now = self.judge.now;
+        let at = |delay| now.saturating_add_signed(delay).min(now.saturating_add(T::HORIZON));
+        match op {
+            Op::ArmInCallback { other: key, delay, .. } => {
+                // With less, one call of `advance` could go on forever.
+                self.change(timers, Op::Arm { key, delay: delay.max(one_tick::<T>()) }, inside)?;
+            }
+            Op::Arm { key, delay } if T::ARM_REPLACES || !self.judge.is_pending(key) => {
+                let deadline = at(delay);
+                self.record(What::Arm { key, deadline }, inside);
+                timers.arm(key, deadline);
+                self.judge.arm(key, deadline);
+            }
+            Op::PushOut { key, delay } if self.judge.is_pending(key) => {
+                let deadline = at(delay);
+                self.record(What::PushOut { key, deadline }, inside);
+                timers.push_out(key, deadline);
+                self.judge.arm(key, deadline);
+            }
+            Op::Cancel { key } | Op::CancelInCallback { other: key, .. }
+                if T::CANCEL != Cancel::None =>
+            {
+                self.record(What::Cancel { key }, inside);
+                let returned = timers.cancel(key);
+                self.judge.cancel(key, returned)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn record(&self, what: What, inside: Option<u32>) {
+        self.calls.borrow_mut().push(Call { now: self.judge.now, inside, what });
+    }
+}

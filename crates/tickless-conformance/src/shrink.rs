@@ -1,0 +1,76 @@
+//! Makes a history that breaks a promise as short as possible.
+
+use crate::fault::Fault;
+use crate::history::Op;
+use crate::play::play;
+use crate::timers::Timers;
+
+/// Removes operations and shortens times as long as the history breaks a promise of the same kind.
+/// Returns the shortest history found and its fault.
+pub fn shrink<T: Timers>(ops: Vec<Op>, fault: Fault) -> (Vec<Op>, Fault) {
+    let kind = fault.kind();
+    let mut best = (ops, fault);
+    let fails = |ops: &[Op]| play::<T>(ops).err().filter(|fault| fault.kind() == kind);
+    loop {
+        let before = best.0.clone();
+        remove(&mut best, &fails);
+        shorten(&mut best, &fails);
+        if best.0 == before {
+            return best;
+        }
+    }
+}
+
+/// Removes runs of operations, from half of them to single ones.
+fn remove(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
+    let mut length = best.0.len().div_ceil(2);
+    while length > 0 {
+        let mut start = 0;
+        while start < best.0.len() {
+            let mut ops = best.0.clone();
+            ops.drain(start..(start + length).min(ops.len()));
+            match fails(&ops) {
+                Some(fault) => *best = (ops, fault),
+                None => start += length,
+            }
+        }
+        length /= 2;
+    }
+}
+
+/// Brings each time as near to zero as halving the steps can.
+fn shorten(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
+    for at in 0..best.0.len() {
+        let mut step = time(best.0[at]);
+        while step != 0 {
+            let shorter = time(best.0[at]) - step;
+            let mut ops = best.0.clone();
+            set_time(&mut ops[at], shorter);
+            // Beyond zero it would be another kind of delay.
+            match fails(&ops) {
+                Some(fault) if shorter.signum() != -step.signum() => *best = (ops, fault),
+                _ => step /= 2,
+            }
+        }
+    }
+}
+
+fn time(op: Op) -> i64 {
+    match op {
+        Op::Arm { delay, .. } | Op::PushOut { delay, .. } | Op::ArmInCallback { delay, .. } => {
+            delay
+        }
+        Op::Advance { by } => i64::try_from(by).unwrap_or(i64::MAX),
+        Op::Cancel { .. } | Op::Sleep | Op::CancelInCallback { .. } => 0,
+    }
+}
+
+fn set_time(op: &mut Op, time: i64) {
+    match op {
+        Op::Arm { delay, .. } | Op::PushOut { delay, .. } | Op::ArmInCallback { delay, .. } => {
+            *delay = time;
+        }
+        Op::Advance { by } => *by = time.unsigned_abs(),
+        Op::Cancel { .. } | Op::Sleep | Op::CancelInCallback { .. } => {}
+    }
+}

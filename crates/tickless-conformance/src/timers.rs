@@ -1,0 +1,161 @@
+//! What the suite knows about the timers under test: the operations and the promises.
+
+use core::ops::RangeInclusive;
+
+/// A set of timers under test.
+///
+/// Times are nanoseconds since the set was made, so time zero is the time of [`Timers::new`]. A
+/// timer is identified by a key that the suite chooses. Timers that hand out keys of their own need
+/// a map in the implementation.
+///
+/// The constants are promises, and the suite holds the timers to them and to nothing else. The
+/// defaults are those of an exact queue without `next_event`.
+pub trait Timers: Sized {
+    /// The name in reports.
+    const NAME: &str;
+    /// The length of a tick in nanoseconds: times are multiples of it, or are rounded to one.
+    const GRANULARITY: u64 = 1;
+    /// How a deadline between two ticks is rounded.
+    const ROUNDING: Rounding = Rounding::Up;
+    /// What [`Timers::cancel`] promises.
+    const CANCEL: Cancel = Cancel::Reports;
+    /// What [`Timers::next_event`] promises.
+    const NEXT_EVENT: NextEvent = NextEvent::None;
+    /// The order of timers that fire in one call of [`Timers::advance`].
+    const ORDER: Order = Order::Any;
+    /// Whether [`Timers::arm`] of a pending key moves that timer.
+    const ARM_REPLACES: bool = false;
+    /// Whether a callback may use the set: whether timers fire before `advance` has finished, and
+    /// may then arm and cancel others.
+    const REENTRANT: bool = false;
+    /// The farthest deadline, in nanoseconds from the current time.
+    const HORIZON: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
+
+    /// Makes an empty set, whose time is zero.
+    fn new() -> Self;
+
+    /// Arms a timer. `deadline` may have passed; the timer then fires in a following `advance`.
+    fn arm(&mut self, key: u32, deadline: u64);
+
+    /// Moves a pending timer to a later or earlier deadline. By default it is cancelled and armed.
+    fn push_out(&mut self, key: u32, deadline: u64) {
+        self.cancel(key);
+        self.arm(key, deadline);
+    }
+
+    /// Cancels a timer, and returns whether it was pending, if [`Timers::CANCEL`] promises this.
+    fn cancel(&mut self, key: u32) -> bool;
+
+    /// Moves time to `now`, which is never earlier than before, and fires what is due: calls `fire`
+    /// with the set and the key of each timer.
+    ///
+    /// If the timers are not [`Timers::REENTRANT`], `fire` does not use the set. An implementation
+    /// whose timers are returned in a list calls `fire` for each entry of the list.
+    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Self, u32));
+
+    /// Returns when `advance` must be called next, or `None` if no timer is pending. Called only if
+    /// [`Timers::NEXT_EVENT`] promises an answer.
+    fn next_event(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the times at which a timer may fire that was armed at `now`: the first time at which
+    /// an `advance` may fire it, and the first at which it must. By default these follow from the
+    /// granularity and the rounding; a timer whose deadline has passed may take one more tick.
+    ///
+    /// Timers that promise a lateness in proportion to the delay state it here.
+    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+        let tick = Self::GRANULARITY.max(1);
+        let down = |time: u64| time - time % tick;
+        let up = |time: u64| down(time.saturating_add(tick - 1));
+        let due = deadline.max(now);
+        let (first, last) = match Self::ROUNDING {
+            Rounding::Up => (due, up(due)),
+            Rounding::Down => (down(due), due),
+            Rounding::Nearest => (due.saturating_sub(tick / 2), due.saturating_add(tick / 2)),
+        };
+        first..=if deadline <= now { up(last).saturating_add(tick) } else { last }
+    }
+
+    /// Returns how this suite writes the test of a failure, in the words of the timers' own
+    /// interface. By default, in those of this trait.
+    fn source() -> Source {
+        Source::default()
+    }
+}
+
+/// How a deadline between two ticks is rounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounding {
+    /// To the later tick: timers are never early, and late by less than a tick.
+    Up,
+    /// To the earlier tick: timers are early by less than a tick, and not late.
+    Down,
+    /// To the nearer tick.
+    Nearest,
+}
+
+/// What [`Timers::cancel`] promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cancel {
+    /// There is none. The suite never cancels, and pushes out only if `push_out` is implemented
+    /// without it.
+    None,
+    /// A cancelled timer does not fire. The result means nothing.
+    Silent,
+    /// A cancelled timer does not fire, and the result is whether it was pending.
+    Reports,
+}
+
+/// What [`Timers::next_event`] promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NextEvent {
+    /// There is none.
+    None,
+    /// No timer is due before that time. A wakeup may turn out to be for nothing.
+    Bound,
+    /// A timer is due at that time, and there is none if no timer is pending.
+    Exact,
+}
+
+/// The order of timers that fire in one call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// None is promised.
+    Any,
+    /// By rounded deadline.
+    Deadline,
+    /// By rounded deadline, and timers of equal deadlines in the order in which they were armed.
+    DeadlineThenArming,
+}
+
+/// Templates of the lines of a test. The placeholders are `{key}`, `{deadline}`, `{delay}` (from
+/// the current time), `{now}` and `{by}` (the length of an advance); times are in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// The first lines: makes the set and a vector `fired`.
+    pub new: &'static str,
+    /// Arms a timer.
+    pub arm: &'static str,
+    /// Pushes a timer out.
+    pub push_out: &'static str,
+    /// Cancels a timer.
+    pub cancel: &'static str,
+    /// Moves time, and appends the keys of the timers that fire to `fired`.
+    pub advance: &'static str,
+    /// An expression: the time of the next event as an `Option<u64>`.
+    pub next_event: &'static str,
+}
+
+impl Default for Source {
+    fn default() -> Source {
+        Source {
+            new: "let mut timers = TIMERS::new();\nlet mut fired = Vec::new();",
+            arm: "timers.arm({key}, {deadline});",
+            push_out: "timers.push_out({key}, {deadline});",
+            cancel: "timers.cancel({key});",
+            advance: "timers.advance({now}, &mut |_, key| fired.push(key));",
+            next_event: "timers.next_event()",
+        }
+    }
+}

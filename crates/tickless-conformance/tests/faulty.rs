@@ -1,0 +1,249 @@
+//! Each fault is found in timers that have it, and none in timers that have none.
+
+// A test fails by panicking, and may print and sleep.
+#![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+use tickless_conformance::{
+    Cancel, CountingAllocator, Effort, NextEvent, Order, Report, Rounding, Timers, Verdict, check,
+};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// What is wrong with [`Sorted`].
+const NOTHING: u8 = 0;
+const EARLY: u8 = 1;
+const LATE: u8 = 2;
+const LOSES_FAR: u8 = 3;
+const TWICE: u8 = 4;
+const KEEPS_CANCELLED: u8 = 5;
+const REVERSED: u8 = 6;
+const CANCEL_LIES: u8 = 7;
+const HIDES_EARLIER: u8 = 8;
+const WAKES_FOR_NOTHING: u8 = 9;
+const STUCK: u8 = 10;
+const PANICS: u8 = 11;
+const HANGS: u8 = 12;
+const GROWS: u8 = 13;
+
+/// A sorted map of deadlines, with a fault.
+struct Sorted<const FAULT: u8> {
+    deadlines: BTreeSet<(u64, u32)>,
+    of_keys: HashMap<u32, u64>,
+    now: u64,
+    first_armed: Option<u64>,
+    garbage: Vec<u64>,
+}
+
+impl<const FAULT: u8> Sorted<FAULT> {
+    fn remove(&mut self, key: u32) -> bool {
+        let deadline = self.of_keys.remove(&key);
+        deadline.is_some_and(|deadline| self.deadlines.remove(&(deadline, key)))
+    }
+}
+
+impl<const FAULT: u8> Timers for Sorted<FAULT> {
+    const NAME: &str = "a sorted map";
+    const NEXT_EVENT: NextEvent = NextEvent::Exact;
+    const ORDER: Order = Order::Deadline;
+    const REENTRANT: bool = true;
+    const ARM_REPLACES: bool = true;
+
+    fn new() -> Self {
+        Sorted {
+            deadlines: BTreeSet::new(),
+            of_keys: HashMap::new(),
+            now: 0,
+            first_armed: None,
+            garbage: Vec::new(),
+        }
+    }
+
+    fn arm(&mut self, key: u32, deadline: u64) {
+        self.remove(key);
+        if FAULT == LOSES_FAR && deadline > self.now + 70_000 {
+            return;
+        }
+        if FAULT == PANICS && deadline % 257 == 256 {
+            panic!("a bucket that does not exist");
+        }
+        if FAULT == GROWS {
+            self.garbage.push(deadline);
+        }
+        self.first_armed.get_or_insert(deadline);
+        self.of_keys.insert(key, deadline);
+        self.deadlines.insert((deadline, key));
+    }
+
+    fn cancel(&mut self, key: u32) -> bool {
+        match FAULT {
+            KEEPS_CANCELLED => self.of_keys.contains_key(&key),
+            CANCEL_LIES => self.remove(key) || key == 3,
+            _ => self.remove(key),
+        }
+    }
+
+    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Self, u32)) {
+        self.now = now;
+        let due = match FAULT {
+            EARLY => now + 1,
+            LATE => now.saturating_sub(3),
+            _ => now,
+        };
+        while FAULT == HANGS && now > 1_000_000 {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        if FAULT == STUCK && self.deadlines.len() > 2 && now > 0 {
+            return;
+        }
+        let next = |timers: &Self| {
+            let due = |&&(deadline, _): &&(u64, u32)| deadline <= due;
+            let keys = &timers.deadlines;
+            let last = || keys.iter().rfind(due);
+            if FAULT == REVERSED { last() } else { keys.first().filter(due) }.copied()
+        };
+        while let Some((deadline, key)) = next(self) {
+            self.remove(key);
+            fire(self, key);
+            if FAULT == TWICE && deadline % 64 == 0 {
+                fire(self, key);
+            }
+        }
+    }
+
+    fn next_event(&mut self) -> Option<u64> {
+        let first = self.deadlines.first().map(|first| first.0);
+        match FAULT {
+            HIDES_EARLIER => first.and(self.first_armed.max(first)),
+            WAKES_FOR_NOTHING => first.or(self.first_armed),
+            STUCK => first.map(|first| first.min(self.now)),
+            _ => first,
+        }
+    }
+}
+
+fn report<const FAULT: u8>() -> Report {
+    check::<Sorted<FAULT>>(Effort {
+        histories: 400,
+        limit: Duration::from_secs(if FAULT == HANGS { 2 } else { 60 }),
+        measure: FAULT == NOTHING || FAULT == GROWS,
+        ..Effort::default()
+    })
+}
+
+/// The kinds of the faults in a report, and the shortest test.
+fn faults(report: &Report) -> (Vec<&'static str>, String) {
+    let broken = report.checks.iter().filter_map(|checked| match &checked.verdict {
+        Verdict::Broken { fault, test, .. } => Some((fault.kind(), test.clone())),
+        _ => None,
+    });
+    let (mut kinds, tests): (Vec<_>, Vec<_>) = broken.unzip();
+    kinds.sort_unstable();
+    kinds.dedup();
+    (kinds, tests.into_iter().min_by_key(String::len).unwrap_or_default())
+}
+
+#[test]
+fn timers_without_faults_are_clean() {
+    let report = report::<NOTHING>();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(report.measured.expect("it was measured").lateness_ns, 0);
+    assert!(report.to_json().expect("it has only numbers").contains("random histories"));
+}
+
+#[test]
+fn each_fault_is_found_and_named() {
+    for (report, kind) in [
+        (report::<EARLY>(), "early"),
+        (report::<LATE>(), "late"),
+        (report::<LOSES_FAR>(), "lost"),
+        (report::<TWICE>(), "fires without being pending"),
+        (report::<KEEPS_CANCELLED>(), "fires without being pending"),
+        (report::<REVERSED>(), "out of order"),
+        (report::<CANCEL_LIES>(), "wrong result of cancel"),
+        (report::<HIDES_EARLIER>(), "next event too late"),
+        (report::<WAKES_FOR_NOTHING>(), "next event for nothing"),
+        (report::<PANICS>(), "panics"),
+        (report::<HANGS>(), "hangs"),
+    ] {
+        let (kinds, _) = faults(&report);
+        assert!(kinds.contains(&kind), "{kind} is not among {kinds:?}");
+    }
+}
+
+#[test]
+fn a_driver_that_makes_no_progress_is_reported() {
+    let (kinds, _) = faults(&report::<STUCK>());
+    assert!(kinds.iter().any(|kind| ["stuck", "lost", "next event for nothing"].contains(kind)));
+}
+
+#[test]
+fn failing_histories_are_short_and_printed_as_tests() {
+    let (_, test) = faults(&report::<HIDES_EARLIER>());
+    let lines = test.lines().count();
+    assert!(lines <= 8, "{lines} lines:\n{test}");
+    let arms = test.matches("timers.arm(").count();
+    assert_eq!(arms, 2, "a later timer and an earlier one:\n{test}");
+    assert!(test.contains("timers.next_event().is_some_and("), "{test}");
+}
+
+#[test]
+fn shortened_times_are_those_of_the_fault() {
+    let (_, test) = faults(&report::<LOSES_FAR>());
+    assert!(test.contains("timers.arm(1, 70001);") || test.contains(", 70001);"), "{test}");
+}
+
+#[test]
+fn growth_under_churn_is_measured() {
+    let growth = |report: Report| report.measured.expect("it was measured").growth_bytes;
+    let (none, grows) = (growth(report::<NOTHING>()), growth(report::<GROWS>()));
+    assert!(grows > none + 1_000_000, "{grows} bytes beside {none}");
+}
+
+/// Timers that promise little are held to little.
+struct Coarse(Vec<(u32, u64)>);
+
+impl Timers for Coarse {
+    const NAME: &str = "a list that is looked at every millisecond";
+    const GRANULARITY: u64 = 1_000_000;
+    const ROUNDING: Rounding = Rounding::Down;
+    const CANCEL: Cancel = Cancel::None;
+
+    fn new() -> Coarse {
+        Coarse(Vec::new())
+    }
+
+    fn arm(&mut self, key: u32, deadline: u64) {
+        self.0.push((key, deadline / 1_000_000));
+    }
+
+    fn push_out(&mut self, key: u32, deadline: u64) {
+        self.0.retain(|&(other, _)| other != key);
+        self.arm(key, deadline);
+    }
+
+    fn cancel(&mut self, _: u32) -> bool {
+        unreachable!("no cancel is promised")
+    }
+
+    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Coarse, u32)) {
+        let due = self.0.extract_if(.., |&mut (_, tick)| tick <= now / 1_000_000);
+        for (key, _) in due.collect::<Vec<_>>() {
+            fire(self, key);
+        }
+    }
+}
+
+#[test]
+fn timers_are_held_to_their_promises_only() {
+    let report = check::<Coarse>(Effort { histories: 300, measure: false, ..Effort::default() });
+    assert!(report.is_clean(), "{report}");
+    let not_offered = |name: &str| {
+        let found = report.checks.iter().find(|checked| checked.check == name);
+        found.expect("a check of that name").verdict == Verdict::NotOffered
+    };
+    assert!(not_offered("cancel inside a callback"));
+    assert!(not_offered("the same key armed twice"));
+}
