@@ -1,6 +1,8 @@
 //! Random histories of tower's services: requests that are answered, hang, panic or are dropped,
 //! behind a timeout and a rate limit, in runtimes that are dropped.
 
+#![allow(clippy::disallowed_methods, reason = "tests sleep")]
+
 #[path = "../../../crates/tickless/tests/support/histories.rs"]
 mod histories;
 #[path = "../../../crates/tickless/tests/support/sleeps.rs"]
