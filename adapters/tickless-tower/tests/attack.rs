@@ -131,7 +131,10 @@ fn each_request_ends_once() {
             let timers = clock.clone();
             async move {
                 match request {
-                    Request::Answer(after) => Ok(timers.sleep(after).await),
+                    Request::Answer(after) => {
+                        timers.sleep(after).await;
+                        Ok(())
+                    }
                     Request::Hang => std::future::pending().await,
                     Request::PanicInFuture => panic_any(OnPurpose),
                     Request::Fail | Request::PanicInCall => Err(BoxError::from("failed")),
