@@ -7,13 +7,15 @@
 #   deferred  expiry threads and bases that go offline: on real threads, and on the test platform
 #   sleeps    futures that are polled, reset, moved and dropped, with wakers that panic
 #   adapters  the same for hyper, quinn, tower, the AWS SDK and embassy; services that panic
+#   identity  timers that die in their callbacks while others are created at their addresses, under
+#             ThreadSanitizer
 #   c         timers, loops, virtual time, limiters and batches of the C interface
 . "$(dirname "$0")/lib.sh"
 
 seconds=${1:-600}
 [ $# -eq 0 ] || shift
 scenarios=("$@")
-[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps adapters c)
+[ ${#scenarios[@]} -gt 0 ] || scenarios=(barrier soak deferred sleeps adapters identity c)
 export TICKLESS_SECONDS=$seconds TICKLESS_RUN=${TICKLESS_RUN:-$(date +%s)}
 
 # attack ARGUMENTS...: runs tests of cargo's arguments, all at a time.
@@ -40,6 +42,7 @@ for scenario in "${scenarios[@]}"; do
         attack --target-dir target -p "tickless-$adapter" "${features[@]}" --test attack --
       done
       cd .. ;;
+    identity) bash ci/tsan.sh identity ;;
     c) attack -p tickless-capi --test attacks -- ;;
     *) echo "there is no scenario $scenario" >&2 && exit 2 ;;
   esac

@@ -80,9 +80,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 ///
 /// # Fork
 ///
-/// In a forked child, which may have inherited held locks, the parent's virtual time does not go on:
-/// its timers are shut down, as real ones are, and methods that advance, run or stop the clock, or
-/// wait for it, panic. Drops do not wait. A child can create a virtual time of its own.
+/// In a forked child, which may have inherited held locks, the parent's virtual time does not go
+/// on: its timers are shut down, as real ones are, and methods that advance, run or stop the clock,
+/// or wait for it, panic. Drops do not wait. A child can create a virtual time of its own.
 ///
 /// # Ties
 ///

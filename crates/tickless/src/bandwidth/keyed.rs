@@ -99,6 +99,9 @@ impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
 impl BandwidthBuilder<Limiter> {
     /// Starts a limiter for each key, with `HashMap`'s default hasher. Allocates.
     ///
+    /// Keys are hashed and compared under a lock: `Hash` and `Eq` must not use this limiter. If one
+    /// of them panics, that call takes no permits.
+    ///
     /// # Errors
     ///
     /// Fails as [`start`](BandwidthBuilder::<Limiter>::start) does.

@@ -1,8 +1,11 @@
 //! Permits taken without a lock, by blocking threads, and by key.
 
 use crate::support::{Rng, rounds, seed, wait_until};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::future::Future;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -353,4 +356,62 @@ fn threads_never_get_more_than_a_key_allows() {
         }
     });
     assert_eq!(taken.into_inner(), 3 * 1_500);
+}
+
+thread_local! {
+    /// The number of hashes and comparisons of a [`Fragile`] key until one panics; 0 for none.
+    static PANICS_IN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A key whose hash or comparison panics on request.
+#[derive(Clone, Eq)]
+struct Fragile(u32);
+
+fn panic_if_requested() {
+    let left = PANICS_IN.get();
+    PANICS_IN.set(left.saturating_sub(1));
+    assert!(left != 1, "a key panics");
+}
+
+impl Hash for Fragile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        panic_if_requested();
+        self.0.hash(state);
+    }
+}
+
+impl PartialEq for Fragile {
+    fn eq(&self, other: &Fragile) -> bool {
+        panic_if_requested();
+        self.0 == other.0
+    }
+}
+
+/// Goal: a key that panics in its hash or its comparison, wherever the limiter calls them, leaves
+/// the limiter usable and the permits of other keys as they are. Method: each hash and
+/// comparison of a new key panics in turn, while tables grow.
+#[test]
+fn a_key_that_panics_leaves_the_limiter_usable() {
+    let time = VirtualTime::new();
+    let limiter = time.timers().limiter(2, PERIOD).keyed::<Fragile>().unwrap();
+    limiter.try_acquire(&Fragile(0), 2).unwrap();
+    for key in 1..300 {
+        let mut nth = 1;
+        loop {
+            PANICS_IN.set(nth);
+            let taken = catch_unwind(AssertUnwindSafe(|| limiter.try_acquire(&Fragile(key), 1)));
+            PANICS_IN.set(0);
+            assert_eq!(limiter.available(&Fragile(0)), 0, "key {key}, panic {nth}");
+            if let Ok(taken) = taken {
+                assert_eq!(taken, Ok(()));
+                break;
+            }
+            nth += 1;
+        }
+        assert!(nth > 1, "it has not panicked");
+        // A call that panicked has taken nothing.
+        assert_eq!((limiter.available(&Fragile(key)), limiter.len()), (1, key as usize + 1));
+    }
+    time.advance(PERIOD);
+    assert_eq!(limiter.remove_idle(), 300);
 }
