@@ -106,7 +106,7 @@ fn pair(pending: usize, rounds: usize, when: impl Fn(&mut fastrand::Rng) -> u64)
     let start = Instant::now();
     for round in 0..rounds {
         let at = times[round % times.len()];
-        black_box(filled.queue.insert(node, Window::new(at, at)));
+        black_box(filled.queue.insert(node, Window::at(at)));
         black_box(filled.queue.remove(node));
     }
     let ns = per(start, rounds);

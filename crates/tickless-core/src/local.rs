@@ -14,9 +14,9 @@
 //! timers.start(idle, Duration::from_secs(40))?; // a request: push the timeout out
 //!
 //! let mut fired = Vec::new();
-//! while timers.next_event() != Instant::NEVER {
-//!     now = timers.next_event(); // here the loop would wait
-//!     timers.advance(now, |timers, key| fired.extend(timers.value(key).copied()));
+//! while let Some(next) = timers.next_event() {
+//!     now = next; // here the loop would wait
+//!     timers.advance(now, |timers, key| fired.extend(timers.get(key).copied()));
 //! }
 //! assert_eq!(fired, ["connection 7"]);
 //! # Ok::<(), tickless_core::local::LocalError>(())
@@ -263,10 +263,11 @@ impl<T> LocalTimers<T> {
     /// Returns a timer's value; `None` if the timer has been removed.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        if key.is_precise() {
+        let slot = key.coarse();
+        if self.coarse.records.find_mut(slot).is_none() {
             return self.precise.get_mut(key.precise());
         }
-        self.coarse.get_mut(key.coarse())
+        self.coarse.value_at(slot.index)
     }
 
     /// Returns the number of timers, armed or not.
@@ -327,7 +328,7 @@ impl<T> LocalTimers<T> {
                 return Ok(());
             }
         }
-        self.start_slow(key, Window { soft: deadline, hard: deadline })
+        self.start_slow(key, Window::at(deadline))
     }
 
     /// Arms a timer, pending or not, to fire anywhere between `soft` and `hard`: a precise timer

@@ -3,7 +3,7 @@
 //! The host uses `tickless/src/timer/pinned.rs` instead, which also handles waits that would never
 //! end, callbacks on the caller's stack, forked children, and memory that the program owns.
 
-use crate::bases::cancel::{Cancel, NotSingleShot, Occupied};
+use crate::bases::cancel::{Cancel, Occupied};
 use crate::bases::{Bases, Family, Options, StartError, Started};
 use crate::link::{Timer, TimerRef};
 use crate::platform::{Ordering, Platform, Word};
@@ -11,6 +11,7 @@ use crate::state::Life;
 use crate::time::{Ns, Window};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::convert::Infallible;
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -79,8 +80,9 @@ impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
     }
 
     /// See [`Bases::cancel_single_shot`].
-    pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
-        self.bases.cancel_single_shot(self.timer())
+    pub fn cancel_single_shot(&self) -> Option<Cancel> {
+        let Ok(found) = self.bases.cancel_single_shot(self.timer(), |_| Ok::<(), Infallible>(()));
+        found
     }
 
     /// See [`Bases::shutdown`].

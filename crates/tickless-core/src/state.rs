@@ -81,11 +81,11 @@ impl Life {
         if base == 0xffff { None } else { Some(CpuId(base as u16)) }
     }
 
-    /// Returns whether the timer belongs to this base and no part of its state refuses an arming
-    /// there: it is not migrating, not shut down, and not being cancelled.
+    /// Returns whether the timer belongs to this base, is idle, and may be armed: it is not shut
+    /// down, and not being cancelled.
     #[inline]
-    pub(crate) const fn may_start_at(self, base: CpuId) -> bool {
-        self.0 & (BASE | MIGRATING | SHUT | CANCELLERS) == (base.0 as u64) << BASE_AT
+    pub(crate) const fn is_idle_at(self, base: CpuId) -> bool {
+        self.0 & (BASE | STATE | SHUT | CANCELLERS) == (base.0 as u64) << BASE_AT
     }
 
     /// Returns whether the timer is armed.
@@ -122,6 +122,13 @@ impl Life {
     #[inline]
     pub(crate) const fn held(self, held: Held) -> Life {
         Life(self.0 & !HELD | (held.0 as u64) << HELD_AT)
+    }
+
+    /// Returns whether the timer is pending, and deferrable if and only if `held` is.
+    #[inline]
+    pub(crate) const fn is_pending_as(self, held: Held) -> bool {
+        let deferrable = (Held::DEFERRABLE as u64) << HELD_AT;
+        self.0 & (PENDING | deferrable) == PENDING | (held.0 as u64) << HELD_AT & deferrable
     }
 
     /// How the wheel holds a pending coarse timer.
@@ -261,6 +268,7 @@ pub struct Held(u8);
 
 impl Held {
     const ALL: u8 = 0b1_1111;
+    const DEFERRABLE: u8 = 1;
 
     /// Decodes the five lowest bits: four of the level, below 16, above one that is set for a
     /// deferrable timer. Ignores the other bits.
@@ -278,7 +286,7 @@ impl Held {
     /// Returns whether the timer causes no event of its own.
     #[inline]
     pub const fn is_deferrable(self) -> bool {
-        self.0 & 1 != 0
+        self.0 & Held::DEFERRABLE != 0
     }
 }
 

@@ -41,8 +41,8 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 #[derive(Debug)]
 pub struct Timeout {
     pub(crate) timer: Owned<WheelLink>,
-    wakes: Wakes,
-    pinned: Option<CpuId>,
+    /// Each method sets `pending` itself, so that a push-out does not check it.
+    options: Options,
 }
 
 impl Timers {
@@ -73,20 +73,20 @@ impl Timeout {
     }
 
     pub(crate) fn around(timer: Owned<WheelLink>) -> Timeout {
-        Timeout { timer, wakes: Wakes::Yes, pinned: None }
+        Timeout { timer, options: Options::default() }
     }
 
     /// Makes the timer deferrable: it fires with the first event of its base after its deadline,
     /// and never causes one. This is for work that can wait until the driver wakes for another
     /// timer.
     pub fn deferrable(mut self) -> Timeout {
-        self.wakes = Wakes::No;
+        self.options.wakes = Wakes::No;
         self
     }
 
     /// Pins the timer to one base, whichever CPU arms it. Arming fails if there is no such base.
     pub fn pinned(mut self, base: CpuId) -> Timeout {
-        self.pinned = Some(base);
+        self.options.pinned = Some(base);
         self
     }
 
@@ -108,7 +108,8 @@ impl Timeout {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start(&self, after: Duration) -> Result<Started, StartError> {
         let now = self.timer.shared().now();
-        self.arm(now + after, now, IfPending::Rearm)
+        let options = Options { pending: IfPending::Rearm, ..self.options };
+        self.timer.start(Window::at(now + after), now, options)
     }
 
     /// Like [`start`](Self::start), but counted from `now`, which the caller has just read with
@@ -123,7 +124,8 @@ impl Timeout {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
         let now = Ns::from(now);
-        self.arm(now + after, now, IfPending::Rearm)
+        let options = Options { pending: IfPending::Rearm, ..self.options };
+        self.timer.start(Window::at(now + after), now, options)
     }
 
     /// Arms or rearms the timer to fire at `deadline`; at once if that has passed.
@@ -135,7 +137,8 @@ impl Timeout {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
-        self.arm(deadline.into(), self.timer.shared().now(), IfPending::Rearm)
+        let options = Options { pending: IfPending::Rearm, ..self.options };
+        self.timer.start(Window::at(deadline.into()), self.timer.shared().now(), options)
     }
 
     /// Arms the timer if it is idle. If it is pending, its deadline may move earlier, never later.
@@ -148,7 +151,8 @@ impl Timeout {
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
         let now = self.timer.shared().now();
-        self.arm(now + after, now, IfPending::Reduce)
+        let options = Options { pending: IfPending::Reduce, ..self.options };
+        self.timer.start(Window::at(now + after), now, options)
     }
 
     /// Cancels the timer without waiting for its callback. Takes no lock if the timer is idle.
@@ -222,14 +226,5 @@ impl Timeout {
     /// Returns `true` if the timer is armed or its callback is running.
     pub fn is_active(&self) -> bool {
         self.timer.is_active()
-    }
-
-    #[inline]
-    #[cfg_attr(debug_assertions, track_caller)]
-    fn arm(&self, deadline: Ns, now: Ns, pending: IfPending) -> Result<Started, StartError> {
-        let window = Window::new(deadline, deadline);
-        let options =
-            Options { wakes: self.wakes, pinned: self.pinned, pending, ..Options::default() };
-        self.timer.start(window, now, options)
     }
 }

@@ -276,15 +276,32 @@ impl<P: Platform> Bases<P> {
         &self.bases[cpu.index()]
     }
 
-    /// Takes the lock that guards a timer. Waits while the timer is migrating. Returns `None` if it
-    /// has never been armed.
-    pub(crate) fn lock_timer<L: Link>(&self, timer: TimerRef<P, L>) -> Option<Locked<'_, P>> {
+    /// Takes the lock that guards a timer. Waits while the timer is migrating. A timer that was
+    /// never armed is claimed for the base `first`, if one is given: it is migrating until it is
+    /// armed, so that other threads never see it idle in between (R10). Returns `None` for such a
+    /// timer without `first`, or if it was shut down.
+    pub(crate) fn lock_timer<L: Link>(
+        &self,
+        timer: TimerRef<P, L>,
+        first: Option<CpuId>,
+    ) -> Option<Locked<'_, P>> {
         let mut round = 0;
         loop {
             // Acquire: pairs with the Release of the thread that moved the timer here.
             let life = timer.life(Ordering::Acquire);
             if !life.is_migrating() {
-                let cpu = life.base()?;
+                let Some(cpu) = life.base() else {
+                    let first = first.filter(|_| !life.is_shut())?;
+                    let claimed = life.migrating_to(first);
+                    // Acquire and Release: of two threads that race for the first start, one loses,
+                    // and continues with the word that the other wrote.
+                    let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+                    let (current, new) = (life.word(), claimed.word());
+                    if timer.word().compare_exchange(current, new, success, failure).is_ok() {
+                        return Some((first, self.base(first).state.lock(), claimed));
+                    }
+                    continue;
+                };
                 let state = self.base(cpu).state.lock();
                 // The lock that the word names keeps the word from changing.
                 if timer.life(Ordering::Relaxed) == life {

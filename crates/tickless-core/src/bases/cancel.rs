@@ -47,7 +47,6 @@ use crate::rearm::{Locality, Policy};
 use crate::state::Life;
 use crate::time::CpuId;
 use core::convert::Infallible;
-use core::fmt;
 
 /// What a cancel found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,22 +80,6 @@ pub enum Wait {
     Parked,
 }
 
-/// A timer was cancelled as a single shot, but had been armed again (X8). It has been cancelled all
-/// the same; use [`Bases::cancel_sync`] for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NotSingleShot;
-
-impl fmt::Display for NotSingleShot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the timer was armed while it was being cancelled, so it is not a single shot; it is \
-             cancelled, but use cancel_sync for it",
-        )
-    }
-}
-
-impl core::error::Error for NotSingleShot {}
-
 /// What a cancel found under the lock.
 #[derive(Clone, Copy)]
 struct Found {
@@ -109,6 +92,12 @@ struct Found {
     was_armed: bool,
 }
 
+impl Found {
+    /// The timer was neither pending nor running.
+    const NOTHING: Found =
+        Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
+}
+
 impl<P: Platform> Bases<P> {
     /// Cancels a timer without waiting for its callback.
     ///
@@ -116,18 +105,18 @@ impl<P: Platform> Bases<P> {
     /// call and allocates nothing; the cost does not depend on the number of bases.
     #[inline]
     pub fn cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        self.disarm(timer, Operation::Cancel).cancel
+        self.disarm(timer, Operation::Cancel)
     }
 
     /// Cancels a timer unless its callback is running: then this changes nothing, even if the timer
     /// has been armed again.
     pub fn try_cancel<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        self.disarm(timer, Operation::TryCancel).cancel
+        self.disarm(timer, Operation::TryCancel)
     }
 
     /// Cancels a timer and makes every later arming fail (X5), without waiting for its callback.
     pub fn shutdown<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
-        self.disarm(timer, Operation::Shutdown).cancel
+        self.disarm(timer, Operation::Shutdown)
     }
 
     /// Cancels a timer and waits until its callback runs nowhere (X1). Returns what the call found
@@ -155,27 +144,20 @@ impl<P: Platform> Bases<P> {
         self.disarm_and_wait(timer, Operation::CancelAndWait, refuse)
     }
 
-    /// [`cancel_sync`](Bases::cancel_sync) for a timer that is never armed while its callback runs,
-    /// by that callback or by others. Such a timer does not run while it is pending, so no callback
-    /// is checked then.
-    pub fn cancel_single_shot<L: Family<P>>(
-        &self,
-        timer: TimerRef<P, L>,
-    ) -> Result<Cancel, NotSingleShot> {
-        let Ok(found) = self.single_shot_unless(timer, |_| Ok::<(), Infallible>(()));
-        found.ok_or(NotSingleShot)
-    }
-
-    /// [`cancel_single_shot`](Bases::cancel_single_shot) for callers that may be in a callback; see
-    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). Returns `None` if the timer had been
-    /// armed again.
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless) for a timer that is never armed while its
+    /// callback runs, by that callback or by others. Such a timer does not run while it is pending,
+    /// so no callback is checked then. Returns `None` if the timer had been armed again; it has
+    /// been cancelled all the same.
     #[inline]
-    pub fn single_shot_unless<L: Family<P>, E>(
+    pub fn cancel_single_shot<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Option<Cancel>, E> {
-        let first = self.disarm(timer, Operation::CancelSingleShot);
+        if self.disarm_fast(timer, Operation::CancelSingleShot).is_some() {
+            return Ok(Some(Cancel::Pending));
+        }
+        let first = self.disarm_slow(timer, Operation::CancelSingleShot);
         if first.cancel == Cancel::Pending {
             return Ok(Some(Cancel::Pending));
         }
@@ -251,82 +233,67 @@ impl<P: Platform> Bases<P> {
     pub fn recheck_waits(&self, cpu: CpuId) {
         let base = self.base(cpu);
         let mut state = base.state.lock();
-        let has_waiters = state.has_waiters;
-        state.has_waiters = state.pauses != 0;
-        if has_waiters {
+        if state.has_waiters {
+            state.has_waiters = state.pauses != 0;
             base.running.end_waits();
-        }
-        drop(state);
-        if has_waiters {
+            drop(state);
             self.platform().unpark(base.running.parking());
         }
     }
 
-    /// Disarms a pending timer whose callback does not run, under a policy that keeps the device as
-    /// it is. Nearly every cancel ends here; all others go on in
-    /// [`disarm_slow`](Bases::disarm_slow).
     #[inline]
-    fn disarm<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
+    fn disarm<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Cancel {
         match self.disarm_fast(timer, operation) {
-            Some(found) => found,
-            None => self.disarm_slow(timer, operation),
+            Some(()) => Cancel::Pending,
+            None => self.disarm_slow(timer, operation).cancel,
         }
     }
 
-    /// Disarms a pending timer, if its base's lock is free and the device needs no update.
+    /// Disarms a pending timer whose callback does not run, under a policy that keeps the device as
+    /// it is. Nearly every cancel ends here. Returns `None`, and changes nothing, in all other
+    /// cases, for [`disarm_slow`](Bases::disarm_slow).
     #[inline]
-    fn disarm_fast<L: Family<P>>(
-        &self,
-        timer: TimerRef<P, L>,
-        operation: Operation,
-    ) -> Option<Found> {
+    fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
         // Acquire: as in `lock_timer`.
         let life = timer.life(Ordering::Acquire);
-        let cpu = life.pending_at()?;
-        let base = self.bases().get(cpu.index())?;
+        let base = self.bases().get(life.pending_at()?.index())?;
         let mut state = base.state.try_lock_fast()?;
         // The lock that the word names keeps the word from changing.
         let is_usual = timer.life(Ordering::Relaxed) == life
             && !(operation.checks_running(life)
                 && base.running.has(timer.address(), Ordering::Relaxed))
             && state.device.policy() == Policy::Lazy;
+        let seen = Seen { is_running: false, is_target: true };
+        let Action::Disarm(disarmed) = operation.decide(life, seen) else { return None };
         if !is_usual {
             return None;
         }
-        let seen = Seen { is_running: false, is_target: true };
-        let Action::Disarm(disarmed) = operation.decide(life, seen) else { return None };
         L::dequeue(&mut state.queues, timer.node(), life);
         state.counts.cancelled += 1;
         timer.set_life(disarmed);
-        Some(Found { cancel: Cancel::Pending, cpu: Some(cpu), life: disarmed, was_armed: true })
+        Some(())
     }
 
     /// Disarms a timer in all other cases. Takes no lock if the timer is idle.
     #[inline(never)]
     fn disarm_slow<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
-        let is_done = match operation {
-            Operation::Shutdown => self.shut_fresh(timer),
-            _ => !self.is_active(timer),
+        let is_done = if operation == Operation::Shutdown {
+            // A timer that was never armed has no lock, so this races with a first start.
+            // Relaxed: what a timer was created with never changes.
+            let fresh = timer.life(Ordering::Relaxed).never_armed();
+            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+            let (fresh, shut) = (fresh.word(), fresh.shut().word());
+            timer.word().compare_exchange(fresh, shut, success, failure).is_ok()
+        } else {
+            !self.is_active(timer)
         };
-        if is_done {
-            return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
-        }
-        self.disarm_locked(timer, operation)
-    }
-
-    /// Shuts down a timer that was never armed. It has no lock, so this races with a first start.
-    fn shut_fresh<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
-        // Relaxed: what a timer was created with never changes.
-        let fresh = timer.life(Ordering::Relaxed).never_armed();
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-        let (fresh, shut) = (fresh.word(), fresh.shut().word());
-        timer.word().compare_exchange(fresh, shut, success, failure).is_ok()
+        if is_done { Found::NOTHING } else { self.disarm_locked(timer, operation) }
     }
 
     /// Disarms a timer under the lock of its base.
     fn disarm_locked<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
-        let Some((cpu, mut state, life)) = self.lock_timer(timer) else {
-            return Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
+        let Some((cpu, mut state, life)) = self.lock_timer(timer, None) else {
+            return Found::NOTHING;
         };
         let is_running = operation.checks_running(life)
             && self.base(cpu).running.has(timer.address(), Ordering::Relaxed);
@@ -338,8 +305,7 @@ impl<P: Platform> Bases<P> {
         let left = self.take_out(cpu, &mut state, timer, life, locality);
         state.counts.cancelled += u64::from(life.is_pending());
         timer.set_life(disarmed);
-        drop(state);
-        self.finish(left);
+        self.finish(state, left);
         let cancel = match (is_running, life.is_pending()) {
             (true, _) => Cancel::Running,
             (false, true) => Cancel::Pending,
@@ -356,8 +322,13 @@ impl<P: Platform> Bases<P> {
         operation: Operation,
         refuse: impl FnMut(Occupied) -> Result<(), E>,
     ) -> Result<Cancel, E> {
-        let found = self.disarm(timer, operation);
-        if found.cancel == Cancel::Running || self.settings().scan == Scan::AllBases {
+        let checks_all = self.settings().scan == Scan::AllBases;
+        let found = match self.disarm_fast(timer, operation) {
+            Some(()) if !checks_all => return Ok(Cancel::Pending),
+            Some(()) => Found { cancel: Cancel::Pending, ..Found::NOTHING },
+            None => self.disarm_slow(timer, operation),
+        };
+        if found.cancel == Cancel::Running || checks_all {
             self.wait(timer, operation, found, refuse)?;
         }
         Ok(found.cancel)
@@ -399,14 +370,12 @@ impl<P: Platform> Bases<P> {
     /// unless another canceller waits.
     ///
     /// The callback may have returned by now, and the timer may have been armed and its callback
-    /// started again, with other cancellers waiting for that; a different arming in `life` shows
-    /// it.
+    /// started again, with other cancellers: a different arming in `life` shows it.
     #[cold]
     fn give_up<L: Family<P>>(&self, timer: TimerRef<P, L>, life: Life) {
-        if let Some((_, _state, now)) = self.lock_timer(timer) {
-            if now.is_same_arming(life) {
-                timer.set_life(now.without_canceller());
-            }
+        let locked = self.lock_timer(timer, None);
+        if let Some((_, _state, now)) = locked.filter(|(_, _, now)| now.is_same_arming(life)) {
+            timer.set_life(now.without_canceller());
         }
     }
 

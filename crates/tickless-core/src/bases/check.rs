@@ -80,19 +80,17 @@ impl<P: Platform> Bases<P> {
                 fault = Some(BaseFault::Word { life });
             }
         };
-        queues.wheel.for_each(|node| {
-            expect(
-                TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).word(),
-                Lane::Queued,
-                FiresIn::Thread,
-            );
-        });
-        queues.precise.for_each(|node, lane| {
-            expect(TimerRef::<P, QueueLink>::around(node).word(), lane, FiresIn::Handler);
-        });
-        queues.deferred.for_each(|node, lane| {
-            expect(TimerRef::<P, QueueLink>::around(node).word(), lane, FiresIn::Thread);
-        });
+        for node in queues.wheel.timers() {
+            let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
+            expect(timer.word(), Lane::Queued, FiresIn::Thread);
+        }
+        for (queue, fires_in) in
+            [(&queues.precise, FiresIn::Handler), (&queues.deferred, FiresIn::Thread)]
+        {
+            for (node, lane) in queue.timers() {
+                expect(TimerRef::<P, QueueLink>::around(node).word(), lane, fires_in);
+            }
+        }
         let (armed, earliest) = (device.armed(), state.earliest());
         let next = Ns(self.base(cpu).thread_next.load(Ordering::Relaxed));
         if !state.deferred.is_early(next, queues) {

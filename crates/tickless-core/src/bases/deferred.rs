@@ -124,12 +124,7 @@ impl<P: Platform> Bases<P> {
             }
         }
         let left = self.end_batch(cpu, &mut state, runner, fired, now);
-        let is_online = state.is_online;
-        drop(state);
-        self.finish(left);
-        if !is_online {
-            self.evacuate(cpu);
-        }
+        self.end_handling(cpu, state, left);
         fired
     }
 

@@ -1,7 +1,7 @@
 //! Programs a base's event device as [`rearm`](crate::rearm) has decided, and recovers from lost
 //! events (R13).
 
-use super::base::Bases;
+use super::base::{Bases, Guard};
 use crate::platform::{Lock, Platform};
 use crate::rearm::{Device, Rearm};
 use crate::time::{CpuId, Ns};
@@ -39,8 +39,7 @@ impl<P: Platform> Bases<P> {
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.settle(earliest, now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
-        drop(state);
-        self.finish(left);
+        self.finish(state, left);
     }
 
     /// Programs the device if necessary, under the base's lock. Returns what the caller must do
@@ -69,11 +68,22 @@ impl<P: Platform> Bases<P> {
         Rearm::Keep
     }
 
-    /// Does, without the lock, what [`carry_out`](Bases::carry_out) has returned.
+    /// Unlocks, and does what [`carry_out`](Bases::carry_out) has returned.
     #[inline]
-    pub(crate) fn finish(&self, left: Rearm) {
+    pub(crate) fn finish(&self, state: Guard<'_, P>, left: Rearm) {
+        drop(state);
         if let Rearm::Kick(cpu) = left {
             self.platform().kick(cpu);
+        }
+    }
+
+    /// Does what [`finish`](Bases::finish) does, and moves the timers of a base that has gone
+    /// offline while it fired others.
+    pub(super) fn end_handling(&self, cpu: CpuId, state: Guard<'_, P>, left: Rearm) {
+        let is_online = state.is_online;
+        self.finish(state, left);
+        if !is_online {
+            self.evacuate(cpu);
         }
     }
 }

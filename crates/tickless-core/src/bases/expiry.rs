@@ -229,12 +229,7 @@ impl<P: Platform> Bases<P> {
         }
         let next = state.device.armed();
         let left = self.carry_out(cpu, &mut state.device, rearm);
-        let is_online = state.is_online;
-        drop(state);
-        self.finish(left);
-        if !is_online {
-            self.evacuate(cpu);
-        }
+        self.end_handling(cpu, state, left);
         Collected { expired: Expired { fired, next }, call }
     }
 
@@ -265,7 +260,7 @@ impl<P: Platform> Bases<P> {
             // One branch for each family, so that the family is checked once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
-                    let window = Window { soft: deadline, hard: deadline };
+                    let window = Window::at(deadline);
                     let place = WheelPlace::of(timer.node().node());
                     let firing = Firing::of(timer, window, place, FiresIn::Thread, now, cpu);
                     self.fire_one(&mut pass, state, timer, firing, &mut visited, batch)
@@ -352,6 +347,25 @@ impl<P: Platform> Bases<P> {
             state.deferred.has_fired();
         }
         if state.has_waiters { self.end_waits(base, runner, state, pause) } else { state }
+    }
+
+    /// Ends a callback that has panicked, and its pass.
+    #[cold]
+    #[inline(never)]
+    fn end_by_panic(&self, cpu: CpuId, runner: Runner, share: Share, fired: u64) {
+        let (base, now) = (self.base(cpu), self.platform().now());
+        let state = base.state.lock();
+        let mut state = self.end_callback(base, runner, share, state, || ());
+        let left = if share == Share::Thread {
+            self.end_batch(cpu, &mut state, runner, fired, now)
+        } else {
+            // The called thread is never woken, so the device must fire for its timers again.
+            state.deferred.forget_call();
+            let earliest = state.earliest();
+            let rearm = state.device.leave(earliest, fired, now);
+            self.carry_out(cpu, &mut state.device, rearm)
+        };
+        self.end_handling(cpu, state, left);
     }
 
     /// Wakes the cancellers that wait for a callback of this base; each checks whether it waits for
@@ -487,26 +501,11 @@ impl<P: Platform> Deadlines for BaseDeadlines<'_, P> {
 }
 
 impl<P: Platform> Drop for Unwinding<'_, '_, P> {
+    /// Inlined, so that a pass stays in registers: only this uses it by reference.
+    #[inline(always)]
     fn drop(&mut self) {
-        let &Pass { bases, base, cpu, runner, share, fired } = self.0;
-        let now = bases.platform().now();
-        let state = base.state.lock();
-        let mut state = bases.end_callback(base, runner, share, state, || ());
-        let left = if share == Share::Thread {
-            bases.end_batch(cpu, &mut state, runner, fired, now)
-        } else {
-            // The called thread is never woken, so the device must fire for its timers again.
-            state.deferred.forget_call();
-            let earliest = state.earliest();
-            let rearm = state.device.leave(earliest, fired, now);
-            bases.carry_out(cpu, &mut state.device, rearm)
-        };
-        let is_online = state.is_online;
-        drop(state);
-        bases.finish(left);
-        if !is_online {
-            bases.evacuate(cpu);
-        }
+        let &Pass { bases, cpu, runner, share, fired, .. } = self.0;
+        bases.end_by_panic(cpu, runner, share, fired);
     }
 }
 
@@ -591,6 +590,9 @@ fn enqueue<P: Platform, L: Family<P>>(
 ) {
     let Expiry { now, fires_in, .. } = **firing;
     let life = timer.life(Ordering::Relaxed).idle();
-    let arming = Arming { window, now, wakes: firing.wakes(), fires_in };
+    let arming = Arming { window, wakes: firing.wakes(), fires_in };
+    if L::COARSE {
+        state.queues.wheel.forward(now);
+    }
     L::enqueue(&mut state.queues, timer, life, arming);
 }

@@ -3,12 +3,12 @@
 //! Coarse timers live in the wheel, precise ones in the queue. Everything else about arming,
 //! cancelling and firing is common to both and is written once, in `start`, `cancel` and `expiry`.
 
-use crate::link::{Link, QueueLink, TimerRef, WheelLink};
-use crate::platform::{Ordering, Platform};
-use crate::queues::wheel::{LEVELS, Wakes, Wheel};
+use crate::link::{CoarseRef, Link, QueueLink, TimerRef, WheelLink};
+use crate::platform::Platform;
+use crate::queues::wheel::{LEVELS, Wakes, Wheel, WheelPlace};
 use crate::queues::windows::PreciseQueue;
 use crate::state::{FiresIn, Life};
-use crate::time::{CpuId, Ns, Tick, Window};
+use crate::time::{Ns, Tick, Window};
 
 /// The timers of one base.
 pub struct Queues {
@@ -24,8 +24,6 @@ pub struct Queues {
 pub struct Arming {
     /// When it may fire and when it must.
     pub window: Window,
-    /// The current time, or slightly before.
-    pub now: Ns,
     /// Whether it keeps a CPU awake.
     pub wakes: Wakes,
     /// Where a precise timer's callback runs.
@@ -45,41 +43,29 @@ pub trait Family<P: Platform>: Link {
     /// Puts a timer on a list, or moves it if `life` is pending, and publishes its new state.
     /// Returns the new state.
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
-    /// Does what [`enqueue`](Self::enqueue) does, for an idle timer at a time that does not move
-    /// the wheel's clock.
-    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
-    /// Makes a pending timer's deadline later without the lock. Returns `false`, and changes
-    /// nothing, if that requires the lock.
-    fn push_out(_: TimerRef<P, Self>, _: Later<'_>) -> bool {
-        false
+    /// The node of a coarse timer, by which its deadline is pushed out without the lock.
+    fn coarse(_: Self::Ref) -> Option<CoarseRef<P::Word>> {
+        None
     }
     /// Takes a pending timer off its list. Returns when it would have been due.
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
+    /// Takes a pending timer off its list, for another base. Returns how it was armed.
+    fn evacuate(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life) -> Arming;
+    /// Returns a pending timer for which `wanted` returns true.
+    fn find(
+        queues: &Queues,
+        wanted: impl Fn(TimerRef<P, Self>) -> bool,
+    ) -> Option<TimerRef<P, Self>>;
     /// When a pending timer is due.
     fn expiry(queues: &Queues, node: Self::Ref) -> Ns;
     /// Returns whether this window would make a pending timer's deadline earlier.
     fn is_earlier(node: Self::Ref, window: Window) -> bool;
 }
 
-/// How to push out a pending coarse timer.
-#[derive(Clone, Copy, Debug)]
-pub struct Later<'a> {
-    /// The new deadline.
-    pub deadline: Ns,
-    /// The current time, or slightly before.
-    pub now: Ns,
-    /// Whether the timer keeps a CPU awake.
-    pub wakes: Wakes,
-    /// The base on which the timer must be.
-    pub pinned: Option<CpuId>,
-    /// How far ahead a deadline must lie for each level of the wheel to be fine enough (W1).
-    pub least: &'a [Ns; 16],
-}
-
 impl<P: Platform> Family<P> for WheelLink<P::Word> {
     #[inline]
     fn window(window: Window) -> Window {
-        Window { soft: window.soft, hard: window.soft }
+        Window::at(window.soft)
     }
 
     #[inline]
@@ -89,38 +75,20 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 
     #[inline(always)]
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
-        let (node, Arming { window, now, wakes, .. }) = (timer.node(), arming);
-        queues.wheel.arm(node.node(), window.soft, now, wakes);
-        let life = life.armed().held(Wheel::held(node.node()));
+        let (node, Arming { window, wakes, .. }) = (timer.node(), arming);
+        if life.is_pending() {
+            queues.wheel.unlink(node.node());
+        }
+        let held = queues.wheel.arm(node.node(), window.soft, wakes);
+        let life = life.armed().held(held);
         timer.set_life(life);
         node.open(window.soft);
         life
     }
 
     #[inline(always)]
-    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
-        let (node, deadline) = (timer.node(), arming.window.soft);
-        let (_, held) = queues.wheel.put_in(node.node(), deadline, arming.wakes);
-        let life = life.armed().held(held);
-        timer.set_life(life);
-        node.open(deadline);
-        life
-    }
-
-    #[inline(always)]
-    fn push_out(timer: TimerRef<P, Self>, later: Later<'_>) -> bool {
-        // Read the deadline first: the life that is read after it belongs to the deadline's arming,
-        // or to a later one.
-        let (node, from) = (timer.node(), timer.node().read());
-        let life = timer.life(Ordering::Relaxed);
-        let held = life.held_as();
-        let may = life.is_pending()
-            && held.is_deferrable() == (later.wakes == Wakes::No)
-            // The timer is late by no more than if it were rearmed. A `now` in the future only
-            // makes the distance shorter.
-            && later.deadline.since(later.now) >= later.least[held.level()]
-            && (later.pinned.is_none() || later.pinned == life.base());
-        may && node.push_out(from, later.deadline)
+    fn coarse(node: Self::Ref) -> Option<CoarseRef<P::Word>> {
+        Some(node)
     }
 
     #[inline(always)]
@@ -128,6 +96,24 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
         let due = queues.wheel.due_at(node.node());
         queues.wheel.unlink(node.node());
         due
+    }
+
+    fn evacuate(queues: &mut Queues, timer: TimerRef<P, Self>, _: Life) -> Arming {
+        let node = timer.node();
+        // Close the deadline word first: a concurrent push-out would be lost while the timer is on
+        // no list.
+        let window = Window::at(node.take());
+        let wakes = WheelPlace::of(node.node()).wakes();
+        queues.wheel.unlink(node.node());
+        Arming { window, wakes, fires_in: FiresIn::Thread }
+    }
+
+    fn find(
+        queues: &Queues,
+        wanted: impl Fn(TimerRef<P, Self>) -> bool,
+    ) -> Option<TimerRef<P, Self>> {
+        let found = queues.wheel.find(|node| wanted(TimerRef::of_wheel(node)));
+        found.map(TimerRef::of_wheel)
     }
 
     #[inline]
@@ -141,24 +127,18 @@ impl<P: Platform> Family<P> for WheelLink<P::Word> {
 }
 
 impl<P: Platform> Family<P> for QueueLink {
-    fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
-        let (node, from, to) = (timer.node(), life.fires_in(), arming.fires_in);
-        if life.is_pending() && from == to {
-            let lane = queues.precise(to).rearm(node, life.lane(), arming.window);
-            let life = life.armed().on(lane).fired_in(to);
-            timer.set_life(life);
-            return life;
-        }
-        if life.is_pending() {
-            queues.precise(from).remove(node, life.lane());
-        }
-        Self::insert(queues, timer, life, arming)
-    }
-
     #[inline(always)]
-    fn insert(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
-        let lane = queues.precise(arming.fires_in).insert(timer.node(), arming.window);
-        let life = life.armed().on(lane).fired_in(arming.fires_in);
+    fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life {
+        let (node, Arming { window, fires_in, .. }) = (timer.node(), arming);
+        let lane = if life.is_pending() && life.fires_in() == fires_in {
+            queues.precise(fires_in).rearm(node, life.lane(), window)
+        } else {
+            if life.is_pending() {
+                queues.precise(life.fires_in()).remove(node, life.lane());
+            }
+            queues.precise(fires_in).insert(node, window)
+        };
+        let life = life.armed().on(lane).fired_in(fires_in);
         timer.set_life(life);
         life
     }
@@ -167,6 +147,22 @@ impl<P: Platform> Family<P> for QueueLink {
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns {
         queues.precise(life.fires_in()).remove(node, life.lane());
         node.window().hard
+    }
+
+    fn evacuate(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life) -> Arming {
+        let (window, fires_in) = (timer.node().window(), life.fires_in());
+        queues.precise(fires_in).remove(timer.node(), life.lane());
+        Arming { window, wakes: Wakes::Yes, fires_in }
+    }
+
+    fn find(
+        queues: &Queues,
+        wanted: impl Fn(TimerRef<P, Self>) -> bool,
+    ) -> Option<TimerRef<P, Self>> {
+        let mut timers = queues.precise.timers().chain(queues.deferred.timers());
+        timers
+            .find(|&(node, _)| wanted(TimerRef::around(node)))
+            .map(|(node, _)| TimerRef::around(node))
     }
 
     fn expiry(_: &Queues, node: Self::Ref) -> Ns {

@@ -10,16 +10,12 @@
 //! between: a cancel waits for this moment and then finds the timer on its new base. So no timer is
 //! lost, fired twice, or left behind.
 
-use super::base::{BaseState, Bases};
-use super::family::{Arming, Family};
+use super::base::Bases;
+use super::family::Family;
 use super::running::RUNNERS;
-use crate::link::{QueueLink, QueueRef, TimerRef, WheelLink};
+use crate::link::{QueueLink, TimerRef, WheelLink};
 use crate::platform::{Lock, Ordering, Platform, Word};
-use crate::queues::wheel::Wakes;
-use crate::queues::windows::PreciseQueue;
-use crate::rearm::{Locality, Rearm};
-use crate::state::{Lane, Life};
-use crate::time::{CpuId, Ns, Window};
+use crate::time::CpuId;
 use core::fmt;
 
 /// Why a base did not go offline or come back online.
@@ -46,12 +42,6 @@ impl fmt::Display for OnlineError {
 }
 
 impl core::error::Error for OnlineError {}
-
-/// A pending timer that has been taken off an offline base.
-enum Evacuee<P: Platform> {
-    Coarse(TimerRef<P, WheelLink<P::Word>>, Life, Arming),
-    Precise(TimerRef<P, QueueLink>, Life, Arming),
-}
 
 impl<P: Platform> Bases<P> {
     /// Takes a base offline and moves its timers to other bases. Returns how many timers moved; 0
@@ -109,96 +99,34 @@ impl<P: Platform> Bases<P> {
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.started(earliest, || now);
         let left = self.carry_out(cpu, &mut state.device, rearm);
-        drop(state);
-        self.finish(left);
+        self.finish(state, left);
         Ok(())
     }
 
     /// Moves all timers that may leave an offline base; stops if the base has come back online.
     #[cold]
     pub(crate) fn evacuate(&self, cpu: CpuId) -> u64 {
-        let now = self.platform().now();
+        self.evacuate_family::<WheelLink<P::Word>>(cpu) + self.evacuate_family::<QueueLink>(cpu)
+    }
+
+    fn evacuate_family<L: Family<P>>(&self, cpu: CpuId) -> u64 {
+        let (base, now) = (self.base(cpu), self.platform().now());
         let mut moved = 0;
         loop {
-            let mut state = self.base(cpu).state.lock();
+            let mut state = base.state.lock();
             if state.is_online {
                 return moved;
             }
-            match self.take_evacuee(cpu, &mut state, now) {
-                Some(Evacuee::Coarse(timer, life, arming)) => {
-                    self.settle(timer, life, arming, state, self.after(cpu));
-                }
-                Some(Evacuee::Precise(timer, life, arming)) => {
-                    self.settle(timer, life, arming, state, self.after(cpu));
-                }
-                None => return moved,
-            }
+            // The search may find the timer of each runner first, in each list of the base.
+            state.record_holding(RUNNERS + 1);
+            let runs = |timer: TimerRef<P, L>| base.running.has(timer.address(), Ordering::Relaxed);
+            let Some(timer) = L::find(&state.queues, |timer| !runs(timer)) else { return moved };
+            let life = timer.life(Ordering::Relaxed);
+            let arming = L::evacuate(&mut state.queues, timer, life);
+            let (locked, target) = ((cpu, state, life.idle()), Some(self.after(cpu)));
+            let (state, left) = self.arm_locked(locked, timer, arming, now, target);
+            self.finish(state, left);
             moved += 1;
         }
     }
-
-    /// Takes a timer off its list whose callback does not run here.
-    fn take_evacuee(&self, cpu: CpuId, state: &mut BaseState, now: Ns) -> Option<Evacuee<P>> {
-        let running = &self.base(cpu).running;
-        let runs = |address| running.has(address, Ordering::Relaxed);
-        // The search may find each runner's timer first, in the wheel or in a queue.
-        state.record_holding(RUNNERS + 1);
-        let coarse = TimerRef::<P, WheelLink<P::Word>>::of_wheel;
-        let queues = &mut state.queues;
-        if let Some(node) = queues.wheel.find(|node| !runs(coarse(node).address())) {
-            // Close the deadline word first: a concurrent push-out would be lost while the timer is
-            // on no list.
-            let deadline = coarse(node).node().take();
-            let window = Window::new(deadline, deadline);
-            let defers = queues.wheel.due_at(node) == Ns::NEVER;
-            queues.wheel.unlink(node);
-            let (timer, life) = (coarse(node), coarse(node).life(Ordering::Relaxed));
-            let wakes = if defers { Wakes::No } else { Wakes::Yes };
-            let arming = Arming { window, now, wakes, fires_in: life.fires_in() };
-            return Some(Evacuee::Coarse(timer, life, arming));
-        }
-        let precise = |node| TimerRef::<P, QueueLink>::around(node);
-        let may_leave = |node| !runs(precise(node).address());
-        let stays = |node, lane| {
-            let timer = precise(node);
-            timer.set_life(timer.life(Ordering::Relaxed).on(lane));
-        };
-        let node = take_precise(&mut queues.precise, &may_leave, &stays)
-            .or_else(|| take_precise(&mut queues.deferred, &may_leave, &stays))?;
-        let (timer, life) = (precise(node), precise(node).life(Ordering::Relaxed));
-        let fires_in = life.fires_in();
-        let arming = Arming { window: node.window(), now, wakes: Wakes::Yes, fires_in };
-        Some(Evacuee::Precise(timer, life, arming))
-    }
-
-    /// Arms an evacuated timer on another base, as it was armed before.
-    fn settle<'a, L: Family<P>>(
-        &'a self,
-        timer: TimerRef<P, L>,
-        life: Life,
-        arming: Arming,
-        state: <P::Lock<BaseState> as Lock<BaseState>>::Guard<'a>,
-        target: CpuId,
-    ) {
-        let (cpu, mut state, life) = self.move_to(timer, life, state, Rearm::Keep, target);
-        let left = self.arm_locked(cpu, &mut state, timer, life, arming, Locality::Remote);
-        drop(state);
-        self.finish(left);
-    }
-}
-
-/// Takes a timer that may leave off its queue. Timers in front of it that may not leave, at most
-/// one for each runner, are put back; `stays` records their lane.
-fn take_precise(
-    precise: &mut PreciseQueue,
-    may_leave: &impl Fn(QueueRef) -> bool,
-    stays: &impl Fn(QueueRef, Lane),
-) -> Option<QueueRef> {
-    let node = precise.take_any()?;
-    if may_leave(node) {
-        return Some(node);
-    }
-    let found = take_precise(precise, may_leave, stays);
-    stays(node, precise.insert(node, node.window()));
-    found
 }

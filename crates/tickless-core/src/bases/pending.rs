@@ -91,7 +91,7 @@ impl<P: Platform> Bases<P> {
                 let is_whole = queues.wheel.walk(at, room, |node, place| {
                     let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
                     let deadline = timer.node().deadline();
-                    let window = Window::new(deadline, deadline);
+                    let window = Window::at(deadline);
                     let at = WheelPlace::of(node);
                     // A push-out may have moved the deadline past the bucket.
                     let (due, wakes) = (at.due(tick).max(deadline), at.wakes());

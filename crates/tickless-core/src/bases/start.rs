@@ -2,14 +2,13 @@
 //!
 //! A start takes the lock of the base that the timer's word names, and a second lock if the timer
 //! moves to another base. Between the two locks the timer is migrating, and other threads leave it
-//! alone. `decide` has the decision, and this file carries it out.
+//! alone. `decide` has the decision, and `arm_locked` carries it out.
 //!
 //! | the timer | function | cost |
 //! |---|---|---|
-//! | coarse, pending, and moves later | `Family::push_out` | one compare-and-swap |
+//! | coarse, pending, and moves later | `push_out` | one compare-and-swap |
 //! | idle, on the base on which it should be | `start_fast` | one lock |
-//! | pending, or on a base that defers or is offline | `start_locked` | one lock, or two |
-//! | on another base, or never armed | `start_slow`, then `start_locked` | one lock, or two |
+//! | pending, on another base, or never armed | `start_slow` | one lock, or two |
 //!
 //! # Guarantees
 //!
@@ -21,15 +20,15 @@
 //! - W1 The current time that a caller passes is a hint: it never moves a base's time beyond the
 //!   platform's clock, so a wrong one affects no other timer.
 
-use super::base::{Base, BaseState, Bases, Guard, Locked};
+use super::base::{BaseState, Bases, Guard, Locked};
 pub use super::decide::IfPending;
 use super::decide::{Action, Operation, Seen};
-use super::family::{Arming, Family, Later};
-use crate::link::{Link, NewTimer, TimerRef};
+use super::family::{Arming, Family};
+use crate::link::{NewTimer, TimerRef};
 use crate::platform::{Lock, Ordering, Platform, Word};
 use crate::queues::wheel::Wakes;
 use crate::rearm::{Locality, Policy, Rearm};
-use crate::state::{FiresIn, Life};
+use crate::state::{FiresIn, Held, Life};
 use crate::time::{CpuId, Ns, Window};
 
 /// How to arm a timer, beside its window.
@@ -123,11 +122,20 @@ impl<P: Platform> Bases<P> {
         options: Options,
     ) -> bool {
         let Options { wakes, pinned, pending, .. } = options;
-        let (deadline, least) = (window.soft, &self.least);
-        L::COARSE
-            && self.push_out_is_lazy
-            && pending == IfPending::Rearm
-            && L::push_out(timer, Later { deadline, now, wakes, pinned, least })
+        let Some(node) = L::coarse(timer.node()) else { return false };
+        if !self.push_out_is_lazy || pending != IfPending::Rearm {
+            return false;
+        }
+        // Read the deadline first: the life that is read after it belongs to the deadline's arming,
+        // or to a later one.
+        let from = node.read();
+        let life = timer.life(Ordering::Relaxed);
+        let may = life.is_pending_as(Held::from_bits(wakes as u64))
+            // The timer is late by no more than if it were rearmed. A `now` in the future only
+            // makes the distance shorter.
+            && window.soft.since(now) >= self.least[life.held_as().level()]
+            && (pinned.is_none() || pinned == life.base());
+        may && node.push_out(from, window.soft)
     }
 
     /// Arms a timer for the first time, on the base of the caller's CPU and with the default
@@ -139,8 +147,8 @@ impl<P: Platform> Bases<P> {
         let (timer, life) = timer.on(here);
         let state = self.base(here).state.lock();
         let options = Options::default();
-        if state.is_plain && !(L::COARSE && state.queues.wheel.moves_clock(now)) {
-            let _ = self.arm_plain(state, timer, life, self.arming::<L>(window, now, options));
+        if state.is_plain {
+            self.arm_plain(state, timer, life, self.arming::<L>(window, options), now);
         } else {
             drop(state);
             // Relaxed: no other thread knows the timer. Its start publishes it.
@@ -152,9 +160,7 @@ impl<P: Platform> Bases<P> {
 
     /// Arms a timer that is idle, on the base on which it belongs, with a device that tracks every
     /// timer. All other starts continue in another function, so that this one keeps its values and
-    /// the guard in registers: one slow start for all cases costs an arming 14 instructions more. A
-    /// guard that moves is written to memory in parts and read back as a whole, which stalls for
-    /// longer than the rest of a start takes.
+    /// the guard in registers.
     #[inline(never)]
     fn start_fast<L: Family<P>>(
         &self,
@@ -163,43 +169,23 @@ impl<P: Platform> Bases<P> {
         now: Ns,
         options: Options,
     ) -> Result<Started, StartError> {
-        let here = self.here();
-        let target = options.pinned.unwrap_or(here);
+        let target = options.pinned.unwrap_or_else(|| self.here());
         // Acquire: as in `lock_timer`.
         let life = timer.life(Ordering::Acquire);
-        let base = self.bases().get(target.index());
-        let Some(base) = base.filter(|_| life.may_start_at(target)) else {
+        let base = self.bases().get(target.index()).filter(|_| life.is_idle_at(target));
+        let Some(state) = base.and_then(|base| base.state.try_lock_fast()) else {
             return self.start_slow(timer, window, now, options);
         };
-        let Some(state) = base.state.try_lock_fast() else {
-            return self.start_waiting(base, timer, life, window, now, options);
-        };
-        if timer.life(Ordering::Relaxed) != life
-            || !state.is_plain
-            || life.is_pending()
-            || (L::COARSE && state.queues.wheel.moves_clock(now))
-        {
-            return self.start_locked(state, timer, life, window, now, options);
+        // The lock that the word names keeps the word from changing.
+        if timer.life(Ordering::Relaxed) != life || !state.is_plain {
+            drop(state);
+            return self.start_slow(timer, window, now, options);
         }
-        self.arm_plain(state, timer, life, self.arming::<L>(window, now, options))
+        self.arm_plain(state, timer, life, self.arming::<L>(window, options), now);
+        Ok(Started::Idle)
     }
 
-    /// Waits for the lock of the base on which the timer belongs.
-    #[cold]
-    #[inline(never)]
-    fn start_waiting<L: Family<P>>(
-        &self,
-        base: &Base<P>,
-        timer: TimerRef<P, L>,
-        life: Life,
-        window: Window,
-        now: Ns,
-        options: Options,
-    ) -> Result<Started, StartError> {
-        self.start_locked(base.state.lock(), timer, life, window, now, options)
-    }
-
-    /// Puts an idle timer on a list of a plain base, at a time that does not move the base's clock.
+    /// Arms an idle timer on a plain base, whose lock is held.
     #[inline(always)]
     fn arm_plain<L: Family<P>>(
         &self,
@@ -207,22 +193,23 @@ impl<P: Platform> Bases<P> {
         timer: TimerRef<P, L>,
         life: Life,
         arming: Arming,
-    ) -> Result<Started, StartError> {
+        now: Ns,
+    ) {
         state.counts.armed += 1;
-        let armed = L::insert(&mut state.queues, timer, life, arming);
+        self.forward::<L>(&mut state, now);
+        let armed = L::enqueue(&mut state.queues, timer, life.idle(), arming);
         // A timer is due at its window's end or later. Its exact time is only needed if the window
         // ends before the time for which the device is armed.
         let device_at = state.device.armed();
         let is_due_before_device = || L::expiry(&state.queues, timer.node()) < device_at;
         if L::least_due(arming.window) < device_at && is_due_before_device() {
             let left = self.update_device(&mut state, timer, armed, None);
-            drop(state);
-            self.finish(left);
+            self.finish(state, left);
         }
-        Ok(Started::Idle)
     }
 
     /// Takes the lock of a timer's base, whatever base that is, and arms the timer.
+    #[cold]
     #[inline(never)]
     fn start_slow<L: Family<P>>(
         &self,
@@ -235,30 +222,10 @@ impl<P: Platform> Bases<P> {
         if target.index() >= self.count() {
             return Err(StartError::NoSuchBase(target));
         }
-        let (_, state, life) = self.lock_or_claim(timer, target)?;
-        self.start_locked(state, timer, life, window, now, options)
-    }
-
-    /// Arms a timer under the lock of the base that `life` names, if it still names it.
-    #[inline(never)]
-    fn start_locked<'a, L: Family<P>>(
-        &'a self,
-        mut state: Guard<'a, P>,
-        timer: TimerRef<P, L>,
-        mut life: Life,
-        window: Window,
-        now: Ns,
-        options: Options,
-    ) -> Result<Started, StartError> {
-        let here = self.here();
-        let target = options.pinned.unwrap_or(here);
-        let mut cpu = life.base().unwrap_or(target);
-        // The lock that the word names keeps the word from changing.
-        if timer.life(Ordering::Relaxed) != life {
-            drop(state);
-            (cpu, state, life) = self.lock_or_claim(timer, target)?;
-        }
-        let mut arming = self.arming::<L>(window, now, options);
+        let Some((cpu, mut state, life)) = self.lock_timer(timer, Some(target)) else {
+            return Err(StartError::Shut);
+        };
+        let mut arming = self.arming::<L>(window, options);
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
         // In all other cases it makes no difference whether the callback runs, and the check reads
@@ -273,9 +240,7 @@ impl<P: Platform> Bases<P> {
             && !L::is_earlier(timer.node(), arming.window);
         let pending = if keeps { IfPending::Leave } else { options.pending };
         let seen = Seen { is_running, is_target };
-        let mut locality = if cpu == here { Locality::Local } else { Locality::Remote };
-        let was_pending = life.is_pending();
-        match Operation::Start(pending).decide(life, seen) {
+        let moves_to = match Operation::Start(pending).decide(life, seen) {
             Action::Refuse => return Err(StartError::Shut),
             Action::Keep | Action::Disarm(_) => return Ok(Started::Kept),
             Action::RefuseOnce(refused) => {
@@ -284,111 +249,77 @@ impl<P: Platform> Bases<P> {
                 timer.set_life(refused);
                 return Ok(Started::Cancelled);
             }
-            Action::Arm if is_running => arming.fires_in = life.fires_in(),
-            Action::Arm => {}
-            Action::Move => {
-                let left = self.take_out(cpu, &mut state, timer, life, locality);
-                (cpu, state, life) = self.move_to(timer, life, state, left, target);
-                locality = if cpu == here { Locality::Local } else { Locality::Remote };
+            Action::Arm if is_running => {
+                arming.fires_in = life.fires_in();
+                None
             }
-        }
+            Action::Arm => None,
+            Action::Move => Some(target),
+        };
+        let (mut state, left) = self.arm_locked((cpu, state, life), timer, arming, now, moves_to);
+        let was_pending = life.is_pending();
         state.counts.armed += u64::from(!was_pending);
         state.counts.rearmed += u64::from(was_pending);
-        if L::COARSE && state.queues.wheel.moves_clock(now) {
-            // The caller's time would move the base's clock, so it must not be in the future (W1).
-            arming.now = now.min(self.platform().now());
-        }
-        let left = self.arm_locked(cpu, &mut state, timer, life, arming, locality);
-        drop(state);
-        self.finish(left);
+        self.finish(state, left);
         Ok(if was_pending { Started::Pending } else { Started::Idle })
+    }
+
+    /// Arms a timer on the base whose lock is held, or moves it to another base first; if that is
+    /// offline, to the next base that is online. Updates the event device. Returns the lock of the
+    /// timer's base, and what the caller must do after it has unlocked.
+    pub(super) fn arm_locked<'a, L: Family<P>>(
+        &'a self,
+        (mut cpu, mut state, mut life): Locked<'a, P>,
+        timer: TimerRef<P, L>,
+        arming: Arming,
+        now: Ns,
+        mut moves_to: Option<CpuId>,
+    ) -> (Guard<'a, P>, Rearm) {
+        let (mut left, mut old) = (Rearm::Keep, None);
+        if life.is_pending() {
+            let locality = if cpu == self.here() { Locality::Local } else { Locality::Remote };
+            if moves_to.is_some() || state.device.policy() == Policy::Eager {
+                // The removal programs the device by itself.
+                left = self.take_out(cpu, &mut state, timer, life, locality);
+                life = life.idle();
+            } else {
+                let was_due = L::expiry(&state.queues, timer.node());
+                old = Some((state.for_device::<L>(life, was_due), locality));
+            }
+        }
+        // At least one base is online, so this ends.
+        while let Some(target) = moves_to {
+            life = life.migrating_to(target);
+            // Release: the node's fields, written under the old lock, are read under the new one.
+            timer.set_life(life);
+            self.finish(state, left);
+            left = Rearm::Keep;
+            cpu = target;
+            state = self.base(cpu).state.lock();
+            moves_to = (!state.is_online).then(|| self.after(cpu));
+            state.counts.migrated += u64::from(state.is_online);
+        }
+        self.forward::<L>(&mut state, now);
+        let armed = L::enqueue(&mut state.queues, timer, life, arming);
+        match self.update_device(&mut state, timer, armed, old) {
+            Rearm::Keep => (state, left),
+            left => (state, left),
+        }
     }
 
     /// The part of the options that the timer's family uses.
     #[inline(always)]
-    fn arming<L: Family<P>>(&self, window: Window, now: Ns, options: Options) -> Arming {
+    fn arming<L: Family<P>>(&self, window: Window, options: Options) -> Arming {
         let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
-        Arming { window: L::window(window), now, wakes: options.wakes, fires_in }
+        Arming { window: L::window(window), wakes: options.wakes, fires_in }
     }
 
-    /// Takes the lock of a timer's base. A timer without a base is claimed for `target`: it is
-    /// migrating until it is armed, so that other threads never see it idle in between (R10).
-    fn lock_or_claim<L: Link>(
-        &self,
-        timer: TimerRef<P, L>,
-        target: CpuId,
-    ) -> Result<Locked<'_, P>, StartError> {
-        loop {
-            if let Some(locked) = self.lock_timer(timer) {
-                return Ok(locked);
-            }
-            let fresh = timer.life(Ordering::Relaxed);
-            if fresh.is_shut() {
-                return Err(StartError::Shut);
-            }
-            let fresh = fresh.never_armed();
-            let claimed = fresh.migrating_to(target);
-            // Acquire and Release: of two threads that race for the first start, one loses, and
-            // continues with the word that the other wrote.
-            let (current, new) = (fresh.word(), claimed.word());
-            let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
-            if timer.word().compare_exchange(current, new, success, failure).is_ok() {
-                return Ok((target, self.base(target).state.lock(), claimed));
-            }
-        }
-    }
-
-    /// Moves a timer that is on no list from the base whose lock is held to `target`, or, if
-    /// that is offline, to the next base that is online.
-    pub(super) fn move_to<'a, L: Family<P>>(
-        &'a self,
-        timer: TimerRef<P, L>,
-        life: Life,
-        mut state: Guard<'a, P>,
-        mut left: Rearm,
-        mut target: CpuId,
-    ) -> Locked<'a, P> {
-        loop {
-            let life = life.migrating_to(target);
-            // Release: the node's fields, written under the old lock, are read under the new one.
-            timer.set_life(life);
-            drop(state);
-            self.finish(left);
-            state = self.base(target).state.lock();
-            if state.is_online {
-                state.counts.migrated += 1;
-                return (target, state, life);
-            }
-            // At least one base is online, so this ends.
-            left = Rearm::Keep;
-            target = self.after(target);
-        }
-    }
-
-    /// Puts a timer on a list of the base whose lock is held, and updates its event device. A
-    /// pending timer is on that base already.
-    pub(super) fn arm_locked<L: Family<P>>(
-        &self,
-        cpu: CpuId,
-        state: &mut BaseState,
-        timer: TimerRef<P, L>,
-        mut life: Life,
-        arming: Arming,
-        locality: Locality,
-    ) -> Rearm {
-        let (mut left, mut old) = (Rearm::Keep, None);
-        if life.is_pending() && state.device.policy() == Policy::Eager {
-            // The removal programs the device by itself.
-            left = self.take_out(cpu, state, timer, life, locality);
-            life = life.idle();
-        } else if life.is_pending() {
-            let was_due = L::expiry(&state.queues, timer.node());
-            old = Some((state.for_device::<L>(life, was_due), locality));
-        }
-        let armed = L::enqueue(&mut state.queues, timer, life, arming);
-        match self.update_device(state, timer, armed, old) {
-            Rearm::Keep => left,
-            left => left,
+    /// Brings the wheel's clock up to date before a coarse timer is armed. A caller's time in the
+    /// future counts as the current time (W1).
+    #[inline(always)]
+    fn forward<L: Family<P>>(&self, state: &mut BaseState, now: Ns) {
+        if L::COARSE && state.queues.wheel.moves_clock(now) {
+            state.queues.wheel.forward(now.min(self.platform().now()));
         }
     }
 

@@ -212,12 +212,6 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         Timekeeper { tolerance, ..self }
     }
 
-    /// Sets the watchdog's reference, which is otherwise the second best counter.
-    #[must_use]
-    pub fn with_reference(self, reference: SourceId) -> Self {
-        Timekeeper { reference, ..self }
-    }
-
     /// Returns the reader of the clocks, for all threads.
     pub fn reader(&self) -> &Arc<ClockReader<W, C, R>> {
         &self.reader

@@ -159,6 +159,22 @@ impl<const COUNT: usize> Lists<COUNT> {
         if next == prev { Some(self.offset_of(next) / size_of::<Ends>()) } else { None }
     }
 
+    /// Takes the first node off a list. O(1).
+    #[inline]
+    pub(crate) fn pop_front(&mut self, list: usize) -> Option<WheelRef> {
+        let head = self.head(list);
+        // SAFETY: `head` is one of our heads; its `next` is that head or a linked node, whose
+        // neighbours are heads or linked nodes.
+        unsafe {
+            let first = at(head).next.get();
+            if first == head {
+                return None;
+            }
+            join(head, at(first).next.replace(null()));
+            Some(as_node(first))
+        }
+    }
+
     /// Returns the first node of a list.
     #[inline]
     pub(crate) fn front(&self, list: usize) -> Option<WheelRef> {
@@ -184,6 +200,11 @@ impl<const COUNT: usize> Lists<COUNT> {
         let is_head = self.offset_of(next) < COUNT * size_of::<Ends>();
         // SAFETY: neither a head nor null, so it is a linked node.
         if is_head || next.is_null() { None } else { Some(unsafe { as_node(next) }) }
+    }
+
+    /// Returns the nodes of a list, in order. No node is taken off the list until this has ended.
+    pub(crate) fn nodes(&self, list: usize) -> impl Iterator<Item = WheelRef> {
+        core::iter::successors(self.front(list), |&node| self.after(node))
     }
 
     /// Moves all nodes of `from` behind those of `onto`, in order. O(1).

@@ -262,7 +262,13 @@ impl<T> Table<T> {
     #[inline]
     pub(super) fn get_mut(&mut self, key: SlotKey) -> Option<&mut T> {
         self.records.find_mut(key)?;
-        self.values.get_mut(key.index as usize)
+        self.value_at(key.index)
+    }
+
+    /// Returns the value of the timer in this slot.
+    #[inline]
+    pub(super) fn value_at(&mut self, slot: u32) -> Option<&mut T> {
+        self.values.get_mut(slot as usize)
     }
 }
 

@@ -48,7 +48,8 @@ pub(super) struct LocalWheel {
     clk_began: Ns,
     /// The tick of the last advance.
     target: u64,
-    /// A tick at or before that of the earliest bucket that is not empty.
+    /// A tick at or before that of the earliest bucket that is not empty; 0 while timers wait on
+    /// `DUE` or `OVERDUE`.
     next_mark: u64,
     /// By state: a timer may stay in its bucket if its new distance is greater than this, because
     /// its level is fine enough then. `NEVER` in the states of timers on no chain.
@@ -173,6 +174,7 @@ impl LocalWheel {
     #[inline]
     fn bucket(&mut self, time: Ns) -> (usize, usize) {
         if time <= self.clk_began {
+            self.next_mark = 0;
             return (OVERDUE, 0);
         }
         // Counted from the tick before: a granule ends when its bucket expires.

@@ -270,13 +270,9 @@ impl Queue {
         Some(first)
     }
 
-    /// Calls `f` with every timer, in the order of hard expiry. O(n).
-    pub fn for_each(&self, mut f: impl FnMut(QueueRef)) {
-        let mut next = self.first;
-        while let Some(node) = next {
-            next = balance::neighbour(node, Side::Later);
-            f(node);
-        }
+    /// Returns every timer, in the order of hard expiry. O(n).
+    pub fn timers(&self) -> impl Iterator<Item = QueueRef> {
+        core::iter::successors(self.first, |&node| balance::neighbour(node, Side::Later))
     }
 
     /// Continues a walk in the order of hard expiry, for at most `room` timers. The ticket

@@ -235,38 +235,24 @@ impl Wheel {
         self.relocated
     }
 
-    /// Arms a timer, pending or not. Returns when it is examined, and if it is not pushed out, due:
-    /// never before `deadline`, and [`Ns::NEVER`] if it is deferrable. O(1).
+    /// Arms a timer that is not pending. Returns how the wheel holds it. O(1).
     ///
-    /// `now` may be older than a time that the wheel has seen. It is only used to bring the clock
-    /// up to date, so that the timer's distance is not taken too long. A deadline that has passed
-    /// comes due with the next [`advance`](Wheel::advance).
+    /// The timer's distance counts from the wheel's clock: see [`forward`](Wheel::forward). A
+    /// deadline that has passed comes due with the next [`advance`](Wheel::advance).
+    ///
+    /// Panics if the timer is pending: [`cancel`](Wheel::cancel) it first.
     #[inline(always)]
-    pub fn arm(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
-        if self.moves_clock(now) || node.is_linked() {
-            return self.arm_slow(node, deadline, now, wakes);
-        }
-        self.put_in(node, deadline, wakes).0
+    pub fn arm(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> Held {
+        self.put(node, deadline, wakes as u64 * DEFERRABLE).held()
     }
 
-    /// Arms a timer that is pending, or with a time that moves the clock.
-    #[inline(never)]
-    fn arm_slow(&mut self, node: WheelRef, deadline: Ns, now: Ns, wakes: Wakes) -> Ns {
+    /// Brings the clock up to date before an arming, so that the timer's distance is not taken too
+    /// long. `now` may be older than a time that the wheel has seen.
+    #[inline]
+    pub fn forward(&mut self, now: Ns) {
         if self.moves_clock(now) {
             self.forward_to(now);
         }
-        if node.is_linked() {
-            self.unlink(node);
-        }
-        self.put_in(node, deadline, wakes).0
-    }
-
-    /// Puts a timer that is on no list into its proper bucket, by its distance from the wheel's
-    /// clock. Returns when it is examined, and its [`Held`] for the timer's word.
-    #[inline(always)]
-    pub(crate) fn put_in(&mut self, node: WheelRef, deadline: Ns, wakes: Wakes) -> (Ns, Held) {
-        let place = self.put(node, deadline, wakes as u64 * DEFERRABLE);
-        (self.wakes_at(place), place.held())
     }
 
     /// Returns the [`Held`] of a pending timer, for its word.
@@ -306,19 +292,19 @@ impl Wheel {
     #[inline(always)]
     pub fn pop(&mut self, looks: &mut usize, deadlines: &mut impl Deadlines) -> Popped {
         let node = loop {
-            match self.lists.front(DUE) {
+            match self.lists.pop_front(DUE) {
                 Some(node) => break node,
                 None if self.step() => {}
                 None => return Popped::Nothing,
             }
         };
+        if self.cursor.is_before(node) {
+            self.cursor.go_on_to(self.lists.front(DUE));
+        }
+        self.uncount_due(WheelPlace::of(node));
         *looks += 1 + self.run_ahead.step(&self.lists);
         match deadlines.close_by(node, self.pop_by) {
-            Ok(deadline) => {
-                self.uncount_due(WheelPlace::of(node));
-                self.take_first(node);
-                Popped::Due(node, deadline)
-            }
+            Ok(deadline) => Popped::Due(node, deadline),
             Err(deadline) => {
                 self.relocate(node, deadline);
                 deadlines.moved(node, Wheel::held(node));
@@ -340,49 +326,32 @@ impl Wheel {
         }
     }
 
-    /// Returns when a pending timer comes due; [`Ns::NEVER`] if it is deferrable.
+    /// Returns when a pending timer is examined, and if it is not pushed out, due: never before its
+    /// deadline, and [`Ns::NEVER`] if it is deferrable.
     #[inline]
     pub fn due_at(&self, node: WheelRef) -> Ns {
-        self.wakes_at(WheelPlace::of(node))
+        let place = WheelPlace::of(node);
+        if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
     /// Returns a pending timer for which `wanted` returns true. O(buckets), and O(1) for each timer
     /// that is skipped.
     pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
-        [DUE, OVERDUE].into_iter().chain(self.occupied_lists()).find_map(|list| {
-            let first = self.lists.front(list);
-            core::iter::successors(first, |node| self.lists.after(*node)).find(|node| wanted(*node))
-        })
+        let lists = |bucket: usize| bucket * LANES..(bucket + 1) * LANES;
+        let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets[bucket].is_empty());
+        let mut lists = (DUE..=OVERDUE).chain(occupied.flat_map(lists));
+        lists.find_map(|list| self.lists.nodes(list).find(|&node| wanted(node)))
     }
 
-    /// Returns the lists of buckets that are not empty.
-    fn occupied_lists(&self) -> impl Iterator<Item = usize> {
-        let lanes_of = |bucket: usize| (bucket, self.buckets[bucket].lanes);
-        (0..BUCKETS).map(lanes_of).flat_map(|(bucket, lanes)| {
-            (0..LANES).filter(move |lane| lanes >> lane & 1 == 1).map(move |l| bucket * LANES + l)
-        })
-    }
-
-    /// Calls `visit` with every pending timer, in no particular order.
-    pub fn for_each(&self, mut visit: impl FnMut(WheelRef)) {
-        for list in 0..=OVERDUE {
-            let mut at = self.lists.front(list);
-            while let Some(node) = at {
-                at = self.lists.after(node);
-                visit(node);
-            }
-        }
+    /// Returns every pending timer, in no particular order.
+    pub fn timers(&self) -> impl Iterator<Item = WheelRef> {
+        (0..=OVERDUE).flat_map(|list| self.lists.nodes(list))
     }
 
     /// Returns whether arming at this time would move the clock.
     #[inline]
     pub(crate) fn moves_clock(&self, now: Ns) -> bool {
         now >= self.clk_until
-    }
-
-    #[inline]
-    fn wakes_at(&self, place: WheelPlace) -> Ns {
-        if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
     /// Advances the clock to the current time without examining any timer.
@@ -529,7 +498,7 @@ impl Wheel {
     fn forget(&mut self, node: WheelRef) {
         self.run_ahead.stop();
         if self.cursor.is_before(node) {
-            self.cursor.go_on(&self.lists);
+            self.cursor.go_on_to(self.lists.after(node));
         }
         self.is_walked = self.cursor.is_inside();
     }
@@ -541,7 +510,7 @@ impl Wheel {
         self.cursor.leave_list(from);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_off_list(&mut self, node: WheelRef) {
         if let Some(list) = self.lists.unlink(node).filter(|&list| list < DUE) {
             let number = list / LANES;
@@ -551,15 +520,6 @@ impl Wheel {
                 self.level(number / SLOTS).occupied &= !(1 << (number % SLOTS));
             }
         }
-    }
-
-    /// Takes the first timer off `DUE`.
-    #[inline]
-    fn take_first(&mut self, node: WheelRef) {
-        if self.cursor.is_before(node) {
-            self.cursor.go_on(&self.lists);
-        }
-        self.lists.unlink(node);
     }
 
     /// Counts a timer that leaves `DUE`.
@@ -573,7 +533,7 @@ impl Wheel {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn uncount(&mut self, place: WheelPlace) {
         if place.is_deferrable() {
             self.deferrable -= 1;
@@ -590,14 +550,11 @@ impl Wheel {
         }
     }
 
-    /// Moves a timer from `DUE` to its proper bucket, because it was pushed out or was beyond the
-    /// wheel's reach.
+    /// Puts a timer that has been taken off `DUE` into its proper bucket, because it was pushed out
+    /// or was beyond the wheel's reach.
     #[inline(never)]
     fn relocate(&mut self, node: WheelRef, deadline: Ns) {
-        let place = WheelPlace::of(node);
-        self.uncount_due(place);
-        self.take_first(node);
-        self.put(node, deadline, place.0 & DEFERRABLE);
+        self.put(node, deadline, WheelPlace::of(node).0 & DEFERRABLE);
         self.relocated += 1;
     }
 

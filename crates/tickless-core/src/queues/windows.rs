@@ -133,14 +133,6 @@ impl PreciseQueue {
         if self.over { None } else { self.queue.pop_expired(self.pass?) }
     }
 
-    /// Removes and returns any pending timer, due or not. O(log n).
-    pub(crate) fn take_any(&mut self) -> Option<QueueRef> {
-        match self.queue.pop_expired(Ns::NEVER) {
-            Some(node) => Some(node),
-            None => self.late.pop_expired(Ns::NEVER),
-        }
-    }
-
     /// Returns whether the last pass has timers left.
     fn is_due(&self) -> bool {
         let first = self.queue.first();
@@ -152,10 +144,10 @@ impl PreciseQueue {
         [&mut self.queue, &mut self.late]
     }
 
-    /// Calls `f` with every timer and its lane. O(n).
-    pub(crate) fn for_each(&self, mut f: impl FnMut(QueueRef, Lane)) {
-        self.queue.for_each(|node| f(node, Lane::Queued));
-        self.late.for_each(|node| f(node, Lane::Late));
+    /// Returns every timer and its lane. O(n).
+    pub(crate) fn timers(&self) -> impl Iterator<Item = (QueueRef, Lane)> {
+        let queued = self.queue.timers().map(|node| (node, Lane::Queued));
+        queued.chain(self.late.timers().map(|node| (node, Lane::Late)))
     }
 
     /// See [`Queue::check`].

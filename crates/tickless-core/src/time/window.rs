@@ -15,6 +15,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Returns the window of a timer without slack.
+    pub const fn at(time: Ns) -> Window {
+        Window { soft: time, hard: time }
+    }
+
     /// Returns the window from `soft` to `hard`. A `hard` before `soft` is raised to `soft`, so
     /// that a contradiction makes the timer late rather than early.
     pub const fn new(soft: Ns, hard: Ns) -> Window {

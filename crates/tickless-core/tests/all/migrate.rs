@@ -149,11 +149,11 @@ fn going_online_programs_the_device_for_remaining_timers() {
         let scene = Rc::new(lazy());
         let timers = [0, 1].map(|task| scene.timer(family, task));
         timers.iter().for_each(|timer| _ = scene.start(timer, HERE, ms(10)));
-        let locked = Rc::new(Cell::new(0));
-        let (stage, locks) = (Rc::clone(&scene), Rc::clone(&locked));
+        let (stage, locks) = (Rc::clone(&scene), Cell::new(0));
+        // After `offline` itself, the search for coarse timers, and the move of the first timer.
+        let moved_one = if family == Family::Coarse { 2 } else { 3 };
         let watch = Watch::with(Rc::new(move |moment| {
-            if moment == Moment::Locking && locks.replace(locks.get() + 1) == 2 {
-                // The base goes online when one of the two timers has moved.
+            if moment == Moment::Locking && locks.replace(locks.get() + 1) == moved_one {
                 stage.platform().deliver(HERE);
                 on(THERE, || stage.bases.online(HERE)).unwrap();
             }

@@ -162,10 +162,9 @@ fn history(seed: u64) {
         assert_eq!(queue.first(), twin.first());
         assert_eq!((queue.len(), queue.is_empty()), (twin.pending.len(), twin.pending.is_empty()));
         assert_eq!(node.is_linked(), twin.pending.iter().any(|entry| entry.2 == timer));
-        let mut shown = Vec::new();
-        queue.for_each(|node| shown.push((node.window(), timers.index(node))));
+        let shown = queue.timers().map(|node| (node.window(), timers.index(node)));
         let expected = twin.pending.iter().map(|&(window, _, timer)| (window, timer));
-        assert!(expected.eq(shown), "for_each");
+        assert!(expected.eq(shown), "timers");
     }
 }
 

@@ -258,7 +258,7 @@ impl Kernel {
             return;
         }
         // An alarm is never shut down, so arming does not fail.
-        let _ = self.keep_on(|| alarm.start(Window::new(at, at), now, Options::default()));
+        let _ = self.keep_on(|| alarm.start(Window::at(at), now, Options::default()));
         while platform::now() < at {
             self.block();
         }
@@ -366,7 +366,7 @@ impl Kernel {
             tick.cancel();
         }
         if !tick.is_pending() {
-            let _ = tick.start(Window::new(next, next), now, Options::default());
+            let _ = tick.start(Window::at(next), now, Options::default());
         }
     }
 
@@ -380,7 +380,7 @@ impl Kernel {
                 let next = now.after(ahead);
                 let _masked = Masked::new();
                 let tick = &self.cpus[cpu.index()].tick;
-                let _ = tick.start(Window::new(next, next), now, Options::default());
+                let _ = tick.start(Window::at(next), now, Options::default());
             }
         }
     }
@@ -397,7 +397,7 @@ impl Kernel {
         let timer = timer.get_or_init(|| OwnedTimer::lazy(&self.bases, SLICE));
         let now = platform::now();
         let end = now.after(slice);
-        let _ = timer.start(Window::new(end, end), now, Options::default());
+        let _ = timer.start(Window::at(end), now, Options::default());
     }
 
     /// Programs the event device, if a handler has left that to the choice of the next task.

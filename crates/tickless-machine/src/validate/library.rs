@@ -113,7 +113,7 @@ fn timer<W: Backend>() -> Timer<W> {
 fn arm<W: Backend>(timer: &Timer<W>, now: Ns) {
     let due = now.after(Ns::from_secs(3_600));
     // Starting fails only after a shutdown.
-    let _ = timer.start(Window::new(due, due), now, Options::default());
+    let _ = timer.start(Window::at(due), now, Options::default());
 }
 
 pub(super) fn own_timer<W: Backend>(rounds: u64) -> Play {

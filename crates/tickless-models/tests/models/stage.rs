@@ -3,6 +3,7 @@
 use super::place::Place;
 use super::platform::{CPUS, Kind, ModelPlatform};
 use crate::checker::{CheckedLock, CheckedWord, Thread, here, spawn, yield_now};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tickless_core::bases::cancel::Cancel;
@@ -118,7 +119,7 @@ impl<L: Kind> Stage<L> {
         wakes: Wakes,
     ) -> Result<Started, StartError> {
         let options = Options { pinned, wakes, fires_in: FiresIn::Thread, ..Options::default() };
-        self.bases.start(self.places[timer].timer(), Window::new(at, at), NOW, options)
+        self.bases.start(self.places[timer].timer(), Window::at(at), NOW, options)
     }
 
     /// Arms a timer on this CPU's base. The model does not shut it down.
@@ -133,13 +134,13 @@ impl<L: Kind> Stage<L> {
 
     /// Arms a timer for the first time; other threads have no reference to it.
     pub fn arm_new(&self, timer: usize, at: Ns) {
-        self.bases.start_new(self.places[timer].new_timer(), Window::new(at, at), NOW);
+        self.bases.start_new(self.places[timer].new_timer(), Window::at(at), NOW);
     }
 
     /// Pushes a timer out without a lock, if possible.
     pub fn push_out_in_place(&self, timer: usize, at: Ns) -> bool {
         let timer = self.places[timer].timer();
-        self.bases.push_out(timer, Window::new(at, at), NOW, Options::default())
+        self.bases.push_out(timer, Window::at(at), NOW, Options::default())
     }
 
     pub fn cancel(&self, timer: usize) -> Cancel {
@@ -152,6 +153,12 @@ impl<L: Kind> Stage<L> {
 
     pub fn cancel_sync(&self, timer: usize) -> Cancel {
         self.bases.cancel_sync(self.places[timer].timer())
+    }
+
+    pub fn cancel_single_shot(&self, timer: usize) -> Option<Cancel> {
+        let place = &self.places[timer];
+        let Ok(found) = self.bases.cancel_single_shot(place.timer(), |_| Ok::<(), Infallible>(()));
+        found
     }
 
     pub fn shutdown_sync(&self, timer: usize) -> Cancel {

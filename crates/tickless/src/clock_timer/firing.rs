@@ -138,7 +138,7 @@ impl ClockFired<'_> {
     /// Rearms the timer for a point in time on its own clock.
     pub fn restart_at(&mut self, deadline: Instant) {
         let deadline = Ns::from(deadline);
-        self.restart = Some(Armed::Own(Window::new(deadline, deadline)));
+        self.restart = Some(Armed::Own(Window::at(deadline)));
     }
 
     /// Rearms the timer to fire when `after` has passed, as [`start`](super::ClockTimer::start)

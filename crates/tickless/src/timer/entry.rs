@@ -177,7 +177,7 @@ impl<L: Family<Host>> Entry<L> {
 
     fn window(&self, deadline: Ns) -> Window {
         if L::COARSE {
-            return Window::new(deadline, deadline);
+            return Window::at(deadline);
         }
         Window::new(deadline, deadline.after(Ns(u64::from(self.slack.get()) << 10)))
     }

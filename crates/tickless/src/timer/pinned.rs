@@ -230,7 +230,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
         let mut waiting = None;
         let refuse = |occupied| self.refuse(occupied, &mut waiting);
-        let found = self.set.bases.single_shot_unless(self.timer(), refuse)?;
+        let found = self.set.bases.cancel_single_shot(self.timer(), refuse)?;
         found.map(|found| self.found(found)).ok_or(CancelError::NotSingleShot)
     }
 
@@ -435,7 +435,7 @@ mod tests {
                 Pinned::<&Shared, QueueLink>::new(slow.cast(), &scene.others)
             };
             let now = scene.others.now();
-            timer.start(Window::new(now, now), now, Options::default()).expect("not shut down");
+            timer.start(Window::at(now), now, Options::default()).expect("not shut down");
             while !scene.begun.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
@@ -461,7 +461,7 @@ mod tests {
         // SAFETY: the memory is large enough and this slot's own until its callback gives it back.
         let first = unsafe { slot::own(slot, &time.timers().shared, Dies(scene)) };
         let now = time.timers().shared.now();
-        first.start(Window::new(now, now), now, Options::default()).expect("not shut down");
+        first.start(Window::at(now), now, Options::default()).expect("not shut down");
         *scene.first.lock().unwrap() = Some(first);
         time.advance(Duration::from_millis(1));
         assert!(scene.waited.load(Ordering::SeqCst), "freed while its callback ran");

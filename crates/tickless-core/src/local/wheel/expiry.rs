@@ -13,14 +13,11 @@ impl LocalWheel {
     #[inline]
     pub(in crate::local) fn advance(&mut self, now: Ns) -> bool {
         self.target = self.target.max(self.tick.floor(now));
-        if self.chains.occupied(DUE / 64) != 0 {
-            self.chains.splice(OVERDUE, DUE);
-            return true;
-        }
         if self.next_mark > self.target {
             self.set_clk(self.target);
             return false;
         }
+        self.chains.splice(OVERDUE, DUE);
         true
     }
 
@@ -186,11 +183,12 @@ impl LocalWheel {
     #[inline(never)]
     fn step(&mut self) -> bool {
         if self.next_mark <= self.target {
-            self.next_mark = self.earliest();
-            if self.next_mark <= self.target {
-                self.collect(self.next_mark);
+            let next = self.earliest();
+            if next <= self.target {
+                self.collect(next);
                 return true;
             }
+            self.next_mark = if self.chains.occupied(DUE / 64) == 0 { next } else { 0 };
         }
         self.set_clk(self.target);
         false

@@ -36,7 +36,7 @@ impl Wheel {
             for lane in 0..LANES {
                 let list = self.sorted((level * SLOTS + slot) * LANES + lane, &deadline);
                 let wakes = |node: &WheelRef| !WheelPlace::of(*node).is_deferrable();
-                let first = self.timers_on(list).find(wakes);
+                let first = self.lists.nodes(list).find(wakes);
                 if let Some(node) = first {
                     earliest = earliest.min(deadline(node).min(self.due_at(node)));
                     // A timer beyond the wheel's reach may be on any list of its bucket.
@@ -73,16 +73,12 @@ impl Wheel {
         has_gathered
     }
 
-    fn timers_on(&self, list: usize) -> impl Iterator<Item = WheelRef> {
-        core::iter::successors(self.lists.front(list), |&node| self.lists.after(node))
-    }
-
     /// Sorts a list by deadline, with a stable sort, if a timer was added since the last time.
     fn sorted(&mut self, list: usize, deadline: &impl Fn(WheelRef) -> Ns) -> usize {
         let is_changed = 1 << (LANES + list % LANES);
         if self.bucket(list / LANES).lanes & is_changed != 0 {
             self.bucket(list / LANES).lanes &= !is_changed;
-            let mut timers: Vec<_> = self.timers_on(list).collect();
+            let mut timers: Vec<_> = self.lists.nodes(list).collect();
             timers.sort_by_key(|&node| deadline(node));
             for &node in &timers {
                 self.lists.unlink(node);

@@ -51,18 +51,18 @@ impl Wheel {
         let (mut due_live, mut len) = (0, 0);
         let mut fault = None;
         for list in 0..=OVERDUE {
-            let mut at = self.lists.front(list);
             if list < DUE {
                 let bucket = list / LANES;
                 let lanes = self.buckets[bucket].lanes;
                 let is_empty = self.buckets[bucket].is_empty();
                 let occupied = self.levels[bucket / SLOTS].occupied >> (bucket % SLOTS) & 1 == 1;
-                if at.is_some() != (lanes >> (list % LANES) & 1 == 1) || occupied == is_empty {
+                if self.lists.is_empty(list) == (lanes >> (list % LANES) & 1 == 1)
+                    || occupied == is_empty
+                {
                     return Err(WheelFault::Occupied { bucket });
                 }
             }
-            while let Some(node) = at {
-                at = self.lists.after(node);
+            for node in self.lists.nodes(list) {
                 len += 1;
                 let place = WheelPlace::of(node);
                 let due = place.expiry() <= self.clk;
@@ -115,7 +115,7 @@ mod tests {
         let mut wheel = Wheel::new(Tick::MILLISECOND, Ns::ZERO);
         let nodes = [0, 1].map(|_| WheelRef::forever());
         for node in nodes {
-            wheel.arm(node, Ns::from_ms(10), Ns::ZERO, Wakes::Yes);
+            wheel.arm(node, Ns::from_ms(10), Wakes::Yes);
         }
         let mut others = Lists::<1>::new();
         others.unlink(nodes[0]);

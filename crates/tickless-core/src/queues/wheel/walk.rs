@@ -1,7 +1,7 @@
 //! The number of timers on each level, and walks over them in slices.
 
 use super::place::WheelPlace;
-use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wheel, WheelLists};
+use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wheel};
 use crate::link::WheelRef;
 use crate::state::PendingIn;
 
@@ -67,9 +67,10 @@ impl Cursor {
         self.before == Some(node)
     }
 
+    /// Moves on to the timer behind the one that is about to be removed.
     #[cold]
-    pub(super) fn go_on(&mut self, lists: &WheelLists) {
-        self.before = self.before.and_then(|node| lists.after(node));
+    pub(super) fn go_on_to(&mut self, next: Option<WheelRef>) {
+        self.before = next;
     }
 
     #[inline]

@@ -110,7 +110,7 @@ impl History {
             let Window { soft, .. } = self.any_window(timers.now().into());
             armings.push((key, soft.into()));
             if let Some(id) = id {
-                self.twin.start(id, Window::new(soft, soft));
+                self.twin.start(id, Window::at(soft));
             }
         }
         let known = some.iter().filter(|(_, id)| id.is_some()).count();

@@ -119,7 +119,7 @@ impl Twin {
         };
         let window = match family {
             Family::Precise => Window::new(window.soft, window.hard),
-            Family::Coarse => Window::new(window.soft, window.soft),
+            Family::Coarse => Window::at(window.soft),
         };
         let pending = Some(Pending { window, sequence: self.sequence, pass: self.pass, place });
         self.timers[id] = Some(TwinTimer { family, pending, is_left: true });

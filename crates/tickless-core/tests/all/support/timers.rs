@@ -2,7 +2,7 @@
 
 use super::{TestPlatform, WatchedWord};
 use std::sync::Arc;
-use tickless_core::bases::cancel::{Cancel, NotSingleShot, Occupied};
+use tickless_core::bases::cancel::{Cancel, Occupied};
 use tickless_core::bases::{Bases, Options, StartError, Started};
 use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
@@ -70,7 +70,7 @@ impl AnyTimer {
         of_either!(self, cancel_sync_unless(refuse))
     }
 
-    pub fn cancel_single_shot(&self) -> Result<Cancel, NotSingleShot> {
+    pub fn cancel_single_shot(&self) -> Option<Cancel> {
         of_either!(self, cancel_single_shot())
     }
 
@@ -97,5 +97,5 @@ impl AnyTimer {
 
 /// Returns a window without slack.
 pub fn exactly(at: Ns) -> Window {
-    Window::new(at, at)
+    Window::at(at)
 }

@@ -224,7 +224,7 @@ impl Twin {
         let beyond = tick.saturating_sub(due);
         let latest = if beyond == 0 { due } else { tick + beyond * 33 / 256 + 1 };
         pending.place = Place::Loose { due, pass, latest, moved };
-        pending.window = Window::new(deadline, deadline);
+        pending.window = Window::at(deadline);
     }
 
     /// Returns whether this base has a timer of which the twin does not know when it is examined.
@@ -509,7 +509,7 @@ impl Twin {
                 let tick = self.settings.tick.length().as_nanos() as u64;
                 base.clock = base.clock.max(now.0 / tick);
                 let place = bucket(window.soft, tick, base);
-                (place, Window::new(window.soft, window.soft), wakes)
+                (place, Window::at(window.soft), wakes)
             }
         };
         let timer = &mut self.timers[id];

@@ -279,8 +279,7 @@ impl Pair {
 
     fn compare_all(&self) -> Outcome {
         prop_assert_eq!(self.wheel.check(), Ok(()));
-        let mut visited = vec![];
-        self.wheel.for_each(|node| visited.push(self.nodes.index(node)));
+        let mut visited: Vec<_> = self.wheel.timers().map(|node| self.nodes.index(node)).collect();
         let mut pending: Vec<_> = self.twin.pending().map(|entry| entry.id).collect();
         visited.sort_unstable();
         pending.sort_unstable();

@@ -35,9 +35,12 @@ impl Nodes {
         now: Ns,
         wakes: Wakes,
     ) -> Ns {
-        let due = wheel.arm(self.at(timer).node(), deadline, now, wakes);
+        let node = self.at(timer).node();
+        wheel.cancel(node);
+        wheel.forward(now);
+        wheel.arm(node, deadline, wakes);
         self.at(timer).open(deadline);
-        due
+        wheel.due_at(node)
     }
 
     /// Pops the next due timer. Returns it and its deadline.

@@ -290,7 +290,7 @@ fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     for (timer, offset) in timers.iter().zip(offsets) {
         let first = Ns(1 + offset);
         // These timers are never shut down, so arming does not fail.
-        let _ = timer.start(Window::new(first, first), Ns::ZERO, Options::default());
+        let _ = timer.start(Window::at(first), Ns::ZERO, Options::default());
     }
     while !engine::is_ending() {
         cpu::work(Ps::from_ns(Ns::from_ms(10)));
@@ -306,7 +306,7 @@ fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) ->
     for _ in 0..case.calls {
         let now = tickless_machine::platform::now();
         let due = now.after(Ns::from_secs(3_600));
-        let _ = timer.start(Window::new(due, due), now, Options::default());
+        let _ = timer.start(Window::at(due), now, Options::default());
         cpu::work(Ps::from_ns(Ns(period.0 / 2 + random.below(period.0))));
         if case.caches == Caches::Cold {
             engine::flush_caches();

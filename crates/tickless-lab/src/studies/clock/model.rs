@@ -284,7 +284,7 @@ pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
             }
             let first = Ns(period.0 + offset);
             // These timers are never shut down, so arming does not fail.
-            let window = Window::new(first, first);
+            let window = Window::at(first);
             let _ = timers[cpu as usize].start(window, Ns::ZERO, Options::default());
             run.compute(period);
             if cpu == 0 {

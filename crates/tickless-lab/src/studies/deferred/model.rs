@@ -242,14 +242,14 @@ fn expire_now_and_then(
             // In the expiry thread, which tasks of higher priority preempt.
             cpu::work(work);
             let at = firing.now.after(draw());
-            CallbackResult::Restart(Window::new(at, at))
+            CallbackResult::Restart(Window::at(at))
         });
         let timer = OwnedTimer::<Sim, WheelLink<SimWord>>::new(kernel.bases(), callback);
         let kernel2 = Rc::clone(kernel);
         kernel.spawn(machine, Class::Fair, Some(CpuId(cpu)), move || {
             let now = platform::now();
             let first = now.after(Ns::from_ms(1));
-            let _ = timer.start(Window::new(first, first), now, Options::default());
+            let _ = timer.start(Window::at(first), now, Options::default());
             // The task only keeps the timer alive.
             loop {
                 kernel2.block();

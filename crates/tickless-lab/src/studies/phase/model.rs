@@ -377,7 +377,7 @@ impl Worker {
             }
             CallbackResult::Restart(periodic::forward(firing.window, firing.now, period).0)
         });
-        let _ = timer.start(Window::new(first, first), platform::now(), Options::default());
+        let _ = timer.start(Window::at(first), platform::now(), Options::default());
         timer
     }
 

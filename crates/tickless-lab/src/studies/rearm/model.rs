@@ -180,7 +180,7 @@ pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Resu
         if others == Others::Watchdog {
             let now = engine::clock().to_ns();
             let at = now.after(watchdog);
-            let _ = timer.start(Window::new(at, at), now, Options::default());
+            let _ = timer.start(Window::at(at), now, Options::default());
         }
         let _ = kernel;
     };

@@ -101,6 +101,6 @@ impl Writer {
 impl Start {
     /// Returns the start of a timer whose expiry is not known, for the time at which it was seen.
     pub(super) fn guessed(timer: u32, at: Ns, base: CpuId) -> Start {
-        Start { timer, window: Window::new(at, at), base, wakes: Wakes::Yes }
+        Start { timer, window: Window::at(at), base, wakes: Wakes::Yes }
     }
 }

@@ -161,7 +161,7 @@ impl Writer {
         let base = CpuId(base.0.min(self.cpus.len() as u16 - 1));
         let wakes = if flags.is_deferrable() { Wakes::No } else { Wakes::Yes };
         let due = self.clocks.deadline(at, now, expires);
-        let start = due.map(|due| Start { timer, window: Window::new(due, due), base, wakes });
+        let start = due.map(|due| Start { timer, window: Window::at(due), base, wakes });
         self.start(seen, function, start);
     }
 
