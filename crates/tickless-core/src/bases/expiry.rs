@@ -454,10 +454,11 @@ impl<P: Platform> Bases<P> {
             return Taken::Enough;
         }
         let queues = &mut state.queues;
-        let precise = if share == Share::Thread { None } else { queues.precise.pop() };
-        if let Some(node) = precise {
-            *visited += 1;
-            return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
+        if share != Share::Thread {
+            if let Some(node) = queues.precise.pop() {
+                *visited += 1;
+                return Taken::Due(Due::Precise(TimerRef::around(node), FiresIn::Handler));
+            }
         }
         if share == Share::Handler {
             return Taken::Nothing;
