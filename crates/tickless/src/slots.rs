@@ -12,6 +12,7 @@ use crate::timeout::Timeout;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::fired::Fired;
 use crate::timer::frame;
+use crate::timer::shared::Shared;
 use crate::timer::slot::{self, Callback, OwnOrLent};
 use crate::timers::Timers;
 use core::fmt;
@@ -212,7 +213,9 @@ pub fn users(timers: &Timers) -> usize {
 
 /// Returns whether the calling thread is in a callback of this set of timers.
 pub fn is_in_callback_of(timers: &Timers) -> bool {
-    frame::is_in_callback_of(&*timers.shared)
+    // A frame has the address of the set, not of a handle.
+    let set: &Shared = &timers.shared;
+    frame::is_in_callback_of(set)
 }
 
 /// Returns how many bases this set of timers has.
