@@ -1466,9 +1466,9 @@ enum tickless_status_t tickless_limiter_close(const struct tickless_limiter_t *f
  `available` is null or writable; `counts` is null or points to as many writable bytes as its
  `size` states.
  */
-enum tickless_status_t tickless_limiter_look(const struct tickless_limiter_t *from,
-                                             uint64_t *available,
-                                             struct tickless_quota_counts_t *counts);
+enum tickless_status_t tickless_limiter_stats(const struct tickless_limiter_t *from,
+                                              uint64_t *available,
+                                              struct tickless_quota_counts_t *counts);
 
 /*
  Frees a limiter; does nothing if the pointer is null.
@@ -1557,8 +1557,8 @@ enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *
  `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
  `counts` points to as many writable bytes as its `size` states.
  */
-enum tickless_status_t tickless_throttle_look(const struct tickless_throttle_t *group,
-                                              struct tickless_quota_counts_t *counts);
+enum tickless_status_t tickless_throttle_stats(const struct tickless_throttle_t *group,
+                                               struct tickless_quota_counts_t *counts);
 
 /*
  Frees a throttle; does nothing if the pointer is null. Its workers stay throttled until they

@@ -283,7 +283,7 @@ pub unsafe extern "C" fn tickless_limiter_close(from: *const LimiterHandle) -> S
 /// `available` is null or writable; `counts` is null or points to as many writable bytes as its
 /// `size` states.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tickless_limiter_look(
+pub unsafe extern "C" fn tickless_limiter_stats(
     from: *const LimiterHandle,
     available: *mut u64,
     counts: *mut QuotaCounts,
@@ -440,7 +440,7 @@ pub unsafe extern "C" fn tickless_throttle_create(
 /// `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
 /// `counts` points to as many writable bytes as its `size` states.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tickless_throttle_look(
+pub unsafe extern "C" fn tickless_throttle_stats(
     group: *const ThrottleHandle,
     counts: *mut QuotaCounts,
 ) -> Status {

@@ -24,7 +24,7 @@
 //! # Ok::<(), tickless::callback::StartError>(())
 //! ```
 
-pub use crate::guarded::{CallbackLock, CallbackLockGuard};
+pub use crate::guarded::CallbackLock;
 pub use crate::timer::cancel_error::CancelError;
 pub use crate::timer::fired::Fired;
 pub use tickless_core::bases::cancel::Cancel;

@@ -40,7 +40,7 @@ pub struct CallbackLock<T: ?Sized> {
 }
 
 /// Access to the data of a [`CallbackLock`]; unlocks it when dropped.
-pub struct CallbackLockGuard<'a, T: ?Sized> {
+struct Guard<'a, T: ?Sized> {
     holder: &'a AtomicU64,
     guard: MutexGuard<'a, T>,
 }
@@ -60,7 +60,8 @@ impl<T> CallbackLock<T> {
 impl<T: ?Sized> CallbackLock<T> {
     /// Waits until the lock is free and takes it. It is not recursive: a thread that already holds
     /// it waits forever.
-    pub fn lock(&self) -> CallbackLockGuard<'_, T> {
+    #[must_use = "the lock is released when the guard is dropped"]
+    pub fn lock(&self) -> impl DerefMut<Target = T> {
         let guard = match self.mutex.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -69,7 +70,7 @@ impl<T: ?Sized> CallbackLock<T> {
         // Relaxed: other threads read this under the mutex of the table of waits. A reader that
         // misses a new holder finds it when it checks for a deadlock again.
         self.holder.store(waits::this_thread(), Ordering::Relaxed);
-        CallbackLockGuard { holder: &self.holder, guard }
+        Guard { holder: &self.holder, guard }
     }
 
     #[cold]
@@ -83,13 +84,13 @@ impl<T: ?Sized> CallbackLock<T> {
     }
 }
 
-impl<T: ?Sized> Drop for CallbackLockGuard<'_, T> {
+impl<T: ?Sized> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         self.holder.store(0, Ordering::Relaxed);
     }
 }
 
-impl<T: ?Sized> Deref for CallbackLockGuard<'_, T> {
+impl<T: ?Sized> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -97,7 +98,7 @@ impl<T: ?Sized> Deref for CallbackLockGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized> DerefMut for CallbackLockGuard<'_, T> {
+impl<T: ?Sized> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }
@@ -115,7 +116,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for CallbackLock<T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for CallbackLockGuard<'_, T> {
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Guard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.guard.fmt(f)
     }

@@ -59,7 +59,7 @@ pub(crate) use run::{AfterCallback, Run, lock, pass};
 pub use tickless_core::phase::Phase;
 
 /// What happens to periods that were missed because the system or the callback was late.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Missed {
     /// Missed periods are counted, but have no callbacks: the next expiry is the first that has not

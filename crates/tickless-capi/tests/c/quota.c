@@ -15,10 +15,10 @@ static void refills_restore_permits(void) {
   IS(TICKLESS_EMPTY, tickless_limiter_try_acquire(limiter, 1));
   IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_try_acquire(limiter, 21));
   OK(tickless_virtual_advance(timers, SECOND));
-  OK(tickless_limiter_look(limiter, &available, NULL));
+  OK(tickless_limiter_stats(limiter, &available, NULL));
   CHECK(available == 20);
   OK(tickless_limiter_try_acquire(limiter, 20));
-  OK(tickless_limiter_look(limiter, &available, &counts));
+  OK(tickless_limiter_stats(limiter, &available, &counts));
   CHECK(available == 0 && counts.used == 30 && counts.refills > 0 && counts.waiting == 0);
   IS(TICKLESS_BUSY, tickless_timers_stop(timers));
   OK(tickless_limiter_destroy(limiter));
@@ -52,7 +52,7 @@ static void *threads_wait_for_permits(void *unused) {
   pthread_t waiter;
   IS(0, pthread_create(&waiter, NULL, waits_until_closed, limiter));
   tickless_quota_counts_t counts = {.size = sizeof counts};
-  do OK(tickless_limiter_look(limiter, NULL, &counts)); while (counts.waiting == 0);
+  do OK(tickless_limiter_stats(limiter, NULL, &counts)); while (counts.waiting == 0);
   OK(tickless_limiter_close(limiter));
   IS(0, pthread_join(waiter, NULL));
   IS(TICKLESS_SHUT, tickless_limiter_try_acquire(limiter, 1));
@@ -113,7 +113,7 @@ static void threads_share_cpu_time(void) {
   OK(tickless_throttle_join(throttle, &others));
   for (int i = 0; i < 2; i++) CHECK(pthread_create(&threads[i], NULL, work, throttle) == 0);
   for (int i = 0; i < 2; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-  OK(tickless_throttle_look(throttle, &counts));
+  OK(tickless_throttle_stats(throttle, &counts));
   CHECK(counts.throttled >= 2 && counts.used > 2 * MS && counts.waited_ns > 0);
   OK(tickless_worker_leave(others));
   OK(tickless_throttle_destroy(throttle));
@@ -143,10 +143,10 @@ static void misuse(void) {
   IS(TICKLESS_NULL_POINTER, tickless_limiter_try_acquire(NULL, 1));
   IS(TICKLESS_NULL_POINTER, tickless_limiter_acquire(NULL, 1, 0));
   IS(TICKLESS_NULL_POINTER, tickless_limiter_close(NULL));
-  IS(TICKLESS_NULL_POINTER, tickless_limiter_look(NULL, NULL, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_limiter_stats(NULL, NULL, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_keyed_count(NULL, false, &keys));
   IS(TICKLESS_NULL_POINTER, tickless_throttle_join(NULL, &worker));
-  IS(TICKLESS_NULL_POINTER, tickless_throttle_look(NULL, NULL));
+  IS(TICKLESS_NULL_POINTER, tickless_throttle_stats(NULL, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_worker_check(NULL, NULL));
   IS(TICKLESS_NULL_POINTER, tickless_worker_rest(NULL));
   OK(tickless_limiter_destroy(NULL));

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 /// Counters of a limiter or throttle. Amounts are permits, or nanoseconds of CPU time. A *member*
 /// is a caller of a limiter, or a worker of a throttle.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
     /// The amount that refills have added, including `expired`. The rest, neither `used` nor

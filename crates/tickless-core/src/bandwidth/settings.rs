@@ -41,7 +41,7 @@ impl Release {
 pub const AMOUNT_MAX: u64 = 1 << 58;
 
 /// Why [`Settings`] are refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// The quota is zero: no member could ever continue.

@@ -79,7 +79,7 @@ pub(crate) struct BaseState {
 }
 
 /// Counts of what happened on a base.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct BaseCounts {
     /// Idle timers that were armed.

@@ -49,7 +49,7 @@ use crate::time::CpuId;
 use core::convert::Infallible;
 
 /// What a cancel found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cancel {
     /// The timer was pending; that arming will not fire.
     Pending,

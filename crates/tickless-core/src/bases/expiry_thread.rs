@@ -33,7 +33,7 @@ impl Call {
 }
 
 /// Counts of what the expiry threads of a base did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct DeferredCounts {
     /// Batches of the expiry thread, one for each wakeup.

@@ -19,7 +19,7 @@ use crate::time::CpuId;
 use core::fmt;
 
 /// Why a base did not go offline or come back online.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum OnlineError {
     /// The base does not exist.

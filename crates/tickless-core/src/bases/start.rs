@@ -47,7 +47,7 @@ pub struct Options {
 }
 
 /// What an arming found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Started {
     /// The timer was idle and is pending now.
     Idle,
@@ -61,7 +61,7 @@ pub enum Started {
 }
 
 /// Why a timer was not armed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// The timer was shut down (X5). Create a new one.

@@ -10,7 +10,7 @@ use core::fmt;
 use core::time::Duration;
 
 /// Why a counter must not be used any more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
     /// It stood still while others continued.
     Frozen,

@@ -144,7 +144,7 @@ impl fmt::Display for NoCounter {
 impl core::error::Error for NoCounter {}
 
 /// Counters of a watchdog.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct WatchCounts {
     /// Comparisons that found a good counter.
@@ -158,7 +158,7 @@ pub struct WatchCounts {
 }
 
 /// A bad counter that the watchdog has found, and the consequence.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Report {
     /// The counter that is bad.
     pub bad: SourceId,
@@ -169,7 +169,7 @@ pub struct Report {
 }
 
 /// How time continued when the counter in use was found bad.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Change {
     /// The counter in use now: the best remaining one, or the bad one if there is no other.
     pub to: SourceId,

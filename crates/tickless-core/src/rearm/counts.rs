@@ -1,7 +1,7 @@
 //! Counts of a device's writes and events.
 
 /// Counts of a device's writes and events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct DeviceCounts {
     /// Writes: how often the device was programmed.

@@ -12,7 +12,7 @@ use core::fmt;
 use core::time::Duration;
 
 /// The length of a tick, from 1 µs to 1 s.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tick {
     ns: u32,
     /// 2^(64 + shift) / ns, rounded up.
@@ -22,7 +22,7 @@ pub struct Tick {
 }
 
 /// An invalid length of a tick.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum TickError {
     /// Shorter than [`Tick::MIN`]; use a high-resolution timer for finer deadlines.

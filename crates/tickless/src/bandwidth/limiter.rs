@@ -45,7 +45,7 @@ pub struct Limiter {
 }
 
 /// Why permits, or a share of CPU time, could not be taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// Too few permits are left, or earlier callers wait for them. Await the permits, or try again
@@ -238,7 +238,10 @@ impl Limiter {
     /// Returns a future that takes permits as soon as they are available. It does nothing until it
     /// is polled, and works on any runtime. It fails as
     /// [`blocking_acquire`](Limiter::blocking_acquire) does.
-    pub fn acquire(&self, permits: u64) -> Acquire {
+    pub fn acquire(
+        &self,
+        permits: u64,
+    ) -> impl Future<Output = Result<(), AcquireError>> + Send + Sync + use<> {
         Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
     }
 
@@ -307,10 +310,10 @@ impl std::task::Wake for Unpark {
     }
 }
 
-/// A future that takes permits; from [`Limiter::acquire`].
+/// The future of [`Limiter::acquire`].
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is polled"]
-pub struct Acquire {
+struct Acquire {
     controller: Arc<Controller>,
     permits: u64,
     state: QueueState,

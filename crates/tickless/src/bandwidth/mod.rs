@@ -31,7 +31,7 @@ mod plan;
 mod throttle;
 
 pub use keyed::KeyedLimiter;
-pub use limiter::{Acquire, AcquireError, Limiter};
+pub use limiter::{AcquireError, Limiter};
 pub use plan::{BandwidthBuilder, BandwidthError};
 #[cfg(linux_platform)]
 pub use throttle::{Throttle, Worker};

@@ -11,7 +11,7 @@ use tickless_core::phase::{Phase, PhaseError};
 use tickless_core::time::Ns;
 
 /// Why a bandwidth group was not started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum BandwidthError {
     /// The settings are out of range or contradict each other.

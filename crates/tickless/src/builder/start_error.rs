@@ -23,9 +23,9 @@ pub enum StartTimersError {
 impl fmt::Display for StartTimersError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartTimersError::Thread { base, error } => write!(
+            StartTimersError::Thread { base, .. } => write!(
                 f,
-                "the driver thread of base {} could not be started ({error}); \
+                "the driver thread of base {} could not be started; \
                  raise the limit on threads or ask for fewer bases",
                 base.0
             ),

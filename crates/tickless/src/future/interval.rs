@@ -20,7 +20,7 @@ pub struct Interval {
 }
 
 /// One tick of an [`Interval`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Tick {
     /// When the tick was due.

@@ -24,7 +24,7 @@ pin_project! {
 }
 
 /// The deadline passed before the future was ready.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Elapsed {
     /// The deadline that passed.

@@ -6,7 +6,7 @@ use tickless_core::bases::StartError;
 use tickless_core::phase::PhaseError;
 
 /// Why a periodic timer was not started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum PeriodError {
     /// The period is zero.

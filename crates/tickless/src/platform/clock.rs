@@ -38,7 +38,7 @@ use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
 /// The source of the timers' time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ClockSource {
     /// The CPU's time-stamp counter, disciplined by `CLOCK_MONOTONIC`.

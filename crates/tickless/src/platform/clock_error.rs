@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why timers read the system's clock instead of the CPU's counter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Fallback {
     /// The library supports no counter of this kind of CPU.

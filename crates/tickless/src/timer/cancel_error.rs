@@ -8,7 +8,7 @@ use std::fmt;
 ///
 /// Only deadlocks through a [`CallbackLock`](crate::callback::CallbackLock) are found. With other
 /// locks the cancel hangs: do not wait for a callback while holding a lock that it takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum CancelError {
     /// The caller is in this very callback, which cannot return before the caller goes on. Use

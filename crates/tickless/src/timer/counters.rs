@@ -8,7 +8,7 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::time::{CpuId, Ns};
 
 /// How long the callbacks of a base took, on the clock of its timers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct CallbackTimes {
     /// Callbacks that have ended, panics included.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The deadline of a timeout has passed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Elapsed(pub(super) ());
 
 impl fmt::Display for Elapsed {

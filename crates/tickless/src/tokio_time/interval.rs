@@ -11,7 +11,7 @@ use tickless_core::time::Ns;
 const TOLERATED: Duration = Duration::from_millis(5);
 
 /// What happens to the ticks after a missed tick.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum MissedTickBehavior {
     /// Overdue ticks complete immediately, one after another, until none is left.
     #[default]

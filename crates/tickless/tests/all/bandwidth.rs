@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tickless::bandwidth::{Acquire, AcquireError, BandwidthError, Counts, Limiter, SettingsError};
+use tickless::bandwidth::{AcquireError, BandwidthError, Counts, Limiter, SettingsError};
 use tickless::periodic::{PeriodError, Phase};
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
@@ -28,7 +28,7 @@ impl Wake for Woken {
 
 /// A future with a waker that logs.
 struct Task {
-    future: Pin<Box<Acquire>>,
+    future: Pin<Box<dyn Future<Output = Result<(), AcquireError>>>>,
     waker: Waker,
 }
 

@@ -22,7 +22,7 @@ pub enum Device {
 
 /// A system call that the system refused. Because of that, drivers wait on a futex instead of the
 /// configured device, or timers are not notified when a clock is set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct RefusedCall {
     /// The system call that was refused.

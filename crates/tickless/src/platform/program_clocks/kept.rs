@@ -169,7 +169,7 @@ fn source_id(index: usize) -> Option<SourceId> {
 
 /// A counter that was found bad, and the consequence; from [`Clock::maintain`]. Counters are
 /// numbered by their index in the list given to [`Clock::over`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Report {
     bad: usize,
     fault: Fault,
