@@ -435,7 +435,7 @@ fn create_and_destroy(set: *mut TimerSet, quota: &Quota) {
     ok!(tickless_worker_rest(worker));
     let counts = QuotaCounts { size: size_of::<QuotaCounts>(), ..QuotaCounts::default() };
     let counts = core::cell::Cell::new(counts);
-    ok!(tickless_limiter_look(limiter, null_mut(), counts.as_ptr()));
+    ok!(tickless_limiter_stats(limiter, null_mut(), counts.as_ptr()));
     assert_eq!((counts.get().used, counts.get().waiting), (quota.quota, 0));
     // Its worker outlives the throttle.
     ok!(tickless_throttle_destroy(throttle));
@@ -505,7 +505,7 @@ fn waiting_calls_end_once() {
         });
         assert_eq!(waits.ended.load(RELAXED), 4);
         let mut counts = QuotaCounts { size: size_of::<QuotaCounts>(), ..QuotaCounts::default() };
-        ok!(tickless_limiter_look(limiter, null_mut(), &raw mut counts));
+        ok!(tickless_limiter_stats(limiter, null_mut(), &raw mut counts));
         assert_eq!((counts.used, counts.waiting), (waits.granted.load(RELAXED), 0));
         assert!(counts.used <= quota.quota + counts.refilled, "{counts:?}");
         ok!(tickless_timer_destroy(timer));

@@ -34,7 +34,7 @@
 //! No future completes early. [`Sleep`] and [`Interval`] are late by two thread wakeups, the
 //! driver's and the task's, and by their slack: the time by which they may be late to share a
 //! wakeup. The default slack is a thousandth of the time to sleep, at most 50 ms: 1 ms for a
-//! second, and negligible for 1 ms. [`CoarseTimeout`] and [`CoarseSleep`] are on the timer wheel:
+//! second, and negligible for 1 ms. [`coarse_timeout`] and [`CoarseSleep`] are on the timer wheel:
 //! pushing them out costs one compare-and-swap, and they are late by up to 13 % of the time to
 //! sleep.
 //!
@@ -125,7 +125,7 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 /// [`timeout`], most of all to push out.
 ///
 /// For an idle timeout, put one of these around each read. To push out a pending one, pin it and
-/// call [`reset`](Timeout::<_, CoarseSleep>::reset):
+/// call `reset` of the [`Timeout`]:
 ///
 /// ```
 /// use std::pin::pin;
