@@ -75,9 +75,9 @@ pub use sleep::{Sleep, sleep, sleep_until};
 pub use std::time::Duration;
 pub use timeout::{Timeout, timeout, timeout_at};
 
-/// The timers of this module, for libraries that take a [`TimerSource`](crate::future::TimerSource),
-/// such as the adapters for hyper, quinn and tower. Each future belongs to the runtime in which it
-/// is created.
+/// Returns the timers of this module, for libraries that take a
+/// [`TimerSource`](crate::future::TimerSource), such as the adapters for hyper, quinn and tower.
+/// Each future belongs to the runtime in which it is created.
 pub fn timers() -> crate::future::TimerSource {
     crate::future::TimerSource::of_context()
 }

@@ -88,8 +88,8 @@ mod runtime {
 mod runtime {
     use std::time::Duration;
 
-    const REASON: &str = "this thread is on no virtual clock; to move the clock of a tokio runtime, \
-enable the feature `tokio-test-util` of tickless";
+    const REASON: &str = "this thread is on no virtual clock; to move the clock of a tokio \
+                          runtime, enable the feature `tokio-test-util` of tickless";
 
     #[track_caller]
     pub(super) fn pause() {
