@@ -113,7 +113,7 @@ pub struct CurrentCpu {
 }
 
 impl CurrentCpu {
-    pub fn new() -> CurrentCpu {
+    fn new() -> CurrentCpu {
         CurrentCpu { rseq_offset: rseq_offset().unwrap_or(0) }
     }
 

@@ -281,6 +281,7 @@ impl Drop for Depot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::cpu::CpuMap;
     use std::collections::HashSet;
     use std::sync::mpsc::sync_channel;
 
@@ -289,7 +290,7 @@ mod tests {
     }
 
     fn arena(caches: usize) -> Arena {
-        Arena::new(CurrentCpu::new(), caches)
+        Arena::new(CpuMap::of_this_process().current(), caches)
     }
 
     /// The memory of a class, in bytes.

@@ -80,10 +80,6 @@ impl CpuMap {
 pub struct CurrentCpu;
 
 impl CurrentCpu {
-    pub fn new() -> CurrentCpu {
-        CurrentCpu
-    }
-
     /// Returns the number.
     pub fn number(self) -> usize {
         number() as usize
