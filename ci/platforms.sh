@@ -90,7 +90,8 @@ PROPTEST_CASES=16 timeout 900 cargo test --locked -q --target "$target" \
 # as a child, which would run without the emulator; two whose sleeps end before the emulated program
 # has polled them; and one in which spinning threads take 60,000 turns, which is slow on one CPU.
 timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
-  --features stream,tokio-test-util --test all --test tokio_time -- --skip a_failure_prints_its_seed \
+  --features stream,tokio-test-util --test all --test tokio_time -- \
+  --skip a_failure_prints_its_seed \
   --skip a_program_ends_with_timers_in_statics --skip timers_are_kept_when_calls_are_refused \
   --skip a_drop_that_would_never_end_aborts --skip a_limit_on_threads_is_an_error \
   --skip the_last_drop_ \

@@ -92,8 +92,8 @@ impl<const FAULT: u8> Timers for Sorted<FAULT> {
             LATE => now.saturating_sub(3),
             _ => now,
         };
-        while FAULT == HANGS && now > 1_000_000 {
-            std::thread::sleep(Duration::from_secs(1));
+        if FAULT == HANGS && now > 1_000_000 {
+            std::thread::sleep(Duration::from_secs(3_600));
         }
         if FAULT == STUCK && self.deadlines.len() > 2 && now > 0 {
             return;

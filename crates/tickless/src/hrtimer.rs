@@ -106,9 +106,9 @@ impl HrTimer {
         self
     }
 
-    /// Lets the timer be late by up to `slack`, to share wakeups with other timers; zero by default.
-    /// The slack is rounded down to a multiple of 1.024 µs, and is at most 73 minutes. It applies
-    /// to every later arming but [`start_range`](Self::start_range).
+    /// Lets the timer be late by up to `slack`, to share wakeups with other timers; zero by
+    /// default. The slack is rounded down to a multiple of 1.024 µs, and is at most 73 minutes. It
+    /// applies to every later arming but [`start_range`](Self::start_range).
     pub fn slack(mut self, slack: Duration) -> HrTimer {
         let units = Ns::from_duration(slack).0 / SLACK_UNIT_NS;
         self.slack = u32::try_from(units).unwrap_or(u32::MAX);

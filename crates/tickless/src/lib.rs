@@ -40,9 +40,9 @@
 //! # Callbacks
 //!
 //! A [`Timers`] has one base per CPU, and one driver thread per base that is used, which sleeps
-//! until something is due. Callbacks run on driver threads, one at a time per base, and should be short: a callback
-//! that blocks delays the timers of its own base and no others. One that panics is caught and
-//! counted.
+//! until something is due. Callbacks run on driver threads, one at a time per base, and should be
+//! short: a callback that blocks delays the timers of its own base and no others. One that panics
+//! is caught and counted.
 //!
 //! Dropping a timer cancels it and waits until its callback has returned, so do not drop one while
 //! you hold a lock that its callback takes. A drop inside a callback does not wait. A callback that

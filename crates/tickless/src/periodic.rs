@@ -319,8 +319,8 @@ impl Periodic {
         Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
     }
 
-    /// Stops the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later start
-    /// fails with [`StartError::Shut`].
+    /// Stops the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later
+    /// start fails with [`StartError::Shut`].
     ///
     /// # Errors
     ///

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 impl Timers {
-    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for each
-    /// CPU that the process may use, each with a driver thread once it is used. The first call
+    /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for
+    /// each CPU that the process may use, each with a driver thread once it is used. The first call
     /// starts them, which blocks for about a millisecond to calibrate the clock; they run until the
     /// process ends.
     ///

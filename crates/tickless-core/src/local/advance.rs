@@ -16,8 +16,8 @@ impl<T> LocalTimers<T> {
         event(self.wheel.next_event().min(self.heap.next_event()))
     }
 
-    /// Returns when to advance next, exact to the tick; `None` if nothing is pending. Moves pushed-out timers to their buckets
-    /// until it finds a bucket with a timer that is due there.
+    /// Returns when to advance next, exact to the tick; `None` if nothing is pending. Moves
+    /// pushed-out timers to their buckets until it finds a bucket with a timer that is due there.
     ///
     /// O(1) for each moved timer; a timer moves at most once for each time that it was pushed out.
     /// Use it instead of [`next_event`](Self::next_event) where a needless wakeup costs more, such

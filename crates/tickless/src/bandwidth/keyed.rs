@@ -29,13 +29,14 @@ use tickless_core::bases::StartError;
 use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
-/// A rate limit for each key: a number of permits per period; from [`BandwidthBuilder::keyed`]. Cheap
-/// to clone.
+/// A rate limit for each key: a number of permits per period; from [`BandwidthBuilder::keyed`].
+/// Cheap to clone.
 ///
 /// Every key starts with the most permits that it may hold: a period's permits plus
-/// [`extra`](BandwidthBuilder::<Limiter>::extra). Its first period starts when the key is first used. An entry
-/// takes about 40 bytes besides the key itself. Keys that have all their permits again are removed,
-/// so the table holds about as many keys as were used within the last few periods.
+/// [`extra`](BandwidthBuilder::<Limiter>::extra). Its first period starts when the key is first
+/// used. An entry takes about 40 bytes besides the key itself. Keys that have all their permits
+/// again are removed, so the table holds about as many keys as were used within the last few
+/// periods.
 ///
 /// ```
 /// use std::net::IpAddr;

@@ -67,8 +67,8 @@ impl<'a> Fired<'a> {
         self.expiry.cpu
     }
 
-    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now; 0
-    /// if it keeps up, and for every other timer. With
+    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now;
+    /// 0 if it keeps up, and for every other timer. With
     /// [`Missed::Burst`](crate::periodic::Missed::Burst), the number of expiries that have yet to
     /// be made up.
     pub fn overruns(&self) -> u64 {

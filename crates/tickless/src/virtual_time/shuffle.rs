@@ -38,7 +38,8 @@ impl VirtualTime {
     /// use tickless::VirtualTime;
     ///
     /// let order = |seed| {
-    ///     let (time, order) = (VirtualTime::shuffled_with_seed(seed), Arc::new(Mutex::new(Vec::new())));
+    ///     let time = VirtualTime::shuffled_with_seed(seed);
+    ///     let order = Arc::new(Mutex::new(Vec::new()));
     ///     let timers: Vec<_> = (0..5).map(|nth| {
     ///         let order = Arc::clone(&order);
     ///         let timer = time.timers().hrtimer(move |_| order.lock().unwrap().push(nth));

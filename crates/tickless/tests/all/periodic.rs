@@ -319,8 +319,8 @@ fn starts_and_stops_during_callbacks_never_mix() {
     assert!(begun.load(Ordering::SeqCst) > 0 && stops > 0);
 }
 
-/// Goal: a shut-down timer keeps no phase and cannot be started again; `try_cancel` leaves a running
-/// callback's periods alone; a timer is pending between its expiries.
+/// Goal: a shut-down timer keeps no phase and cannot be started again; `try_cancel` leaves a
+/// running callback's periods alone; a timer is pending between its expiries.
 #[test]
 fn shutdown_is_final_and_try_cancel_spares_a_running_callback() {
     let time = VirtualTime::new();

@@ -57,8 +57,8 @@ pub struct Tsc {
 
 impl Tsc {
     /// Opens the TSC, if the kernel keeps time with it. The CPU may reorder a reading with the
-    /// instructions around it, by some nanoseconds; that suits timeouts. Blocks for 10 ms to measure
-    /// the frequency, to within about 10 ppm.
+    /// instructions around it, by some nanoseconds; that suits timeouts. Blocks for 10 ms to
+    /// measure the frequency, to within about 10 ppm.
     ///
     /// # Errors
     ///
