@@ -10,10 +10,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 /// An object that C refers to by a pointer.
 pub(crate) trait Object {
-    /// What a call uses of the object.
+    /// What a C function borrows for the duration of one call.
     type Lent<'a>;
 
-    /// Returns what a call uses of the object, or an error if the pointer or the object is invalid.
+    /// Returns [`Self::Lent`], or an error if the pointer or the object is invalid.
     ///
     /// # Safety
     /// `at` is null or points to an object of this type, which no other thread destroys while the

@@ -62,9 +62,9 @@ enum Phase {
     Waiting,
     /// The device waits for `armed`, which is later than requested because of its limits (R8, R11).
     Forced,
-    /// `armed` is the end of a back-off (R7).
+    /// `armed` is the end of a back-off: a pause after handlers that could not catch up (R7).
     BackingOff,
-    /// The handler runs; `armed` is never (R5).
+    /// The handler runs and will program the device at its end (R5); `armed` is never.
     Handling,
     /// The handler has ended and left the device to [`Device::settle`]; `armed` is never.
     Deferred,

@@ -1,4 +1,4 @@
-//! The machines that are part of the program.
+//! The machine descriptions that are compiled into the program.
 
 use crate::spec::{Spec, SpecError};
 

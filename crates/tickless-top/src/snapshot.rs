@@ -160,7 +160,8 @@ pub struct Snapshot {
     /// Whether this machine shows interrupts of timer devices, and thereby which timer woke an idle
     /// CPU.
     pub sees_wakeups: bool,
-    /// Processes and callbacks, or periodic timers, for which there was no room.
+    /// Entries that were not counted because their table was full: the table of processes and
+    /// callbacks, or the one of periodic timers.
     pub refused: u64,
     /// CPUs whose idle threads have not been recorded since the start.
     pub unseen_idle: Vec<u16>,

@@ -268,8 +268,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Returns all bits of a published value; `None` if the nearby full value has changed since the
-    /// reader's arrival.
+    /// Extends the truncated value in `seen` to 64 bits, which are those of a value near `near`,
+    /// the full value that the reader loaded first. `None` if another full value has replaced it.
     #[inline]
     fn full(&self, near: u64, seen: State) -> Option<u64> {
         if !self.is_wide() {

@@ -1,4 +1,4 @@
-//! A report from its beginning to its end.
+//! Makes a report: gathers the facts of the machine, runs the studies and judges the results.
 
 use super::run::{Plan, run};
 use super::{Facts, Report, Verdict, facts};

@@ -216,7 +216,8 @@ pub struct Cell {
     pub in_exhibit: bool,
 }
 
-/// The relative difference up to which a formula's value counts as equal to the figure.
+/// A published figure that differs from a formula's result by at most this part counts as implied
+/// by the formula: reproducing it shows nothing.
 const IMPLIED: f64 = 0.05;
 
 impl Cell {

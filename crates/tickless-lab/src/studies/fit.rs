@@ -1,4 +1,5 @@
-//! Sets a number of a machine so that a calibrated cell gets its published value.
+//! Fits one parameter of a simulated machine, so that the simulation reproduces the published
+//! figure of the one cell that was chosen for calibration.
 
 use std::io;
 use tickless_machine::spec::Spec;

@@ -17,7 +17,7 @@ pub struct PublishedReport {
     pub machine: &'static str,
     /// Its question.
     pub asked: &'static str,
-    /// The names of the switch's two sides.
+    /// The names of the two settings that the study compares: before the mechanism, and with it.
     pub sides: [&'static str; 2],
     /// Its most important figure.
     pub headline: Headline,

@@ -23,7 +23,7 @@ pub(crate) enum Mode {
         /// The exit latency of the state.
         exit: Ps,
     },
-    /// It waits for a line to be written.
+    /// It spins until another CPU writes a certain cache line.
     Spinning,
     Off,
 }

@@ -129,7 +129,7 @@ impl JiffyClock {
     }
 }
 
-/// Finds the tick rate and the time of jiffies. O(n log n).
+/// Finds the tick rate, and at which time each jiffy began. O(n log n) in the number of records.
 pub(super) fn measure(
     records: &Records,
     names: &Names,

@@ -70,7 +70,8 @@ impl Builder {
         self.start_set()
     }
 
-    /// Starts the set of the process, which has no number and never ends.
+    /// Starts the set that the whole process shares. Unlike other sets it has no number in the
+    /// names of its threads, and it never ends.
     pub(crate) fn start_for_process(mut self) -> Result<Timers, StartTimersError> {
         self.setup.lifetime = Lifetime::Process;
         self.start_set()
@@ -319,7 +320,8 @@ fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
     let mut drivers = vec![Driver::None; host.devices.len()];
     drivers[0] = Driver::Started;
     loop {
-        // First the calls, then the bases: a base that is used later makes another call.
+        // Read the number of calls before the bases: if a base is used for the first time in
+        // between, its call changes the number, and the wait below returns at once.
         let calls = starter.calls();
         if shared.is_stopped() {
             return;

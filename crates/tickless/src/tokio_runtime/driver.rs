@@ -88,7 +88,8 @@ impl Driver {
         loop {
             self.driver.run_and_rearm();
             let Some(next) = self.driver.next_event() else {
-                // A sleep for a timer that is not pending any more would move the clock.
+                // Without a pending timer there must be no sleep: while tokio's clock is paused,
+                // the runtime would advance it to the end of that sleep.
                 self.sleep = None;
                 return;
             };

@@ -90,7 +90,8 @@ const SIGNIFICANT: f64 = 15.0;
 /// The switch: when the expiry thread is woken.
 pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
 
-/// The published signs, for both ticks, with this setting of the switch.
+/// Returns the cells of which only the direction of the change was published, for ticks of 1000 Hz
+/// and 250 Hz, with the deferrals of `sides`.
 pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for hz in [1_000, 250] {

@@ -103,7 +103,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
-/// Returns the table of results that were not published.
+/// Returns the table of our simulated results for which the original study has no figures.
 fn unpublished(results: &Results<'_>) -> Table {
     let offsets = ["aligned", "10ms", "20ms", "30ms", "40ms", "50ms"];
     let line = |what: &str| offsets.map(|at| results.sim(&format!("together.{at}.{what}")));
