@@ -1,5 +1,5 @@
-//! How a program on a simulated CPU acts on its machine: each action waits for the CPU's turn,
-//! after the interrupts that are due before it.
+//! How a program on a simulated CPU acts on its machine. Before each action the program's fiber
+//! waits until no other CPU has an earlier action, and handles the interrupts that are due.
 
 use crate::coherence::{Access, Found};
 use crate::deliver::deliver;
@@ -11,8 +11,9 @@ use crate::ps::Ps;
 use crate::state::cpu::{Mode, WaitsFor};
 use tickless_core::time::CpuId;
 
-/// Calls `f` as the running CPU, once it is that CPU's turn and no interrupt is due. The CPU may be
-/// `ahead` of the others by this much. Returns `None` outside any simulated CPU.
+/// Calls `f` as the running CPU, once it is that CPU's turn and no interrupt is due. The CPU's
+/// clock may be `ahead` of those of the other CPUs by this much. Returns `None` outside any
+/// simulated CPU.
 #[inline]
 pub(crate) fn act<R>(ahead: Ps, f: impl FnOnce(&mut MachineState, usize) -> R) -> Option<R> {
     let mut f = Some(f);
@@ -23,7 +24,8 @@ pub(crate) fn act<R>(ahead: Ps, f: impl FnOnce(&mut MachineState, usize) -> R) -
     .flatten()
 }
 
-/// Calls `f` until it succeeds, after each wait that it asks for.
+/// Calls `f` until it succeeds. After each failure, performs the wait that `f` returned: handles
+/// the interrupts, or suspends the fiber until the CPU's turn.
 #[inline]
 fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Turn>) -> Option<R> {
     loop {
@@ -35,7 +37,7 @@ fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Turn>) ->
     }
 }
 
-/// Accesses a word's line as the running CPU.
+/// Performs and charges an access of the running CPU to the cache line of a word.
 #[inline]
 pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     attempt(|machine, cpu| {
@@ -56,7 +58,8 @@ pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     });
 }
 
-/// Suspends a CPU that has left the mode [`Mode::Running`], until it runs again.
+/// Suspends the running CPU's fiber, after the caller has set another mode than [`Mode::Running`].
+/// Sets that mode again when the engine resumes the fiber.
 pub(crate) fn suspend() {
     fiber::suspend();
     with_cpu(|cpu| cpu.mode = Mode::Running);
@@ -78,9 +81,9 @@ pub(crate) fn relax_for(what: WaitsFor) {
     with_cpu(|cpu| cpu.waited.add(what, waited));
 }
 
-/// Called before a program takes a lock. On a machine that is being finished the program does not
-/// return from here, unless it is in an interrupt handler. Returns false outside any simulated CPU,
-/// where no lock is contended.
+/// Called before a program takes a lock. While the machine is being finished, the program is
+/// suspended here for good, unless it is in an interrupt handler. Returns false outside any
+/// simulated CPU, where no lock is contended.
 pub(crate) fn begin_locking() -> bool {
     let may_lock = with_running(|machine, cpu| {
         let may_lock = !machine.draining || machine.cpus[cpu].handlers > 0;
@@ -106,8 +109,8 @@ pub(crate) fn end_locking() {
     });
 }
 
-/// Records that a rule about locks is broken, if `is_broken` by the number of locks that the CPU
-/// holds.
+/// Calls `is_broken` with the number of locks that the running CPU holds. If it returns true,
+/// records that the program has broken this rule about locks.
 pub(crate) fn check_locks(is_broken: impl Fn(u32) -> bool, rule: &'static str) {
     with(|machine| {
         if machine.cpu().is_some_and(|cpu| is_broken(cpu.locks)) {

@@ -2,8 +2,9 @@
 //!
 //! The model has two levels. Within a socket, readers queue at the socket's own cache, for a few
 //! nanoseconds each. Between sockets, requests queue at the line's directory; a fill in flight to a
-//! socket serves every core there that requests the line before it arrives. A single queue would be
-//! wrong by 10 to 30 times for 480 readers of one line, because 30 of them share a fill.
+//! socket serves every core there that requests the line before it arrives. A model with a single
+//! queue would make 480 readers of one line wait 10 to 30 times too long, because 30 of them share
+//! a fill.
 //!
 //! | access | starts | takes |
 //! |---|---|---|
@@ -12,10 +13,11 @@
 //! | read, no copy in the socket | the directory is free, the owner's hold has ended | a hop |
 //! | store or atomic | as above | the hop from the farthest copy; later requests wait for its end |
 //!
-//! A hop is the time of an atomic operation on a line that another core has written. Loads and
-//! stores, of written and of clean lines, take shares of it. Written lines leave their owner one
-//! request at a time, so three or more requests queue at the line's home. (David, Guerraoui,
-//! Trigonakis, "Everything you always wanted to know about synchronization", SOSP 2013.)
+//! A hop is the time of an atomic operation on a line that another core has written. A load or a
+//! store takes a fraction of it, which depends on whether the line is clean or another core has
+//! written it. Written lines leave their owner one request at a time, so three or more requests
+//! queue at the line's home. (David, Guerraoui, Trigonakis, "Everything you always wanted to know
+//! about synchronization", SOSP 2013.)
 //!
 //! A core keeps a line that it was granted until the next request has reached it, half a transfer
 //! after that request was served: the core's *lease*. Without leases, two threads that add to one
@@ -30,7 +32,7 @@ use tickless_core::time::CpuId;
 /// A line's number.
 pub(crate) type LineId = u32;
 
-/// Stands for a core or a socket where there is none.
+/// The value of a core's or a socket's number that means "no core" or "no socket".
 const NONE: u16 = u16::MAX;
 
 /// A kind of access.
@@ -40,7 +42,7 @@ pub(crate) enum Access {
     Read,
     /// A plain store. It retires into the store buffer and is visible later.
     Store,
-    /// An atomic read-modify-write. A failed one takes as long.
+    /// An atomic read-modify-write. A failed compare-exchange takes as long as a successful one.
     Atomic,
 }
 
@@ -53,18 +55,19 @@ pub(crate) struct Served {
     pub visible: Ps,
 }
 
-/// A CPU that waits for a line to be written.
+/// A parked CPU, which the next write to a line wakes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watcher {
     pub cpu: u16,
-    /// The number of the wait, by which a wait that has already ended is recognised.
+    /// The CPU's number of this wait. If the CPU has begun another wait since, this watcher is out
+    /// of date, and a write does not wake the CPU.
     pub wait: u32,
 }
 
 /// Where a core finds a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// In its own cache, so that no other core's access can come first.
+    /// In its own cache: the access needs no answer from another core.
     Here,
     /// Elsewhere.
     Away,
@@ -76,25 +79,26 @@ struct Port {
     socket: u16,
     /// The socket's cores that have a copy, a bit each.
     cores: u64,
-    /// When the socket's cache is free for the next reader.
+    /// The time at which the socket's cache can serve the next reader.
     busy: Ps,
-    /// When the latest fill arrives or has arrived.
+    /// The time at which the latest transfer of the line to this socket arrives or has arrived.
     filled: Ps,
 }
 
 #[derive(Debug)]
 struct Line {
-    /// The core that may write the line.
+    /// The core that holds the line exclusively and may write it without asking others; or
+    /// [`NONE`].
     owner: u16,
     /// The socket whose memory holds the line: that of the core that accessed it first.
     home: u16,
-    /// The number of words on the line.
+    /// The number of live simulated words that are placed on the line.
     words: u32,
     /// Incremented by each write.
     version: u32,
     /// When the directory is free.
     directory: Ps,
-    /// When the latest write ends. No other core gets a copy before.
+    /// The time at which the latest write ends. No other core gets a copy before that time.
     written: Ps,
     /// When the owner's hold ends.
     hold: Ps,
@@ -103,16 +107,18 @@ struct Line {
     watchers: Vec<Watcher>,
 }
 
-/// The place of a CPU. Computed once, because divisions take longer than the rest of a hit.
+/// The core and the socket of a CPU. Computed once for each CPU: computing them takes divisions,
+/// which would take the simulator longer than all other work of a cache hit.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     core: u16,
     socket: u16,
-    /// The core's bit among those of its socket.
+    /// The bit that stands for this core in the bit mask [`Port::cores`] of its socket.
     bit: u64,
 }
 
-/// A line that a core may still use although it was granted to another core later.
+/// The right of a core to use a line until a certain time, although the line has already been
+/// granted to another core: the new owner's request still has to reach the old one.
 #[derive(Clone, Copy, Debug)]
 struct Lease {
     line: LineId,
@@ -143,7 +149,7 @@ impl Lines {
         }
     }
 
-    /// Returns a line that only memory holds.
+    /// Returns a new line, or a freed one, of which no cache has a copy.
     pub(crate) fn allocate(&mut self) -> LineId {
         if let Some(line) = self.free.pop() {
             return line;
@@ -167,7 +173,7 @@ impl Lines {
         self.lines[line as usize].words += 1;
     }
 
-    /// Removes a word from a line. A line without words is freed.
+    /// Removes a word from a line. Frees the line if that was its last word.
     pub(crate) fn leave(&mut self, line: LineId) {
         self.lines[line as usize].words -= 1;
         if self.lines[line as usize].words == 0 {
@@ -177,7 +183,7 @@ impl Lines {
         }
     }
 
-    /// Drops every copy of a line.
+    /// Removes a line from all caches.
     pub(crate) fn flush(&mut self, id: LineId) {
         if let Some(line) = self.lines.get_mut(id as usize) {
             line.owner = NONE;
@@ -185,25 +191,25 @@ impl Lines {
         }
     }
 
-    /// Drops every copy of every line.
+    /// Removes all lines from all caches.
     pub(crate) fn flush_all(&mut self) {
         for line in 0..self.lines.len() {
             self.flush(line as LineId);
         }
     }
 
-    /// The number of writes to a line.
+    /// The number of writes to a line so far.
     #[inline]
     pub(crate) fn version(&self, line: LineId) -> u32 {
         self.lines[line as usize].version
     }
 
-    /// Registers a CPU that the next write to a line wakes.
+    /// Registers a parked CPU, so that the next write to the line wakes it.
     pub(crate) fn watch(&mut self, line: LineId, watcher: Watcher) {
         self.lines[line as usize].watchers.push(watcher);
     }
 
-    /// Removes all of a line's watchers.
+    /// Moves the watchers of a line into `into`.
     #[inline]
     pub(crate) fn take_watchers(&mut self, line: LineId, into: &mut Vec<Watcher>) {
         into.append(&mut self.lines[line as usize].watchers);
@@ -228,7 +234,8 @@ impl Lines {
         }
     }
 
-    /// Serves an access at `now`. `found` is what [`find`](Self::find) has returned for it.
+    /// Serves an access at `now`. `found` is the result of [`find`](Self::find) for the same
+    /// access.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -257,7 +264,7 @@ impl Lines {
             }
             Access::Atomic => {
                 let done = self.own(id, place, now, 1.0) + self.costs.atomic;
-                // The line stays locked until the operation ends.
+                // Other cores cannot get the line before the atomic operation ends.
                 self.lines[id as usize].hold = done + self.costs.hold;
                 Served { resume: done, visible: done }
             }
@@ -294,7 +301,8 @@ impl Lines {
             let is_clean = owner == NONE;
             let share = if is_clean { costs.shares.clean_node } else { costs.shares.load };
             let transfer = costs.node.scaled(share);
-            // Readers that come while the line is taken from its owner wait for that.
+            // If another core owned the line, later readers wait until the line has arrived. If the
+            // line was clean, each reader occupies the socket's cache only briefly.
             port.busy = start + if is_clean { costs.port } else { transfer };
             port.cores |= bit;
             lease(&mut self.leases, owner, id, start, transfer);
@@ -311,7 +319,8 @@ impl Lines {
                 (Some(hop), _) => hop.scaled(costs.shares.load),
             };
             let done = start + hop;
-            // A line is taken from its owner by one request at a time.
+            // If a core owns the line, the directory serves no other request until the line has
+            // arrived here.
             line.directory = if owner == NONE { start + costs.directory } else { done };
             line.ports.push(Port { socket, cores: bit, busy: done, filled: done });
             lease(&mut self.leases, owner, id, start, hop);
@@ -321,8 +330,8 @@ impl Lines {
         done
     }
 
-    /// Makes a core the line's owner and only holder, in this share of the time that an atomic
-    /// operation takes. Returns when it is.
+    /// Makes a core the line's owner and removes all other copies. That takes `share` times the
+    /// duration of an atomic operation. Returns the time at which the core owns the line.
     fn own(&mut self, id: LineId, place: Place, now: Ps, share: f64) -> Ps {
         let Place { core, socket, bit } = place;
         let costs = &self.costs;
@@ -360,7 +369,8 @@ fn place(topology: Topology, cpu: CpuId) -> Place {
     Place { core, socket: topology.socket_of_core(core), bit }
 }
 
-/// The time of a fetch from the home's memory, plus the hop to the home's socket.
+/// The duration of a fetch from memory: that of the memory access, and of the transfer from the
+/// socket whose memory holds the line (its home).
 fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
     if line.home == NONE {
         line.home = socket;
@@ -369,7 +379,8 @@ fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: 
     costs.memory + hop.since(costs.node)
 }
 
-/// Lets the old owner use a line until the request that was served at `start` has reached it.
+/// Lets the line's previous owner use the line for half of the transfer that began at `start`:
+/// until then the request of the new owner has not reached it.
 #[inline]
 fn lease(leases: &mut [Lease], owner: u16, line: LineId, start: Ps, hop: Ps) {
     if owner != NONE {

@@ -1,6 +1,8 @@
-//! The prices of a machine: the numbers in its file, in the simulation's units.
+//! The prices of a simulated machine: how long each of its operations takes, in the simulation's
+//! unit of time. They are read from the machine's file.
 //!
-//! None has a default: a machine's file has each of them with its source ([`spec`](crate::spec)).
+//! No price has a default: the file must name each of them, with its source
+//! ([`spec`](crate::spec)).
 
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};
@@ -14,56 +16,62 @@ pub struct Costs {
     pub ghz: f64,
     /// Cache lines.
     pub line: LineCosts,
-    /// One round of a waiting loop.
+    /// One round of a waiting loop, such as the x86 instruction `PAUSE`.
     pub pause: Ps,
     /// Reading the CPU's own cycle counter.
     pub tsc: Ps,
-    /// The shared counter that is read over MMIO.
+    /// The time counter that all CPUs share, a device that is read over MMIO.
     pub counter: CounterCosts,
-    /// Private work in a critical section: the time that a base's lists and trees take.
+    /// The computation in a critical section of the timer code, without its accesses to shared
+    /// lines: the time for searching and changing the lists and trees of timers.
     pub section: Ps,
-    /// Lines of the guarded data that a critical section accesses one after the other: the queue's
-    /// root, the device's state, the timer's neighbours.
+    /// The number of cache lines of guarded data that a critical section of the timer code accesses
+    /// one after the other: the queue's root, the device's state, the timer's neighbours.
     pub section_lines: u16,
-    /// Programming a CPU's own event device.
+    /// Setting the time of the next interrupt of a CPU's own timer device.
     pub program: Ps,
     /// Interrupts.
     pub irq: IrqCosts,
-    /// The speed of a core by the number of its busy threads, from one, relative to one thread
-    /// that runs alone.
+    /// The total speed of a core with one busy SMT thread, with two, and so on, relative to a core
+    /// with a single busy thread.
     pub smt_rates: Vec<f64>,
-    /// The idle states from shallow to deep. Without any, idle CPUs poll.
+    /// The idle states from shallow to deep. If there are none, idle CPUs poll, and wake without
+    /// delay.
     pub idle_states: Vec<IdleState>,
     /// The power of a core.
     pub power: PowerCosts,
-    /// The steps of the little kernel.
+    /// The work of the little simulated kernel: system calls, task switches, ticks.
     pub os: OsCosts,
 }
 
 /// Accesses to cache lines.
 #[derive(Clone, Copy, Debug)]
 pub struct LineCosts {
-    /// An access to a line that the core has.
+    /// An access to a line of which the core has a copy.
     pub hit: Ps,
-    /// A store, as far as it delays the next instruction.
+    /// The delay of the instruction after a store. The store itself may take longer: it waits in
+    /// the store buffer.
     pub store: Ps,
-    /// What an atomic operation takes in addition.
+    /// The additional time of an access that is atomic.
     pub atomic: Ps,
     /// An atomic operation on a line that a core of the same socket has written.
     pub node: Ps,
-    /// Such an operation from a socket one hop away.
+    /// The same atomic operation, if the core that has written the line is in a socket one hop
+    /// away.
     pub near: Ps,
-    /// Such an operation from a socket behind a node controller.
+    /// The same atomic operation, if the core that has written the line is in a socket behind a
+    /// node controller.
     pub far: Ps,
-    /// What other operations take, as shares of these.
+    /// The durations of loads and stores, as fractions of those of atomic operations.
     pub shares: Shares,
     /// A fetch from memory.
     pub memory: Ps,
-    /// The time for which one reader occupies a socket's cache.
+    /// The time for which one reader occupies a socket's cache, so that the next reader waits.
     pub port: Ps,
-    /// The time for which one reader occupies a line's directory.
+    /// The time for which one reader occupies a line's directory, so that the next reader waits.
     pub directory: Ps,
-    /// The time for which a core keeps a line that it has received.
+    /// The least time for which a core keeps a line that it has received to write it, while
+    /// requests of other cores wait.
     pub hold: Ps,
 }
 
@@ -73,9 +81,10 @@ pub struct LineCosts {
 pub struct Shares {
     /// A load of a line that another core has written.
     pub load: f64,
-    /// A load of a line that no core has written since it was last shared, within the socket.
+    /// A load of a clean line (no core has written it since its last transfer) from a cache of the
+    /// same socket.
     pub clean_node: f64,
-    /// A load of such a line from another socket.
+    /// A load of a clean line from another socket.
     pub clean_far: f64,
     /// A store, whether the line is shared or written.
     pub store: f64,
@@ -86,12 +95,13 @@ pub struct Shares {
 pub struct PowerCosts {
     /// Independent of its load.
     pub fixed: f64,
-    /// In addition, with all its threads busy; with fewer, in proportion to their combined speed.
+    /// The additional power with all threads of the core busy. With fewer busy threads, it is in
+    /// proportion to their combined speed.
     pub busy: f64,
 }
 
 impl LineCosts {
-    /// The time of a transfer over this distance.
+    /// The duration of an atomic operation on a line that a core at this distance has written.
     #[inline]
     pub fn hop(&self, distance: Distance) -> Ps {
         match distance {
@@ -102,7 +112,8 @@ impl LineCosts {
         }
     }
 
-    /// The least time after which an access by another core can have an effect.
+    /// The duration of the fastest access to another core's line: nothing that another core does
+    /// now can affect this core earlier.
     pub fn nearest(&self) -> Ps {
         let Shares { load, clean_node, clean_far, store } = self.shares;
         let least = load.min(clean_node).min(clean_far).min(store).min(1.0);
@@ -122,15 +133,15 @@ pub struct CounterCosts {
 /// Interrupts.
 #[derive(Clone, Copy, Debug)]
 pub struct IrqCosts {
-    /// From the event to the handler's first line.
+    /// From the interrupting event to the first instruction of the handler.
     pub entry: Ps,
-    /// From the handler's last line back to the program.
+    /// From the last instruction of the handler back to the program.
     pub exit: Ps,
     /// The sender's cost.
     pub send: Ps,
-    /// From CPU to CPU within a socket.
+    /// The time in flight between CPUs of one socket.
     pub near: Ps,
-    /// From socket to socket.
+    /// The time in flight between CPUs of different sockets.
     pub far: Ps,
 }
 
@@ -141,13 +152,14 @@ pub struct IdleState {
     pub name: String,
     /// The exit latency.
     pub exit: Ps,
-    /// The shortest sleep for which the state pays.
+    /// The shortest sleep for which entering this state saves energy.
     pub residency: Ps,
     /// The CPU's power in this state.
     pub watts: f64,
 }
 
-/// The steps of the little kernel, without the accesses in them.
+/// The work of the little simulated kernel, without its accesses to shared cache lines, which are
+/// charged as they happen.
 #[derive(Clone, Copy, Debug)]
 pub struct OsCosts {
     /// Entering and leaving the kernel.
@@ -156,10 +168,10 @@ pub struct OsCosts {
     pub switch: Ps,
     /// Making a task runnable.
     pub wake: Ps,
-    /// Entering idle, and leaving it, without the tick.
+    /// Entering or leaving the idle loop, without stopping or restarting the tick.
     pub idle: Ps,
-    /// A tick, without timers.
+    /// The handling of a tick, without the timers that expire in it.
     pub tick: Ps,
-    /// What the tick of the timekeeping CPU takes in addition.
+    /// The additional work in the ticks of the one CPU that updates the kernel's time for all CPUs.
     pub timekeeping: Ps,
 }

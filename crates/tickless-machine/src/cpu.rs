@@ -1,4 +1,5 @@
-//! What a program can do with its CPU: compute, wait, halt, switch it off.
+//! The functions by which a program uses the simulated CPU on which it runs: compute, wait, halt,
+//! switch the CPU off.
 
 use crate::act::{self, act};
 use crate::engine::clock;
@@ -12,8 +13,8 @@ use tickless_core::time::CpuId;
 pub use crate::state::cpu::{Usage, Waited};
 
 impl MachineState {
-    /// Begins to compute. Returns true if the computation has already ended, because nothing else
-    /// comes first.
+    /// Begins a computation. Returns true if it has already ended: neither an interrupt nor another
+    /// CPU's action comes before its end, so the CPU's clock is simply advanced.
     fn begin_work(&mut self, cpu: usize, work: Ps, limit: Ps) -> bool {
         self.count(cpu);
         if let Some(faults) = &mut self.faults {
@@ -32,7 +33,7 @@ impl MachineState {
         false
     }
 
-    /// Returns the work that is left.
+    /// Ends a computation, complete or interrupted. Returns the work that is left.
     fn end_work(&mut self, cpu: usize) -> Ps {
         let state = &mut self.cpus[cpu];
         let Mode::Working(segment) = state.mode else { return Ps::ZERO };
@@ -62,7 +63,8 @@ pub fn work_until(amount: Ps, limit: Ps) -> Ps {
     left
 }
 
-/// Waits for an interrupt, in the deepest idle state that pays until the event device fires.
+/// Waits for an interrupt, in the deepest idle state that saves energy in the time until the CPU's
+/// timer device fires.
 ///
 /// Call it with interrupts disabled, after the last check for work: an interrupt that arrives in
 /// between ends the wait at once. It is delivered when interrupts are enabled again.
@@ -73,7 +75,7 @@ pub fn halt() {
     }
 }
 
-/// Switches the running CPU off until a time. Its event device loses its setting, interrupts that
+/// Switches the running CPU off until a time. Its timer device loses its setting, interrupts that
 /// arrive until then are lost, and its program is suspended. Call it with interrupts disabled.
 pub fn power_off(until: Ps) {
     let is_off = act(Ps::ZERO, |machine, cpu| {
@@ -97,8 +99,8 @@ pub fn power_off(until: Ps) {
     });
 }
 
-/// Waits for a time, busily as its siblings see it. Interrupts are handled until then. Does nothing
-/// outside a simulated CPU.
+/// Waits until a time. The CPU counts as busy, so the other threads of its core are slower.
+/// Interrupts are handled until then. Does nothing outside a simulated CPU.
 pub fn wait_until(at: Ps) {
     let begin_wait = |machine: &mut MachineState, cpu: usize| {
         machine.count(cpu);

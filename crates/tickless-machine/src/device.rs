@@ -1,4 +1,5 @@
-//! Devices: counters that are read over MMIO one at a time, and each CPU's event device.
+//! Devices: time counters, which serve one MMIO read at a time, and the timer device of each CPU,
+//! which interrupts it at a programmed time.
 
 use crate::act::act;
 use crate::machine_state::{Counter, MachineState, with};
@@ -6,7 +7,7 @@ use crate::ps::Ps;
 use crate::state::timeline::Event;
 use tickless_core::time::{CpuId, Ns};
 
-/// The number of a counter in its machine.
+/// Identifies a counter in its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CounterId(usize);
 
@@ -22,7 +23,7 @@ impl MachineState {
         device.free = device.free.max(*clock) + costs.service;
         device.reads += 1;
         *clock = device.free.max(*clock + costs.latency);
-        // The value is the time at which the device has served the read.
+        // The counter shows the simulated time at which it has served the read.
         let value = device.free.to_ns();
         self.record(cpu, Event::End);
         value
@@ -37,12 +38,13 @@ impl MachineState {
         };
         let state = &mut self.cpus[cpu];
         state.clock += self.costs.program;
-        // An event that a fault drops is an event that was never programmed.
+        // If the plan of faults loses the event, the device is left as if it had not been
+        // programmed.
         state.inbox.program(delay.map_or(Ps::NEVER, |delay| Ps::from_ns(at.after(delay))));
     }
 }
 
-/// Adds a counter to the machine that runs on this thread. `None` without a machine.
+/// Adds a time counter to the machine that runs on this thread. `None` if no machine runs here.
 pub fn new_counter() -> Option<CounterId> {
     with(|machine| {
         machine.counters.push(Counter::default());
@@ -50,8 +52,8 @@ pub fn new_counter() -> Option<CounterId> {
     })
 }
 
-/// Reads a counter, in nanoseconds: waits for its turn, then for the answer. Until then the CPU
-/// does nothing else and takes no interrupt.
+/// Reads a counter, in nanoseconds. The CPU waits until the counter has served the earlier reads
+/// and this one. Until then it does nothing else and takes no interrupt.
 pub fn read_counter(counter: CounterId) -> Ns {
     act(Ps::ZERO, |machine, cpu| machine.read(cpu, counter)).unwrap_or(Ns::ZERO)
 }
@@ -61,7 +63,7 @@ pub fn counter_reads(counter: CounterId) -> u64 {
     with(|machine| machine.counters.get(counter.0).map_or(0, |device| device.reads)).unwrap_or(0)
 }
 
-/// Programs the running CPU's event device; [`Ns::NEVER`] stops it.
+/// Programs the running CPU's timer device to interrupt the CPU at a time; [`Ns::NEVER`] stops it.
 pub fn program(at: Ns) {
     act(Ps::NEVER, |machine, cpu| machine.program(cpu, at));
 }

@@ -1,25 +1,30 @@
-//! The engine: fibers in virtual time, always the CPU with the smallest clock.
+//! The engine: runs the fibers of all simulated CPUs on one thread, in virtual time. The CPU with
+//! the smallest clock always acts next.
 //!
 //! Each simulated CPU runs one fiber at a time, and the code on it really runs: it loads words,
-//! takes locks, calls the library. Every priced step goes through here: the CPU waits until no
-//! other CPU is behind it, performs the step, and its clock advances by the price.
+//! takes locks, calls the library. Every step that takes simulated time goes through here: the CPU
+//! waits until no other CPU's clock is smaller, performs the step, and its clock advances by the
+//! price of the step.
 //!
 //! # Guarantees
 //!
 //! - Deterministic: smallest clock first, ties by CPU number. The same program and seed give
 //!   the same run; [`Machine::digest`] distinguishes runs.
-//! - Sequentially consistent: accesses happen one after the other in the order in which they
-//!   are served. The machine cannot show errors in memory orderings; the model checkers do.
+//! - Sequentially consistent: accesses happen one after the other, in the order in which the
+//!   machine serves them. So the machine cannot find wrong memory orderings; the model checkers in
+//!   `tickless-models` do.
 //!
 //! # Ground rules
 //!
-//! - A hit may run ahead of the other CPUs by less than the fastest remote access, because no
-//!   access that follows could have changed its result.
-//! - A waiting loop ([`Platform::relax`]) does not run: its CPU is parked on the lines that the
-//!   loop has read until one of them is written. Loops that read more than [`WATCHED_MAX`] lines
-//!   run.
-//! - The machine's state is never borrowed across a suspension; interrupt handlers run on the
-//!   stack of the program that they interrupt, as on a real CPU.
+//! - A CPU may perform a cache hit although its clock is ahead of the others' by less than the
+//!   duration of the fastest remote access: no access that another CPU begins now could change the
+//!   result of the hit.
+//! - The rounds of a waiting loop ([`Platform::relax`]) are not simulated: its CPU is parked until
+//!   another CPU writes one of the cache lines that the loop has read. Only loops that read more
+//!   than [`WATCHED_MAX`] lines are simulated round by round.
+//! - The machine's state is not borrowed while a fiber is suspended, because other fibers use it
+//!   then. Interrupt handlers run on the stack of the program that they interrupt, as on a real
+//!   CPU.
 //!
 //! [`Platform::relax`]: tickless_core::platform::Platform::relax
 
@@ -68,8 +73,8 @@ impl Machine {
         self.change(|state| state.handler = Some(Rc::new(handler)));
     }
 
-    /// Sets a hook that runs when a CPU has handled its interrupts and returns to its program, with
-    /// interrupts enabled. A kernel switches tasks there.
+    /// Sets a hook that a CPU calls when it has handled its interrupts, before it returns to the
+    /// interrupted program, with interrupts enabled. A simulated kernel switches tasks in it.
     pub fn on_return(&mut self, hook: impl Fn() + 'static) {
         self.change(|state| state.on_return = Some(Rc::new(hook)));
     }
@@ -79,7 +84,7 @@ impl Machine {
         self.change(|state| state.faults = Some(Box::new(faults)));
     }
 
-    /// Records the run from now on.
+    /// Records what all CPUs do from now on; [`trace`](Self::trace) returns the record.
     pub fn record(&mut self) {
         self.change(|state| state.trace = Some(Trace::default()));
     }
@@ -98,14 +103,15 @@ impl Machine {
         Ok(id)
     }
 
-    /// Adds a fiber that runs `body` when a CPU switches to it. Fails when there is no memory for
-    /// a stack.
+    /// Adds a fiber, which runs `body` after a CPU has switched to it with [`switch_to`]. Fails
+    /// when there is no memory for a stack.
     pub fn add(&mut self, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
         self.fibers.push(Some(Fiber::new(body)?));
         Ok(FiberId(self.fibers.len() as u32 - 1))
     }
 
-    /// Runs until no CPU has anything to do before `until`, or a program stops the machine.
+    /// Runs the machine until the simulated time `until`, until all CPUs are off or wait forever,
+    /// or until a program calls [`stop`].
     ///
     /// A panic on a fiber ends all fibers and is propagated. Programs that have not ended remain
     /// suspended, and the next run continues them. They may hold locks: inspect what they share
@@ -159,9 +165,10 @@ impl Machine {
         }
     }
 
-    /// Ends all programs. Programs that hold a lock or wait for one, and interrupt handlers, first
-    /// run until they have released it or returned; then all stacks are unwound. A program that
-    /// should end by itself must do so in an earlier run, when [`is_ending`] returns true.
+    /// Ends all programs, wherever they are. A program that holds a lock or waits for one first
+    /// runs until it has released it, and an interrupt handler until it has returned; then all
+    /// stacks are unwound. To let programs end by themselves instead, one of them must call [`end`]
+    /// in an earlier run.
     pub fn finish(&mut self) {
         self.change(MachineState::drain);
         while self.inside() > 0 {
@@ -171,7 +178,8 @@ impl Machine {
             }
         }
         if self.inside() > 0 {
-            // They wait for each other. Unwinding one would have to take the other's lock.
+            // The remaining programs wait for each other. Unwinding one of them could need a lock
+            // that another holds, so leak their stacks.
             self.fibers.drain(..).for_each(std::mem::forget);
         }
         self.fibers.clear();
@@ -181,7 +189,7 @@ impl Machine {
         self.state.as_ref().map_or(0, |state| state.inside)
     }
 
-    /// The number of priced events so far.
+    /// The number of steps so far that took simulated time: accesses, computations, interrupts.
     pub fn events(&self) -> u64 {
         self.state.as_ref().map_or(0, |state| state.events)
     }
@@ -196,8 +204,8 @@ impl Machine {
         Some(self.state.as_ref()?.cpus.get(cpu.index())?.usage())
     }
 
-    /// The energy used so far, in joules: that of the cores by their load, and that of the CPUs by
-    /// their idle states.
+    /// The energy used so far, in joules: that of the cores, which depends on their load, and that
+    /// of halted CPUs, which depends on their idle states.
     pub fn joules(&mut self) -> f64 {
         self.change(MachineState::joules).unwrap_or(0.0)
     }
@@ -219,28 +227,31 @@ pub fn is_ending() -> bool {
     with(|machine| machine.ending).unwrap_or(true)
 }
 
-/// Empties all caches, free of charge.
+/// Empties all caches. That takes no simulated time.
 pub fn flush_caches() {
     with(|machine| machine.lines.flush_all());
 }
 
-/// Advances the running CPU's clock for private work, which neither interrupts nor siblings
-/// disturb.
+/// Advances the running CPU's clock by the duration of a short computation. Unlike
+/// [`cpu::work`](crate::cpu::work), it cannot be interrupted, and the other threads of the core do
+/// not slow it down.
 pub fn charge(amount: Ps) {
     with_cpu(|cpu| cpu.clock += amount);
 }
 
-/// The price of the private work of a critical section of the timer core; zero outside a machine.
+/// The duration of the computation in a critical section of the timer code, without its memory
+/// accesses; zero outside a machine.
 pub fn section() -> Ps {
     with(|machine| machine.costs.section).unwrap_or(Ps::ZERO)
 }
 
-/// The current time of the running CPU; zero outside a CPU.
+/// The current simulated time of the running CPU; zero outside a simulated CPU.
 pub fn clock() -> Ps {
     with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO)
 }
 
-/// The time for which the running CPU has waited for others so far; zero outside a CPU.
+/// The time for which the running CPU has so far waited for locks and for other CPUs; zero outside
+/// a simulated CPU.
 pub fn waited() -> crate::cpu::Waited {
     with_cpu(|cpu| cpu.waited).unwrap_or_default()
 }
@@ -250,7 +261,7 @@ pub fn here() -> CpuId {
     CpuId(with(|machine| machine.running).flatten().unwrap_or(0) as u16)
 }
 
-/// Ends the run when the running CPU is suspended next.
+/// Makes [`Machine::run`] return when the running CPU is suspended next.
 pub fn stop() {
     with(|machine| machine.stopping = true);
 }
@@ -260,8 +271,8 @@ pub fn current() -> Option<FiberId> {
     with_cpu(|cpu| cpu.fiber)
 }
 
-/// Switches the running CPU to another fiber. Returns when a CPU switches back to this one, with
-/// the same interrupts disabled as before.
+/// Switches the running CPU to another fiber. Returns when a CPU, possibly another one, switches
+/// back to the calling fiber. Interrupts are then disabled or enabled as before the call.
 pub fn switch_to(fiber: FiberId) {
     let interrupts = with_cpu(|cpu| cpu.hand_over(fiber));
     fiber::suspend();

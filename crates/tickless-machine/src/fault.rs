@@ -1,4 +1,4 @@
-//! Faults: the interface to a plan of what goes wrong on a machine.
+//! The interface through which a test injects faults into a simulated machine.
 
 use crate::state::inbox::Vector;
 use tickless_core::time::{CpuId, Ns};
@@ -8,18 +8,19 @@ use tickless_core::time::{CpuId, Ns};
 /// The machine calls it in the order of simulated events, so a plan that uses only its own state
 /// and seed is as deterministic as the machine.
 pub trait Faults {
-    /// Returns the delay of an interrupt that a CPU sends at `now`; `None` loses it.
+    /// Returns the delay of an interrupt that is sent to a CPU at `now`; `None` if it is lost.
     fn interrupt(&mut self, _to: CpuId, _vector: Vector, _now: Ns) -> Option<Ns> {
         Some(Ns::ZERO)
     }
 
-    /// Returns the delay of an event that a CPU programs; `None` loses it.
+    /// Returns the delay of a timer interrupt that a CPU programs its device for; `None` if it is
+    /// lost.
     fn device(&mut self, _cpu: CpuId, _at: Ns) -> Option<Ns> {
         Some(Ns::ZERO)
     }
 
-    /// Returns for how long a CPU is stopped that begins to compute, as a hypervisor does: until
-    /// then it does nothing and takes no interrupt.
+    /// Returns for how long a CPU that begins to compute is stopped, as by a hypervisor that runs
+    /// another virtual machine. During that time the CPU does nothing and takes no interrupt.
     fn steal(&mut self, _cpu: CpuId, _now: Ns) -> Ns {
         Ns::ZERO
     }

@@ -1,9 +1,9 @@
 //! Fibers: several stacks on one thread, each of which runs until it suspends itself.
 //!
-//! A fiber calls the library's code, which calls back into the machine through words and locks;
-//! the machine suspends the whole stack there. All unsafe code of the crate is here: a fiber
-//! suspends itself far below its first function, so the only access to its yielder is a pointer in
-//! a thread-local.
+//! A fiber calls the library's code, which calls back into the machine through simulated words and
+//! locks; the machine suspends the whole stack there. To suspend itself, a fiber needs its yielder,
+//! which only its first function receives, many calls above. So a thread-local holds a pointer to
+//! the yielder, and using that pointer is unsafe.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::io;
 use std::ptr;
 
-/// Enough for an interrupted program, a callback and an interrupt handler on one stack.
+/// The size of a fiber's stack: enough for a program, a timer callback and an interrupt handler.
 const STACK_BYTES: usize = 128 * 1024;
 
 thread_local! {
@@ -19,16 +19,17 @@ thread_local! {
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
 }
 
-/// The number of different offsets at which stacks begin. Stacks are whole pages: if all began at
-/// the same offset, the few lines that each uses would share a few sets of the real cache, and 480
-/// fibers would evict each other at every switch.
+/// The number of different offsets at which stacks begin. Stacks consist of whole pages: if all
+/// began at the same offset in a page, the few cache lines that each fiber uses would fall into a
+/// few sets of the real CPU's cache, and 480 fibers would evict each other's lines at every switch.
 const COLOURS: u32 = 16;
 
 thread_local! {
     static COLOUR: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Calls `body` this many steps further down the stack.
+/// Calls `body` below this many stack frames of padding, so that its frame has another offset in
+/// its page.
 #[inline(never)]
 fn coloured(steps: u32, body: impl FnOnce()) {
     if steps == 0 {
@@ -42,7 +43,7 @@ fn coloured(steps: u32, body: impl FnOnce()) {
 /// A stack, and a suspended function on it.
 pub(crate) struct Fiber(Coroutine<(), (), ()>);
 
-/// Why a fiber has returned control.
+/// Why [`Fiber::resume`] has returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resumed {
     /// It suspended itself.
@@ -72,8 +73,8 @@ impl Fiber {
     }
 }
 
-/// Suspends the calling fiber until it is resumed. A suspended fiber that is dropped unwinds from
-/// here. Does nothing outside any fiber, and while one is dropped.
+/// Suspends the calling fiber until it is resumed. If the suspended fiber is dropped, its stack is
+/// unwound from here. Does nothing outside any fiber, and in a fiber whose stack is being unwound.
 pub(crate) fn suspend() {
     let yielder = YIELDER.replace(ptr::null());
     if yielder.is_null() {
@@ -82,7 +83,8 @@ pub(crate) fn suspend() {
     // SAFETY: a fiber stores its yielder when it is first entered, and below each time it is
     // resumed, and removes it above before it is left, so the pointer belongs to the fiber that
     // runs now. The yielder is at the bottom of that stack, which is in use. A fiber that ended or
-    // panicked leaves its pointer, but then `clear_yielder` runs before anything else.
+    // panicked leaves its pointer in the thread-local, but its resumer calls `clear_yielder` before
+    // another fiber or the machine's own code can call this function.
     unsafe { (*yielder).suspend(()) };
     YIELDER.set(yielder);
 }
