@@ -1,4 +1,5 @@
-//! The settings of a set of timers. The submodule `starting` starts the set.
+//! `Builder`: the settings with which a set of timers starts, such as its number of bases, its
+//! clock, and what its driver threads sleep on. The submodule `starting` starts the set.
 
 mod start_error;
 mod starting;
@@ -38,11 +39,12 @@ pub struct Builder {
     bases: Option<u16>,
     clock: Clock,
     device: Device,
-    /// The number of passes that a handler makes in a row while it finds timers due; `None` for the
-    /// default of the kind of driver.
+    /// How many times in a row a driver checks for due timers and runs them before it returns or
+    /// pauses. `None` for the default, which depends on what drives the timers.
     passes: Option<u32>,
     pinning: Pinning,
-    /// Whether coarse timers on virtual time fire with their buckets.
+    /// Whether coarse timers on virtual time are late as on a real clock: they then fire when their
+    /// bucket of the timer wheel comes due. Otherwise they fire exactly at their deadlines.
     coarse_like_real: bool,
 }
 
@@ -76,15 +78,17 @@ impl Default for Builder {
 }
 
 impl Timers {
-    /// Creates a builder, which starts a separate set of timers with its own settings.
+    /// Creates a builder, for a set of timers with its own settings, separate from the set that
+    /// [`Timers::process`] returns.
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
 impl Builder {
-    /// Creates a builder with the defaults: a base per CPU, a tick of 1 ms, the best clock, lazy
-    /// rearming and lazy push-out.
+    /// Creates a builder with the defaults: a base (a queue of timers with its own lock) per CPU, a
+    /// tick of 1 ms, and the CPU's time stamp counter as the clock if it is reliable. Removing a
+    /// timer, or moving it to a later time, does not reprogram the event device.
     pub fn new() -> Builder {
         let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
         let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
@@ -111,8 +115,8 @@ impl Builder {
         }
     }
 
-    /// Sets how many bases there are, each with its driver thread once it is used; at least one.
-    /// More bases than CPUs are pointless.
+    /// Sets the number of bases, at least one. A base is a queue of timers with its own lock and,
+    /// once a timer is armed on it, its own driver thread. More bases than CPUs bring no benefit.
     pub fn bases(mut self, count: u16) -> Builder {
         self.bases = Some(count);
         self
@@ -125,17 +129,18 @@ impl Builder {
         self
     }
 
-    /// Sets what drivers wait on; the default is [`Device::Futex`]. If the system refuses another
-    /// device, drivers use a futex, and [`Timers::device_fallback`](crate::Timers::device_fallback)
-    /// returns the refused call.
+    /// Sets what driver threads sleep on until a timer is due; the default is [`Device::Futex`]. If
+    /// the system refuses the calls of another device, drivers use a futex, and
+    /// [`Timers::device_fallback`](crate::Timers::device_fallback) returns the refused call.
     pub fn device(mut self, device: Device) -> Builder {
         self.device = device;
         self
     }
 
     /// Sets how drivers wake for a deadline. With [`Wakeup::Sleep`], the default, timers are late
-    /// by the time it takes to wake a thread. The others spend CPU time to avoid that: a driver
-    /// wakes before the deadline and spins until then. None of them makes a timer early.
+    /// by the time it takes to wake a thread. The other variants spend CPU time to avoid that: a
+    /// driver wakes before the deadline and spins until then. With no variant does a timer fire
+    /// early.
     ///
     /// This applies to every wakeup of a driver thread, on any [`device`](Builder::device), and so
     /// also to coarse timeouts and the ends of windows: timers that may be late should have slack,
@@ -176,9 +181,9 @@ impl Builder {
         self
     }
 
-    /// Makes a driver that finds timers due in this many passes in a row back off for as long as
-    /// those took, at most `longest`. [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs)
-    /// counts that.
+    /// Makes a driver pause if it cannot catch up: after this many passes in a row that each found
+    /// timers due, it backs off for as long as the passes took, at most `longest`.
+    /// [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts the back-offs.
     ///
     /// By default a driver thread never backs off, since the system's scheduler keeps it from
     /// starving other threads. In an event loop the default is 3 passes and 100 ms, as in the
@@ -192,15 +197,15 @@ impl Builder {
 
     /// Makes a driver thread check its base at least this often, even if its device reports no
     /// event. This bounds the delay that a lost event causes. It is off by default, because the
-    /// kernel loses no events; it is for unreliable devices, and costs a wakeup each time. The
-    /// interval is at least a millisecond, and whole milliseconds with a timerfd. An event loop
-    /// rechecks by limiting how long it waits.
+    /// kernel loses no events. It is for unreliable devices, and each check costs a wakeup. The
+    /// interval is at least a millisecond, and whole milliseconds with a timerfd. This setting has
+    /// no effect on an event loop, which can limit its own wait instead.
     pub fn recheck(mut self, every: Duration) -> Builder {
         self.setup.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self
     }
 
-    /// Sets by how much an event may be late before
+    /// Sets how late a driver's wakeup for a deadline may be before
     /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late) counts it; 1 ms by default. Only
     /// that count depends on it.
     pub fn late_after(mut self, tolerance: Duration) -> Builder {
@@ -224,7 +229,8 @@ impl Builder {
         self
     }
 
-    /// Makes every reading of the clock one of `CLOCK_MONOTONIC`, even if the TSC is trusted.
+    /// Always reads the time with the system's `CLOCK_MONOTONIC`, even if the TSC, the CPU's time
+    /// stamp counter, is reliable enough to be read directly.
     pub fn system_clock(mut self) -> Builder {
         self.clock = Clock::System;
         self
@@ -258,9 +264,10 @@ impl Builder {
         self
     }
 
-    /// Sets two limits at once; 100 ms by default. A timed callback that takes longer counts as
-    /// slow. An expiry that is later counts as overdue: a callback or a busy CPU delayed its base.
-    /// With the feature `tracing` both emit warnings.
+    /// Sets two limits at once; 100 ms by default. A callback that takes longer counts as slow, if
+    /// [`time_callbacks`](Self::time_callbacks) is set. A timer that fires later than its deadline
+    /// by more than the limit counts as overdue: another callback or a busy CPU has delayed its
+    /// driver. With the feature `tracing` both emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self
@@ -274,9 +281,9 @@ impl Builder {
         self
     }
 
-    /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) fire with the wheel's buckets, as
-    /// late as on a real clock. By default they fire exactly at their deadlines there. Timers on a
-    /// real clock ignore this setting.
+    /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) as late as on a real clock, where
+    /// they fire when their bucket of the timer wheel comes due. By default they fire exactly at
+    /// their deadlines there. Timers on a real clock ignore this setting.
     ///
     /// ```
     /// use std::time::Duration;

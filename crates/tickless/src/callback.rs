@@ -1,5 +1,5 @@
-//! What callbacks receive, what they share with the rest of a program, and what arming and
-//! cancelling return.
+//! What a callback receives, a lock for data that it shares with other threads, and the results of
+//! arming and cancelling a timer.
 //!
 //! A callback gets a [`Fired`], with which it can rearm its timer. For data that callbacks share
 //! with other threads there is [`CallbackLock`], a mutex for which cancels detect deadlocks: if the

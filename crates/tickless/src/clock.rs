@@ -1,13 +1,14 @@
-//! Clocks other than the one that timers run on: counters of this machine, slow counters that one
-//! thread reads for all, and a clock over the best of several counters.
+//! Clocks for programs, independent of the clock that timers run on: counters of this machine, slow
+//! counters that one thread reads on behalf of several, and a clock that uses the best of several
+//! counters.
 //!
 //! - [`Combined`]: many threads read a slow shared counter, and one device read serves them all.
 //!   For PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
 //!   system call. Not for a counter that costs less than a few cache misses.
-//! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a
-//!   watchdog that falls back to the next one.
-//! - Counters: [`Tsc`], [`SystemClock`], or anything that implements [`Counter`]; one
-//!   that may go back needs a [`Ratchet`].
+//! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a watchdog
+//!   that detects a faulty counter and switches to the next one.
+//! - Counters: [`Tsc`], [`SystemClock`], or anything that implements [`Counter`]. A counter that
+//!   may go back needs a [`Ratchet`].
 //!
 //! ```
 //! use tickless::clock::{ClockId, Combined, SystemClock};
@@ -44,8 +45,9 @@ pub use tickless_core::clock::watchdog::Tolerance;
 
 use tickless_core::time::{Instant, Ns};
 
-/// A counter that never goes back, over one that may: one that can be set, or that differs between
-/// CPUs. Costs one word that all readers share.
+/// Wraps a counter that may go back, because it can be set or differs between CPUs, so that its
+/// readings never do: a reading below the highest one so far is replaced by the highest. Costs one
+/// word that all readers share and most of them write.
 pub type Ratchet<C> = tickless_core::clock::ratchet::Ratchet<core::sync::atomic::AtomicU64, C>;
 
 /// Converts a [`SystemTime`](std::time::SystemTime) to an instant on [`TimeBase::Realtime`], for a

@@ -1,15 +1,15 @@
 //! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
 //!
-//! The core has only one clock, the timers' clock. A deadline on another clock is converted with
-//! the current difference of the two clocks. When the core fires the timer, the timer's own clock
-//! is checked, so the timer is not early even if that clock was set in between. After a step of the
-//! clock or a suspend, every deadline is converted again, so the timer is not late either;
-//! [`watch`](crate::platform::watch) explains how steps are detected.
+//! The crate `tickless-core` has only one clock, the timers' clock. A deadline on another clock is
+//! converted with the current difference of the two clocks. When the core fires the timer, the
+//! timer's own clock is checked, so the timer is not early even if that clock was set in between.
+//! After a step of the clock or a suspend, every deadline is converted again, so the timer is not
+//! late either; [`watch`](crate::platform::watch) explains how steps are detected.
 //!
 //! # Locks
 //!
-//! Lock order: the list of these timers, then one timer's deadline, then a base. Callbacks and
-//! drops run without any of these locks.
+//! Lock order: first the list of all clock timers, then the deadline of one timer, then a base.
+//! Callbacks and drops run without any of these locks.
 
 mod firing;
 mod watching;
@@ -63,7 +63,7 @@ use tickless_core::time::{Instant, Window};
 /// ```
 #[must_use = "dropping a timer cancels it"]
 pub struct ClockTimer {
-    /// The timer's key in the list of its set.
+    /// The timer's key in the list of clock timers of its set, which is walked when a clock is set.
     id: u64,
     inner: Arc<Inner>,
 }
@@ -97,15 +97,16 @@ impl Timers {
         self.shared.now_on(base).into()
     }
 
-    /// Returns how many times a step of a clock or a suspend was detected. None are detected before
-    /// the first [`clock_timer`](Timers::clock_timer) is created.
+    /// Returns how many times it was detected that a clock had been set, or that the system had
+    /// been suspended. None are detected before the first [`clock_timer`](Timers::clock_timer) is
+    /// created.
     pub fn clock_steps(&self) -> u64 {
         self.shared.clock_timers.watch.steps()
     }
 
-    /// Returns the refused system call because of which the kernel does not report steps of the
-    /// clock. Clock timers then check their clock once a second, and are late by at most that after
-    /// a step. Timers in an event loop always check once a second, and return `None` here.
+    /// Returns the system call whose refusal keeps the kernel from reporting that a clock was set.
+    /// Clock timers then check their clock once a second, and are late by at most a second after it
+    /// was set. Timers in an event loop always check once a second, and return `None` here.
     pub fn clock_watch_fallback(&self) -> Option<RefusedCall> {
         self.shared.clock_timers.watch.refused()
     }
@@ -181,7 +182,8 @@ impl ClockTimer {
         if self.inner.timer.shared().is_forked_child() {
             return self.inner.timer.try_cancel();
         }
-        // A concurrent step or start must see both changes or neither.
+        // Hold the lock across both changes, the cancel and `Idle`: a concurrent start, or a
+        // concurrent conversion after a step of the clock, must not see one without the other.
         let mut state = locked(&self.inner.state.armed);
         let found = self.inner.timer.try_cancel();
         if found != Cancel::Running {
@@ -243,8 +245,8 @@ impl ClockTimer {
         if shared.is_forked_child() {
             return Err(StartError::Shut);
         }
-        // Hold the lock until the core has armed the timer, so that a concurrent step sees both
-        // changes or neither.
+        // Hold the lock until the core has armed the timer: a concurrent conversion after a step of
+        // the clock must not see the new deadline without the arming.
         let mut state = locked(&self.inner.state.armed);
         *state = armed(&shared.bases.platform().clock);
         let started = self.inner.start(*state);
@@ -261,7 +263,8 @@ impl ClockTimer {
         }
         let found = cancel();
         if !is_forked_child {
-            // The callback may have asked for another expiry, which the cancel has refused.
+            // A callback that ran during the cancel may have stored a new deadline here, although
+            // the cancel kept the core from arming the timer for it.
             let mut state = locked(&self.inner.state.armed);
             if !self.inner.timer.is_active() {
                 *state = Armed::Idle;
@@ -275,8 +278,8 @@ impl Drop for ClockTimer {
     fn drop(&mut self) {
         let shared = self.inner.timer.shared();
         if !shared.is_forked_child() {
-            // The list's reference is dropped here, after its lock was released. `inner` is the
-            // last one then.
+            // `remove` returns the list's reference to the timer, so it is dropped here, after the
+            // list's lock was released. After that only `inner` refers to the timer.
             drop(shared.clock_timers.remove(self.id));
         }
     }
@@ -293,11 +296,12 @@ impl Inner {
 }
 
 impl OnStep for Inner {
-    /// Rearms the timer, if its deadline is on its own clock.
+    /// Rearms the timer after a clock was set, if its deadline is on that kind of clock and not on
+    /// the timers' clock.
     fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
-        // A timer that has a deadline but is not active was cancelled: its callback asked for the
-        // deadline, which the cancel has refused.
+        // A timer that has a deadline but is not active was cancelled: its callback requested the
+        // deadline, but the cancel kept the core from arming the timer for it.
         if matches!(*state, Armed::Own(_)) && self.timer.is_active() {
             // An error means that the timer was shut down concurrently.
             let _ = self.start(*state);
@@ -322,9 +326,9 @@ mod tests {
         }
     }
 
-    /// Goal: with drivers, a step forwards past the deadline fires the timer, and after a step
-    /// backwards it waits (H5: deadlines follow their clock). If steps are not reported, the timer
-    /// polls its clock.
+    /// Goal: with driver threads, setting the clock forwards past the deadline fires the timer, and
+    /// after setting it backwards the timer waits (H5: deadlines follow their clock). If the kernel
+    /// does not report that the clock was set, the timer checks its clock periodically.
     #[test]
     #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
     fn steps_are_reported_or_polled() {
@@ -348,7 +352,8 @@ mod tests {
                     timers.shared.clocks_stepped()
                 }
             };
-            // Back by an hour before the timer fires. It is not early even before the report.
+            // Set the clock back by an hour before the timer fires. The timer must not be early
+            // even if that has not been reported yet.
             steps.step(TimeBase::Realtime, -HOUR_NS);
             std::thread::sleep(Duration::from_millis(300));
             assert_eq!(fired.load(Ordering::SeqCst), 0, "early");

@@ -5,8 +5,8 @@
 //! [`Builder::start_in_loop`](crate::Builder::start_in_loop) returns an [`EventLoopDriver`] to poll
 //! and run.
 //!
-//! Bases are numbered from zero, as [`CpuId`]s; [`Timers::offline`](crate::Timers::offline) takes
-//! one out of use.
+//! Bases are numbered from zero, as [`CpuId`]s; [`Timers::offline`](crate::Timers::offline) takes a
+//! base out of use and moves its timers.
 
 pub use crate::builder::StartTimersError;
 pub use crate::event_loop::EventLoopDriver;

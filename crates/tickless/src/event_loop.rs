@@ -4,7 +4,7 @@
 //! armed and cancelled from any thread; they fire in the loop. With
 //! [`start_in_loop`](crate::Builder::start_in_loop) the loop polls the driver's descriptor beside
 //! its others. With [`start_in_loop_with`](crate::Builder::start_in_loop_with) it waits with a
-//! timeout, and a callback reports when that has become too long.
+//! timeout, and a callback tells the loop when a newly armed timer is due before that timeout ends.
 
 use crate::platform::device::own_loop::LoopDevice;
 use crate::timer::shared::Shared;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
-/// How most drivers wake their loop: by a descriptor that it polls.
+/// What wakes the loop of a driver by default: a file descriptor that the loop polls.
 #[cfg(linux_platform)]
 type DefaultWake = Arc<OwnedFd>;
 #[cfg(not(linux_platform))]
@@ -49,8 +49,8 @@ type DefaultWake = ();
 ///   no system call while nothing is due.
 /// - Callbacks run inside `run`, on the calling thread, one at a time. On another thread, a
 ///   synchronous cancel or a drop of a timer waits for its running callback. Inside the timer's own
-///   callback a synchronous cancel returns an error. Elsewhere on the loop's thread neither waits,
-///   because no callback is running.
+///   callback a synchronous cancel returns an error. Elsewhere on the loop's thread neither a
+///   cancel nor a drop waits, because no callback is running.
 /// - While the driver is not run, nothing fires. After it has been dropped nothing ever fires;
 ///   timers can still be armed, cancelled and dropped.
 /// - In a forked child no timer is due. The descriptor is shared with the parent; dropping the
@@ -73,7 +73,7 @@ impl<W> fmt::Debug for EventLoopDriver<W> {
 }
 
 impl<W> EventLoopDriver<W> {
-    /// Creates the driver of a base, whose device wakes the loop by `wakes_by`.
+    /// Creates the driver of a base. Its event device wakes the loop through `wakes_by`.
     pub(crate) fn new(shared: Arc<Shared>, base: CpuId, wakes_by: W) -> EventLoopDriver<W> {
         EventLoopDriver { shared, base, wakers: Wakers::default(), wakes_by }
     }
@@ -119,12 +119,14 @@ impl<W> EventLoopDriver<W> {
     }
 
     /// Returns `true` after all [`Timers`](crate::Timers) and all timers were dropped, so that
-    /// nothing will ever be due again. The loop is woken one last time when that happens.
+    /// nothing will ever be due again. The loop is woken one last time when the last of them is
+    /// dropped.
     pub fn is_over(&self) -> bool {
         self.shared.is_stopped()
     }
 
-    /// Runs the timers that are due, and programs the device again even if none is.
+    /// Runs the timers that are due. Unlike [`run`](Self::run), programs the device for the next
+    /// deadline even if no timer is due.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn run_and_rearm(&mut self) -> u64 {
         if self.shared.is_forked_child() {

@@ -8,9 +8,9 @@
 //! | `TRACE` | armed, cancelled, fired |
 //!
 //! All have the target `tickless`. A subscriber may run any code, and may itself use timers, so
-//! events are emitted while no lock is held. A driver emits them as if they were part of the
-//! callback: dropping a timer there does not wait, and a panic of the subscriber counts as a panic
-//! of the callback.
+//! events are emitted while no lock is held. A driver calls the subscriber as if it were part of
+//! the timer's callback: dropping a timer there does not wait, and a panic of the subscriber counts
+//! as a panic of the callback.
 
 use std::time::Duration;
 use tickless_core::bases::expiry::Firing;
@@ -25,7 +25,8 @@ macro_rules! event {
         tracing::event!(
             target: "tickless", tracing::Level::$level, $($field = $value,)* $message
         );
-        // Mentions the values, to avoid warnings about unused variables, without evaluating them.
+        // A closure that is never called mentions the values: this avoids warnings about unused
+        // variables without evaluating them.
         #[cfg(not(feature = "tracing"))]
         let _ = || {
             $(let _ = &$value;)*
@@ -58,7 +59,8 @@ pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firi
     event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = firing.late.0);
 }
 
-/// Reports an expiry that was late by more than the limit for overdue expiries.
+/// Reports that a timer fired late by more than [`Builder::slow_after`](crate::Builder::slow_after)
+/// allows.
 pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>, by: Ns) {
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
 }

@@ -67,16 +67,17 @@ impl<T: ?Sized> CallbackLock<T> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait(),
         };
-        // Relaxed: other threads read this under the mutex of the table of waits. A reader that
-        // misses a new holder finds it when it checks for a deadlock again.
+        // Relaxed: only the deadlock check in `waits` reads this, on other threads. A check that
+        // misses a new holder finds it when the check is repeated.
         self.holder.store(waits::this_thread(), Ordering::Relaxed);
         Guard { holder: &self.holder, guard }
     }
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
-        // The holder may be waiting for the callback that this thread is in. Enter this wait in the
-        // table, so that the holder's cancel returns an error: `lock` itself cannot fail.
+        // The thread that holds the lock may itself be waiting, in a synchronous cancel, for the
+        // callback that runs on this thread: a deadlock. Enter this wait in the table of all waits,
+        // so that the holder's cancel detects it and returns an error; `lock` cannot return one.
         let entered = waits::enter_lock(&self.holder);
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         drop(entered);

@@ -1,8 +1,9 @@
 //! Timers of one thread, without locks, threads or callbacks: to embed in an event loop.
 //!
 //! [`LocalTimers`] are coarse, each with a deadline of its own; [`FixedTimeouts`] have one duration
-//! for all, or one for each [`Class`], and cost even less. The event loop gets the time of the next
-//! event, waits until then at most, and passes in the current time when it wakes.
+//! for all timers, or one for each [`Class`] of timers, and cost even less. The event loop asks for
+//! the time of the next event, waits until then at most, and passes in the current time when it
+//! wakes.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,7 +25,7 @@
 //! # Ok::<(), tickless::local::LocalError>(())
 //! ```
 //!
-//! [`driver`](crate::driver) has timers that fire in a loop, but have callbacks and can be armed by
-//! other threads.
+//! For timers that fire in an event loop but have callbacks, and that other threads can arm, see
+//! [`driver`](crate::driver).
 
 pub use tickless_core::local::{Class, FixedKey, FixedTimeouts, Key, LocalError, LocalTimers};

@@ -25,7 +25,8 @@
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
-// yields to a concurrent arming). A concurrent cancel would not:
+// yields to a concurrent arming). A concurrent cancel does not, so without further care the timer
+// would stay armed:
 //
 // | driver | another thread |
 // |---|---|
@@ -33,8 +34,9 @@
 // | | `cancel`: the timer is not pending, its callback is running |
 // | the callback returns; the timer is armed as requested | |
 //
-// So the handle and the callback share a `Run`, which has the window of the next expected expiry.
-// An expiry with another window is stale, and does not run the callback.
+// So the handle and the callback share a `Run`, which stores the window of the expiry that should
+// come next, or none after a cancel. An expiry with another window is stale: it does not run the
+// callback.
 //
 // A phase is chosen only when the timer is started (P2: phases are chosen once). The first expiry
 // has that phase, and each later one is a whole number of periods after it (P3: the phase stays).
@@ -62,13 +64,15 @@ pub use tickless_core::phase::Phase;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Missed {
-    /// Missed periods are counted, but have no callbacks: the next expiry is the first that has not
-    /// passed. The phase stays.
+    /// Missed periods are counted, but the callback does not run for them: the next expiry is the
+    /// first that is not in the past. The timer stays in phase.
     #[default]
     Skip,
-    /// Each missed period has its callback, one at once after another. The phase stays.
+    /// The callback runs once for each missed period, without a pause in between. The timer stays
+    /// in phase.
     Burst,
-    /// The next expiry is a full period from now. The phase moves.
+    /// The next expiry is a full period after the late one was handled, so the timer's phase
+    /// changes.
     Delay,
 }
 
@@ -125,24 +129,27 @@ impl Timers {
 }
 
 impl Periodic {
-    /// Creates a periodic timer from a precise one, whose callback is a [`pass`] over this run.
+    /// Creates a periodic timer from a precise timer, whose callback must call [`pass`] with this
+    /// run.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
 
     /// Sets what happens to missed periods; the default is [`Missed::Skip`]. Takes a lock.
     pub fn missed(self, missed: Missed) -> Periodic {
-        // In a forked child, the lock may be held by a thread of the parent.
+        // In a forked child the lock may never be released: a thread of the parent may have held it
+        // at the fork.
         if !self.timer.shared().is_forked_child() {
             lock(&self.run).missed = missed;
         }
         self
     }
 
-    /// Gives the timer a phase: [`start`](Periodic::start) chooses its place in the period, with
-    /// regard to all timers that have this period and a phase, on any base. The timer keeps its
-    /// place until it is cancelled, dropped, or started with another period, but not beyond a
-    /// missed expiry with [`Missed::Delay`]. If its callback stops it, it keeps the place.
+    /// Gives the timer a phase: [`start`](Periodic::start) chooses when in the period it expires,
+    /// with regard to all timers that have this period and a phase, on any base. The timer keeps
+    /// this place until it is cancelled, dropped, or started with another period; it also keeps it
+    /// if its callback stops it. With [`Missed::Delay`] it expires at another place after it has
+    /// missed an expiry.
     pub fn phase(mut self, phase: Phase) -> Periodic {
         self.phase = Some(phase);
         self
@@ -240,8 +247,8 @@ impl Periodic {
         self.begin(&mut run, first.into(), period, Ns::from_duration(slack))
     }
 
-    /// Arms the timer and sets the expected window. The caller holds the lock of the run, so that a
-    /// concurrent expiry sees both changes or neither.
+    /// Arms the timer and stores the window in which it should expire next. The caller holds the
+    /// lock of the run: an expiry that saw the arming without the window would be ignored as stale.
     #[cfg_attr(debug_assertions, track_caller)]
     fn begin(
         &self,
@@ -314,7 +321,8 @@ impl Periodic {
     /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
     /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        // Release the run's lock before waiting, because the expiry takes it after the callback.
+        // `halt` releases the run's lock before the wait below: an expiry takes the lock after its
+        // callback, so holding it here would deadlock.
         let was_stopped = self.halt();
         Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
     }
@@ -331,8 +339,8 @@ impl Periodic {
         Ok(Self::cancel_result(self.timer.shutdown_sync()?, was_stopped))
     }
 
-    /// Makes later expiries stale, without cancelling the timer. Returns whether it was stopped
-    /// before.
+    /// Stops the periods without cancelling the underlying timer: if that still expires, the expiry
+    /// is ignored as stale. Returns whether the timer had been stopped before.
     pub(crate) fn halt(&self) -> bool {
         if self.timer.shared().is_forked_child() {
             return true;
@@ -348,7 +356,8 @@ impl Periodic {
     #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
     fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
-            // This arming is stale: the callback that the last stop found running requested it.
+            // The timer was already stopped, while its callback ran, and the callback's request has
+            // armed it since. That expiry would be ignored, so report the timer as idle.
             Cancel::Pending if was_stopped => Cancel::Idle,
             found => found,
         }
@@ -372,8 +381,8 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // In a forked child, a thread of the parent may hold the lock. After `give_back` the run
-        // does not exist any more.
+        // In a forked child the lock may never be released: a thread of the parent may have held it
+        // at the fork. After `give_back` the memory of the run is no longer valid.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let slot = lock(&self.run).slot.take();
             self.leave_phase(slot);

@@ -20,13 +20,15 @@ pub use tickless_core::rearm::Policy;
 
 #[doc(hidden)]
 impl Builder {
-    /// Sets when removing the first timer programs the event device.
+    /// Sets whether the event device is programmed again when the timer that it is armed for is
+    /// removed: always, never, or only by a cancel.
     pub fn policy(mut self, policy: Policy) -> Builder {
         self.setup.core.policy = policy;
         self
     }
 
-    /// Sets how pending timeouts are pushed out: without a lock, or at once in the wheel.
+    /// Sets how the deadline of a pending timeout is moved to a later time: by changing only the
+    /// deadline, without a lock, or by moving the timer to its new bucket of the wheel at once.
     pub fn push_out(mut self, push_out: PushOut) -> Builder {
         self.setup.core.push_out = push_out;
         self
@@ -54,7 +56,7 @@ impl Builder {
         self
     }
 
-    /// Sets which bases a synchronous cancel scans.
+    /// Sets which bases a synchronous cancel searches for a running callback of its timer.
     pub fn scan(mut self, scan: Scan) -> Builder {
         self.setup.core.scan = scan;
         self

@@ -1,4 +1,5 @@
-//! The timers of the process: started when first used, and never stopped.
+//! The set of timers that the whole process shares: it starts when it is first used, and never
+//! stops.
 
 use crate::builder::{Builder, StartTimersError};
 use crate::platform::per_process::PerProcess;
@@ -56,7 +57,8 @@ pub(crate) fn now() -> Instant {
     timers().map_or_else(|| system_now().into(), Timers::now)
 }
 
-/// Returns the slack of a sleep that its caller did not choose.
+/// Returns the slack of a sleep for which the caller chose none: a thousandth of the duration, at
+/// most 50 ms.
 pub(crate) fn default_slack(after: Duration) -> Ns {
     Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
 }

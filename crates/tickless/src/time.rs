@@ -14,9 +14,9 @@
 //! never early.
 //!
 //! The two clocks may also drift apart. If the timers run on the CPU's counter, the two rates are
-//! within a few parts per million of each other. A suspend adds a difference: what the counter has
-//! counted during the suspend. So a program that compares instants should take all of them from one
-//! clock: `to_std(timers.now())`.
+//! within a few parts per million of each other. A suspend adds a difference: the time that the
+//! counter has counted during the suspend. So a program that compares instants should take all of
+//! them from one clock: `to_std(timers.now())`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -36,18 +36,20 @@ use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;
 use std::time;
 
-/// Readings of both clocks at about the same moment.
+/// A reading of the standard library's clock and one of the system's clock, taken at about the same
+/// moment.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     std: time::Instant,
     own: Instant,
 }
 
-/// Returns the process's anchor. All conversions use it, so they are consistent. The system's clock
-/// is read last, so a converted deadline of `std` is late by the time between the two readings, and
-/// never early.
+/// Returns the pair of readings that all conversions of this process use, so that they are
+/// consistent. The system's clock is read last, so a converted deadline of `std` is late by the
+/// time between the two readings, and never early.
 fn anchor() -> Anchor {
-    // Not a `OnceLock`: a child that is forked while another thread is in it would wait forever.
+    // Not a `OnceLock`: if the process forks while another thread initialises it, the child would
+    // wait forever.
     static ANCHOR: PerProcess<Anchor> = PerProcess::new();
     let read_clocks = || Anchor { std: time::Instant::now(), own: system_now().into() };
     ANCHOR.get(|_| true, || Some(read_clocks())).copied().unwrap_or_else(read_clocks)

@@ -1,16 +1,18 @@
-//! Adds a refill timer and a queue of wakers to a bandwidth group of the core.
+//! Adds a refill timer and a queue of wakers to a bandwidth group of the core: threads or tasks
+//! (its members) that share a quota of permits or CPU time per period.
 //!
 //! # Ground rules
 //!
 //! - Lock order: the group's state first, then the locks that its timers take, or the table of
 //!   phases. A timer's callback runs without any lock, so a refill locks the state like any caller.
-//! - The permit word holds the permits that can be taken without the lock. A thread that locks the
-//!   state closes the word before it reads the group, and reopens it if the timer runs. While the
-//!   group is at rest the word stays closed, so that the first caller starts the timer.
+//! - The permit word is an atomic with the permits that can be taken without the lock. A thread
+//!   that locks the state closes the word, so that no permits are taken from it, before it reads
+//!   the group, and reopens it if the timer runs. While the timer does not run the word stays
+//!   closed, so that the first caller takes the lock and starts the timer.
 //! - Wakers are called, cloned and dropped only after the state has been unlocked.
-//! - The timer runs only while a refill would change something. A caller that takes permits from a
-//!   group at rest computes the missed refills, then starts the timer at the next multiple of the
-//!   period: the phase is chosen once, when the group is created.
+//! - The timer runs only while a refill would change something. A caller that takes permits while
+//!   it does not run computes the refills that were due since, then starts the timer for the
+//!   group's next refill: the refill times are fixed when the group is created.
 //! - Every thread that locks the state applies the refills that are due. So a long callback that
 //!   delays the driver does not delay the group.
 //! - The timers hold a weak reference to the group. Dropping its last handle stops the timers, and
@@ -38,11 +40,12 @@ use tickless_core::time::{Ns, Window};
 pub(super) struct Controller {
     timers: Timers,
     slot: Option<PhaseSlot>,
-    /// `None`: [`crowd_slack`] of the number of groups that share the period.
+    /// How late a refill may be. If `None`, [`crowd_slack`] computes it from the number of groups
+    /// that share the period.
     slack: Option<Duration>,
     refill: Periodic,
-    /// Releases the next batch of members. A refill does not release all members at once, which
-    /// would be a thundering herd.
+    /// Releases the next batch of waiting members. After a refill not all of them are released at
+    /// once, which would be a thundering herd.
     release: HrTimer,
     /// The most permits that one call can take.
     most: u64,
@@ -55,10 +58,10 @@ pub(super) struct Controller {
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
-/// The state in which a group starts.
+/// How many permits a group starts with, and when it is first refilled.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
-    /// With the quota of one period.
+    /// With the quota of one period, and its first refill at its phase.
     Full,
     /// With this many permits, and its next refill at this time.
     With(u64, Ns),
@@ -67,7 +70,8 @@ pub(super) enum Begin {
 /// The part of a group that its lock guards.
 pub(super) struct State {
     pub(super) group: Group,
-    /// The wakers of the queued members. A queued member that is missing here has been released.
+    /// The wakers of the members that wait for permits. When a member is released, its entry is
+    /// removed.
     pub(super) waiting: HashMap<MemberId, Wake>,
     /// Whether the refill timer runs.
     is_active: bool,
@@ -151,8 +155,9 @@ impl Controller {
         }))
     }
 
-    /// Takes permits without the lock, if enough are available. Returns [`Take::AskGroup`] in a
-    /// forked child.
+    /// Takes permits without the lock, if enough are available. In a forked child this returns
+    /// [`Take::AskGroup`]: the caller then calls [`enter`](Controller::enter), which returns the
+    /// error.
     pub(super) fn take(&self, permits: u64) -> Take {
         match self.is_forked_child() {
             false => self.permits.0.take(permits, self.timers.shared.now()),
@@ -238,8 +243,9 @@ impl Controller {
     pub(super) fn close(&self) {
         let Ok((mut state, now)) = self.enter() else { return };
         state.is_closed = true;
-        // A task stays queued until it polls again, with a no-op waker in place of its own: cloning
-        // its waker would run the runtime's code under the lock.
+        // Move each task's waker out, and leave a no-op waker in its place, because the task stays
+        // queued until it polls again. Cloning the waker instead would run the runtime's code under
+        // the lock.
         let take_waker = |wake: &mut Wake| match wake {
             Wake::Task(waker, _) => Some(std::mem::replace(waker, Waker::noop().clone())),
             Wake::Thread(_) => None,
@@ -259,15 +265,16 @@ impl Controller {
             state.is_active = false;
             period.stop();
         } else {
-            // Not the timer's next deadline: the timer may have stretched its period.
+            // Ask the group for its next refill instead of adding a period to the timer's deadline:
+            // a group whose refills are repeatedly late lengthens its period.
             let next = state.group.next_refill();
             period.restart_window(Window::new(next, next + self.slack()));
         }
         self.finish(state, now);
     }
 
-    /// How long a member waits for a refill before it calls [`poke`](Controller::poke) itself: a
-    /// long callback may delay the driver.
+    /// How long a member waits for a refill before it calls [`poke`](Controller::poke) itself, in
+    /// case a long callback delays the driver and with it the refill timer.
     pub(super) fn patience(&self) -> Duration {
         let now = self.timers.shared.now();
         let patience = |group: &Group| group.next_refill().since(now).after(group.period());
@@ -312,8 +319,8 @@ impl Controller {
             self.wake(|| wake.wake());
         }
         if let Some(at) = effects.release_at {
-            // This fails only after a shutdown, which waiters notice without this timer. An earlier
-            // arming that it overwrites was for the same batch.
+            // An error is ignored: it occurs only after a shutdown, which waiters notice without
+            // this timer. If the timer was already armed, it was for the same batch.
             let _ = self.release.start_at(at.into());
         }
     }

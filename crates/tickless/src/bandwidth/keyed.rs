@@ -2,11 +2,11 @@
 //!
 //! # Ground rules
 //!
-//! - A compact key has two words of permits in a table, and no lock, timer or group of its own.
-//!   When a caller wants to wait for its permits, the key becomes a [`Limiter`]. It becomes compact
-//!   again once that limiter is no longer in use.
-//! - Taking permits locks a shard for reading. Adding a key, refilling a key once a period, and
-//!   removing idle keys lock it for writing.
+//! - A compact key is two words in a table that count its permits; it has no lock, timer or group
+//!   of its own. When a caller wants to wait for a key's permits, the entry is replaced by a
+//!   [`Limiter`], and becomes compact again once that limiter is no longer in use.
+//! - The table is divided into shards. Taking permits locks a shard for reading. Adding a key,
+//!   refilling a key once a period, and removing idle keys lock it for writing.
 //! - A key that has all its permits behaves like an unknown key, so it may be removed. A shard is
 //!   swept for such keys whenever it has doubled: amortized O(1) for each key that is added.
 //! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: keys
@@ -98,7 +98,7 @@ impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
 }
 
 impl BandwidthBuilder<Limiter> {
-    /// Starts a limiter for each key, with `HashMap`'s default hasher. Allocates.
+    /// Starts a rate limit for each key, with `HashMap`'s default hasher. Allocates.
     ///
     /// Keys are hashed and compared under a lock: `Hash` and `Eq` must not use this limiter. If one
     /// of them panics, that call takes no permits.
@@ -110,7 +110,7 @@ impl BandwidthBuilder<Limiter> {
         self.keyed_with_hasher(RandomState::new())
     }
 
-    /// Starts a limiter for each key, with the given hasher. Allocates.
+    /// Starts a rate limit for each key, with the given hasher. Allocates.
     ///
     /// # Errors
     ///
@@ -194,7 +194,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         inner.with_key(hash, key, now, |state| inner.limiter_of(state, now))
     }
 
-    /// Returns how many permits a key has now; the most that it may hold for an unknown key. O(1).
+    /// Returns how many permits a key has now. A key that is not in the table has the most that it
+    /// may hold. O(1).
     pub fn available<Q>(&self, key: &Q) -> u64
     where
         K: Borrow<Q>,
@@ -225,8 +226,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         self.len() == 0
     }
 
-    /// Removes the keys that have all their permits, and the unused limiters of keys. Returns how
-    /// many keys it removed.
+    /// Removes the keys that have all their permits, and frees the limiters of keys that are not in
+    /// use any more. Returns how many keys it removed.
     ///
     /// Adding keys does this, too, so a call only frees memory earlier. O(keys); locks one of the
     /// 64 shards at a time.
@@ -248,8 +249,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
 }
 
 impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
-    /// Returns the key's hash and the current time. Fails in a forked child, where a shard may have
-    /// been left locked forever.
+    /// Returns the key's hash and the current time. Fails in a forked child, where a shard may stay
+    /// locked forever: a thread of the parent may have held its lock at the fork.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
@@ -310,7 +311,8 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         done
     }
 
-    /// Returns the key's limiter; makes one of its permits if the key is compact.
+    /// Returns the key's limiter. If the key is compact, creates a limiter with the permits that it
+    /// has left.
     fn limiter_of(&self, state: &mut KeyState, now: Ns) -> Result<Limiter, AcquireError> {
         let compact = match state {
             KeyState::Limiter(limiter) => return Ok(limiter.clone()),
@@ -376,7 +378,8 @@ impl<K> Shard<K> {
         let settings = &inner.plan.settings;
         for keyed in self.keys.iter_mut() {
             let KeyState::Limiter(limiter) = &keyed.state else { continue };
-            // Clones are made of this handle, under this lock, so a count of 1 stays 1.
+            // A count of 1 means that only the table uses the limiter. It stays 1 here: new handles
+            // are cloned from this one, under the lock that this thread holds.
             if Arc::strong_count(&limiter.controller) > 1 {
                 continue;
             }

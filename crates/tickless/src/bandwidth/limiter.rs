@@ -18,7 +18,8 @@ use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Take};
 /// waiting task uses no CPU until it is woken. A future that is dropped returns its permits.
 ///
 /// A call that takes permits, or fails because there are too few, reads the clock and makes one
-/// compare-and-swap. The refill takes a lock once a period. Callers that wait take it, too.
+/// compare-and-swap. Refilling the permits takes a lock once a period. Callers that wait for
+/// permits take this lock, too.
 ///
 /// A refill adds all permits of a period at once. Limiters with the same period are refilled at
 /// different times (see [`phase`](BandwidthBuilder::phase)), so the first refill may come less than
@@ -94,7 +95,7 @@ impl From<AskError> for AcquireError {
     }
 }
 
-/// How many waiting tasks are woken at once.
+/// How many waiting tasks are woken at once after a refill; see [`BandwidthBuilder::release`].
 const BATCH: u32 = 32;
 
 impl Timers {
@@ -125,8 +126,8 @@ impl BandwidthBuilder<Limiter> {
 
 impl Limiter {
     /// Takes permits if they are available. Never waits for permits. Takes a lock on the first call
-    /// of a period, which refills, and while other callers wait; otherwise none. Makes no system
-    /// call while the lock is uncontended.
+    /// of a period, which refills the permits, and while other callers wait; otherwise no lock.
+    /// Makes no system call while the lock is uncontended.
     ///
     /// # Errors
     ///
@@ -212,7 +213,8 @@ impl Limiter {
         let thread = std::thread::current();
         let timers = self.controller.timers();
         let deadline = timeout.map(|timeout| timers.now() + timeout);
-        // A timer, because `park_timeout` knows nothing of virtual time.
+        // Use a timer for the timeout, because `park_timeout` would wait in real time even if these
+        // timers run on virtual time.
         let alarm = deadline.map(|deadline| {
             let thread = thread.clone();
             let alarm = timers.hrtimer(move |_| thread.unpark());
@@ -229,7 +231,8 @@ impl Limiter {
             if deadline.is_some_and(|deadline| timers.now() >= deadline) {
                 return Err(AcquireError::TimedOut);
             }
-            // The refill may be late because a long callback delays the driver: refill here.
+            // The refill timer may be late because a long callback delays its driver, so refill
+            // from this thread after a while.
             std::thread::park_timeout(self.controller.patience());
             self.controller.poke();
         }
@@ -296,7 +299,8 @@ impl Limiter {
     }
 }
 
-/// Returns why a request that cannot be met now fails: never enough, or not now.
+/// Returns the error for a request that cannot be met now: the limiter never has so many permits,
+/// or it has too few at the moment.
 pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
     if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
 }
@@ -342,7 +346,8 @@ impl Acquire {
                     state.waiting.insert(id, waker);
                     self.state = QueueState::Queued(id);
                 }
-                // Not expected, since `try_take` has just failed. Take the permits if granted.
+                // The group did not queue the request. This is not expected, since `try_take` has
+                // just failed under the same lock. Charge the permits if they were granted.
                 granted => {
                     state.group.charge(id, granted.map_or(0, |_| self.permits));
                     state.group.leave(id);

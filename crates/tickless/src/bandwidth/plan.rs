@@ -67,9 +67,9 @@ impl<T> BandwidthBuilder<T> {
         BandwidthBuilder { timers: timers.clone(), plan, builds: PhantomData }
     }
 
-    /// Sets when in its period the group is refilled. The default is [`Phase::Spread`]: at another
-    /// time than other groups with the same period. With [`Phase::Aligned`] all are refilled at the
-    /// same time.
+    /// Sets when in its period the group is refilled. The default is [`Phase::Spread`]: at a
+    /// different time from other groups with the same period. With [`Phase::Aligned`] all such
+    /// groups are refilled at the same time.
     pub fn phase(mut self, phase: Phase) -> Self {
         self.plan.phase = phase;
         self
@@ -85,7 +85,7 @@ impl<T> BandwidthBuilder<T> {
     /// Sets how fast waiting callers are released after a refill: `batch` of them, and as many
     /// again after each `gap`. The default batch is 32 tasks of a limiter, or one worker per base
     /// of a throttle; the default gap is a millisecond, or a 64th of the period if that is shorter.
-    /// With `u32::MAX` and zero, all that the quota suffices for are released together.
+    /// With `u32::MAX` and zero, all callers for which the quota suffices are released together.
     pub fn release(mut self, batch: u32, gap: Duration) -> Self {
         self.plan.settings.release = Release { batch, gap };
         self
@@ -114,11 +114,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Grants `quota` in every period, with refills at another time than those of other groups with
-    /// the same period.
+    /// Creates the settings of a group that gets `quota` in every period and is refilled at a
+    /// different time from other groups with the same period.
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
-        // Long enough for a batch to start running, and short compared to the period.
+        // The gap between two batches: long enough for a batch to start running, and short compared
+        // to the period.
         let gap = Ns::from_ms(1).min(Ns(period.0 / 64)).to_duration();
         let release = Release { batch, gap };
         let settings = Settings { quota, period, extra: 0, slice, release };
@@ -129,9 +130,9 @@ impl Plan {
 /// Returns how late a refill may be if `groups` groups have the same period: a thousandth of the
 /// period for up to 10 groups, growing to a tenth for 1,000 and more.
 ///
-/// So spread refills cost at most about ten wakeups a period on each base, for any number of
-/// groups. The slack does not change a group's rate: refills are counted from the timer's deadline,
-/// not from the time at which it fires.
+/// With this slack, refills at different times share wakeups: about ten a period on each base at
+/// most, for any number of groups. The slack does not change a group's rate: refills are counted
+/// from the timer's deadline, not from the time at which it fires.
 pub(super) fn crowd_slack(period: Ns, groups: usize) -> Duration {
     let groups = u128::try_from(groups).unwrap_or(u128::MAX).clamp(10, 1_000);
     Ns((u128::from(period.0) * groups / 10_000) as u64).to_duration()

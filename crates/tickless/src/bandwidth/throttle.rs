@@ -41,9 +41,10 @@ pub struct Throttle {
 pub struct Worker {
     controller: Arc<Controller>,
     id: MemberId,
-    /// The thread's CPU time that has been charged.
+    /// The part of the thread's CPU time that has been charged to the group.
     charged: u64,
-    /// How much more CPU time it may use before it must ask the group for another slice.
+    /// How much CPU time, counted from `charged`, the thread may use before it must ask the group
+    /// for another slice of the quota.
     left: u64,
     /// Makes the type `!Send`: `charged` is the CPU time of one thread.
     of_one_thread: PhantomData<*const ()>,
@@ -186,7 +187,8 @@ impl Worker {
         loop {
             let (mut state, now) = self.controller.enter().map_err(no_timers)?;
             if !state.waiting.contains_key(&self.id) {
-                // The group granted a slice when it released the worker; `ask` returns its size.
+                // No entry in `waiting`: the group has released this worker and granted it a slice.
+                // `ask` returns the size of the slice.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
                     self.left = left;
                     self.controller.finish(state, now);

@@ -8,15 +8,16 @@ use tickless_core::time::CpuId;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartTimersError {
-    /// The system refused a driver thread; fewer bases may do.
+    /// The system refused a driver thread. Fewer [`bases`](crate::Builder::bases) need fewer
+    /// threads.
     Thread {
         /// The base that the thread was for.
         base: CpuId,
         /// The system's error.
         error: std::io::Error,
     },
-    /// The system refused the descriptor for a loop to poll;
-    /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) needs none.
+    /// The system refused the file descriptor that the program's event loop would poll.
+    /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) needs no descriptor.
     Descriptor(RefusedCall),
 }
 

@@ -31,10 +31,12 @@ use tickless_core::bases::{CoarseExpiry, Deferral, WheelEvents};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{CpuId, Instant, Ns};
 
-/// The number of passes in a row over one base before virtual time continues with the next base.
+/// How many times in a row virtual time runs the due timers of one base before it continues with
+/// the next base. Without a limit, a timer that rearms itself for the current instant would keep it
+/// there.
 const VIRTUAL_PASSES: u32 = 1_024;
-/// The number of passes in a row before a driver thread returns to its main loop, where it checks
-/// whether to wake an expiry thread, and whether to end. That costs a system call.
+/// How many times in a row a driver thread runs due timers before it returns to its main loop,
+/// where it checks whether to wake an expiry thread, and whether to end. That costs a system call.
 const DRIVER_PASSES: u32 = 16;
 
 /// The task of one of the library's threads.
@@ -49,14 +51,14 @@ enum Job {
 
 impl Builder {
     /// Starts a set of timers. Each base's driver thread starts when a timer is first armed on that
-    /// base, except that of the first base, which starts at once. So do all drivers of a set with
-    /// [`expiry_threads`](Builder::expiry_threads) or on a [`device`](Builder::device) other than a
-    /// futex. Threads are named after the number of the set, counted from 1, and of the base:
-    /// `tickless/1.0`.
+    /// base, except that of the first base, which starts at once. With
+    /// [`expiry_threads`](Builder::expiry_threads), or a [`device`](Builder::device) other than a
+    /// futex, all drivers start at once. Threads are named after the number of the set, counted
+    /// from 1, and of the base: `tickless/1.0`.
     ///
     /// If the system refuses a driver thread later, the base goes
-    /// [offline](crate::Timers::offline), and its timers move to another base, until the thread is
-    /// granted.
+    /// [offline](crate::Timers::offline), and its timers move to another base, until a later
+    /// attempt to start the thread succeeds.
     ///
     /// Blocks for about a millisecond, to calibrate the clock.
     ///
@@ -78,7 +80,8 @@ impl Builder {
     }
 
     fn start_set(mut self) -> Result<Timers, StartTimersError> {
-        // By default, return after `DRIVER_PASSES` without a back-off: see `back_off`.
+        // By default, a driver returns to its main loop after `DRIVER_PASSES` passes and does not
+        // pause (see `Builder::back_off`): a back-off of zero disables the pause.
         let limits = &mut self.setup.core.limits;
         match self.passes {
             Some(passes) => limits.passes = passes,
@@ -179,8 +182,9 @@ impl Builder {
         (timers, driver)
     }
 
-    /// Starts timers on one base that a task of a runtime drives, and on the runtime's clock. If
-    /// the program moves that clock, they fire as in virtual time.
+    /// Starts timers on one base, on the clock of an async runtime; a task of the runtime drives
+    /// them. If the runtime's clock is a virtual one that tests advance, the timers fire exactly at
+    /// their deadlines, in the order of their arming.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn start_in_runtime(
         mut self,
@@ -297,23 +301,25 @@ fn add_thread(shared: &Arc<Shared>, pinning: Pinning, base: CpuId, job: Job) -> 
     shared.add_driver(|| Worker::spawn(name, work))
 }
 
-/// How long the starter waits before it asks again for a thread that the system has refused.
+/// How long the starter thread waits before it tries again to start a driver thread that the system
+/// has refused.
 const RETRY: Ns = Ns::from_ms(100);
 
-/// The driver of a base.
+/// Whether the driver thread of a base has been started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driver {
     None,
-    /// The system has refused it, and the base is offline for that.
+    /// The system refused the thread, so the base was taken offline: its timers moved to the next
+    /// base.
     Refused,
     Started,
 }
 
-/// The body of the starter: starts the driver of each base when the base is first used. Ends with
-/// the set, or when all bases have drivers.
+/// The body of the starter: starts the driver of each base when the base is first used. Returns
+/// when the set ends, or when all bases have drivers.
 ///
-/// If the system refuses a thread, the base goes offline until it is granted: its timers move to
-/// the next base. The first base has had a driver from the beginning.
+/// If the system refuses a thread, the base goes offline until a later attempt succeeds: its timers
+/// move to the next base. The driver of the first base was started with the set.
 fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
     let host = shared.bases.platform();
     let Some(starter) = &host.starter else { return };

@@ -15,28 +15,29 @@ pub struct ClockFired<'a> {
     clock: &'a HostClock,
     base: TimeBase,
     window: Window,
-    /// Whether the window is on the timers' clock.
+    /// Whether `window` is on the timers' clock instead of the clock `base`.
     is_relative: bool,
     restart: Option<Armed>,
 }
 
-/// A timer's deadline, which its handle and its callback share.
+/// The clock and the deadline of a timer, shared by the program's handle and the timer's callback.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) base: TimeBase,
     pub(super) armed: Mutex<Armed>,
-    /// How the timers of its set learn of steps.
+    /// How the timers of this set learn that a clock was set.
     pub(super) watch: Arc<ClockWatch>,
 }
 
 /// The window that a timer is armed for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Armed {
-    /// None. If the core fires the timer anyway, the expiry is ignored: it was cancelled.
+    /// The timer is not armed. If the core fires it anyway, it was cancelled at the same time, and
+    /// the expiry is ignored.
     Idle,
     /// A window on the timer's own clock.
     Own(Window),
-    /// A window on the timers' clock, which no step moves.
+    /// A window on the timers' clock. Setting the timer's own clock does not change it.
     Timers(Window),
 }
 
@@ -77,8 +78,8 @@ impl State {
         Window::new(place(own.soft), place(own.hard))
     }
 
-    /// The callback that the core runs. It checks the timer's own clock, then runs the user's
-    /// callback.
+    /// The callback that the core runs when the converted deadline has passed. It checks the
+    /// timer's own clock, and runs the user's callback only if the deadline has passed there too.
     pub(super) fn fire(
         &self,
         fired: &mut Fired<'_>,
@@ -87,14 +88,16 @@ impl State {
         let clock = fired.clock();
         let mut armed = locked(&self.armed);
         let window = match *armed {
-            // It was cancelled after the core had begun to fire it.
+            // The timer was cancelled after the core had begun to fire it.
             Armed::Idle => return,
-            // It was rearmed after the core had begun to fire it, and will fire again.
+            // The timer was rearmed after the core had begun to fire it: the core will fire it
+            // again for the new window.
             Armed::Timers(window) if fired.found_at() < window.soft.into() => return,
             Armed::Timers(window) => window,
             Armed::Own(window) if clock.now_on(self.base) < window.soft => {
-                // The clock went back, or is a little behind. If another thread arms the timer
-                // concurrently, that arming takes precedence (R9: a restart yields to it).
+                // The clock was set back, or lags a little behind the conversion. If another thread
+                // arms the timer concurrently, that arming takes precedence (R9: a restart yields
+                // to it).
                 let again = self.on_timers_clock(*armed, clock);
                 fired.restart_window(again);
                 return;
@@ -165,7 +168,7 @@ impl ClockFired<'_> {
         periods
     }
 
-    /// Withdraws an earlier request to rearm: the timer stays idle.
+    /// Withdraws an earlier request of this callback to rearm: the timer stays idle.
     pub fn stop(&mut self) {
         self.restart = None;
     }

@@ -1,4 +1,5 @@
-//! How the timers of a set learn that a clock was set.
+//! Chooses how the timers of a set learn that a clock was set (a step): from the kernel, from the
+//! program that moves a virtual clock, or by polling.
 
 use crate::platform::device::fallback::RefusedCall;
 use crate::platform::watch::StepSource;
@@ -11,7 +12,8 @@ use crate::timer::shared::Handle;
 use std::sync::Arc;
 
 impl Handle {
-    /// Starts the reporting of steps, or makes timers poll their clock if that is not possible.
+    /// Has steps of the clocks reported, or makes timers poll their clock if that is not possible.
+    /// Only the first call has an effect.
     pub(super) fn watch_clocks(&self) {
         self.clock_timers.watch.source(|| {
             if self.is_virtual() {
@@ -30,14 +32,15 @@ impl Handle {
         Ok(StepSource::Polling)
     }
 
-    /// Starts a thread that waits for steps.
+    /// Starts a thread that waits until the kernel reports that the clock was set.
     #[cfg(linux_platform)]
     fn start_watching(&self) -> Result<StepSource, RefusedCall> {
         let watcher = Arc::new(Watcher::new()?);
         let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
         let watch = move || {
             if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
-                // Convert all deadlines once more, so that timers start polling.
+                // From now on, timers must poll. Convert all deadlines once more: from here on a
+                // conversion limits how long a timer waits before it checks its clock.
                 shared.clock_timers.watch.fall_back(why);
                 shared.clocks_stepped();
             }

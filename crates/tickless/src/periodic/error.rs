@@ -11,9 +11,9 @@ use tickless_core::phase::PhaseError;
 pub enum PeriodError {
     /// The period is zero.
     Zero,
-    /// The period is longer than 292 years, so a phase in it never comes twice.
+    /// The period is longer than 292 years, so the timer could never expire twice at its phase.
     TooLong(Duration),
-    /// A fixed phase that is not below its period.
+    /// The timer has a fixed phase that is not shorter than its period.
     PhaseBeyondPeriod {
         /// The requested phase.
         phase: Duration,

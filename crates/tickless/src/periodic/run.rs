@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tickless_core::phase::{Phase, PhaseSlot};
 use tickless_core::time::{Ns, Window};
 
-/// The state of a periodic timer. Its lock is taken before a base's lock, never while holding one.
+/// The state of a periodic timer, under a mutex. Lock order: this mutex before the lock of a base.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub(super) period: Ns,
@@ -16,7 +16,8 @@ pub(crate) struct Run {
     pub(super) missed: Missed,
     /// Counts starts and stops.
     pub(super) turn: u64,
-    /// The timer's phase and its place in the period; `None` without a phase.
+    /// The phase that the program chose, and the place in the period that it resulted in; `None`
+    /// without a phase.
     pub(super) slot: Option<(Phase, PhaseSlot)>,
 }
 
@@ -28,14 +29,15 @@ impl Run {
 }
 
 impl Run {
-    /// Makes every later expiry stale. Returns whether the timer was stopped before.
+    /// Stops the timer: every later expiry is stale and will be ignored. Returns whether the timer
+    /// had been stopped before.
     pub(super) fn stop(&mut self) -> bool {
         self.turn += 1;
         self.expected.take().is_none()
     }
 
-    /// Returns the turn, the period and the handling of missed periods; `None` if the expiry is
-    /// stale.
+    /// Returns the turn, the period and the handling of missed periods. `None` if the expiry is
+    /// stale: since it was armed, the timer has been stopped or started again.
     fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns, Missed)> {
         if self.expected == Some(fired.window()) {
             return Some((self.turn, self.period, self.missed));
@@ -44,8 +46,9 @@ impl Run {
         None
     }
 
-    /// Ends an expiry after its callback has returned: what the callback requested is expected
-    /// next, unless the timer was stopped or started since the expiry began.
+    /// Ends an expiry after its callback has returned: stores the window that the callback
+    /// requested as the next one, unless the timer was stopped or started again since the expiry
+    /// began.
     fn end(&mut self, turn: u64, fired: &mut Fired<'_>) {
         if self.turn == turn {
             self.expected = fired.asked();
@@ -54,7 +57,8 @@ impl Run {
         }
     }
 
-    /// Replaces what the callback requested by the expected window.
+    /// Discards the request of a stale expiry and of its callback: requests the window that a later
+    /// start has stored, or nothing if the timer was stopped.
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
             // The timer is already armed for that window, so the core ignores this request (R9: a
@@ -68,11 +72,12 @@ impl Run {
 /// Whether a periodic timer still exists after its callback.
 pub(crate) enum AfterCallback {
     TimerAlive,
-    /// The callback has given back the timer's memory, which includes the run.
+    /// The callback has given the timer's memory back to its owner; the run was in that memory.
     TimerFreed,
 }
 
-/// Handles one expiry of a periodic timer: requests the next period, then runs the callback.
+/// Handles one expiry of a periodic timer, unless it is stale: requests the next period, then runs
+/// the callback, which may change that request.
 pub(crate) fn pass<'a>(
     run: impl Fn() -> MutexGuard<'a, Run>,
     fired: &mut Fired<'_>,
@@ -91,7 +96,7 @@ pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
 }
 
 impl Fired<'_> {
-    /// Requests the next period, and returns how many were missed.
+    /// Requests the next expiry, and returns how many periods were missed.
     fn next_period(&mut self, period: Ns, missed: Missed) -> u64 {
         let Window { soft, hard } = self.window();
         match missed {

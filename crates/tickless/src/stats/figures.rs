@@ -46,8 +46,8 @@ pub struct BaseStats {
     pub is_online: bool,
     /// Armings, cancels, expiries, migrations.
     pub counts: BaseCounts,
-    /// Cancels that found the timer idle; counted on the caller's base. Two concurrent ones on one
-    /// base may count as one, because such a cancel takes no lock.
+    /// Cancels that found the timer idle; counted on the caller's base. Two concurrent cancels on
+    /// one base may count as one, because cancelling an idle timer takes no lock.
     pub cancels_idle: u64,
     /// Cancels that found the callback running; counted on the caller's base.
     pub cancels_running: u64,
@@ -101,7 +101,8 @@ impl Timers {
 
 impl Stats {
     fn of(shared: &Shared) -> Stats {
-        // A lock that a driver held at the moment of a fork is never released in the child.
+        // Report no bases in a forked child: a lock that a driver held at the moment of the fork is
+        // never released there.
         let devices = &shared.bases.platform().devices[..];
         let devices = if shared.is_forked_child() { &[] } else { devices };
         let bases = 0..devices.len() as u16;

@@ -1,14 +1,15 @@
 //! Publishes [`Stats`] to the `metrics` facade.
 //!
-//! The bases keep these counters in any case, and the program calls for each publication. So timer
-//! operations cost no more with this feature.
+//! Timer operations cost no more with this feature: the bases keep these counters anyway, and they
+//! are published only when the program calls for it.
 
 use super::figures::{BaseStats, Stats};
 use crate::timers::Timers;
 use metrics::{counter, gauge};
 use tickless_core::histogram::Histogram;
 
-/// The published buckets of lateness: up to 1 us, 8 us, ... 17 s. The rest is `+Inf`.
+/// The upper limits of the published buckets of lateness, as indices into [`Histogram`]: 1 us, 8
+/// us, and so on up to 17 s. Greater lateness is in the bucket `+Inf`.
 const BUCKETS: [usize; 9] = [10, 13, 16, 19, 22, 25, 28, 31, 34];
 
 impl Timers {

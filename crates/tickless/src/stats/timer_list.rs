@@ -15,7 +15,8 @@ use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Instant};
 
-/// How often a base is listed at most, if another thread lists it concurrently.
+/// How many times a base is listed at most: a list is incomplete if another thread lists the same
+/// base concurrently, and is then made again.
 const TRIES: u32 = 4;
 
 /// All pending timers; from [`Timers::timer_list`](crate::Timers::timer_list). Displays with one
@@ -43,8 +44,8 @@ pub struct TimerList {
 pub struct ListedTimer {
     /// The base that the timer is on.
     pub base: CpuId,
-    /// Its owner: the label set with [`labelled`](crate::Timeout::labelled), or without a label the
-    /// type of its callback or the kind of future.
+    /// The timer's owner: the label set with [`labelled`](crate::Timeout::labelled). Without a
+    /// label, the type of its callback or the kind of future.
     pub label: &'static str,
     /// The deadline with which it was armed. It does not fire earlier.
     pub soft: Instant,
@@ -115,7 +116,7 @@ impl ListedTimer {
         matches!(self.place, PendingIn::Queue(_))
     }
 
-    /// Returns `true` if the timer does not wake an idle base; see
+    /// Returns `true` if the timer does not wake a driver that is idle; see
     /// [`Timeout::deferrable`](crate::Timeout::deferrable).
     pub fn is_deferrable(&self) -> bool {
         self.wakes == Wakes::No
@@ -133,8 +134,9 @@ impl ListedTimer {
         let (mut walk, mut slice) = (Walk::begin(), Vec::with_capacity(HOLDING));
         let (mut timers, mut is_whole) = (Vec::new(), true);
         while !walk.is_over() {
-            // X4 (an address is no identity): hold the notes before reading the base, so that they
-            // belong to the timers found, and not to later timers at their addresses.
+            // Lock the notes (labels by timer address) before reading the base: otherwise a timer
+            // could be freed and a new one take its address, and the list would show the wrong
+            // label (X4: an address is no identity).
             let notes = shared.notes.hold();
             is_whole &= shared.bases.walk(base, &mut walk, &mut slice);
             timers.extend(slice.drain(..).map(|found| ListedTimer::of(base, &notes, found)));
