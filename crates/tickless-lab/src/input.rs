@@ -1,10 +1,12 @@
-//! Reading the files that a user names. A device such as `/dev/zero` has no end.
+//! Reads files that a user names. The length is limited, because reading a device such as
+//! `/dev/zero` would never end.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest file: campaigns, machines and results are far shorter.
+/// The limit for a file's length: descriptions of campaigns and machines, and results, are far
+/// shorter.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a whole file.
@@ -26,9 +28,9 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a whole file of text.
 ///
-/// # Errors
+///  # Errors
 ///
-/// As [`read`], and one for bytes that are not UTF-8.
+/// Returns the errors of [`read`], and `InvalidData` if the bytes are not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

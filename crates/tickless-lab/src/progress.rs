@@ -1,13 +1,13 @@
 //! The progress of a measurement.
 
-/// Receives the progress of a measurement. It is called between two measurements and never within
-/// one, so its cost is not in the figures.
+/// Receives the progress of a measurement, to show it. Its methods are called between two
+/// measurements and never within one, so their cost is not in the figures.
 pub trait Progress: Sync {
-    /// A series of this many steps begins.
+    /// A series of this many steps begins. `what` names it for the user.
     fn begin(&self, what: &'static str, steps: usize);
     /// One step is done.
     fn step(&self);
-    /// All steps are done; `how` is a word such as "failed".
+    /// The series has ended; `how` is a word for the user, such as "failed".
     fn done(&self, how: &str);
 }
 

@@ -1,6 +1,6 @@
-//! Figures as text, in whatever they are shown.
+//! Formats figures as text, for tables, plots and messages.
 
-/// A time with its unit, to three digits or so.
+/// Formats a time with its unit, to about three significant digits.
 pub fn time(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000_000 => (ns as f64 / 1e3, "us"),
@@ -11,7 +11,7 @@ pub fn time(ns: u64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// A figure to three digits that count, and never fewer than those before the point.
+/// Formats a figure to three significant digits, without cutting digits before the decimal point.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_string();
@@ -21,7 +21,7 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A [`figure`] with commas between its thousands.
+/// Formats a [`figure`] with commas between groups of three digits before the decimal point.
 pub fn grouped(value: f64) -> String {
     let text = figure(value);
     let (sign, digits) = text.split_at(text.len() - text.trim_start_matches('-').len());

@@ -1,39 +1,40 @@
-//! What was gathered about a machine. Nothing here reads the machine.
+//! The data that was gathered about a machine, for the checks to judge. The code here reads nothing
+//! from the machine, so tests can make up any machine.
 
 use std::collections::BTreeMap;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// A gathered value, or why it could not be gathered and what to do about it.
+/// A gathered value, or the reason why it could not be gathered with what the user can do about it.
 pub type Seen<T> = Result<T, String>;
 
-/// Everything that checks judge. `gather` fills in what the chosen checks need.
+/// Everything that the checks judge. `gather` fills in what the chosen checks need.
 #[derive(Debug)]
 pub struct Facts {
-    /// How many CPUs.
+    /// The number of CPUs.
     pub cpus: usize,
-    /// A warning about other work, if there was so much that it disturbs times.
+    /// A warning, if so much other work runs on the machine that measured times are disturbed.
     pub busy: Option<String>,
-    /// The clock that the kernel uses.
+    /// The kernel's clock source.
     pub clock_source: Seen<ClockSource>,
-    /// The cost of reading it.
+    /// The cost of reading the clock.
     pub clock_read: Seen<ReadCost>,
-    /// The kernel's messages, from the first that it still has.
+    /// The kernel's messages, from the oldest that is still in its log.
     pub log: Seen<Vec<String>>,
-    /// The kernel's counters over a while.
+    /// How much the kernel's counters grew while the machine was watched.
     pub counted: Seen<Counted>,
-    /// A recording of its timers over the same time.
+    /// A recording of the kernel's timer events during the same time.
     pub recorded: Seen<RecordedTimers>,
-    /// Groups with a quota.
+    /// The cgroups that have a CPU quota.
     pub quotas: Seen<Vec<Quota>>,
-    /// How much later than asked threads may be woken, in ns.
+    /// The timer slack: how much later than requested the kernel may wake a thread, in ns.
     pub slack_ns: Seen<u64>,
     /// The lateness of sleeping threads.
     pub sleeps: Seen<Sleeps>,
 }
 
 impl Facts {
-    /// Returns facts without a value, for this reason.
+    /// Returns facts in which every value is missing, for the reason `why`.
     pub fn unseen(cpus: usize, why: &str) -> Facts {
         fn of<T>(why: &str) -> Seen<T> {
             Err(why.to_string())
@@ -53,36 +54,37 @@ impl Facts {
     }
 }
 
-/// The clock that the kernel uses, and those that it could.
+/// The clock source that the kernel uses, and those that it could use.
 #[derive(Clone, Debug)]
 pub struct ClockSource {
-    /// Its name.
+    /// The name of the one in use.
     pub current: String,
-    /// The others' and its own.
+    /// The names of all that the kernel offers, including the one in use.
     pub available: Vec<String>,
 }
 
 /// The cost of reading a clock, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadCost {
-    /// A thread that is alone: the median of batches.
+    /// One thread that reads alone: the median over short batches of reads.
     pub alone_ns: f64,
-    /// One thread on each CPU at the same time: the median of their upper quartiles.
+    /// One thread on each CPU, all at the same time: the upper quartile of each thread's batches,
+    /// and the median of these over the threads.
     pub together_ns: f64,
-    /// How many threads that were.
+    /// The number of threads that read at the same time.
     pub threads: usize,
 }
 
-/// The kernel's counters, from one snapshot to the next.
+/// How much the kernel's counters grew from one snapshot to the next.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// The time between the snapshots.
     pub seconds: f64,
     /// The kernel's ticks in a second, if known.
     pub hz: Option<u32>,
-    /// What happens to them while a CPU is idle.
+    /// What happens to the tick while a CPU is idle.
     pub idle_ticks: IdleTicks,
-    /// By CPU.
+    /// The counts of each CPU.
     pub cpus: Vec<CpuCounts>,
 }
 
@@ -97,71 +99,74 @@ pub enum IdleTicks {
     Unknown,
 }
 
-/// What the kernel counted of one CPU.
+/// The growth of the kernel's counters for one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuCounts {
     /// Timer interrupts.
     pub timer_interrupts: u64,
-    /// Softirqs that run the wheel.
+    /// Softirqs that run the timer wheel.
     pub timer_softirqs: u64,
-    /// Softirqs that run high-resolution timers which asked for that.
+    /// Softirqs that run high-resolution timers whose callbacks asked to run in a softirq.
     pub hrtimer_softirqs: u64,
-    /// Time, in ticks of the statistics: all of it, idle, in softirqs.
+    /// All time, in the kernel's units of CPU accounting (usually 10 ms).
     pub time: u64,
-    /// Of these, idle, waiting for a disk included.
+    /// The part of `time` in which the CPU was idle, including waits for a disk.
     pub idle: u64,
-    /// Of these, in softirqs.
+    /// The part of `time` in softirqs.
     pub softirq: u64,
 }
 
 impl CpuCounts {
-    /// The share of idle time, from 0 to 1.
+    /// Returns the idle part of the time, from 0 to 1.
     pub fn idle_share(&self) -> f64 {
         self.idle as f64 / (self.time as f64).max(1.0)
     }
 }
 
-/// A recording, with the names of threads that are in it.
+/// A recording of timer events, with the names of threads that appear in it.
 #[derive(Debug)]
 pub struct RecordedTimers {
-    /// What was recorded.
+    /// The recorded events.
     pub trace: Trace,
-    /// What a replay makes of it.
+    /// The result of a replay: the counts that the timer code reaches when it performs the recorded
+    /// operations.
     pub summary: Summary,
-    /// By number, of threads that were still there afterwards.
+    /// The names of threads by thread id. Threads that had ended before the recording was read are
+    /// missing.
     pub threads: BTreeMap<u32, String>,
 }
 
 impl RecordedTimers {
-    /// Replays it, under each policy. Some microseconds for each event.
+    /// Replays the recording under each policy for programming the timer device. Takes some
+    /// microseconds for each event.
     pub fn new(trace: Trace, threads: BTreeMap<u32, String>) -> RecordedTimers {
         let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
         RecordedTimers { trace, summary, threads }
     }
 }
 
-/// A group with a quota.
+/// A cgroup that has a CPU quota.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// Its path below the controller.
+    /// Its path below the point where the cgroups are mounted.
     pub group: String,
-    /// CPU time in every period.
+    /// The CPU time that it may use in every period.
     pub quota_us: u64,
-    /// How often it is refilled.
+    /// The period, after which the quota is refilled.
     pub period_us: u64,
 }
 
-/// The wakeups of threads that sleep from deadline to deadline.
+/// The wakeups of a thread that sleeps from each deadline to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleeps {
-    /// From one deadline to the next.
+    /// The time from one deadline to the next.
     pub interval_us: u64,
-    /// Wakeups.
+    /// The number of wakeups.
     pub wakeups: u64,
-    /// Deadlines without a wakeup before the next deadline.
+    /// Deadlines that the thread missed: it had not woken by the next deadline.
     pub missed: u64,
-    /// Late by no more than this in 99 of 100.
+    /// The 99th percentile of the lateness: 99 of 100 wakeups are no later than this.
     pub p99_ns: u64,
-    /// The most.
+    /// The greatest lateness.
     pub max_ns: u64,
 }

@@ -9,16 +9,16 @@ use std::borrow::Cow;
 pub enum Verdict {
     /// Nothing to do.
     Ok,
-    /// It could not be determined.
+    /// The figure could not be obtained, so there is no judgement.
     Unknown,
-    /// Worth a look.
+    /// The figure is unusual: the user should look into it.
     Warn,
-    /// The pathology is there.
+    /// The machine has the problem that the check looks for.
     Bad,
 }
 
 impl Verdict {
-    /// As it is printed.
+    /// Returns the word for it in the output.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
@@ -28,7 +28,8 @@ impl Verdict {
         }
     }
 
-    /// `Bad` or `Warn` from these limits on.
+    /// Returns `Bad` if the figure is at least `bad`, `Warn` if it is at least `warn`, otherwise
+    /// `Ok`.
     pub fn from_limits(figure: f64, warn: f64, bad: f64) -> Verdict {
         match figure {
             figure if figure >= bad => Verdict::Bad,
@@ -38,18 +39,18 @@ impl Verdict {
     }
 }
 
-/// The result of a check. The keys are stable: `docs/book/src/doctor.md`.
+/// The result of a check. The JSON keys are stable and documented in `docs/book/src/doctor.md`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
-    /// Which check.
+    /// The name of the check.
     pub check: &'static str,
     /// Its severity.
     pub verdict: Verdict,
-    /// What was measured; null if it could not be.
+    /// The measured figure; null if it could not be measured.
     pub figure: Option<f64>,
-    /// What the figure is counted in.
+    /// The unit of the figure.
     pub unit: &'static str,
-    /// How it was obtained, or why not.
+    /// How the figure was obtained, or why it could not be.
     pub how: String,
     /// What to do; empty if there is nothing to do.
     pub advice: String,
@@ -62,24 +63,25 @@ pub struct Finding {
 pub struct Judgement {
     /// Its severity.
     pub verdict: Verdict,
-    /// What was measured.
+    /// The measured figure.
     pub figure: Option<f64>,
-    /// How it was obtained, or why not.
+    /// How the figure was obtained, or why it could not be.
     pub how: String,
     /// What to do.
     pub advice: String,
 }
 
-/// The judgement, or the reason why it is unknown, which includes what to do about that.
+/// The judgement. The error is the reason why nothing could be judged, with what to do about it.
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {
-    /// Unknown, for this reason.
+    /// Returns the error for "unknown", with this reason.
     pub fn unknown<'a>(why: impl Into<Cow<'a, str>>) -> Judged<'a> {
         Err(why.into())
     }
 
-    /// A figure with its verdict. The advice is kept only if there is something to do.
+    /// Returns the judgement of a figure. The advice is dropped if the verdict is `Ok`, because
+    /// there is nothing to do then.
     pub fn figure(
         verdict: Verdict,
         figure: f64,

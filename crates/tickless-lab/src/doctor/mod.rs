@@ -1,21 +1,22 @@
-//! Which of the five pathologies this machine has.
+//! `tickless doctor`: finds out which of five timer problems this machine has. Each is the problem
+//! that the mechanism of one of the studies solves.
 //!
 //! Guarantees:
-//! - A finding has the figure, how it was obtained, and what to do. What could not be determined is
-//!   `unknown`, with the reason: nothing is guessed.
-//! - A healthy idle machine, real or virtual, has no finding but `ok` and `unknown`.
-//! - The machine is not changed; what gathering needs is removed again.
+//! - A finding has a figure, how it was obtained, and what to do. If the figure could not be
+//! obtained, the verdict is `unknown`, with the reason: nothing is guessed.
+//! - On a healthy idle machine, real or virtual, every verdict is `ok` or `unknown`.
+//! - The machine is left unchanged: what was set up for gathering is removed again.
 //!
-//! Gathering and judging are apart: `gather` fills in [`Facts`], and the checks are functions of
-//! them that can be tested anywhere. Each limit between verdicts is a constant with a name and a
-//! reason, in the check that uses it.
+//! Gathering and judging are separate: `gather` fills in [`Facts`], and the checks are functions of
+//! them, which can be tested on any machine. Each limit between verdicts is a named constant with a
+//! reason, in the file of the check that uses it.
 //!
-//! | file | what |
-//! |---|---|
-//! | `facts` | what was gathered about a machine |
-//! | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
-//! | `checks/` | judging: the list of checks; those for a mechanism are in its study's folder |
-//! | `finding` | the result of a check |
+//!  | file | contents |
+//!  |---|---|
+//!  | `facts` | the data that was gathered about a machine |
+//!  | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
+//!  | `checks/` | judging: the list of checks; those for a mechanism are in its study's folder |
+//!  | `finding` | the result of a check |
 
 pub mod checks;
 pub mod facts;
@@ -26,7 +27,7 @@ pub use checks::{Check, Need, checks};
 pub use facts::Facts;
 pub use finding::{Finding, Verdict};
 
-/// Judges what was gathered: returns a finding for each of these checks.
+/// Judges the gathered facts: returns a finding for each of these checks.
 pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
     checks.iter().map(|check| check.judge(facts)).collect()
 }

@@ -1,30 +1,31 @@
-//! Wakeups by how late they were.
+//! A histogram of wakeups by how late they were.
 
 use super::Tally;
 
-/// Upper ends of bins in nanoseconds, each included in its bin; above the last there is one more.
+/// The bins of a histogram: their upper ends in nanoseconds, each included in its bin. One more bin
+/// counts everything above the last end.
 pub struct Bins(Vec<u64>);
 
 impl Bins {
-    /// 1, 2, 5, 10, ... us: what fits whatever came out.
+    /// Returns bins that end at 1, 2, 5, 10, ... us, up to 5 s. They suit any distribution.
     pub fn logarithmic() -> Bins {
         let decades = (0..7).map(|decade| 1_000 * 10u64.pow(decade));
         Bins(decades.flat_map(|ns| [ns, 2 * ns, 5 * ns]).collect())
     }
 
-    /// So many microseconds in at most twenty equal bins.
+    /// Returns at most twenty equal bins that cover 0 to `most_us` microseconds.
     pub fn linear(most_us: u64) -> Bins {
         const BINS: u64 = 20;
         let width_us = most_us.div_ceil(BINS).max(1);
         Bins((1..=most_us.div_ceil(width_us)).map(|bin| bin * width_us * 1_000).collect())
     }
 
-    /// The upper ends, in microseconds.
+    /// Returns the upper ends, in microseconds.
     pub fn ends_us(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|end| end / 1_000)
     }
 
-    /// How many wakeups are in each bin, and above all.
+    /// Returns the number of wakeups in each bin, and at last the number above all bins.
     pub fn counts(&self, tally: &Tally) -> Vec<u64> {
         let mut counts = vec![0; self.0.len() + 1];
         for value in tally.lateness.iter_recorded() {
@@ -49,7 +50,8 @@ mod tests {
         tally
     }
 
-    /// Goal: every wakeup is in its bin, the ends included, and what is above all has a line.
+    /// Goal: every wakeup is in its bin, those at a bin's end included, and those above all bins
+    /// are counted too.
     #[test]
     fn bins_hold_everything() {
         let tally = tally(&[0, 1, 2, 10, 11, 30_000_000]);

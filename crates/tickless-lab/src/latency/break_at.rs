@@ -1,4 +1,4 @@
-//! What ends a measurement at the first wakeup that is too late.
+//! Ends a measurement at the first wakeup that is too late.
 
 use nix::unistd::gettid;
 use std::fmt;
@@ -9,22 +9,22 @@ use tickless::time::Instant;
 /// A wakeup that was too late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// The thread that woke.
+    /// The id of the thread that woke.
     pub thread: u32,
-    /// When it should have.
+    /// When the thread should have woken.
     pub deadline: Instant,
-    /// When it read the clock.
+    /// When it read the clock after waking.
     pub now: Instant,
 }
 
 impl Sample {
-    /// How much too late.
+    /// Returns how long after the deadline the thread woke.
     pub fn late(&self) -> Duration {
         self.now - self.deadline
     }
 }
 
-/// Ends a measurement at the first wakeup that is later than this.
+/// Ends a measurement at the first wakeup that is later than a limit.
 pub struct Break {
     above: Duration,
     has_ended: AtomicBool,
@@ -32,15 +32,16 @@ pub struct Break {
 }
 
 impl Break {
-    /// Ends it at the first wakeup that is more than `above` late. The thread that woke calls
-    /// `freeze` at once, to keep what explains it; it should take no longer than a system call.
+    /// Makes one that ends the measurement at the first wakeup that is more than `above` late. The
+    /// thread that woke calls `freeze` at once, which should keep what explains the lateness, such
+    /// as a trace buffer. `freeze` should take no longer than a system call.
     pub fn new(above: Duration, freeze: impl Fn() + Send + Sync + 'static) -> Break {
         Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }
 
-    /// The calling thread's wakeup, if it is the first that is too late.
+    /// Checks the calling thread's wakeup. Returns it if it is the first that is too late.
     pub(super) fn check(&self, now: Instant, deadline: Instant) -> Option<Sample> {
-        // Of several threads that are late at once, one is the first.
+        // If several threads are late at once, only one of them finds `has_ended` unset.
         if now - deadline <= self.above || self.has_ended.swap(true, Ordering::Relaxed) {
             return None;
         }
@@ -63,8 +64,9 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicU32;
 
-    /// Goal: the first wakeup that is too late ends the measurement, is named with its thread, and
-    /// freezes once, whichever of several threads it is; nothing below does.
+    /// Goal: the first wakeup that is too late ends the measurement and is returned with its
+    /// thread. `freeze` is called once, although several threads are late. Wakeups within the limit
+    /// do not end the measurement.
     #[test]
     fn the_first_late_wakeup_ends_it() {
         let frozen = Arc::new(AtomicU32::new(0));

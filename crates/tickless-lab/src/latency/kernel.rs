@@ -1,4 +1,4 @@
-//! The kernel's own sleeps: a thread each, in `clock_nanosleep` or reading a timerfd.
+//! The kernel's own ways to sleep: threads in `clock_nanosleep`, and threads that read a timerfd.
 
 use super::{Plan, Slice, Tally};
 use crate::measure::{MeasureError, joined, timed};
@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::thread;
 use tickless::time::Instant;
 
-/// Threads in `clock_nanosleep`, until a point in time on `CLOCK_MONOTONIC`.
+/// Measures threads that sleep in `clock_nanosleep` until a point in time on `CLOCK_MONOTONIC`.
 pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
     sleepers(plan, || {
         Ok(|deadline| {
@@ -27,7 +27,8 @@ pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
     })
 }
 
-/// Threads that read a timerfd, set to a point in time on `CLOCK_MONOTONIC` before each read.
+/// Measures threads that read a timerfd, which is set to a point in time on `CLOCK_MONOTONIC`
+/// before each read.
 pub fn timerfd(plan: &Plan) -> Result<Slice, MeasureError> {
     sleepers(plan, || {
         let timer = TimerFd::new(TimerClock::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
@@ -41,7 +42,8 @@ pub fn timerfd(plan: &Plan) -> Result<Slice, MeasureError> {
 
 const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
 
-/// A thread for each that the plan asks for, each with a way to sleep of its own.
+/// Starts the threads of the plan. Each calls `sleep` once, to get its own function that sleeps
+/// until a deadline. Returns the wakeups of all threads.
 fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     plan: &Plan,
     sleep: impl Fn() -> nix::Result<S> + Sync,
@@ -56,7 +58,8 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
                     let sleep = sleep().map_err(MeasureError::system(SLEEP))?;
                     Ok((sleep, now().map_err(MeasureError::system(SLEEP))?))
                 });
-                // Whatever came of that: the others must not wait for ever.
+                // Wait at the barrier even after an error, because the other threads would wait for
+                // ever.
                 ready.wait();
                 let (sleep, start) = prepared?;
                 cycle(plan, start, sleep).map_err(MeasureError::system(SLEEP))
@@ -74,7 +77,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     })
 }
 
-/// One thread's wakeups.
+/// Sleeps from deadline to deadline until the plan ends, and returns the thread's wakeups.
 fn cycle(
     plan: &Plan,
     start: Instant,

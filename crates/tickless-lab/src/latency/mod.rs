@@ -1,18 +1,18 @@
 //! Wake-up latency: how late a thread wakes that sleeps until a deadline, over and over.
 //!
-//! The measurement is cyclictest's: a thread sleeps until a deadline, reads the clock when it
-//! wakes, and sleeps until the next deadline, one interval later. For our timers the callback reads
-//! the clock.
+//! The measurement is the one of cyclictest: a thread sleeps until a deadline, reads the clock when
+//! it wakes, and sleeps until the next deadline, one interval later. For this library's own timers,
+//! the timer's callback reads the clock.
 //!
-//! | file | what |
-//! |---|---|
-//! | `plan` | what to measure: threads, interval, end |
-//! | `break_at` | what ends it at the first wakeup that is too late |
-//! | `tally` | how late each wakeup was |
-//! | `kernel` | `clock_nanosleep` and timerfd |
-//! | `ours` | our timers, by their driver thread |
-//! | `row` | the figures of one sleeper |
-//! | `bins` | wakeups by how late they were |
+//!  | file | contents |
+//!  |---|---|
+//!  | `plan` | what to measure: threads, interval, end |
+//!  | `break_at` | ends a measurement at the first wakeup that is too late |
+//!  | `tally` | how late each wakeup was |
+//!  | `kernel` | measures `clock_nanosleep` and timerfd |
+//!  | `ours` | measures this library's timers |
+//!  | `row` | the figures of one way to sleep |
+//!  | `bins` | a histogram of wakeups by lateness |
 
 mod bins;
 mod break_at;
@@ -50,7 +50,7 @@ pub enum Sleeper {
 }
 
 impl Sleeper {
-    /// All of them.
+    /// All ways to sleep.
     pub const ALL: [Sleeper; 6] = [
         Sleeper::ClockNanosleep,
         Sleeper::Timerfd,
@@ -60,7 +60,7 @@ impl Sleeper {
         Sleeper::Timeout,
     ];
 
-    /// All but the coarse timer.
+    /// All ways to sleep but the coarse timer, which is late on purpose.
     pub const EXACT: [Sleeper; 5] = [
         Sleeper::ClockNanosleep,
         Sleeper::Timerfd,
@@ -86,7 +86,7 @@ impl Sleeper {
         Sleeper::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// Measures it once.
+    /// Measures this way to sleep once.
     pub fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
         match self {
             Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
@@ -98,7 +98,8 @@ impl Sleeper {
     }
 }
 
-/// Measures the sleepers in turn, each so many times, so that a disturbance affects all of them.
+/// Measures the ways to sleep in turn, each `turns` times, so that a disturbance affects all of
+/// them. Returns the sum of each one's turns.
 pub fn measure(
     sleepers: &[Sleeper],
     plan: &Plan,

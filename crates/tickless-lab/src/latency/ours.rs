@@ -1,4 +1,5 @@
-//! Our timers: the callback, on its driver's thread, reads the clock.
+//! Measures this library's timers: the callback, which runs on the thread that drives the timer,
+//! reads the clock.
 
 use super::{Plan, Sleeper, Slice, Tally};
 use crate::measure::{MeasureError, joined, timed};
@@ -9,13 +10,15 @@ use tickless::driver::{CpuId, Wakeup};
 use tickless::time::Instant;
 use tickless::{Fired, Timers};
 
-/// What most machines need to wake a thread, with some room.
+/// The driver wakes this long before a deadline and spins. Most machines need less to wake a
+/// thread.
 const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
-/// A twentieth of a CPU for each driver.
+/// The driver learns how long before a deadline to wake, and may spin for a twentieth of its CPU's
+/// time.
 const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
-/// Measures the timers of this sleeper: as many as the plan has threads, spread over the bases;
-/// where the plan's threads stay on their CPUs, so do the drivers.
+/// Measures as many timers as the plan has threads, spread over the timer bases. If the plan binds
+/// threads to CPUs, the driver threads are bound to theirs.
 pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, MeasureError> {
     let settings = match sleeper {
         Sleeper::HrtimerSpin => Timers::builder().wakeup(SPIN),
@@ -47,7 +50,8 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, MeasureE
         .collect();
     drop(tell);
     let (tally, usage) = timed(|| {
-        // Arming can only be refused after a shut-down or on a base that is not there.
+        // Arming fails only after a shut-down or on a base that does not exist, and neither happens
+        // here.
         armed.iter().for_each(|start_at| start_at(plan.first(start)));
         let mut sum = Tally::default();
         let tallies = armed.iter().map(|_| told.recv().ok()).collect::<Option<Vec<Tally>>>()?;
@@ -58,7 +62,8 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, MeasureE
     Ok(Slice { tally, usage })
 }
 
-/// Returns a callback that counts its wakeups until the plan ends, and then sends the tally.
+/// Returns a callback that records each of its wakeups until the plan ends, and then sends the
+/// tally.
 fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
     let end = plan.end(start);
     let mut tally = Tally::default();
@@ -69,7 +74,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
         let next = deadline + plan.interval.saturating_mul(periods.min(1 << 31) as u32);
         if plan.is_done(tally.lateness.len(), next, end) {
             fired.stop();
-            // An error means that the receiver has given up.
+            // The send fails only if the receiver has given up, and then nobody needs the tally.
             let _ = tell.send(std::mem::take(&mut tally));
         } else {
             tally.missed += periods.saturating_sub(1);
@@ -77,7 +82,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
     }
 }
 
-/// Starts a timer, which lives as long as the function.
+/// A function that starts the timer it owns. Dropping it drops the timer.
 type StartAt = Box<dyn Fn(Instant)>;
 
 fn timer(

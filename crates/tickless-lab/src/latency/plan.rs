@@ -10,45 +10,47 @@ use tickless::time::Instant;
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// From one wakeup to the next.
+    /// The time from one wakeup to the next.
     pub interval: Duration,
-    /// One for each thread: the CPU where it stays, if it has to.
+    /// One entry for each thread: the CPU to which it is bound, or `None` for any CPU.
     pub threads: Vec<Option<usize>>,
-    /// `SCHED_FIFO` at this priority, 1 to 99, instead of the usual.
+    /// The real-time priority, from 1 to 99, under `SCHED_FIFO`. `None` for the usual scheduling.
     pub priority: Option<u8>,
-    /// How much later than asked the kernel may wake threads that are not real-time.
+    /// The timer slack: how much later than requested the kernel may wake threads that are not
+    /// real-time.
     pub slack_ns: u64,
-    /// Wakeups come this long after whole multiples of the interval; `None` for after the start.
+    /// Deadlines are this long after whole multiples of the interval. With `None`, they are whole
+    /// intervals after the start.
     pub phase: Option<Duration>,
     /// When a measurement ends.
     pub until: Until,
-    /// Set to end the measurement at once, with the wakeups so far.
+    /// Set this to end the measurement at once and keep the wakeups so far.
     pub stop: Arc<AtomicBool>,
-    /// What ends it at the first wakeup that is too late.
+    /// Ends the measurement at the first wakeup that is too late, if set.
     pub break_at: Option<Arc<Break>>,
 }
 
-/// When a measurement ends: at whichever comes first.
+/// When a measurement ends: at the first of the two limits that is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Until {
-    /// After so many wakeups of each thread.
+    /// The number of wakeups of each thread.
     pub loops: Option<u64>,
-    /// After this time.
+    /// The time since the start.
     pub duration: Option<Duration>,
 }
 
 impl Plan {
-    /// Returns whether the measurement was told to end.
+    /// Returns whether `stop` has been set.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// When a thread that begins at `start` ends.
+    /// Returns when a thread that begins at `start` ends.
     pub fn end(&self, start: Instant) -> Instant {
         self.until.duration.map_or(Instant::NEVER, |duration| start + duration)
     }
 
-    /// When a thread that begins at `start` wakes first.
+    /// Returns the first deadline of a thread that begins at `start`.
     pub fn first(&self, start: Instant) -> Instant {
         let next = start + self.interval;
         let Some(phase) = self.phase else { return next };
@@ -56,14 +58,14 @@ impl Plan {
         Instant::from_nanos(next.as_nanos().next_multiple_of(interval_ns)) + phase
     }
 
-    /// Returns whether a thread is done that has made so many wakeups, would wake next at `next`,
-    /// and ends at `end`.
+    /// Returns whether a thread is done after `wakeups` wakeups. `next` is its next deadline, and
+    /// `end` the time at which the plan ends.
     pub fn is_done(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }
 
-    /// Counts a wakeup of the calling thread at `now` for `deadline`; ends the measurement if it is
-    /// too late.
+    /// Records a wakeup of the calling thread at `now` for `deadline`. If it is too late, stops the
+    /// measurement of all threads.
     pub fn count(&self, tally: &mut Tally, now: Instant, deadline: Instant) {
         if let Some(sample) = self.break_at.as_ref().and_then(|it| it.check(now, deadline)) {
             tally.broke = Some(sample);
@@ -72,7 +74,7 @@ impl Plan {
         tally.record(now, deadline);
     }
 
-    /// Makes the calling thread run as planned.
+    /// Applies the plan to the calling thread: its CPU, its priority and its timer slack.
     pub fn prepare(&self, cpu: Option<usize>) -> Result<(), MeasureError> {
         cpu.map_or(Ok(()), measure::stay_on)?;
         self.priority.map_or(Ok(()), measure::be_urgent)?;

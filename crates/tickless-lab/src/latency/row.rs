@@ -1,56 +1,60 @@
-//! The figures of one sleeper.
+//! The figures of one sleeper, which is a way to sleep.
 
 use super::{Plan, Sleeper, Slice};
 use serde::Serialize;
 
-/// The figures of one sleeper. Times are nanoseconds, and null without a single wakeup.
+/// The figures of one sleeper, which is a way to sleep. Times are in nanoseconds, and null if there
+/// was no wakeup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The name of the sleeper.
     pub sleeper: &'static str,
     /// The least lateness.
     pub min: Option<u64>,
-    /// Its average.
+    /// The average lateness.
     pub avg: Option<f64>,
-    /// Its median.
+    /// The median lateness.
     pub p50: Option<u64>,
-    /// No later in 99 of 100.
+    /// The lateness that 99 of 100 wakeups do not exceed.
     pub p99: Option<u64>,
-    /// No later in 999 of 1000.
+    /// The lateness that 999 of 1000 wakeups do not exceed.
     pub p999: Option<u64>,
-    /// The most.
+    /// The greatest lateness.
     pub max: Option<u64>,
-    /// Wakeups that were measured.
+    /// The number of measured wakeups.
     pub samples: u64,
-    /// Times any thread of the process was woken, each second.
+    /// How often threads of this process waited and were woken, per second.
     pub wakeups_per_s: f64,
-    /// CPU time of the process, of one CPU's.
+    /// CPU time of the process, in percent of one CPU.
     pub cpu_percent: f64,
     /// Wakeups before their deadline.
     pub early: u64,
-    /// Intervals without a wakeup of their own.
+    /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
+    /// one.
     pub missed: u64,
-    /// Threads, or timers.
+    /// The number of threads, or of timers.
     pub threads: usize,
-    /// From one wakeup to the next.
+    /// The time from one deadline to the next.
     pub interval_us: f64,
     /// Real-time priority; 0 for none.
     pub priority: u8,
-    /// With `-h`: wakeups by microseconds.
+    /// With `-h`: the number of wakeups for each microsecond of lateness.
     pub histogram: Option<Buckets>,
 }
 
-/// Wakeups by microseconds of lateness.
+/// The number of wakeups for each microsecond of lateness.
 #[derive(Clone, Debug, Serialize)]
 pub struct Buckets {
-    /// The first: late by less than 1 us; and so on.
+    /// The first entry counts wakeups that were late by less than 1 us, the second those by 1 to 2
+    /// us, and so on.
     pub counts: Vec<u64>,
-    /// Later than all of them.
+    /// The number of wakeups that were later than all entries of `counts`.
     pub above: u64,
 }
 
 impl Row {
-    /// Of one sleeper; with a histogram of so many microseconds, if asked for.
+    /// Makes the figures of one sleeper. If `histogram_us` is given, adds a histogram over that
+    /// many microseconds.
     pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
         let Slice { tally, usage } = slice;
         let some = |value: u64| (!tally.lateness.is_empty()).then_some(value);
@@ -76,7 +80,7 @@ impl Row {
         }
     }
 
-    /// One of its figures; none without a wakeup.
+    /// Returns one of the figures; `None` if there was no wakeup.
     pub fn quantile_ns(&self, quantile: Quantile) -> Option<f64> {
         match quantile {
             Quantile::Min => self.min.map(|ns| ns as f64),
@@ -105,7 +109,7 @@ impl Buckets {
     }
 }
 
-/// Which figure of a [`Row`].
+/// Names one figure of a [`Row`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantile {
     /// The least
@@ -123,16 +127,16 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Quantile; 6] =
         [Quantile::Min, Quantile::Avg, Quantile::P50, Quantile::P99, Quantile::P999, Quantile::Max];
 
-    /// The one of this name, in letters of either case.
+    /// Returns the figure of this name, in upper or lower case.
     pub fn named(name: &str) -> Option<Quantile> {
         Quantile::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// As the command line and the JSON name it.
+    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Quantile::Min => "min",

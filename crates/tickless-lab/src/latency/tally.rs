@@ -6,24 +6,26 @@ use hdrhistogram::Histogram;
 use std::fmt;
 use tickless::time::Instant;
 
-/// How late wakeups were, in nanoseconds.
+/// Records how late wakeups were, in nanoseconds.
 #[derive(Clone)]
 pub struct Tally {
-    /// From 1 ns to 18 minutes, to three digits.
+    /// The distribution of the lateness, from 1 ns to 18 minutes, with three significant digits.
     pub lateness: Histogram<u64>,
-    /// Wakeups before their deadline; they count as not late.
+    /// Wakeups before their deadline. The histogram counts their lateness as zero.
     pub early: u64,
-    /// Intervals that passed without a wakeup of their own, since the one before came too late.
+    /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
+    /// one.
     pub missed: u64,
-    /// The wakeup that ended the measurement, being later than [`Plan::break_at`](super::Plan)
-    /// allows.
+    /// The wakeup that ended the measurement, because it was later than
+    /// [`Plan::break_at`](super::Plan) allows.
     pub broke: Option<Sample>,
     sum_ns: u128,
 }
 
 impl Default for Tally {
     fn default() -> Tally {
-        // Not one that grows: that would be in what is measured.
+        // The histogram has its full size from the start: growing would take time during the
+        // measurement.
         const HIGHEST_NS: u64 = 1 << 40;
         let lateness =
             Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"));
@@ -31,7 +33,7 @@ impl Default for Tally {
     }
 }
 
-/// Without the histogram's thousands of counts.
+/// Shows a summary instead of the histogram's thousands of counts.
 impl fmt::Debug for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tally { lateness, early, missed, .. } = self;
@@ -64,23 +66,23 @@ impl Tally {
         self.sum_ns += other.sum_ns;
     }
 
-    /// The exact average; 0 if there was no wakeup.
+    /// Returns the exact average lateness; 0 if there was no wakeup.
     pub fn average_ns(&self) -> f64 {
         if self.lateness.is_empty() { 0.0 } else { self.sum_ns as f64 / self.lateness.len() as f64 }
     }
 }
 
-/// The result of one measurement of one sleeper.
+/// The result of one measurement of one sleeper, which is a way to sleep.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
     /// How late its wakeups were.
     pub tally: Tally,
-    /// What the process used during the measurement.
+    /// CPU time and context switches of the process during the measurement.
     pub usage: Usage,
 }
 
 impl Slice {
-    /// All of them as one.
+    /// Returns the sum of several measurements.
     pub fn sum(slices: Vec<Slice>) -> Slice {
         let mut sum = Slice::default();
         for slice in slices {
@@ -95,7 +97,8 @@ impl Slice {
 mod tests {
     use super::*;
 
-    /// Goal: late, early and sums are what was recorded, over several tallies.
+    /// Goal: late and early wakeups, missed deadlines and the average are what was recorded, also
+    /// after one tally was added to another.
     #[test]
     fn a_tally_adds_up() {
         let mut one = Tally::default();

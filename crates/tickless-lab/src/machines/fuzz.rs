@@ -1,20 +1,21 @@
-//! Random histories of the timer core on simulated machines, with faults.
+//! Runs random histories on simulated machines: sequences of operations on the timer core, with
+//! injected faults, whose rules are checked.
 
 use super::find;
 use crate::progress::Progress;
 use crate::studies::StudyError;
 use tickless_machine::fuzz::{MACHINE, history};
 
-/// What came of random histories.
+/// The result of running random histories.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Histories {
-    /// No rule was broken: what was done, in lines.
+    /// No rule was broken. Contains a text that lists what was done.
     Sound(String),
-    /// A history broke a rule: what, and how to see it again.
+    /// A history broke a rule. Contains a text that names the rule and how to repeat the history.
     Broken(String),
 }
 
-/// Runs histories from this seed on, until one breaks a rule.
+/// Runs `count` histories with seeds from `first` on, and stops if one breaks a rule.
 pub fn run(first: u64, count: u64, progress: &dyn Progress) -> Result<Histories, StudyError> {
     let spec = find(MACHINE)?;
     progress.begin("histories", count as usize);
@@ -40,5 +41,5 @@ pub fn run(first: u64, count: u64, progress: &dyn Progress) -> Result<Histories,
     Ok(Histories::Sound(text))
 }
 
-/// More histories than this are only counted.
+/// The limit up to which each history gets a line in the text. More histories are only counted.
 const SHOWN_MAX: u64 = 20;

@@ -1,4 +1,5 @@
-//! This host as a machine's file: what can be measured is, the rest stays as it was assumed.
+//! Describes this host as a simulated machine. Parameters that a program can measure are measured.
+//! The others keep the values that are assumed in the file of the machine `host`.
 
 use super::{find, micro, real};
 use crate::measure::{self, MeasureError, Spread};
@@ -12,10 +13,11 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 use tickless_machine::validate::Scene;
 use tickless_machine::validate::fit::{Measured, fit};
 
-/// The machine whose assumed numbers are used for what a program cannot measure.
+/// The machine from which parameters are taken that a program cannot measure.
 const TEMPLATE: &str = "host";
 
-/// The CPUs that scenes are played on: all that this process may use, two at least.
+/// Returns the CPUs on which scenes are played: all that this process may use. A scene is a small
+/// program whose steps are timed. It is an error if there is only one CPU.
 pub fn cpus() -> Result<Vec<usize>, StudyError> {
     let cpus = measure::cpus();
     if cpus.len() == 1 {
@@ -26,25 +28,26 @@ pub fn cpus() -> Result<Vec<usize>, StudyError> {
     Ok(cpus)
 }
 
-/// Other work on more than this share of the CPUs' time disturbs what is measured, in percent.
+/// If other programs use more than this percentage of the CPUs' time, they disturb the measurement.
 const BUSY_PERCENT: f64 = 10.0;
 
-/// How long other work is watched before anything is measured.
+/// How long the use of the CPUs by other programs is watched before the measurement.
 const WATCHED: Duration = Duration::from_secs(1);
 
 /// What to do on a machine that is busy with other work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IfBusy {
-    /// Nothing is measured.
+    /// Refuse to measure.
     Refuse,
-    /// It is measured, and its file records how busy it was.
+    /// Measure, and record in the machine's description how busy the host was.
     Measure,
 }
 
-/// Measures this host for a file that others may use.
+/// Measures this host for a machine's file that may be passed on to others.
 ///
-/// # Errors
-/// On a busy machine, with how busy it is; on one CPU; where the system refuses something.
+///  # Errors
+/// Returns an error on a busy host, with how busy it is; on a host with one CPU; and if the system
+/// refuses something.
 pub fn quiet_host(
     effort: Effort,
     if_busy: IfBusy,
@@ -71,7 +74,7 @@ pub fn quiet_host(
     }
 }
 
-/// Measures this host.
+/// Measures this host, busy or not.
 pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError> {
     let cpus = cpus()?;
     let mut spec = find(TEMPLATE)?;
@@ -79,7 +82,8 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError>
     spec.about = format!("{}, to hold the model against", measure::machine());
     spec = topology(spec);
     for micro::Price { key, value, how } in micro::prices(effort, cpus[0])? {
-        // A price must be greater than zero: a file with a zero is rejected.
+        // A price (the time of an operation) must be greater than zero, because a machine's file
+        // with a zero is rejected.
         let value = Spread { median: value.median.max(0.001), ..value };
         spec = spec.with_parameter(key, parameter(value, how));
     }
@@ -94,7 +98,8 @@ fn parameter(value: Spread, how: &str) -> Parameter {
     Parameter { value, origin: Origin::Source(source) }
 }
 
-/// What the fit may see, and nothing else.
+/// Measures the three scenes from which parameters are fitted. The fit gets no other measurement,
+/// so that all others can be predicted.
 fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, MeasureError> {
     let turns = effort.pick(5, 101, 101);
     let taken = real::play("ping-pong", &Scene::FITTED, cpus, turns, progress)?;
@@ -109,7 +114,8 @@ fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measu
     })
 }
 
-/// Sockets and cores as the kernel names them. Where it names none, one socket of so many cores.
+/// Sets the numbers of sockets and cores as the kernel reports them. If it reports none, the host
+/// becomes one socket with all CPUs as cores.
 fn topology(spec: Spec) -> Spec {
     let cpus = measure::cpus();
     let named = |cpu: &usize, what: &str| {

@@ -1,4 +1,5 @@
-//! Prices of this host that can be measured by themselves, on one CPU.
+//! Measures prices of this host on one CPU. A price is the time that an operation takes, such as a
+//! load from the cache.
 
 use crate::measure::{MeasureError, Spread, interleave, stay_on};
 use crate::progress::Hidden;
@@ -11,18 +12,18 @@ use std::time::{Duration, Instant};
 use tickless::clock::{Counter, SystemClock};
 use tickless_machine::validate::Backend;
 
-/// A price: its key in a machine's file, what was measured, and how.
+/// A price: the time that an operation takes on this host.
 #[derive(Clone, Debug)]
 pub struct Price {
-    /// The key.
+    /// The key of the parameter in a machine's file.
     pub key: &'static str,
-    /// In the key's unit.
+    /// The measured value, in the unit of the parameter.
     pub value: Spread,
-    /// In words.
+    /// How it was measured, in words.
     pub how: &'static str,
 }
 
-/// Nanoseconds for one of so many.
+/// Calls `work` `count` times and returns the mean time of a call in nanoseconds.
 fn each(count: u32, mut work: impl FnMut()) -> f64 {
     let begun = Instant::now();
     for _ in 0..count {
@@ -31,7 +32,7 @@ fn each(count: u32, mut work: impl FnMut()) -> f64 {
     begun.elapsed().as_nanos() as f64 / f64::from(count)
 }
 
-/// How a raw time is taken.
+/// A function that measures a time, from which prices are computed.
 type Raw = fn(&Tools) -> f64;
 
 const RAW: [(&str, Raw); 11] = [
@@ -48,7 +49,7 @@ const RAW: [(&str, Raw); 11] = [
     ("switch", |_| switch()),
 ];
 
-/// What the system gives for measuring.
+/// The timer and the clock of the system that are used in measurements.
 struct Tools {
     timer: TimerFd,
     counter: SystemClock,
@@ -64,11 +65,11 @@ impl Tools {
         Ok(Tools { timer, counter })
     }
 
-    /// Arms a timer so far ahead and disarms it.
+    /// Returns the time to arm a timer that expires after `ahead`, and to disarm it.
     fn arm(&self, ahead: Duration) -> f64 {
         each(2_000, || {
             let at = Expiration::OneShot(ahead.into());
-            // A time in range is never refused.
+            // The kernel never refuses a time in range.
             let _ = self.timer.set(at, TimerSetTimeFlags::empty());
             let _ = self.timer.unset();
         })
@@ -97,7 +98,8 @@ fn atomic() -> f64 {
     each(20_000, || _ = black_box(&word).fetch_add(1, Ordering::AcqRel))
 }
 
-/// Shifts and exclusive-ors that each wait for the last one: a cycle each.
+/// Measures a chain of shifts and exclusive-ors. Each needs the result of the previous one, so each
+/// takes one cycle.
 fn chain() -> f64 {
     const STEPS: f64 = 6.0;
     let mut value = black_box(1_u64);
@@ -110,12 +112,13 @@ fn chain() -> f64 {
     ns / STEPS
 }
 
-/// Two threads of one CPU that give it to each other: a system call and a switch.
+/// Measures two threads on one CPU that yield it to each other: a system call and a switch each
+/// time.
 fn switch() -> f64 {
     const YIELDS: u32 = 2_000;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        // It inherits the CPU that the caller stays on.
+        // The thread inherits the binding to one CPU from the caller.
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 thread::yield_now();
@@ -127,7 +130,7 @@ fn switch() -> f64 {
     })
 }
 
-/// Measures them all on one CPU, in turn.
+/// Measures all prices on one CPU, in turn.
 pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
     let turns = effort.pick(3, 31, 31);
     let raw = thread::scope(|scope| {
@@ -148,7 +151,8 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
         Spread::of(of(name).iter().map(move |ns| (ns - off).max(0.0)))
     };
     let price = |key, value, how| Price { key, value, how };
-    // Arming the first timer writes the device, and so does disarming it.
+    // A near timer is the first to expire, so both arming and disarming it write the timer device.
+    // A far timer writes nothing. Half of the difference is one write.
     let Spread { median, low, high } = less("near", "far");
     let program = Spread { median: median / 2.0, low: low / 2.0, high: high / 2.0 };
     let cycles = Spread::of(of("chain").iter().map(|ns| 1.0 / ns));

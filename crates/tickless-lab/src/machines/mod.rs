@@ -1,13 +1,13 @@
-//! The simulated machines: which there are, where their numbers come from, this host as one of
-//! them, and how well the model predicts it.
+//! The simulated machines: finds them by name, describes this host as one of them, and checks how
+//! well the simulation predicts this host.
 //!
-//! | file | what |
-//! |---|---|
-//! | `real` | scenes of the machine crate on two real CPUs |
-//! | `micro` | prices that can be measured by themselves |
-//! | `measured` | this host as a machine's file |
-//! | `validate` | what the model predicts of this host, beside what is measured |
-//! | `fuzz` | random histories of the timer core on simulated machines |
+//!  | file | contents |
+//!  |---|---|
+//!  | `real` | plays scenes (small timed programs) on real CPUs |
+//!  | `micro` | measures prices: the times of single operations |
+//!  | `measured` | describes this host as a simulated machine |
+//!  | `validate` | compares predictions for this host with measurements |
+//!  | `fuzz` | random histories of the timer core on simulated machines |
 
 pub mod fuzz;
 pub mod measured;
@@ -21,7 +21,8 @@ use std::path::Path;
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::Spec;
 
-/// A machine by its name, or from a file: whatever is no name and has a dot or a slash in it.
+/// Returns the machine of this name. If no machine has the name and it contains a dot or a slash,
+/// reads the machine from the file of that name.
 pub fn find(name: &str) -> Result<Spec, StudyError> {
     let wrong = |what| StudyError::Request { what };
     if let Some(spec) = machines::named(name) {

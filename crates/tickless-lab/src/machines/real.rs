@@ -1,4 +1,5 @@
-//! Scenes of the machine crate on real CPUs: the same code, with real atomics.
+//! Plays the scenes of the machine crate on real CPUs. A scene is a small program whose steps are
+//! timed; the same code also runs on simulated CPUs, with simulated atomics.
 
 use crate::measure::{MeasureError, interleave, joined, stay_on};
 use crate::progress::Progress;
@@ -17,7 +18,8 @@ thread_local! {
     static SIDE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// CPUs of the machine at hand. Each side is a thread that stays on one of them.
+/// The real CPUs of this machine. A scene has several sides that run at the same time. Each side is
+/// a thread that is bound to one CPU.
 #[derive(Debug)]
 pub struct Real;
 
@@ -42,13 +44,14 @@ impl Backend for Real {
         while Self::now() < until {}
     }
 
-    /// Nothing: the section takes its time by itself.
+    /// Does nothing: on a real CPU a critical section takes its time without help. In a simulation
+    /// this call adds that time.
     fn section() {}
 }
 
-/// Plays each of these so many times, in turn. Nanoseconds for each operation, one figure for each
-/// play. Scenes of two sides are played on the first and the last of these CPUs. A play in which a
-/// side lost its CPU is played again, a few times at most.
+/// Plays each scene `turns` times, in turn. Returns nanoseconds for each operation, one figure for
+/// each play. Scenes of two sides are played on the first and the last of these CPUs. If a side
+/// lost its CPU during a play, the play is repeated, a few times at most.
 pub fn play(
     what: &'static str,
     parts: &[Scene],
@@ -59,7 +62,8 @@ pub fn play(
     const TRIES: usize = 4;
     interleave(what, parts.len(), turns, progress, |part| {
         let (mut ns, mut lost) = once(parts[part], cpus)?;
-        // A side that is alone for a while is not what is measured: once more.
+        // While one side has lost its CPU, the other runs alone, and that would be measured. So
+        // repeat.
         for _ in 1..TRIES {
             if lost == 0 {
                 break;
@@ -70,13 +74,13 @@ pub fn play(
     })
 }
 
-/// How often the calling thread has lost its CPU to others.
+/// Returns how often the calling thread has lost its CPU to other threads.
 fn times_lost() -> i64 {
-    // It cannot fail for the thread itself; if it did, nothing would be lost.
+    // This call cannot fail for the calling thread. If it did, no loss would be counted.
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
-/// One play: nanoseconds for an operation, and how often a side lost its CPU.
+/// Plays a scene once. Returns nanoseconds for each operation, and how often a side lost its CPU.
 fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
     let all = cpus.len();
     let cpus = match scene.sides(all) {
@@ -90,7 +94,8 @@ fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
             scope.spawn(move || {
                 let placed = stay_on(cpu);
                 SIDE.set(side);
-                // SideResult even where it could not be placed: the other side waits for it.
+                // Play even if the thread could not be bound to its CPU, because the other side
+                // waits for it.
                 let before = times_lost();
                 let result = play();
                 placed.map(|()| (result, times_lost() - before))
@@ -110,8 +115,7 @@ mod tests {
     use crate::measure::cpus;
     use crate::progress::Hidden;
 
-    /// Goal: every scene comes to its end on two threads, wherever they are, and takes more than
-    /// nothing.
+    /// Goal: every scene ends on real threads, whatever CPUs they run on, with a time above zero.
     #[test]
     fn scenes_are_played_on_real_threads() {
         let cpus = cpus();

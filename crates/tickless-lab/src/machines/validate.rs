@@ -1,7 +1,9 @@
-//! What the model predicts of this host, beside what is measured on it.
+//! Compares what the simulation predicts for this host with what is measured on it.
 //!
-//! First the host is measured and its prices are fixed: from ping-pongs and from what one CPU
-//! does by itself. Then the other scenes are simulated, and only then are they played for real.
+//! First the host is measured, and the prices (the times of single operations) are fixed: from
+//! operations of one CPU, and from two CPUs that pass a cache line back and forth. Then other
+//! scenes, which are small timed programs, are simulated. Only then are these scenes played on the
+//! real CPUs, so that no measurement can influence a prediction.
 
 use super::{measured, real};
 use crate::measure::Spread;
@@ -14,10 +16,10 @@ use std::io;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::{Scene, simulate};
 
-/// How far a prediction may be off: by this share of what is measured.
+/// A prediction may differ from the measurement by this percentage of it.
 const BAND_PERCENT: f64 = 30.0;
 
-/// Fits, predicts, measures.
+/// Measures and fits this host, predicts the other scenes, and then measures these.
 pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let request = Request::new(World::Live, effort, 0);
     let cpus = measured::cpus()?;
@@ -110,8 +112,9 @@ fn row_of(part: Scene, [predicted, ratio, verdict]: [String; 3], live: Spread) -
     vec![part.name().to_string(), predicted, figure(live.median), range, ratio, verdict]
 }
 
-/// The median, with what a tenth of the values lies below and above: on a virtual machine the
-/// extremes come from other machines' work.
+/// Returns the median and, as `low` and `high`, the values below and above which a tenth of all
+/// lie. The extremes are ignored because on a virtual machine they come from the work of other
+/// machines.
 fn middle(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -122,7 +125,7 @@ fn middle(values: &[f64]) -> Spread {
     Spread { low: at(1), high: at(9), ..Spread::of(sorted.iter().copied()) }
 }
 
-/// What was measured or fitted, with the least that there is to know about it.
+/// Makes a table of the prices that the scenes depend on, with how each was obtained.
 fn prices(spec: &Spec) -> Exhibit {
     const SHOWN: [&str; 9] = [
         "line.hit_ns",

@@ -1,12 +1,12 @@
-//! Cold caches: everything that was in them is driven out.
+//! Makes the caches cold: everything in them is evicted.
 //!
-//! It reads and writes more memory than the last cache holds instead of flushing lines: the
-//! measuring code does not know where another crate keeps its data.
+//! To do so it reads and writes more memory than the largest cache holds. It does not flush single
+//! cache lines, because the measuring code does not know where another crate keeps its data.
 
 use std::fs;
 use std::hint::black_box;
 
-/// Drives everything out of the caches.
+/// Evicts everything from the caches.
 #[derive(Debug)]
 pub struct Evictor {
     memory: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct Evictor {
 const LINE: usize = 64;
 
 impl Evictor {
-    /// One that has twice as much memory as the largest cache, at most 256 MB.
+    /// Makes one with twice as much memory as the largest cache, at most 256 MB.
     pub fn new() -> Evictor {
         const UNKNOWN: usize = 32 << 20;
         const MOST: usize = 256 << 20;
@@ -23,7 +23,7 @@ impl Evictor {
         Evictor { memory: vec![1; (2 * largest).clamp(1 << 20, MOST)] }
     }
 
-    /// Walks through it all. Some milliseconds.
+    /// Evicts everything by writing to each line of the memory. Takes some milliseconds.
     pub fn evict(&mut self) {
         for line in self.memory.iter_mut().step_by(LINE) {
             *line = line.wrapping_add(1);
@@ -31,7 +31,7 @@ impl Evictor {
         black_box(&self.memory);
     }
 
-    /// How much memory it walks through.
+    /// Returns the size of the memory that `evict` writes.
     pub fn bytes(&self) -> usize {
         self.memory.len()
     }
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!((size("64"), size(""), size("1Q")), (Some(64), None, None));
     }
 
-    /// Goal: every line is touched, the last one included, each time.
+    /// Goal: every call writes to every line, including the last one.
     #[test]
     fn every_line_is_touched() {
         let mut evictor = Evictor { memory: vec![1; 4 * LINE] };

@@ -13,7 +13,7 @@ pub enum MeasureError {
     /// The system refused something.
     #[error("{what} ({error})")]
     System {
-        /// What was requested, with what to do if it is refused.
+        /// The request that was refused, with what the user can do.
         what: &'static str,
         /// The system's error.
         error: io::Error,
@@ -27,7 +27,8 @@ pub enum MeasureError {
 }
 
 impl MeasureError {
-    /// For `map_err`: what is requested of the system, and what to do if it is refused.
+    /// For `map_err`: makes an error of the operating system's. `what` names the request, and what
+    /// the user can do if it is refused.
     pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> MeasureError {
         move |error| MeasureError::System { what, error: error.into() }
     }

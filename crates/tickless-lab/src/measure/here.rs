@@ -1,4 +1,4 @@
-//! This machine: what it is, which CPUs we may use, how busy it is.
+//! This machine: its processor, the CPUs that this process may use, and how busy they are.
 
 use super::thread::wait;
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::time::Duration;
 
-/// The machine in a line: its processor, how many CPUs this process may use, its system.
+/// Returns the machine in one line: its processor, how many CPUs this process may use, its kernel.
 pub fn machine() -> String {
     let processor = processor();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -15,7 +15,7 @@ pub fn machine() -> String {
     format!("{processor}, {count} {plural}, Linux {}", release.trim()).trim_end().to_string()
 }
 
-/// The processor's name, or at least its architecture.
+/// Returns the processor's name, or its architecture if the name is unknown.
 pub fn processor() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     named(&cpuinfo).map_or_else(|| std::env::consts::ARCH.to_string(), str::to_string)
@@ -26,7 +26,7 @@ fn named(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// The CPUs that this process may use; at least one.
+/// Returns the CPUs that this process may use; at least one.
 pub fn cpus() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return vec![0];
@@ -36,7 +36,7 @@ pub fn cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Returns a warning about other work on this machine, if there is so much that it disturbs times.
+/// Returns a warning if so much other work runs on this machine that measured times are disturbed.
 pub fn disturbance() -> Option<String> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = load.split(' ').next()?.parse().ok()?;
@@ -49,9 +49,9 @@ pub fn disturbance() -> Option<String> {
     })
 }
 
-/// How much of all CPUs' time goes to others, in percent, over so long: other programs,
-/// interrupts, and what a hypervisor takes. The calling thread sleeps during that time. `None`
-/// where the kernel does not count it.
+/// Measures for `span` which part of all CPUs' time is used, in percent. The calling thread sleeps,
+/// so the time goes to other programs, to interrupts, and to what a hypervisor takes. `None` if the
+/// kernel does not count it.
 pub fn busy_percent(span: Duration) -> Option<f64> {
     let counted = || busy_of(&fs::read_to_string("/proc/stat").ok()?);
     let before = counted()?;
@@ -61,11 +61,13 @@ pub fn busy_percent(span: Duration) -> Option<f64> {
     (all > 0.0).then(|| 100.0 * busy / all)
 }
 
-/// From `/proc/stat`: the time of all CPUs that was used, and all of it, in the kernel's ticks.
+/// Returns from `/proc/stat` the used time of all CPUs and their total time, in the kernel's units
+/// of CPU accounting.
 fn busy_of(stat: &str) -> Option<[u64; 2]> {
     const IDLE: usize = 3;
     const IO_WAIT: usize = 4;
-    /// The last two, guests' time, are in the first two already.
+    /// The number of columns that count. The last two are the time of guests, which is already
+    /// included in the first two.
     const COUNTED: usize = 8;
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let times: Option<Vec<u64>> =
@@ -88,7 +90,7 @@ mod tests {
         assert_eq!(busy_of("cpu  1 2 x 4 5\n"), None);
     }
 
-    /// Goal: a thread that spins for the whole span is seen, whatever else goes on.
+    /// Goal: a thread that spins during the whole span is noticed, whatever else runs.
     #[test]
     fn work_of_others_is_seen() {
         let span = Duration::from_millis(300);

@@ -31,7 +31,8 @@ mod tests {
     use super::*;
     use crate::progress::Hidden;
 
-    /// Goal: each way in each turn, in alternating order, so that drift cancels out.
+    /// Goal: each variant is measured once in each turn, and the order alternates, so that drift
+    /// cancels out.
     #[test]
     fn turns_go_forwards_and_backwards() {
         let mut order = Vec::new();

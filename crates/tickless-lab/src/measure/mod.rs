@@ -1,27 +1,27 @@
-//! Measuring on this machine: what every live study needs.
+//! Tools for measuring on this machine, which every live study uses.
 //!
-//! # Ground rules
+//!  # Ground rules
 //!
-//! - Before and after are measured in turn, in both orders ([`interleave`]): a disturbance
-//!   affects both, and a drift cancels out.
+//! - Variants are measured in turn, and the order alternates ([`interleave`]): a disturbance
+//! affects all of them, and a drift cancels out.
 //! - A figure is the median of its repetitions, with the least and the greatest beside it.
 //! - Counts (device writes, switches, system calls) are preferred to times: a busy machine does not
-//!   change them.
-//! - Times stand beside what an uncontended atomic add takes in the same run ([`atomic_add_ns`]),
-//!   so that a slow machine is told from slow code.
+//! change them.
+//! - Times are shown next to the time of an uncontended atomic add in the same run
+//! ([`atomic_add_ns`]), so that a reader can tell a slow machine from slow code.
 //!
-//! | file | what |
-//! |---|---|
-//! | `interleave` | repetitions of several ways to do a thing, in turn |
-//! | `spread` | median, least, greatest |
-//! | `stopwatch` | short times, in nanoseconds and cycles |
-//! | `cold` | caches that hold nothing of use |
-//! | `usage` | CPU time and context switches |
-//! | `thread_usage` | CPU time and context switches of threads, by name |
-//! | `reference` | what an atomic add takes |
-//! | `thread` | where a thread runs, how urgently, how exactly it sleeps |
-//! | `error` | why something could not be measured, and what to do |
-//! | `here` | this machine, its CPUs, how busy it is |
+//!  | file | contents |
+//!  |---|---|
+//!  | `interleave` | repetitions of several variants, in turn |
+//!  | `spread` | median, least, greatest |
+//!  | `stopwatch` | short times, in nanoseconds and cycles |
+//!  | `cold` | eviction of everything from the caches |
+//!  | `usage` | CPU time and context switches of the process |
+//!  | `thread_usage` | CPU time and context switches of threads, by name |
+//!  | `reference` | the time of an atomic add |
+//!  | `thread` | a thread's CPU, its priority, its timer slack |
+//!  | `error` | why something could not be measured, and what to do |
+//!  | `here` | this machine, its CPUs, how busy it is |
 
 mod cold;
 mod error;

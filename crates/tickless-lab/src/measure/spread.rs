@@ -5,7 +5,7 @@ use crate::studies::Figure;
 /// The median of some repetitions, with the least and the greatest.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// The one in the middle, or half-way between the two.
+    /// The middle value, or the mean of the two middle values.
     pub median: f64,
     /// The least.
     pub low: f64,
@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; not-a-number if there are none.
+    /// Summarizes these values. All three numbers are not-a-number if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -29,12 +29,12 @@ impl Spread {
         Spread { median, low, high }
     }
 
-    /// A value without doubt: a count, a simulated figure.
+    /// Returns the spread of a single exact value, such as a count or a simulated figure.
     pub const fn exactly(value: f64) -> Spread {
         Spread { median: value, low: value, high: value }
     }
 
-    /// The ratio of two ways to do a thing, one value for each turn in which both were measured.
+    /// Summarizes the ratios of two variants, one ratio for each turn in which both were measured.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Spread {
         Spread::of(above.iter().zip(below).map(|(above, below)| above / below))
     }

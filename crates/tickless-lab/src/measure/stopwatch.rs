@@ -1,23 +1,24 @@
-//! Short times: in nanoseconds, and in cycles where the CPU counts them.
+//! Measures short times: in cycles where the CPU can count them, otherwise in nanoseconds.
 //!
-//! A single call of some tens of nanoseconds takes as long as the timing itself. So the stopwatch
+//! A call of some tens of nanoseconds takes no longer than the timing of it. So the stopwatch
 //! measures its own cost first and subtracts it. Where possible, callers time many calls at once.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Takes short times.
+/// Measures short times, in counts of a counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
-    /// Counts for each nanosecond; 1 if nanoseconds are what is counted.
+    /// The number of counts in a nanosecond; 1 if the counter counts nanoseconds.
     per_ns: f64,
-    /// What starting and stopping take, in counts.
+    /// The cost of starting and stopping, in counts.
     own: u64,
     origin: Instant,
 }
 
 impl Stopwatch {
-    /// One that knows how fast the counter runs and what it takes itself. Takes 20 ms.
+    /// Makes a stopwatch. Takes 20 ms to measure how fast the counter runs and the stopwatch's own
+    /// cost.
     pub fn new() -> Stopwatch {
         const CALIBRATION_MS: u128 = 20;
         const TRIES: usize = 1_001;
@@ -37,7 +38,7 @@ impl Stopwatch {
         watch
     }
 
-    /// How long this takes, in counts, less what the stopwatch takes itself.
+    /// Returns how long `work` takes, in counts, less the stopwatch's own cost.
     #[inline]
     pub fn counts<T>(&self, work: impl FnOnce() -> T) -> u64 {
         let from = self.count();
@@ -45,12 +46,12 @@ impl Stopwatch {
         (self.count() - from).saturating_sub(self.own)
     }
 
-    /// So many counts in nanoseconds.
+    /// Converts counts to nanoseconds.
     pub fn ns(&self, counts: f64) -> f64 {
         counts / self.per_ns
     }
 
-    /// Cycles of the time-stamp counter for each nanosecond, if it is those that are counted.
+    /// Returns the cycles of the time-stamp counter in a nanosecond, if counts are its cycles.
     pub fn cycles_per_ns(&self) -> Option<f64> {
         HAS_CYCLES.then_some(self.per_ns)
     }
@@ -72,7 +73,7 @@ const HAS_CYCLES: bool = true;
 #[cfg(not(target_arch = "x86_64"))]
 const HAS_CYCLES: bool = false;
 
-/// The time-stamp counter, read after all earlier loads and before all later ones.
+/// Reads the time-stamp counter, after all earlier loads and before all later instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn cycles() -> Option<u64> {
@@ -95,7 +96,7 @@ fn cycles() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: a known time comes out in nanoseconds, and no time comes out as nearly none.
+    /// Goal: a known time is measured correctly in nanoseconds, and an empty call as nearly zero.
     #[test]
     fn a_known_time_is_measured() {
         let watch = Stopwatch::new();

@@ -1,4 +1,4 @@
-//! How a measuring thread runs: where, how urgently, how exactly it sleeps.
+//! How a measuring thread runs: on which CPU, with which priority and which timer slack.
 
 use super::MeasureError;
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -12,7 +12,7 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Waits for so long, without any work of its own.
+/// Sleeps for `span`.
 pub fn wait(span: Duration) {
     let end = Instant::now() + span;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
@@ -21,12 +21,12 @@ pub fn wait(span: Duration) {
     }
 }
 
-/// Keeps the calling thread on one CPU. Threads that it starts inherit that.
+/// Binds the calling thread to one CPU. Threads that it starts inherit the binding.
 pub fn stay_on(cpu: usize) -> Result<(), MeasureError> {
     stay_within(&[cpu])
 }
 
-/// Keeps the calling thread on these CPUs. Threads that it starts inherit that.
+/// Binds the calling thread to these CPUs. Threads that it starts inherit the binding.
 pub fn stay_within(cpus: &[usize]) -> Result<(), MeasureError> {
     let mut set = CpuSet::new();
     cpus.iter()
@@ -35,8 +35,8 @@ pub fn stay_within(cpus: &[usize]) -> Result<(), MeasureError> {
         .map_err(MeasureError::system("a thread could not be kept on its CPU; choose others"))
 }
 
-/// Lets the calling thread run before all others, as `SCHED_FIFO` has it: priority 1 to 99.
-/// Threads that it starts inherit that.
+/// Gives the calling thread a real-time priority under `SCHED_FIFO`, from 1 to 99, so that it runs
+/// before all other threads. Threads that it starts inherit the priority.
 pub fn be_urgent(priority: u8) -> Result<(), MeasureError> {
     const REFUSED: &str = "real-time priority was refused; run as root, raise the limit \
                            (ulimit -r), or leave the priority out";
@@ -56,14 +56,15 @@ pub fn be_urgent(priority: u8) -> Result<(), MeasureError> {
     .map_err(MeasureError::system(REFUSED))
 }
 
-/// How much later than asked the kernel may wake the calling thread, so that wakeups come
-/// together. Does not hold for real-time threads, which are always exact, nor for timerfd.
+/// Sets the calling thread's timer slack: how much later than requested the kernel may wake it, so
+/// that several wakeups can be combined. Real-time threads and timerfd ignore the slack.
 pub fn sleep_with_slack(slack_ns: u64) -> Result<(), MeasureError> {
     prctl::set_timerslack(slack_ns)
         .map_err(MeasureError::system("the timer slack could not be set; leave it out"))
 }
 
-/// What a thread that is `for` something came to.
+/// Waits for a thread and returns its result. If the thread panicked, the error names it by `what`,
+/// such as "that reads the clock".
 pub fn joined<T>(
     thread: ScopedJoinHandle<'_, Result<T, MeasureError>>,
     what: &'static str,
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use crate::measure::cpus;
 
-    /// Goal: a thread that stays on a CPU may use that CPU alone.
+    /// Goal: a thread that was bound to a CPU may use only that CPU.
     #[test]
     fn a_thread_stays_where_it_is_put() {
         let last = *cpus().last().unwrap();

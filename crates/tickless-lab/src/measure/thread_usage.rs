@@ -1,44 +1,45 @@
-//! What some of this process's threads used, by their names.
+//! CPU time and context switches of some of this process's threads, which are chosen by name.
 //!
-//! The process as a whole is no use where load is part of the experiment and runs in it.
+//! Figures of the whole process would be wrong for experiments that also create load in the
+//! process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-/// What some threads used.
+/// CPU time and context switches of some threads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ThreadUsage {
     /// Seconds on a CPU.
     pub cpu_s: f64,
-    /// Times they gave their CPU up to wait, or lost it.
+    /// How often they gave up their CPU to wait, or lost it.
     pub switches: u64,
 }
 
-/// A look at the threads of some name: what each has used since it began.
+/// A snapshot of threads: what each of them has used since it started.
 #[derive(Clone, Debug, Default)]
 pub struct Threads(BTreeMap<OsString, ThreadUsage>);
 
 impl Threads {
-    /// All that live now and whose name begins with one of these. None where the system does not
-    /// say.
+    /// Takes a snapshot of the running threads whose name begins with one of these. It is empty if
+    /// the system does not provide the data.
     pub fn named(names: &[&str]) -> Threads {
         let Ok(threads) = fs::read_dir("/proc/self/task") else {
             return Threads::default();
         };
-        // A thread may end while it is looked at: then it is not there.
+        // A thread may end while its files are read. Then it is left out.
         let look =
             |thread: fs::DirEntry| Some((thread.file_name(), of_thread(&thread.path(), names)?));
         Threads(threads.flatten().filter_map(look).collect())
     }
 
-    /// How many there are.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// What those that were there before and still are have used in between.
+    /// Returns what the threads that are in both snapshots have used in between.
     pub fn used_since(&self, earlier: &Threads) -> ThreadUsage {
         let both = self.0.iter().filter_map(|(id, now)| Some((now, earlier.0.get(id)?)));
         both.fold(ThreadUsage::default(), |sum, (now, then)| ThreadUsage {
@@ -54,7 +55,8 @@ fn of_thread(path: &Path, names: &[&str]) -> Option<ThreadUsage> {
     if !names.iter().any(|prefix| name.starts_with(prefix)) {
         return None;
     }
-    // Nanoseconds on a CPU, nanoseconds waiting for one, slices.
+    // The file has three numbers: nanoseconds on a CPU, nanoseconds of waiting for one, and time
+    // slices.
     let ns: f64 = read("schedstat")?.split_whitespace().next()?.parse().ok()?;
     Some(ThreadUsage { cpu_s: ns / 1e9, switches: switches(&read("status")?) })
 }
@@ -70,7 +72,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Goal: the threads of that name are counted, and no others.
+    /// Goal: only the threads with a matching name are counted.
     #[test]
     fn threads_are_counted_by_name() {
         let (go_on, wait) = mpsc::channel::<()>();

@@ -1,10 +1,10 @@
-//! What a piece of work took: real, user and system time, context switches.
+//! What a piece of work uses: real, user and system time, and context switches.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use std::time::Instant;
 
-/// What this process, all its threads, used.
+/// The time and context switches that all threads of this process used.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
     /// Seconds that passed.
@@ -13,19 +13,19 @@ pub struct Usage {
     pub user_s: f64,
     /// Seconds of CPU time in the kernel.
     pub system_s: f64,
-    /// Times a thread gave its CPU up to wait.
+    /// How often a thread gave up its CPU to wait.
     pub voluntary_switches: u64,
-    /// Times a thread lost its CPU.
+    /// How often a thread lost its CPU to another one.
     pub involuntary_switches: u64,
 }
 
 impl Usage {
-    /// Switches of both sorts.
+    /// Returns the sum of both kinds of switches.
     pub fn switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }
 
-    /// The sum of two pieces of work, one after the other.
+    /// Returns the sum for two pieces of work, one after the other.
     #[must_use]
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
@@ -37,7 +37,7 @@ impl Usage {
         }
     }
 
-    /// CPU time of both sorts.
+    /// Returns the CPU time in and outside the kernel.
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
@@ -45,8 +45,8 @@ impl Usage {
 
 /// Does a piece of work. Returns its result, and what the process used for it.
 ///
-/// The kernel counts switches exactly, and CPU time by ticks where it was configured so: a piece
-/// of work should take some tens of milliseconds.
+/// The kernel counts switches exactly. Some kernels count CPU time in whole ticks, so a piece of
+/// work should take some tens of milliseconds.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     let before = of_process();
     let begun = Instant::now();
@@ -63,9 +63,9 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     (result, used)
 }
 
-/// Since the process began; real time is not known.
+/// Returns what the process has used since it started. The real time is left at zero.
 fn of_process() -> Usage {
-    // It cannot fail for the process itself; if it did, everything would count as nothing.
+    // This call cannot fail for the calling process. If it did, all figures would be zero.
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
         return Usage::default();
     };
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Goal: waiting counts as switches and real time, computing as user time, whichever thread
-    /// does it.
+    /// Goal: waiting counts as switches and real time, and computing as CPU time, in whichever
+    /// thread it happens.
     #[test]
     fn waiting_counts_as_switches_and_computing_as_cpu_time() {
         let ((), waiting) = timed(|| {

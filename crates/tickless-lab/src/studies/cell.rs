@@ -1,9 +1,12 @@
-//! One figure of a study, with its origin and its claim.
+//! A *cell*: one figure of a study, with its origin and the effect that it claims for the
+//! mechanism.
 //!
-//! A simulated figure gets a verdict only if it could have been wrong. So a cell with a claim
-//! states an *effect* (the change by the mechanism), a *null model* (the effect without the
-//! mechanism), and a band that the null model misses. A figure that a formula gives from the same
-//! parameters is *implied*: the simulation has only calculated it.
+//! A simulated figure gets a verdict (right or wrong) only if it could have been wrong. So a cell
+//! with a *claim* has three parts: the *effect*, which is how much the mechanism changes the
+//! figure; the *null model*, which is the effect that there would be if the mechanism did nothing;
+//! and a *band*, the range in which the effect should lie. The band must not contain the null
+//! model. If a formula gives the figure from the same parameters, the cell is *implied*: the
+//! simulation has only calculated the formula.
 
 use crate::text::figure;
 use serde::Serialize;
@@ -12,11 +15,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// A parameter was set so that the simulation gives this figure.
+    /// A parameter of the simulated machine was fitted so that the simulation gives this figure.
     Calibrated,
     /// A formula gives the figure from the parameters, and the simulation only evaluates it.
     Implied,
-    /// The simulation gives the figure without a parameter that was set for it.
+    /// The simulation gives the figure, and no parameter was fitted to it.
     Predicted,
     /// Measured on this machine.
     Live,
@@ -48,13 +51,13 @@ impl Band {
         Band { low: None, high: Some(high) }
     }
 
-    /// Returns the band of a published figure plus or minus a percentage of it.
+    /// Returns the band from `percent` below a published figure to `percent` above it.
     pub fn around(published: f64, percent: f64) -> Band {
         let off = published.abs() * percent / 100.0;
         Band::between(published - off, published + off)
     }
 
-    /// Returns the band of a published figure, divided and multiplied by a factor.
+    /// Returns the band from a published figure divided by `factor` to the figure times `factor`.
     pub fn times(published: f64, factor: f64) -> Band {
         let ends = [published / factor, published * factor];
         Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
@@ -72,7 +75,7 @@ impl From<Band> for [Option<f64>; 2] {
     }
 }
 
-/// The median and the range of a figure over several seeds.
+/// The median and the range of a figure over runs with different seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
     /// The median.
@@ -84,20 +87,20 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Summarizes several runs; zero without any.
+    /// Summarizes the values of several runs. All three numbers are zero if there are none.
     pub fn of(mut values: Vec<f64>) -> Figure {
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
         Figure { value: at(values.len() / 2), low: at(0), high: at(values.len().saturating_sub(1)) }
     }
 
-    /// The figure of one run, or of runs that cannot differ.
+    /// The figure of a single run, or of a simulation that gives the same value with every seed.
     pub const fn once(value: f64) -> Figure {
         Figure { value, low: value, high: value }
     }
 }
 
-/// The unit of an effect, which defines the distance between two effects.
+/// The unit of an effect. It also determines how the distance between two effects is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Scale {
     /// Percent of the figure without the mechanism.
@@ -123,7 +126,7 @@ impl Scale {
     }
 }
 
-/// The claim of a cell about its mechanism.
+/// What a cell claims about its mechanism: the effect, and the range in which it should lie.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
     /// The simulated effect of the mechanism.
@@ -132,20 +135,22 @@ pub struct Claim {
     pub scale: Scale,
     /// The effect without the mechanism.
     pub null_model: f64,
-    /// The published effect, from the least to the greatest run.
+    /// The published effect: the least and the greatest of the published runs.
     pub published: Option<[f64; 2]>,
-    /// The band of the effect.
+    /// The range in which the effect should lie.
     pub band: Band,
 }
 
 impl Claim {
-    /// Claims the percentage by which `after` differs from `before`; zero without the mechanism.
+    /// Claims the percentage by which `after` differs from `before`. Without the mechanism it would
+    /// be zero.
     pub fn change(before: f64, after: f64, band: Band) -> Claim {
         let effect = 100.0 * (after / before - 1.0);
         Claim { effect, scale: Scale::Percent, null_model: 0.0, published: None, band }
     }
 
-    /// Claims the factor by which `after` is less than `before`; one without the mechanism.
+    /// Claims the factor by which `after` is less than `before`. Without the mechanism it would be
+    /// one.
     pub fn times_less(before: f64, after: f64, band: Band) -> Claim {
         let effect = before / after;
         Claim { effect, scale: Scale::Times, null_model: 1.0, published: None, band }
@@ -156,15 +161,16 @@ impl Claim {
         Claim { effect, scale: Scale::Plain, null_model, published: None, band }
     }
 
-    /// Adds the published effect, with its spread.
+    /// Adds the published effect: the least and the greatest of the published runs.
     #[must_use]
     pub fn published(mut self, low: f64, high: f64) -> Claim {
         self.published = Some([low.min(high), low.max(high)]);
         self
     }
 
-    /// Returns the score: the part of the distance from the null model to the published effect that
-    /// the simulation reaches. 1 is all of it, 0 is no better than the null model, less is worse.
+    /// Returns the score: how far the simulated effect goes from the null model (no effect) towards
+    /// the published effect. It is 1 if the simulation reaches the published effect, 0 if it is no
+    /// better than the null model, and negative if it is worse.
     fn score(&self) -> Option<f64> {
         let [low, high] = self.published?;
         let off = |effect: f64| self.scale.distance(effect, effect.clamp(low, high));
@@ -172,7 +178,8 @@ impl Claim {
         (null > 0.0 && self.effect.is_finite()).then(|| 1.0 - off(self.effect) / null)
     }
 
-    /// Returns whether the effect lies in its band, or `None` if the null model does too.
+    /// Returns whether the effect lies in its band. `None` if the null model (no effect) lies in
+    /// the band too: then the claim could not fail.
     fn verdict(&self) -> Option<bool> {
         (!self.band.contains(self.null_model)).then(|| self.band.contains(self.effect))
     }
@@ -195,33 +202,35 @@ pub struct Cell {
     pub low: f64,
     /// The greatest.
     pub high: f64,
-    /// The band of the effect, if the cell claims one, otherwise of the value.
+    /// The range in which the effect should lie or, for a cell that claims no effect, the value.
     pub band: Option<Band>,
-    /// Whether the figure lies in its band; `None` for a cell without a verdict.
+    /// The verdict: whether the figure lies in its band. `None` for a cell without a verdict.
     pub inside: Option<bool>,
-    /// The effect of the mechanism.
+    /// How much the mechanism changes the figure, if the cell claims an effect.
     pub effect: Option<f64>,
     /// The unit of the effect: `%`, `x` for a factor, or nothing for the cell's own unit.
     pub effect_unit: Option<Scale>,
-    /// The published effect, the middle of its spread.
+    /// The published effect: the middle between the least and the greatest published run.
     pub published_effect: Option<f64>,
     /// The least and the greatest published run.
     pub published_spread: Option<[f64; 2]>,
-    /// The effect without the mechanism; for an implied cell the formula's value.
+    /// The effect if the mechanism did nothing. For an implied cell, the value of the formula that
+    /// also gives the figure.
     pub null_model: Option<f64>,
-    /// 1 for the published effect, 0 for the null model's.
+    /// How well the simulation reproduces the published effect: 1 for all of it, 0 for no effect.
     pub score: Option<f64>,
-    /// Whether another table shows it, so that the table of cells omits it.
+    /// Whether an exhibit (a table of the study's own) shows it, so that the table of cells omits
+    /// it.
     #[serde(skip)]
     pub in_exhibit: bool,
 }
 
-/// A published figure that differs from a formula's result by at most this part counts as implied
+/// A predicted figure that differs from a formula's result by at most this part counts as implied
 /// by the formula: reproducing it shows nothing.
 const IMPLIED: f64 = 0.05;
 
 impl Cell {
-    /// Makes a cell without a published figure, a claim or a band.
+    /// Makes a cell without a published figure, and without an expected effect or range.
     pub fn new(
         id: impl Into<String>,
         unit: &'static str,
@@ -249,7 +258,7 @@ impl Cell {
         }
     }
 
-    /// Makes a predicted cell.
+    /// Makes a cell for a simulated figure that no parameter was fitted to.
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
         Cell::new(id, unit, Role::Predicted, figure)
     }
@@ -259,7 +268,8 @@ impl Cell {
         Cell::new(id, unit, Role::Live, figure)
     }
 
-    /// Makes a cell from whose published figure a parameter was set.
+    /// Makes a cell for a simulated figure to which a parameter was fitted: the simulation must
+    /// reproduce `published`, so the cell proves nothing.
     pub fn calibrated(
         id: impl Into<String>,
         unit: &'static str,
@@ -277,14 +287,15 @@ impl Cell {
         self
     }
 
-    /// Marks a cell that another table shows. JSON and CSV still have it.
+    /// Marks a cell that an exhibit (a table of the study's own) shows, so that the table of cells
+    /// omits it. JSON and CSV still contain it.
     #[must_use]
     pub fn in_exhibit(mut self) -> Cell {
         self.in_exhibit = true;
         self
     }
 
-    /// Sets the band of the value, if there is one, and the verdict.
+    /// Sets the range in which the value should lie, if there is one, and whether it lies there.
     #[must_use]
     pub fn within(mut self, band: impl Into<Option<Band>>) -> Cell {
         self.band = band.into();
@@ -292,15 +303,16 @@ impl Cell {
         self
     }
 
-    /// Removes the published figure, the claim and the verdict, for a cell of another machine.
+    /// Removes the published figure, the claim and the verdict: they do not apply to a cell of a
+    /// machine other than the published one.
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, .. } = self;
         Cell::predicted(id, unit, Figure { value, low, high })
     }
 
-    /// Adds a claim, and the verdict on it. There is no verdict if the null model lies in the band
-    /// too.
+    /// Adds a claim about the mechanism's effect, and the verdict on it. There is no verdict if the
+    /// null model (no effect) lies in the band too.
     #[must_use]
     pub fn claims(mut self, claim: Claim) -> Cell {
         self.band = Some(claim.band);
@@ -314,8 +326,9 @@ impl Cell {
         self
     }
 
-    /// Compares with a formula's value from the same parameters. If they agree within a twentieth,
-    /// the cell is implied: being right proves nothing then, but being wrong still counts.
+    /// Compares the cell with the value that a formula gives from the same parameters. If they
+    /// agree within a twentieth, the cell becomes implied: then a verdict of "right" is removed,
+    /// because it would prove nothing, but a verdict of "wrong" stays.
     #[must_use]
     pub fn beside_formula(mut self, value: f64) -> Cell {
         if self.role == Role::Predicted && (self.value / value - 1.0).abs() <= IMPLIED {
@@ -327,7 +340,8 @@ impl Cell {
     }
 }
 
-/// Returns the band of a cell's value in words, or nothing if it has none or one for its effect.
+/// Returns the band of a cell's value in words. Returns an empty string if the cell has no band, or
+/// if the band is for its effect instead.
 pub fn wanted(cell: &Cell) -> String {
     match (cell.effect, cell.band) {
         (None, Some(value)) => band(value),
@@ -335,8 +349,8 @@ pub fn wanted(cell: &Cell) -> String {
     }
 }
 
-/// Returns a cell's claim in words: its effect, the published one, the null model's, the band and
-/// the score. `None` for a cell without a claim.
+/// Returns a cell's claim in words: the simulated effect, the published effect, the effect if the
+/// mechanism did nothing, the band and the score. `None` for a cell without a claim.
 pub fn claim(cell: &Cell) -> Option<[String; 5]> {
     let unit = match cell.effect_unit {
         Some(Scale::Percent) => " %",
@@ -351,7 +365,8 @@ pub fn claim(cell: &Cell) -> Option<[String; 5]> {
         _ => one(cell.published_effect),
     };
     let null = match cell.role {
-        // The formula gives a value within a twentieth of the figure.
+        // The formula's value is within a twentieth of the figure, so showing both would add
+        // nothing.
         Role::Implied => "the formula's".to_string(),
         _ => one(cell.null_model),
     };
@@ -400,8 +415,8 @@ mod tests {
         Cell::predicted("a", "us", Figure::once(value))
     }
 
-    /// Goal: a claim is right inside its band and wrong outside, and has no verdict where the null
-    /// model would be right too.
+    /// Goal: a claim is right if its effect lies inside its band and wrong if outside. It has no
+    /// verdict if the null model (no effect) lies inside too.
     #[test]
     fn only_what_can_fail_has_a_verdict() {
         let claim = |after| Claim::change(100.0, after, Band::between(20.0, 40.0));
@@ -413,8 +428,8 @@ mod tests {
         assert_eq!(cell(0.0).claims(broken).inside, Some(false), "not a number is not inside");
     }
 
-    /// Goal: the score is 1 within the published spread, 0 at the null model, and in between on
-    /// the effect's own scale.
+    /// Goal: the score is 1 between the least and the greatest published run, and 0 at the null
+    /// model (no effect). In between it follows the effect's own scale.
     #[test]
     fn scores_go_from_the_null_model_to_what_was_published() {
         let band = Band::between(20.0, 40.0);
@@ -429,7 +444,7 @@ mod tests {
         assert_eq!(Claim::value(1.0, 0.0, band).score(), None, "nothing was published");
     }
 
-    /// Goal: a cell whose figure a formula also gives has no positive verdict, for any claim.
+    /// Goal: a cell whose figure a formula also gives is never judged right, whatever it claims.
     #[test]
     fn formulas_imply() {
         let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);

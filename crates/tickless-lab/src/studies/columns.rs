@@ -1,11 +1,13 @@
-//! The figures of a live measurement: their names, headings and units, their cells and table rows.
+//! The figures of a live measurement: their names, headings and units, and how they become cells
+//! (the named figures of a study's result) and table rows.
 
 use super::Cell;
 use crate::measure::Spread;
 use crate::text::figure;
 use std::iter::once;
 
-/// A figure of a measurement `T`: its name in cells, its heading in tables, its unit, its value.
+/// A figure of a measurement `T`: its name in the study's result, its heading in tables, its unit,
+/// and the function that returns its value.
 pub type Column<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
 
 /// Returns the header of a table whose first column is text.
@@ -14,14 +16,14 @@ pub fn header<T>(columns: &[Column<T>]) -> Vec<String> {
     once(String::new()).chain(headings).collect()
 }
 
-/// Returns a row of medians.
+/// Returns a table row with the median of each figure over the measurements.
 pub fn row<T>(label: String, columns: &[Column<T>], taken: &[T]) -> Vec<String> {
     let medians = columns.iter().map(|(.., of)| figure(Spread::of(taken.iter().map(of)).median));
     once(label).chain(medians).collect()
 }
 
-/// Returns the cells that such a row shows. Figures that were not measured, not-a-number, have no
-/// cell.
+/// Returns the cells for the figures that `row` shows. A figure that was not measured (its value is
+/// not-a-number) has no cell.
 pub fn cells<T>(prefix: &str, columns: &[Column<T>], taken: &[T]) -> Vec<Cell> {
     let cell = |(name, _, unit, of): &Column<T>| {
         let spread = Spread::of(taken.iter().map(of));

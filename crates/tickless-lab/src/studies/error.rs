@@ -20,12 +20,13 @@ pub enum StudyError {
 }
 
 impl StudyError {
-    /// For `map_err`: what the study needs of the system, and what to do if it is refused.
+    /// For `map_err`: makes an error of the operating system's. `what` names what the study needs
+    /// of the system, and what the user can do if it is refused.
     pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> StudyError {
         move |error| MeasureError::system(what)(error).into()
     }
 
-    /// Returns whether the command line must be changed.
+    /// Returns whether the error is in the request, so that the user must change the command line.
     pub fn is_usage(&self) -> bool {
         matches!(self, StudyError::Request { .. })
     }

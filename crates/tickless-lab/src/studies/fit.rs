@@ -4,13 +4,15 @@
 use std::io;
 use tickless_machine::spec::Spec;
 
-/// The relative difference from the published value at which a cell counts as calibrated.
+/// The search ends when the simulated figure is this close to the published one, relative to it.
 const CLOSE: f64 = 0.001;
-/// The number of attempts. Cells are nearly linear in the number that they set.
+/// The number of attempts, each of which is a simulation. A few suffice, because figures grow
+/// nearly linearly with the parameter that is fitted to them.
 const TRIES: u32 = 8;
 
-/// Returns the machine with the number under `key` set so that `cell` equals `wanted`, or comes as
-/// close as possible. `cell` must grow or fall monotonically with the number.
+/// Returns the machine with the parameter `key` set so that `cell`, which simulates a figure,
+/// returns `wanted` or a value as close to it as possible. `cell` must grow or fall monotonically
+/// with the parameter.
 pub fn fitted(
     spec: &Spec,
     key: &str,
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
     use tickless_machine::machines;
 
-    /// Goal: the number is found on linear and on nonlinear curves; an unreachable value is
+    /// Goal: the parameter is found on linear and on nonlinear curves; an unreachable value is
     /// approached.
     #[test]
     fn numbers_are_found() {

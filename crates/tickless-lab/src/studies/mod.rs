@@ -1,39 +1,49 @@
-//! The studies: each mechanism beside the behaviour it replaced, and what that is worth.
+//! The studies: each compares a timer mechanism with the behaviour that it replaced, and shows what
+//! the mechanism is worth.
 //!
 //! A study measures on this machine (*live*) or on a simulated one (*sim*) and returns a
-//! [`StudyResult`]: cells, each labelled with the origin of its figure, and answers to the
-//! questions that the published report left open.
+//! [`StudyResult`]: *cells*, each of which is one figure with a name, a unit and its origin; and
+//! answers to questions that the published report left open. The published report is the text that
+//! introduced the mechanism, such as a kernel patch or a paper, with measurements from other
+//! machines.
 //!
-//! # Rules
+//!  # Rules
 //!
-//! A parameter of a simulated machine is only ever set from a cell that is *calibrated*.
-//! *Predicted* cells follow without a parameter of their own, inside their band or not. What a
-//! formula gives from the same parameters is *implied* and proves nothing. Both sides of a
-//! comparison run the same code with one switch changed. A cell has a verdict only if it loses the
-//! verdict when that switch is broken: tests give each study the same setting twice
-//! ([`Sides::broken`]).
+//! A parameter of a simulated machine is only fitted to cells that are marked as *calibrated*.
+//! *Predicted* cells are results that no parameter was fitted to; they count whether they lie in
+//! their *band*, the range in which a correct result should lie, or not. A cell is *implied* if a
+//! formula gives its figure from the same parameters: such a figure proves nothing about the
+//! simulation.
 //!
-//! # To add a study
+//! Each mechanism has a *switch*, with one setting for the replaced behaviour and one for the
+//! mechanism: the two *sides* of a comparison ([`Sides`]). Both sides run the same code, and only
+//! this setting differs. A cell must lose its *verdict* (inside or outside its band) if the switch
+//! has no effect: tests run each study with the same setting on both sides ([`Sides::broken`]) to
+//! check that.
+//!
+//!  # To add a study
 //!
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
-//! line, the report, the book's table, the doctor and campaigns read that list. In each folder,
-//! `model` has the workload on a simulated machine, its cells with their roles and bands; `sim` the
-//! simulated run, with plots, answers and notes; `live` the run on this machine; `published` the
-//! published report, and its tables with our figures beside; `doctor` the mechanism's checks.
+//! line, the report, the book's table, the doctor and campaigns (runs of many simulations, from a
+//! list in a file) read that list. In each folder, `model` has the workload on a simulated machine,
+//! its cells with their roles and bands; `sim` the simulated run, with plots, answers and notes;
+//! `live` the run on this machine; `published` a description of the published report, with its
+//! tables and our figures next to its own; `doctor` the checks that find the mechanism's problem on
+//! this machine.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `rearm`, `clock`, `cancel`, `deferred`, `phase` | a folder for each study |
-//! | `schedule` | a prediction without a published counterpart; only campaigns run it |
-//! | `request`, `result` | what a study is asked, and what it returns |
-//! | `cell` | a figure, its role, its claim, its score |
-//! | `plot` | a plot as data: curve, bars, histogram, strip of a period |
-//! | `published` | the form of a published report and its tables |
-//! | `sim` | what the simulated runs have in common |
-//! | `columns` | what the live runs have in common: figures, their cells and rows |
-//! | `fit` | numbers that are set from calibrated cells |
-//! | `sensitivity` | the effect of assumed numbers on predicted cells |
-//! | `error` | why a study could not be run, and what to do |
+//!  | file | contents |
+//!  |---|---|
+//!  | `rearm`, `clock`, `cancel`, `deferred`, `phase` | a folder for each study |
+//!  | `schedule` | a prediction without a published counterpart; only campaigns run it |
+//!  | `request`, `result` | the options of a study, and its result |
+//!  | `cell` | one figure, its origin, the expected effect and how well it was met |
+//!  | `plot` | a plot as data: curve, bars, histogram, strip of a period |
+//!  | `published` | the description of a published report and its tables |
+//!  | `sim` | helpers that all simulated runs share |
+//!  | `columns` | helpers that live runs share: figures, their cells and table rows |
+//!  | `fit` | fits parameters of simulated machines to calibrated cells |
+//!  | `sensitivity` | the effect of assumed parameters on predicted cells |
+//!  | `error` | why a study could not be run, and what to do |
 
 pub mod cancel;
 mod cell;
@@ -78,19 +88,19 @@ pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, StudyError>
 pub struct Study {
     /// Its name on the command line and in JSON.
     pub name: &'static str,
-    /// What it shows, in a line.
+    /// What it shows, in one line.
     pub about: &'static str,
-    /// What was published about its mechanism.
+    /// The published report on its mechanism, and the tables that compare our figures with it.
     pub published: PublishedReport,
-    /// The numbers of a machine's file that its workload needs.
+    /// The keys of the parameters that a machine's file must contain for the study's workload.
     pub needs: &'static [&'static str],
-    /// Its cells on any simulated machine.
+    /// Computes its cells (figures with their expected ranges) on a simulated machine.
     pub cells: fn(&Spec) -> io::Result<Vec<Cell>>,
     /// The run on a simulated machine.
     pub sim: Runner,
     /// The run on this machine.
     pub live: Runner,
-    /// The doctor's checks for its mechanism.
+    /// The checks of `tickless doctor` for the problem that the mechanism solves.
     pub checks: &'static [Check],
 }
 
@@ -114,18 +124,18 @@ impl Study {
     }
 }
 
-/// The two settings of a mechanism's switch.
+/// The two settings that a study compares. Everything else is the same in both runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sides<T> {
-    /// Without the mechanism.
+    /// The setting for the replaced behaviour, without the mechanism.
     pub before: T,
-    /// With it.
+    /// The setting for the mechanism.
     pub after: T,
 }
 
 impl<T: Copy> Sides<T> {
-    /// Returns a switch without effect: both sides have the setting of `after`. Every cell must
-    /// lose its verdict with it.
+    /// Returns a pair for tests in which both sides have the setting of `after`. Since nothing
+    /// differs then, every cell must lose its verdict.
     #[must_use]
     pub const fn broken(self) -> Sides<T> {
         Sides { before: self.after, after: self.after }

@@ -1,7 +1,7 @@
 //! Plots as data, for a terminal, JSON and the report's page.
 //!
-//! A plot belongs to a simulated or a live study. If both have a plot of one name, the page draws
-//! them on the same axes.
+//! A plot belongs to a simulated or a live study. If both studies have a plot with the same name,
+//! the page draws the two plots on the same axes.
 
 use crate::latency::{Bins, Tally};
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct Plot {
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "form", rename_all = "lowercase")]
 pub enum Shape {
-    /// Lines over numbers, such as a cost over the number of CPUs.
+    /// Lines over a numeric axis, such as a cost over the number of CPUs.
     Curve {
         /// The varied quantity.
         x: Axis,
@@ -34,7 +34,7 @@ pub enum Shape {
         /// The compared variants.
         lines: Vec<Line>,
     },
-    /// One figure for each way.
+    /// Horizontal bars: one figure for each compared variant.
     Bars {
         /// The unit of the figures.
         unit: &'static str,
@@ -50,7 +50,7 @@ pub enum Shape {
         /// The compared variants.
         ways: Vec<Counts>,
     },
-    /// The windows of a repeating period in which groups run.
+    /// When the groups of tasks (cgroups) run within a period that repeats.
     Strip {
         /// The length of the period, in milliseconds.
         period_ms: f64,
@@ -78,15 +78,16 @@ pub enum Scale {
     Log,
 }
 
-/// The side of a mechanism's switch that a variant is on. Each side has one colour in all plots.
+/// Whether a variant runs with the study's mechanism or without it. Each side has the same colour
+/// in all plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The replaced behaviour.
+    /// The behaviour that the mechanism replaced.
     Before,
-    /// The mechanism.
+    /// The behaviour with the mechanism.
     After,
-    /// A variant for comparison with both.
+    /// Another variant, shown for comparison with the other two.
     Beside,
 }
 
@@ -95,9 +96,9 @@ pub enum Side {
 pub struct Line {
     /// The name of the variant.
     pub name: String,
-    /// The side of the switch.
+    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
-    /// The results, by increasing x.
+    /// The results as pairs of x and y, by increasing x.
     pub points: Vec<[f64; 2]>,
     /// The published figures, from other machines.
     pub published: Vec<[f64; 2]>,
@@ -108,7 +109,7 @@ pub struct Line {
 pub struct Bar {
     /// The name of the variant.
     pub name: String,
-    /// The side of the switch.
+    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
     /// The result.
     pub value: f64,
@@ -119,27 +120,30 @@ pub struct Bar {
 pub struct Counts {
     /// The name of the variant.
     pub name: String,
-    /// The side of the switch.
+    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
-    /// The counts of each bin, and above the last one.
+    /// The count of each bin, followed by the count above the last bin.
     pub counts: Vec<u64>,
 }
 
-/// One group in a strip.
+/// The row of one group of tasks (a cgroup) in a strip.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
     /// The name of the group.
     pub name: String,
-    /// The side of the switch.
+    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
-    /// The time in the period at which the group is refilled, in milliseconds.
+    /// The time in the period at which the group's CPU quota is refilled, in milliseconds.
     pub refill_ms: f64,
-    /// For equal parts of the period, the share of the periods in which the group ran.
+    /// The period is divided into equal parts. For each part, the share of the periods in which the
+    /// group ran in that part.
     pub runs: Vec<f64>,
 }
 
 impl Lane {
-    /// Makes a lane from separate windows in nanoseconds, in a period that begins at `origin_ns`.
+    /// Makes a lane from the windows in which a group ran. Windows are in nanoseconds and must not
+    /// overlap. `origin_ns` is the beginning of a period, and `refill_ns` a time at which the
+    /// group's quota was refilled.
     pub fn folded(
         name: String,
         side: Side,
@@ -154,7 +158,7 @@ impl Lane {
         for &(begin, end) in windows {
             let mut at = begin;
             while at < end {
-                // Until the next part begins.
+                // Count up to the beginning of the next part of the period at most.
                 let until = (at + part_ns - place(at) % part_ns).min(end);
                 ran_ns[(place(at) / part_ns % PARTS) as usize] += (until - at) as f64;
                 at = until;
@@ -167,7 +171,7 @@ impl Lane {
     }
 }
 
-/// Merges windows that touch.
+/// Merges windows that touch or overlap.
 pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     windows.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::new();
@@ -193,7 +197,7 @@ impl Axis {
 }
 
 impl Line {
-    /// Makes a line of results without published figures.
+    /// Makes a line with our results and without published figures.
     pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Line {
         Line { name: name.into(), side, points, published: Vec::new() }
     }
@@ -241,7 +245,7 @@ mod tests {
         assert_eq!(merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]), [(0, 10), (20, 40)]);
     }
 
-    /// Goal: windows are placed correctly in a period, wherever it begins.
+    /// Goal: windows are placed correctly in a period, whatever time the period begins at.
     #[test]
     fn windows_are_folded_onto_a_period() {
         let windows = [(1_000, 1_050), (1_100, 1_150)];
@@ -258,7 +262,7 @@ mod tests {
         assert!(folded(&[], [0, 0]).runs.iter().all(|&share| share == 0.0));
     }
 
-    /// Goal: JSON has the same figures as the plot, under the name of its form.
+    /// Goal: the JSON of a plot has its name, its form and all its figures.
     #[test]
     fn json_has_the_form_beside_the_name() {
         let mut tally = Tally::default();

@@ -1,21 +1,21 @@
-//! The form of a published report: its question, its headline, and its tables with our figures next
-//! to the published ones.
+//! Describes a published report, which is the text that introduced a mechanism with measurements:
+//! its question, its most important figure, and its tables with our figures next to its own.
 //!
-//! Such a table has the rows and columns of the published table. Each entry is either published, on
-//! the machine of that report, or ours, with its role.
+//! Such a table has the rows and columns of the published table. Each entry is either a published
+//! figure, from the machine of that report, or our own, with its origin.
 
 use super::{Cell, StudyResult};
 
 /// A published report on a mechanism.
 #[derive(Debug)]
 pub struct PublishedReport {
-    /// The mechanism, in a line.
+    /// The mechanism, in one line.
     pub mechanism: &'static str,
     /// The source.
     pub source: &'static str,
-    /// The machine of its measurements.
+    /// The machine on which its figures were measured.
     pub machine: &'static str,
-    /// Its question.
+    /// The question that the report asks.
     pub asked: &'static str,
     /// The names of the two settings that the study compares: before the mechanism, and with it.
     pub sides: [&'static str; 2],
@@ -23,22 +23,23 @@ pub struct PublishedReport {
     pub headline: Headline,
     /// The names of its most important plots.
     pub plots: [&'static str; 2],
-    /// Its tables, with our figures.
+    /// Makes its tables, with our figures next to the published ones.
     pub tables: fn(&Results<'_>) -> Vec<Table>,
 }
 
-/// One figure of a mechanism, before and after.
+/// The figure that shows a mechanism best. Each pair is without the mechanism and with it.
 #[derive(Debug)]
 pub struct Headline {
     /// The unit of the published and the simulated figures.
     pub unit: &'static str,
     /// The published figures, if there are any.
     pub published: Option<[f64; 2]>,
-    /// The cells of the simulated study.
+    /// The names of the figures in the result of the simulated study.
     pub simulated: [&'static str; 2],
     /// The unit of the live figures, which may differ.
     pub live_unit: &'static str,
-    /// The cells of the live study; `*` is replaced by the number of CPUs of this machine.
+    /// The names of the figures in the result of the live study. `*` is replaced by the number of
+    /// CPUs of this machine.
     pub live: [&'static str; 2],
 }
 
@@ -99,17 +100,18 @@ pub const SIMULATED: &str = "simulated";
 pub const LIVE: &str = "live";
 
 impl Results<'_> {
-    /// A simulated figure.
+    /// Returns an entry with the simulated figure of this name; an empty entry if there is none.
     pub fn sim(&self, id: &str) -> Entry {
         entry(self.sim, id)
     }
 
-    /// A live figure; `*` is replaced by the number of CPUs of this machine.
+    /// Returns an entry with the live figure of this name, in which `*` is replaced by the number
+    /// of CPUs of this machine. The entry is empty if there is no such figure.
     pub fn live(&self, id: &str) -> Entry {
         entry(self.live, &self.here(id))
     }
 
-    /// The name of a live cell.
+    /// Returns the name of a live figure, with the number of CPUs of this machine instead of `*`.
     pub fn here(&self, id: &str) -> String {
         id.replace('*', &self.cpus.to_string())
     }
@@ -153,8 +155,9 @@ mod tests {
         DONE.get_or_init(|| run().collect())
     }
 
-    /// Goal: every study has its mechanism; every row has an entry for each column; and every
-    /// simulated cell that a table or a headline names exists.
+    /// Goal: every row of a published table has an entry for each column, every simulated figure
+    /// that a headline names exists, and the tables of each study show at least four of our
+    /// figures.
     #[test]
     fn tables_are_whole() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {
@@ -175,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Goal: the published table of a study contains every simulated cell with a published figure.
+    /// Goal: the tables of a study show every simulated figure for which there is a published one.
     #[test]
     fn every_published_figure_has_ours_beside_it() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {

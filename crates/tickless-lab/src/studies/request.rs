@@ -11,24 +11,26 @@ pub struct Request {
     pub world: World,
     /// The effort.
     pub effort: Effort,
-    /// The points of a curve: numbers of CPUs or bases. `None` for the study's own choice.
+    /// The points of a curve: numbers of CPUs or of timer bases. `None` for the study's own choice.
     pub cpus: Option<Vec<u32>>,
     /// The seed.
     pub seed: u64,
-    /// Whether to show the effect of assumed numbers on predicted cells; simulated studies only.
+    /// Whether to show how the parameters of a simulated machine that are only assumed affect the
+    /// predicted figures. Live studies ignore it.
     pub sensitivity: bool,
     /// Options of simulated runs.
     pub sim: SimOptions,
 }
 
 impl Request {
-    /// The cells of the published report, without options.
+    /// Makes a request without options: a simulated run gives the figures of the published report.
     pub fn new(world: World, effort: Effort, seed: u64) -> Request {
         let sim = SimOptions::default();
         Request { world, effort, cpus: None, seed, sensitivity: false, sim }
     }
 
-    /// Rejects `--cpus`, for a study without a curve, with this message.
+    /// Returns an error with this message if `--cpus` was given. For studies without a curve over
+    /// CPUs.
     pub fn reject_cpus(&self, what: impl Into<String>) -> Result<(), StudyError> {
         match self.cpus {
             None => Ok(()),
@@ -37,12 +39,12 @@ impl Request {
     }
 }
 
-/// The options of simulated runs alone.
+/// The options that only simulated runs have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SimOptions {
-    /// The machine: a name or a file. `None` for those of the published report.
+    /// The machine: a name or a file. `None` for the machines of the published report.
     pub machine: Option<String>,
-    /// The file for a timeline of a short run.
+    /// The file to which a timeline of a short run is written, for a trace viewer.
     pub timeline: Option<PathBuf>,
 }
 
@@ -71,7 +73,7 @@ impl World {
 pub enum Effort {
     /// About a second: only shows that the study works.
     Quick,
-    /// About twenty seconds: fewer repetitions of the default.
+    /// About twenty seconds: the default with half the repetitions.
     Brief,
     /// Up to a minute: reliable figures.
     #[default]
@@ -81,7 +83,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Returns the value for this effort.
+    /// Returns the argument for this effort. `Brief` is treated like `Normal`.
     pub fn pick<T>(self, quick: T, normal: T, full: T) -> T {
         match self {
             Effort::Quick => quick,
@@ -90,7 +92,7 @@ impl Effort {
         }
     }
 
-    /// Returns the number of turns for this effort.
+    /// Returns the number of repetitions for this effort. `Brief` has half of those of `Normal`.
     pub fn turns(self, quick: usize, normal: usize, full: usize) -> usize {
         match self {
             Effort::Brief => normal.div_ceil(2),

@@ -24,7 +24,7 @@ pub struct StudyResult {
     pub notes: Vec<String>,
     /// Plots.
     pub plots: Vec<Plot>,
-    /// Tables that show the cells' figures in another form.
+    /// Tables that show the figures of `cells` in another form.
     #[serde(skip)]
     pub exhibits: Vec<Exhibit>,
 }
@@ -38,8 +38,8 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// A table that a study shows in addition to its cells, such as the published one. The first column
-/// is text, the others are numbers.
+/// A table that a study shows in addition to its list of figures, such as one in the form of a
+/// published table. The first column is text, the others are numbers.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     /// The title.
@@ -63,7 +63,7 @@ impl Exhibit {
 }
 
 impl StudyResult {
-    /// Makes the result of a request, without figures.
+    /// Makes an empty result for a request. The study adds its figures to it.
     pub fn new(study: &'static str, request: &Request, machine: impl Into<String>) -> StudyResult {
         StudyResult {
             study,
@@ -78,7 +78,7 @@ impl StudyResult {
         }
     }
 
-    /// Makes the result of a run on this machine, with a note if other work disturbs it.
+    /// Makes an empty result for a run on this machine, with a note if other work disturbs the run.
     pub fn live(study: &'static str, request: &Request) -> StudyResult {
         let notes = measure::disturbance().into_iter().collect();
         StudyResult { notes, ..StudyResult::new(study, request, measure::machine()) }
@@ -89,28 +89,28 @@ impl StudyResult {
         self.cells.iter().find(|cell| cell.id == id)
     }
 
-    /// Returns the value of a cell, or not-a-number if there is none.
+    /// Returns the value of the cell with this name, or not-a-number if there is no such cell.
     pub fn value(&self, id: &str) -> f64 {
         value(&self.cells, id)
     }
 
-    /// Returns the value of a cell as text, or a dash if there is none.
+    /// Returns the value of the cell with this name as text, or a dash if there is no such cell.
     pub fn figure(&self, id: &str) -> String {
         figure(self.value(id))
     }
 
-    /// Returns the cells outside their bands.
+    /// Returns the figures that lie outside the range in which they should lie.
     pub fn outside(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.inside == Some(false))
     }
 
-    /// Adds the answer of this run to a question.
+    /// Adds a question that the published report left open, with the answer that this run gives.
     pub fn answer(&mut self, question: impl Into<String>, answer: impl Into<String>) {
         self.answers.push(Answer { question: question.into(), answer: answer.into() });
     }
 }
 
-/// Returns the value of the cell of this name, or not-a-number if there is none.
+/// Returns the value of the cell with this name, or not-a-number if there is no such cell.
 pub fn value(cells: &[Cell], id: &str) -> f64 {
     cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
 }

@@ -1,18 +1,23 @@
-//! A scheduler whose slices end by timers: the device writes that Linux 7.1 saves.
+//! A simulated scheduler that ends time slices with timers: how many writes to the timer device
+//! Linux 7.1 saves.
 //!
-//! There are no published figures for comparison: these were committed before any result of that
-//! kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of senders and
-//! receivers, each sender writes to each receiver of its group in turn, and pipes are small. At
-//! each switch to a task while others wait, the scheduler arms the timer that ends the slice; that
-//! timer is lazy.
+//! There are no published figures for comparison: the predictions were committed before any result
+//! of that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of
+//! senders and receivers, in which each sender writes to each receiver of its group in turn through
+//! small pipes. When the scheduler switches to a task while other tasks wait, it arms the timer
+//! that ends the task's slice. That timer is *lazy*: removing it or pushing it out need not program
+//! the timer device.
 //!
-//! | way | policy | lazy timers | a handler's end |
-//! |---|---|---|---|
-//! | `lazy` | lazy: no removal programs | ignored | programs |
-//! | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
-//! | `lazy_timers` | restart-aware | honoured | programs |
-//! | `put_off` | restart-aware | ignored | deferred |
-//! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
+//! The table lists the compared policies. "Programs" means writing a new expiry to the device; a
+//! "removal" is that of the earliest timer; a "handler" is that of the timer interrupt.
+//!
+//!  | policy name | on a removal | lazy timers | at a handler's end |
+//!  |---|---|---|---|
+//!  | `lazy` | lazy: no removal programs | ignored | programs |
+//!  | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
+//!  | `lazy_timers` | restart-aware | honoured | programs |
+//!  | `put_off` | restart-aware | ignored | deferred |
+//!  | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
 
 use super::{Cell, Figure};
 use std::cell::Cell as Shared;
@@ -26,16 +31,18 @@ use tickless_machine::os::{Class, Clocked, Config, IdleTick, Kernel, Pipe, Skew}
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
 
-/// A policy for the event device.
+/// A policy that decides when the event device (the CPU's timer hardware) is programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DevicePolicy {
-    /// The name in cells.
+    /// The name that is part of the names of the policy's figures.
     pub name: &'static str,
-    /// The policy on removals.
+    /// Whether the removal of the earliest timer programs the device.
     pub policy: Policy,
-    /// Whether lazy timers leave the device unchanged.
+    /// Whether removing or pushing out a lazy timer (here, the slice's) leaves the device
+    /// unchanged.
     pub lazy_timers: LazyTimers,
-    /// Whether the end of a handler programs the device.
+    /// Whether the timer interrupt's handler programs the device at its end, or leaves that to a
+    /// later step, after the scheduler has chosen the next task.
     pub handler_end: HandlerEnd,
 }
 
@@ -60,13 +67,13 @@ pub const DEVICE_POLICIES: [DevicePolicy; 5] = [
 /// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// The duration of all messages, in milliseconds.
+    /// The simulated time until the last message was received, in milliseconds.
     pub ms: f64,
     /// Switches from one task to another.
     pub switches: u64,
-    /// The counts of the event devices.
+    /// Writes and interrupts of the event devices, summed over all CPUs.
     pub device: DeviceCounts,
-    /// The engine's counts.
+    /// A hash of what the simulation did; equal runs have equal hashes.
     pub digest: u64,
 }
 
@@ -79,26 +86,27 @@ pub struct Load {
     pub groups: u16,
     /// Messages from each sender to each receiver of its group.
     pub messages: u32,
-    /// The slice that a timer ends. Without it the tick ends the turn of a running task.
+    /// The length of a time slice, which a timer ends. With `None`, the tick ends a task's turn.
     pub slice: Option<Ns>,
 }
 
 impl Load {
-    /// Returns the load of the predictions: a group for each two CPUs of `spec`, and a timer that
-    /// ends the slices.
+    /// Returns the load for which the predictions were made: a group for every two CPUs of `spec`,
+    /// and time slices that a timer ends.
     pub fn new(spec: &Spec, hz: u64, messages: u32) -> Load {
         let groups = (spec.costs().topology.cpus() / 2).max(1);
         Load { hz, groups, messages, slice: Some(SLICE) }
     }
 }
 
-/// Senders in a group, and as many receivers.
+/// The number of senders in a group, which is also the number of its receivers.
 const SIDE: u16 = 5;
-/// Messages that a pipe holds.
+/// The number of messages that a pipe can hold.
 const ROOM: u64 = 8;
-/// The cost of a message for its sender and its receiver, without calls, wakeups and locks.
+/// The cost of handling a message, without system calls, wakeups and locks. It is charged to the
+/// sender and to the receiver.
 const MESSAGE: Ns = Ns(700);
-/// The scheduler's slice on machines of eight CPUs and more: 0.7 ms times four.
+/// The length of a time slice on machines of eight CPUs and more: 0.7 ms times four.
 const SLICE: Ns = Ns(2_800_000);
 
 /// Returns a machine like `like` with other numbers of CPUs and sockets.
@@ -108,7 +116,8 @@ pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
         .with("topology.cores_per_socket", f64::from(cores_per_socket))
 }
 
-/// Returns the predicted cells of a machine under each policy, over three random skews.
+/// Returns the predicted figures of a machine under each policy, over three seeds. The seed sets
+/// the random offsets between the CPUs' ticks.
 pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     let name = format!("{}cpus.{}hz", spec.costs().topology.cpus(), load.hz);
     let policies =
@@ -116,7 +125,7 @@ pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     Ok(policies.into_iter().collect::<io::Result<Vec<_>>>()?.concat())
 }
 
-/// Returns the cells of a load and a policy, with names that begin with `name`.
+/// Returns the figures of a load under a policy, with names that begin with `name`.
 pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let one = |seed| {

@@ -1,5 +1,6 @@
-//! Sensitivity: how much each predicted cell moves when an assumed number moves in its range and
-//! the fitted numbers follow.
+//! Sensitivity: how much each predicted figure changes when a parameter of the simulated machine
+//! that is only assumed moves through its range. Parameters that were fitted to published figures
+//! are fitted again each time.
 
 use super::result::value;
 use super::{Cell, Role};
@@ -7,23 +8,23 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tickless_machine::spec::{Origin, Spec};
 
-/// The effect of one assumed number on one predicted cell.
+/// The effect of one assumed parameter on one predicted figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sensitivity {
-    /// The number's key.
+    /// The key of the parameter in the machine's file.
     pub key: String,
-    /// The cell.
+    /// The name of the figure.
     pub cell: String,
-    /// The cell with the number unchanged.
+    /// The figure with the parameter unchanged.
     pub value: f64,
-    /// The cell with the number at the lower end of its range.
+    /// The figure with the parameter at the lower end of its range.
     pub at_low: f64,
-    /// The cell with the number at the upper end.
+    /// The figure with the parameter at the upper end of its range.
     pub at_high: f64,
 }
 
 impl Sensitivity {
-    /// Returns the largest relative change of the cell; 0.1 is 10 %.
+    /// Returns the largest relative change of the figure; 0.1 is 10 %.
     pub fn moves(&self) -> f64 {
         let off =
             |value: f64| ((value - self.value) / self.value.abs().max(f64::MIN_POSITIVE)).abs();
@@ -31,12 +32,13 @@ impl Sensitivity {
     }
 }
 
-/// Runs a study again with each assumed number of a machine at both ends of its range, on all
-/// CPUs of this one. The largest effects come first.
+/// Runs a study again with each assumed parameter of the simulated machine at both ends of its
+/// range, in parallel on the CPUs of this machine. The largest effects come first.
 ///
-/// At each end `refit` sets the fitted numbers again, so that calibrated cells do not change and
-/// the remaining change is the number's effect on the prediction. Otherwise a predicted cell would
-/// change with a calibrated one, and the effect would be attributed to the wrong number.
+/// At each end `refit` fits the calibrated parameters again, so that the figures to which they are
+/// fitted do not change, and what remains is the effect of the assumed parameter on the
+/// predictions. Without this, a predicted figure would change together with the calibrated ones,
+/// and the effect would be attributed to the wrong parameter.
 pub fn sensitivity(
     spec: &Spec,
     refit: impl Fn(&Spec) -> Spec + Sync,

@@ -1,9 +1,9 @@
-//! What the simulated runs of all studies have in common.
+//! Helpers that the simulated runs of all studies share.
 //!
-//! A study runs on the machine of its published report. `--machine` chooses another machine,
-//! `--cpus` asks for the curve over the number of CPUs instead of the published cells,
-//! `--sensitivity` for how far the predicted cells move with each assumed number, and `--timeline`
-//! for a record of what each CPU did.
+//! A study runs on the machine of its published report, whose figures it tries to reproduce. With
+//! `--machine` it runs on another machine. `--cpus` asks for a curve over the number of CPUs
+//! instead of the published figures, `--sensitivity` for how much the predicted figures change with
+//! each assumed parameter, and `--timeline` for a record of what each CPU did.
 
 use super::plot::Line;
 use super::{Cell, Exhibit, Request, Sensitivity, StudyError, StudyResult, sensitivity};
@@ -15,10 +15,11 @@ use tickless_machine::size::{Sized, sized};
 use tickless_machine::spec::Spec;
 use tickless_machine::trace;
 
-/// A note of studies without random input.
+/// The note that studies without random input show.
 pub const SEED_UNUSED: &str = "Nothing here is drawn by chance: the seed changes nothing";
 
-/// Returns the requested machine, or `usual`. Its file must have the numbers that the study needs.
+/// Returns the requested machine, or the machine named `usual` if none was requested. It is an
+/// error if its file lacks a parameter in `needs`.
 pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, StudyError> {
     let mut spec = machines::find(request.sim.machine.as_deref().unwrap_or(usual))?;
     spec.require(needs).map_err(|error| StudyError::Request { what: error.to_string() })?;
@@ -43,8 +44,8 @@ pub fn no_memory(error: io::Error) -> StudyError {
     StudyError::system("memory for the simulated CPUs' stacks; use fewer CPUs")(error)
 }
 
-/// Adds simulated cells. On a machine that was chosen with `--machine` they have no published
-/// figures and no claims.
+/// Adds simulated figures to the result. On a machine that was chosen with `--machine`, the
+/// published figures and the verdicts are removed, because they are for the published machine.
 pub fn add(
     result: &mut StudyResult,
     request: &Request,
@@ -59,8 +60,8 @@ pub fn add(
     Ok(())
 }
 
-/// Returns the requested points of the curve. Notes those that no machine of this kind can have,
-/// and what is shown instead.
+/// Returns the numbers of CPUs that were requested for the curve, if any. Adds a note for each
+/// number that a machine with whole sockets cannot have, with the number that is shown instead.
 pub fn points(
     result: &mut StudyResult,
     request: &Request,
@@ -85,12 +86,12 @@ pub fn points(
     Ok(Some(points))
 }
 
-/// Rejects `--cpus` for a study without a curve over CPUs.
+/// Returns an error if `--cpus` was given, for a study without a curve over CPUs.
 pub fn reject_cpus(request: &Request, study: &str) -> Result<(), StudyError> {
     request.reject_cpus(format!("study {study} --sim has no curve over CPUs; leave --cpus out"))
 }
 
-/// Writes a timeline of a short run, if one was requested.
+/// Runs `short_run` and writes a timeline of it to a file, if a timeline was requested.
 pub fn timeline(
     result: &mut StudyResult,
     request: &Request,
@@ -109,7 +110,8 @@ pub fn timeline(
     Ok(())
 }
 
-/// Adds the effects of a machine's assumed numbers on the predicted cells, if they were requested.
+/// Adds a table with the effects of the machine's assumed parameters on the predicted figures, if
+/// it was requested. `refit` fits the calibrated parameters again after each change.
 pub fn add_sensitivity(
     result: &mut StudyResult,
     request: &Request,
@@ -132,7 +134,7 @@ pub fn add_sensitivity(
             format!("{:.0} %", 100.0 * one.moves()),
         ]
     };
-    // A machine of the user's has no fitted numbers.
+    // A machine that the user chose was not fitted to published figures, so nothing is refitted.
     let is_fitted = request.sim.machine.is_none();
     let refit = |spec: &Spec| match is_fitted {
         true => refit(spec).unwrap_or_else(|_| spec.clone()),
@@ -149,12 +151,13 @@ pub fn add_sensitivity(
     result.exhibits.push(Exhibit::new(title, header, rows));
 }
 
-/// Returns the value of a cell as text, or a dash.
+/// Returns the value of the named figure as text, or a dash if there is none.
 pub fn shown(result: &StudyResult, id: &str) -> String {
     grouped(result.value(id))
 }
 
-/// Adds the published points at these places to a line, divided by `scale`.
+/// Adds the published figures at these numbers of CPUs to a line of a plot, divided by `scale`.
+/// `id` returns the name of the figure for a number of CPUs.
 pub fn with_published(
     line: Line,
     result: &StudyResult,

@@ -1,7 +1,9 @@
-//! The checks: what is judged, by which figure, with which limits.
+//! The checks of `tickless doctor`: which problem each one looks for, by which figure, with which
+//! limits.
 //!
-//! The checks for a study's mechanism are in the study's folder (`studies/NAME/doctor.rs`). `sleep`
-//! has the checks of how exactly threads may sleep, and do.
+//! The checks for the problem that a study's mechanism solves are in the study's folder
+//! (`studies/NAME/doctor.rs`). `sleep` has the checks of how exactly threads may sleep, and how
+//! exactly they do.
 
 mod sleep;
 
@@ -10,20 +12,20 @@ use super::finding::{Finding, Judged, Judgement, Verdict};
 use crate::studies::STUDIES;
 use std::borrow::Cow;
 
-/// What has to be looked at for a check.
+/// A kind of data that a check needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// The clock that the kernel uses.
+    /// The clock source that the kernel uses.
     ClockSource,
-    /// What it takes to read it.
+    /// The time that it takes to read the clock.
     ClockRead,
     /// The kernel's messages.
     Log,
-    /// What the kernel counts.
+    /// Counts of the kernel: interrupts, softirqs and CPU time.
     Counted,
-    /// A recording.
+    /// A recording of the kernel's timer events.
     Recorded,
-    /// Groups with a quota.
+    /// The cgroups that have a CPU quota.
     Quotas,
     /// The timer slack.
     Slack,
@@ -34,36 +36,38 @@ pub enum Need {
 /// A check.
 #[derive(Debug)]
 pub struct Check {
-    /// As the command line and the results name it.
+    /// The name on the command line and in the results.
     pub name: &'static str,
-    /// What it looks for, in a line.
+    /// The problem that it looks for, in one line.
     pub about: &'static str,
     /// The study that explains it.
     pub study: &'static str,
-    /// What its figure is counted in.
+    /// The unit of its figure.
     pub unit: &'static str,
-    /// What has to be looked at.
+    /// The data that it needs.
     pub needs: &'static [Need],
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
-/// All checks: those of each study, then those of sleeping threads.
+/// Returns all checks: first the checks of each study, then those of sleeping threads.
 pub fn checks() -> Vec<&'static Check> {
     STUDIES.iter().flat_map(|study| study.checks).chain(&sleep::CHECKS).collect()
 }
 
 impl Check {
-    /// The check of this name.
+    /// Returns the check of this name.
     pub fn named(name: &str) -> Option<&'static Check> {
         checks().into_iter().find(|check| check.name == name)
     }
 
-    /// Whether its figure is a time, which other work on the machine disturbs.
+    /// Returns whether its figure is a time. Other work on the machine disturbs times, but not
+    /// counts.
     fn is_timed(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }
 
-    /// Judges what was seen.
+    /// Judges the gathered facts. On a busy machine the verdict of a check that measures times is
+    /// "unknown".
     pub fn judge(&self, facts: &Facts) -> Finding {
         let unknown = |why: Cow<'_, str>| {
             let (how, advice) = (why.into_owned(), String::new());

@@ -26,15 +26,16 @@ const DEADLINES: Check = Check {
     judge: deadlines,
 };
 
-/// The kernel's default slack.
+/// The kernel's default timer slack, by which it may delay the end of a sleep.
 const SLACK_DEFAULT_NS: f64 = 50_000.0;
 
-/// A millisecond, the finest tick: sleeps are then no better than the wheel's.
+/// With a slack of a millisecond, which is the shortest usual tick, sleeps are no more exact than
+/// timers that expire on ticks.
 const SLACK_BAD_NS: f64 = 1_000_000.0;
 
 fn slack(facts: &Facts) -> Judged<'_> {
     let slack_ns = *facts.slack_ns.as_ref()? as f64;
-    // The default is no reason to warn.
+    // The limit is one above the default, so that the default does not cause a warning.
     let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
     Judgement::figure(
         verdict,
@@ -46,9 +47,10 @@ fn slack(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// On a virtual machine, another machine's work takes a CPU away now and then.
+/// Percentage of missed deadlines from which to warn. A few are missed on any virtual machine, when
+/// the hypervisor runs another machine on the CPU.
 const MISSED_WARN: f64 = 2.0;
-/// A deadline in ten.
+/// Percentage of missed deadlines that is bad: one in ten.
 const MISSED_BAD: f64 = 10.0;
 
 fn deadlines(facts: &Facts) -> Judged<'_> {

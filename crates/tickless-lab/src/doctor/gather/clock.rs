@@ -1,8 +1,11 @@
-//! The clock source, and what reading a clock takes: alone, and with a reader on each CPU.
+//! The clock source, and the time that a read of the clock takes: by one thread alone, and by one
+//! thread on each CPU at once.
 //!
-//! Times are quantiles over short batches: one during which a reader lost its CPU is an outlier, so
-//! a busy machine looks like an idle one. For a reader that is alone it is the median. Readers of
-//! all CPUs do not always meet where other work wants the CPUs too: theirs is the upper quartile.
+//! Each thread times short batches of reads. If it loses its CPU during a batch, that batch is an
+//! outlier, and quantiles ignore outliers: so a busy machine gives about the same figures as an
+//! idle one. For a thread that reads alone, the figure is the median. When all CPUs read, other
+//! work keeps some threads from running, so that not all of them read at once all the time;
+//! therefore the figure is the upper quartile, from batches in which more of them did.
 
 use super::text;
 use crate::doctor::facts::{ClockSource, ReadCost, Seen};
@@ -14,15 +17,15 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Reads something that counts time. Called from many threads at once.
+/// A function that reads a counter of time. Many threads call it at once.
 pub type Counter<'c> = &'c (dyn Fn() -> u64 + Sync);
 
-/// What programs read.
+/// Reads the clock that programs usually read.
 pub fn monotonic() -> u64 {
     ClockId::CLOCK_MONOTONIC.now().map_or(0, |now| now.tv_nsec().cast_unsigned())
 }
 
-/// The clock source in use.
+/// Returns the clock source in use, and those available.
 pub(super) fn source() -> Seen<ClockSource> {
     let folder = Path::new("/sys/devices/system/clocksource/clocksource0");
     let available = text(&folder.join("available_clocksource"))?;
@@ -32,18 +35,18 @@ pub(super) fn source() -> Seen<ClockSource> {
     })
 }
 
-/// How long a reader reads: long enough for hundreds of batches of the slowest counters.
+/// How long a thread reads: long enough for hundreds of batches of the slowest counters.
 const READING: Duration = Duration::from_millis(60);
 
-/// So many reads between two looks at the time: some microseconds, so that few batches are
+/// The number of reads in a batch. A batch takes a few microseconds, so that few batches are
 /// disturbed.
 const BATCH: u32 = 64;
 
-/// What it takes to read `counter`, alone and by one thread on each of these CPUs. Takes a
-/// tenth of a second.
+/// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
+/// these CPUs at once. Takes a tenth of a second.
 ///
-/// # Errors
-/// When threads cannot be kept on their CPUs.
+///  # Errors
+/// Returns an error if a thread cannot be bound to its CPU.
 pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     let alone = readers(&cpus[..1], 0.5, counter)?;
     let together = readers(cpus, 0.75, counter)?;
@@ -51,7 +54,8 @@ pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     Ok(ReadCost { alone_ns, together_ns, threads: cpus.len() })
 }
 
-/// What a read takes each of these readers, while all read: this quantile of its batches.
+/// Returns the time of a read for each of these CPUs, while a thread on each of them reads: the
+/// given quantile over the thread's batches.
 fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>> {
     let ready = Barrier::new(cpus.len());
     thread::scope(|scope| {
@@ -59,7 +63,8 @@ fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>
         let reader = |&cpu: &usize| {
             scope.spawn(move || {
                 let stays = stay_on(cpu);
-                // Whatever came of that: the others must not wait for ever.
+                // Wait at the barrier even after an error, because the other threads would wait for
+                // ever.
                 ready.wait();
                 stays.map(|()| at(quantile, batches(READING, counter)))
             })
@@ -70,7 +75,7 @@ fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>
     })
 }
 
-/// What a read took in each batch.
+/// Returns the mean time of a read in each batch.
 fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     let begun = Instant::now();
     let mut batches = Vec::with_capacity(1 << 12);
@@ -86,7 +91,7 @@ fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     batches
 }
 
-/// The value below which this share of them lies; there is at least one.
+/// Returns the given quantile of the values. There must be at least one value.
 fn at(quantile: f64, mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(quantile * (values.len() - 1) as f64).round() as usize]

@@ -1,4 +1,4 @@
-//! What the kernel counts by CPU: timer interrupts, timer softirqs, time.
+//! The kernel's counters for each CPU: timer interrupts, timer softirqs, CPU time.
 
 use super::text;
 use crate::doctor::facts::{Counted, CpuCounts, IdleTicks, Seen};
@@ -33,7 +33,7 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
         timer_interrupts: after.timer_interrupts.wrapping_sub(before.timer_interrupts),
         timer_softirqs: after.timer_softirqs.wrapping_sub(before.timer_softirqs),
         hrtimer_softirqs: after.hrtimer_softirqs.wrapping_sub(before.hrtimer_softirqs),
-        // The kernel takes idle time back at times.
+        // The kernel sometimes corrects idle time downwards, so a difference may be negative.
         time: after.time.saturating_sub(before.time),
         idle: after.idle.saturating_sub(before.idle),
         softirq: after.softirq.saturating_sub(before.softirq),
@@ -44,7 +44,8 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
 }
 
-/// Decides by the kernel's configuration and its command line.
+/// Determines what happens to the tick of an idle CPU from the kernel's configuration and command
+/// line.
 fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
     match is_configured {
@@ -55,13 +56,14 @@ fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     }
 }
 
-/// Reads the three files of `/proc`. CPUs that are offline are left out, as the kernel does.
+/// Parses the contents of three files of `/proc`. CPUs that are offline are left out, because
+/// `/proc/interrupts` has no column for them.
 ///
-/// # Errors
-/// When there is no timer interrupt that this knows.
+///  # Errors
+/// Returns an error if no row is known to be the timer interrupt.
 pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
     let online: Vec<usize> = cpus_in_header(interrupts);
-    // LOC on x86; other machines name the timer's interrupt after its driver.
+    // The row is named LOC on x86. On other machines it has the name of the timer's driver.
     let local = row(interrupts, |name, rest| {
         name == "LOC" || rest.contains("arch_timer") || rest.contains("timer-")
     });
@@ -77,7 +79,8 @@ pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>
             timer_interrupts: local.get(at).copied().unwrap_or(0),
             timer_softirqs: softirq("TIMER", cpu).unwrap_or(0),
             hrtimer_softirqs: softirq("HRTIMER", cpu).unwrap_or(0),
-            // The last two, guests' time, are in the first two already.
+            // Only the first eight columns: the last two are the time of guests, which is already
+            // included in the first two.
             time: time.iter().take(8).sum(),
             idle: time.iter().skip(3).take(2).sum(),
             softirq: time.get(6).copied().unwrap_or(0),
@@ -86,13 +89,13 @@ pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>
     Ok(online.iter().enumerate().map(cpu).collect())
 }
 
-/// The CPUs that a file has columns for.
+/// Returns the CPUs for which a file has columns.
 fn cpus_in_header(text: &str) -> Vec<usize> {
     let header = text.lines().next().unwrap_or_default().split_whitespace();
     header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
 }
 
-/// The numbers of the first row whose name and rest are wanted.
+/// Returns the numbers of the first row for which `is_wanted` returns true.
 fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     text.lines().skip(1).find_map(|line| {
         let (name, rest) = line.trim().split_once(':')?;
@@ -101,7 +104,7 @@ fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     })
 }
 
-/// A CPU's times in `/proc/stat`.
+/// Returns a CPU's times in `/proc/stat`.
 fn times(stat: &str, cpu: usize) -> Option<Vec<u64>> {
     let name = format!("cpu{cpu}");
     let line = stat.lines().find_map(|line| {
@@ -122,7 +125,8 @@ mod tests {
     const STAT: &str = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 10 0 20 60 5 1 4 0 9 9\n\
                         cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 0 0 0 50 0 0 50 0 0 0\n";
 
-    /// Goal: columns are found by the CPU's number, which some files have for offline CPUs too.
+    /// Goal: columns are found by the number of the CPU. `/proc/softirqs` has columns for offline
+    /// CPUs too, so a CPU's column is at different places in the files.
     #[test]
     fn counters_are_found_by_cpu() {
         let cpus = read(INTERRUPTS, SOFTIRQS, STAT).unwrap();

@@ -1,4 +1,4 @@
-//! The kernel's messages, from the first that it still has.
+//! Reads the kernel's messages, from the oldest that is still in its log.
 
 use super::refusal;
 use crate::doctor::facts::Seen;
@@ -8,21 +8,23 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Reads all messages there are; does not wait for others. Each without its number and time.
+/// Reads all messages that are in the log now, without waiting for new ones. Sequence numbers and
+/// times are removed.
 ///
-/// # Errors
-/// When the user may not: kernels can be told to keep their log to root.
+///  # Errors
+/// Returns an error if the user may not read the log. Some kernels allow only root to read it.
 pub fn read(path: &Path) -> Seen<Vec<String>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     let mut file = file.map_err(|error| refusal(path, &error))?;
     let mut messages = Vec::new();
-    // One message a read, and none is longer.
+    // Each read returns one message, which the kernel limits to this length.
     let mut buffer = vec![0; 8 << 10];
     loop {
         match file.read(&mut buffer) {
             Ok(0) => break,
             Ok(length) => messages.extend(parse(&String::from_utf8_lossy(&buffer[..length]))),
-            // Overwritten in the meantime: the next read goes on behind the gap.
+            // The kernel has overwritten the next message since the last read. The next read
+            // continues with the oldest message that is left.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -32,8 +34,8 @@ pub fn read(path: &Path) -> Seen<Vec<String>> {
     Ok(messages)
 }
 
-/// The kernel's own messages in the text: not what programs wrote into its log, nor the lines
-/// below a message that describe its device.
+/// Returns the kernel's own messages in the text. Messages that programs wrote into the log are
+/// left out, and so are the indented lines that describe the device of a message.
 fn parse(text: &str) -> Vec<String> {
     let message = |line: &str| {
         if line.starts_with(' ') {
@@ -41,7 +43,8 @@ fn parse(text: &str) -> Vec<String> {
         }
         let (head, message) = line.split_once(';')?;
         let priority: u32 = head.split(',').next()?.parse().ok()?;
-        // The facility stands above the three bits of the level; 0 is the kernel.
+        // The lowest three bits are the level. The bits above them are the facility; 0 is the
+        // kernel.
         (priority >> 3 == 0).then(|| message.chars().filter(|c| !c.is_control()).collect())
     };
     text.lines().filter_map(message).collect()

@@ -1,16 +1,17 @@
-//! Gathering what checks need, and nothing else.
+//! Gathers the data that the chosen checks need, and nothing else.
 //!
-//! Counting and recording go on during the same time, while this process sleeps. What makes work
-//! of its own, reading clocks and sleeping threads, comes after it.
+//! The kernel's counts and the recording cover the same time, during which this process sleeps.
+//! Reading clocks and running threads that sleep cause load themselves, so they follow after that
+//! time and do not appear in the counts.
 //!
-//! | file | gathers |
-//! |---|---|
-//! | `clock` | the clock source, and what reading a clock takes |
-//! | `counted` | interrupts, softirqs and CPU time that the kernel counts |
-//! | `log` | the kernel's messages |
-//! | `quotas` | CPU quotas of cgroups, version 1 and 2 |
-//! | `recorded` | a recording of its timers |
-//! | `sleeps` | threads that sleep |
+//!  | file | gathers |
+//!  |---|---|
+//!  | `clock` | the clock source, and the time that a read of the clock takes |
+//!  | `counted` | interrupts, softirqs and CPU time that the kernel counts |
+//!  | `log` | the kernel's messages |
+//!  | `quotas` | CPU quotas of cgroups, version 1 and 2 |
+//!  | `recorded` | a recording of the kernel's timer events |
+//!  | `sleeps` | the lateness of a sleeping thread |
 
 pub mod clock;
 pub mod counted;
@@ -28,17 +29,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How to gather.
+/// The options for gathering.
 #[derive(Clone, Debug)]
 pub struct GatherOptions {
-    /// How long the machine is watched.
+    /// How long the kernel's counts and timer events are watched.
     pub duration: Duration,
-    /// This program's file, which runs again as the watcher of the recording; `None` for no
-    /// watcher.
+    /// The executable of this program. It is started again as a watcher, which cleans up the
+    /// recording if this process dies; `None` for no watcher.
     pub program: Option<PathBuf>,
 }
 
-/// Gathers what these checks need. Takes the duration, and up to two seconds more.
+/// Gathers the data that these checks need. Takes the duration in `look`, and up to two seconds
+/// more.
 pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) -> Facts {
     let needs = |need: Need| checks.iter().any(|check| check.needs.contains(&need));
     let mut facts = Facts::unseen(cpus().len(), "not looked at");
@@ -91,7 +93,7 @@ fn slack() -> Seen<u64> {
     text.trim().parse().map_err(|_| format!("/proc/self/timerslack_ns is no number: {text:?}"))
 }
 
-/// A file's text, or why not and what to do.
+/// Returns the text of a file, or the reason why it cannot be read and what to do about it.
 fn text(path: &Path) -> Seen<String> {
     fs::read_to_string(path).map_err(|error| refusal(path, &error))
 }

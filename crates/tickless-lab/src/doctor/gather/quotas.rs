@@ -1,4 +1,5 @@
-//! CPU quotas of cgroups: version 1 (`cpu.cfs_quota_us`) and 2 (`cpu.max`), wherever mounted.
+//! Finds the CPU quotas of cgroups: version 1 (`cpu.cfs_quota_us`) and 2 (`cpu.max`), wherever they
+//! are mounted.
 
 use super::text;
 use crate::doctor::facts::{Quota, Seen};
@@ -14,7 +15,7 @@ pub(super) fn find() -> Seen<Vec<Quota>> {
     Ok(quotas)
 }
 
-/// The groups with a quota below this one, itself included.
+/// Adds the groups at and below `root` that have a quota.
 pub fn below(root: &Path, quotas: &mut Vec<Quota>) {
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -29,7 +30,8 @@ pub fn below(root: &Path, quotas: &mut Vec<Quota>) {
     }
 }
 
-/// Where cgroups of version 2 are mounted, and those of version 1 that have the CPU.
+/// Returns the mount points of cgroups of version 2, and of those of version 1 that control the
+/// CPU.
 fn hierarchies(mounts: &str) -> Vec<PathBuf> {
     let mount = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
@@ -41,14 +43,14 @@ fn hierarchies(mounts: &str) -> Vec<PathBuf> {
     mounts.lines().filter_map(mount).collect()
 }
 
-/// A group's quota and period, if it has a quota.
+/// Returns a group's quota and period, if it has a quota.
 fn quota(group: &Path) -> Option<(u64, u64)> {
     if let Ok(max) = fs::read_to_string(group.join("cpu.max")) {
         let mut words = max.split_whitespace();
         return Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?));
     }
     let number = |file: &str| fs::read_to_string(group.join(file)).ok()?.trim().parse().ok();
-    // Minus one is none.
+    // A quota of -1 means no limit. It fails to parse as an unsigned number.
     Some((number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?))
 }
 

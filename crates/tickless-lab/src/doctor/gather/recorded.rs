@@ -1,4 +1,4 @@
-//! A recording of the machine's timers, in memory.
+//! Records the kernel's timer events, and reads them into memory.
 
 use super::GatherOptions;
 use crate::doctor::facts::{RecordedTimers, Seen};
@@ -7,7 +7,7 @@ use std::fs;
 use tickless_trace::read::{Event, Trace};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
-/// Records from now on.
+/// Starts recording.
 pub(super) fn begin(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
@@ -18,13 +18,14 @@ pub(super) fn begin(look: &GatherOptions) -> Seen<Recording> {
     begin().map_err(|error| error.to_string())
 }
 
-/// With what the checks like to have, and without it where the kernel has not.
+/// Sets up the recording. Some checks use additional kinds of events, which are recorded if the
+/// kernel has them.
 fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordError> {
     let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
     Recording::prepare(tracefs, &options, look.program.as_deref())
 }
 
-/// Stops, and reads what was recorded.
+/// Stops the recording and reads it.
 pub(super) fn end(recording: Recording) -> Seen<RecordedTimers> {
     let text = recording.stop().and_then(|()| recording.text("tickless doctor"));
     let text = text.map_err(|error| error.to_string())?;
@@ -33,7 +34,8 @@ pub(super) fn end(recording: Recording) -> Seen<RecordedTimers> {
     Ok(RecordedTimers::new(trace, threads))
 }
 
-/// The names of the threads that were woken, of those that are still there.
+/// Returns the names of the threads that were woken. Threads that have ended since then are left
+/// out.
 fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for record in trace.records.iter() {

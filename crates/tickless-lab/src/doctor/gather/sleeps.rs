@@ -1,4 +1,5 @@
-//! A thread that sleeps a millisecond at a time, as `tickless latency` measures it.
+//! Measures how late a thread wakes that sleeps a millisecond at a time, as `tickless latency`
+//! does.
 
 use crate::doctor::facts::{Seen, Sleeps};
 use crate::latency::{self, Plan, Sleeper, Until};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 const INTERVAL_US: u64 = 1_000;
 
-/// No longer than this: it is a sample.
+/// The limit for the measurement's duration. A sample is enough for a verdict.
 const DURATION_MAX: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(duration: Duration) -> Seen<Sleeps> {
