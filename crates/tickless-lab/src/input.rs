@@ -28,7 +28,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a whole file of text.
 ///
-///  # Errors
+/// # Errors
 ///
 /// Returns the errors of [`read`], and `InvalidData` if the bytes are not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {

@@ -1,16 +1,16 @@
 //! The laboratory: the cost of timers, measured on this machine and simulated on others.
 //!
-//!  | module | contents |
-//!  |---|---|
-//!  | [`measure`] | measuring on this machine |
-//!  | [`latency`] | how late threads and timers wake |
-//!  | [`studies`] | comparisons of each mechanism with what it replaced, live and simulated |
-//!  | [`machines`] | this host as a simulated machine, and a comparison of both |
-//!  | [`doctor`] | which of five known timer problems this machine has, and what to do |
-//!  | [`report`] | all studies on one page |
-//!  | [`progress`] | the progress of a measurement |
-//!  | [`interrupt`] | clean-up when a signal ends the program |
-//!  | [`text`] | formatting of figures |
+//! | module | contents |
+//! |---|---|
+//! | [`measure`] | measuring on this machine |
+//! | [`latency`] | how late threads and timers wake |
+//! | [`studies`] | comparisons of each mechanism with what it replaced, live and simulated |
+//! | [`machines`] | this host as a simulated machine, and a comparison of both |
+//! | [`doctor`] | which of five known timer problems this machine has, and what to do |
+//! | [`report`] | all studies on one page |
+//! | [`progress`] | the progress of a measurement |
+//! | [`interrupt`] | clean-up when a signal ends the program |
+//! | [`text`] | formatting of figures |
 
 pub mod doctor;
 pub mod input;

@@ -11,12 +11,12 @@
 //! them, which can be tested on any machine. Each limit between verdicts is a named constant with a
 //! reason, in the file of the check that uses it.
 //!
-//!  | file | contents |
-//!  |---|---|
-//!  | `facts` | the data that was gathered about a machine |
-//!  | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
-//!  | `checks/` | judging: the list of checks; those for a mechanism are in its study's folder |
-//!  | `finding` | the result of a check |
+//! | file | contents |
+//! |---|---|
+//! | `facts` | the data that was gathered about a machine |
+//! | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
+//! | `checks/` | judging: the list of checks; those for a mechanism are in its study's folder |
+//! | `finding` | the result of a check |
 
 pub mod checks;
 pub mod facts;

@@ -4,15 +4,15 @@
 //! it wakes, and sleeps until the next deadline, one interval later. For this library's own timers,
 //! the timer's callback reads the clock.
 //!
-//!  | file | contents |
-//!  |---|---|
-//!  | `plan` | what to measure: threads, interval, end |
-//!  | `break_at` | ends a measurement at the first wakeup that is too late |
-//!  | `tally` | how late each wakeup was |
-//!  | `kernel` | measures `clock_nanosleep` and timerfd |
-//!  | `ours` | measures this library's timers |
-//!  | `row` | the figures of one way to sleep |
-//!  | `bins` | a histogram of wakeups by lateness |
+//! | file | contents |
+//! |---|---|
+//! | `plan` | what to measure: threads, interval, end |
+//! | `break_at` | ends a measurement at the first wakeup that is too late |
+//! | `tally` | how late each wakeup was |
+//! | `kernel` | measures `clock_nanosleep` and timerfd |
+//! | `ours` | measures this library's timers |
+//! | `row` | the figures of one way to sleep |
+//! | `bins` | a histogram of wakeups by lateness |
 
 mod bins;
 mod break_at;

@@ -74,7 +74,7 @@ fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fir
         let next = deadline + plan.interval.saturating_mul(periods.min(1 << 31) as u32);
         if plan.is_done(tally.lateness.len(), next, end) {
             fired.stop();
-            // The send fails only if the receiver has given up, and then nobody needs the tally.
+            // The send fails only if the receiver has given up, and then the tally is not needed.
             let _ = tell.send(std::mem::take(&mut tally));
         } else {
             tally.missed += periods.saturating_sub(1);

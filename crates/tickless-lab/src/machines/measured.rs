@@ -45,7 +45,7 @@ pub enum IfBusy {
 
 /// Measures this host for a machine's file that may be passed on to others.
 ///
-///  # Errors
+/// # Errors
 /// Returns an error on a busy host, with how busy it is; on a host with one CPU; and if the system
 /// refuses something.
 pub fn quiet_host(

@@ -1,13 +1,13 @@
 //! The simulated machines: finds them by name, describes this host as one of them, and checks how
 //! well the simulation predicts this host.
 //!
-//!  | file | contents |
-//!  |---|---|
-//!  | `real` | plays scenes (small timed programs) on real CPUs |
-//!  | `micro` | measures prices: the times of single operations |
-//!  | `measured` | describes this host as a simulated machine |
-//!  | `validate` | compares predictions for this host with measurements |
-//!  | `fuzz` | random histories of the timer core on simulated machines |
+//! | file | contents |
+//! |---|---|
+//! | `real` | plays scenes (small timed programs) on real CPUs |
+//! | `micro` | measures prices: the times of single operations |
+//! | `measured` | describes this host as a simulated machine |
+//! | `validate` | compares predictions for this host with measurements |
+//! | `fuzz` | random histories of the timer core on simulated machines |
 
 pub mod fuzz;
 pub mod measured;

@@ -1,6 +1,6 @@
 //! Tools for measuring on this machine, which every live study uses.
 //!
-//!  # Ground rules
+//! # Ground rules
 //!
 //! - Variants are measured in turn, and the order alternates ([`interleave`]): a disturbance
 //! affects all of them, and a drift cancels out.
@@ -10,18 +10,18 @@
 //! - Times are shown next to the time of an uncontended atomic add in the same run
 //! ([`atomic_add_ns`]), so that a reader can tell a slow machine from slow code.
 //!
-//!  | file | contents |
-//!  |---|---|
-//!  | `interleave` | repetitions of several variants, in turn |
-//!  | `spread` | median, least, greatest |
-//!  | `stopwatch` | short times, in nanoseconds and cycles |
-//!  | `cold` | eviction of everything from the caches |
-//!  | `usage` | CPU time and context switches of the process |
-//!  | `thread_usage` | CPU time and context switches of threads, by name |
-//!  | `reference` | the time of an atomic add |
-//!  | `thread` | a thread's CPU, its priority, its timer slack |
-//!  | `error` | why something could not be measured, and what to do |
-//!  | `here` | this machine, its CPUs, how busy it is |
+//! | file | contents |
+//! |---|---|
+//! | `interleave` | repetitions of several variants, in turn |
+//! | `spread` | median, least, greatest |
+//! | `stopwatch` | short times, in nanoseconds and cycles |
+//! | `cold` | eviction of everything from the caches |
+//! | `usage` | CPU time and context switches of the process |
+//! | `thread_usage` | CPU time and context switches of threads, by name |
+//! | `reference` | the time of an atomic add |
+//! | `thread` | a thread's CPU, its priority, its timer slack |
+//! | `error` | why something could not be measured, and what to do |
+//! | `here` | this machine, its CPUs, how busy it is |
 
 mod cold;
 mod error;

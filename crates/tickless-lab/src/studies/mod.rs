@@ -7,7 +7,7 @@
 //! introduced the mechanism, such as a kernel patch or a paper, with measurements from other
 //! machines.
 //!
-//!  # Rules
+//! # Rules
 //!
 //! A parameter of a simulated machine is only fitted to cells that are marked as *calibrated*.
 //! *Predicted* cells are results that no parameter was fitted to; they count whether they lie in
@@ -21,7 +21,7 @@
 //! has no effect: tests run each study with the same setting on both sides ([`Sides::broken`]) to
 //! check that.
 //!
-//!  # To add a study
+//! # To add a study
 //!
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
 //! line, the report, the book's table, the doctor and campaigns (runs of many simulations, from a
@@ -31,19 +31,19 @@
 //! tables and our figures next to its own; `doctor` the checks that find the mechanism's problem on
 //! this machine.
 //!
-//!  | file | contents |
-//!  |---|---|
-//!  | `rearm`, `clock`, `cancel`, `deferred`, `phase` | a folder for each study |
-//!  | `schedule` | a prediction without a published counterpart; only campaigns run it |
-//!  | `request`, `result` | the options of a study, and its result |
-//!  | `cell` | one figure, its origin, the expected effect and how well it was met |
-//!  | `plot` | a plot as data: curve, bars, histogram, strip of a period |
-//!  | `published` | the description of a published report and its tables |
-//!  | `sim` | helpers that all simulated runs share |
-//!  | `columns` | helpers that live runs share: figures, their cells and table rows |
-//!  | `fit` | fits parameters of simulated machines to calibrated cells |
-//!  | `sensitivity` | the effect of assumed parameters on predicted cells |
-//!  | `error` | why a study could not be run, and what to do |
+//! | file | contents |
+//! |---|---|
+//! | `rearm`, `clock`, `cancel`, `deferred`, `phase` | a folder for each study |
+//! | `schedule` | a prediction without a published counterpart; only campaigns run it |
+//! | `request`, `result` | the options of a study, and its result |
+//! | `cell` | one figure, its origin, the expected effect and how well it was met |
+//! | `plot` | a plot as data: curve, bars, histogram, strip of a period |
+//! | `published` | the description of a published report and its tables |
+//! | `sim` | helpers that all simulated runs share |
+//! | `columns` | helpers that live runs share: figures, their cells and table rows |
+//! | `fit` | fits parameters of simulated machines to calibrated cells |
+//! | `sensitivity` | the effect of assumed parameters on predicted cells |
+//! | `error` | why a study could not be run, and what to do |
 
 pub mod cancel;
 mod cell;

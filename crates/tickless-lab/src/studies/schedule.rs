@@ -11,13 +11,13 @@
 //! The table lists the compared policies. "Programs" means writing a new expiry to the device; a
 //! "removal" is that of the earliest timer; a "handler" is that of the timer interrupt.
 //!
-//!  | policy name | on a removal | lazy timers | at a handler's end |
-//!  |---|---|---|---|
-//!  | `lazy` | lazy: no removal programs | ignored | programs |
-//!  | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
-//!  | `lazy_timers` | restart-aware | honoured | programs |
-//!  | `put_off` | restart-aware | ignored | deferred |
-//!  | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
+//! | policy name | on a removal | lazy timers | at a handler's end |
+//! |---|---|---|---|
+//! | `lazy` | lazy: no removal programs | ignored | programs |
+//! | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
+//! | `lazy_timers` | restart-aware | honoured | programs |
+//! | `put_off` | restart-aware | ignored | deferred |
+//! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
 
 use super::{Cell, Figure};
 use std::cell::Cell as Shared;

@@ -45,7 +45,7 @@ const BATCH: u32 = 64;
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
 /// these CPUs at once. Takes a tenth of a second.
 ///
-///  # Errors
+/// # Errors
 /// Returns an error if a thread cannot be bound to its CPU.
 pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     let alone = readers(&cpus[..1], 0.5, counter)?;

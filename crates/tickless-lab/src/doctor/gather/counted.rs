@@ -59,7 +59,7 @@ fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
 /// Parses the contents of three files of `/proc`. CPUs that are offline are left out, because
 /// `/proc/interrupts` has no column for them.
 ///
-///  # Errors
+/// # Errors
 /// Returns an error if no row is known to be the timer interrupt.
 pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
     let online: Vec<usize> = cpus_in_header(interrupts);

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Reads all messages that are in the log now, without waiting for new ones. Sequence numbers and
 /// times are removed.
 ///
-///  # Errors
+/// # Errors
 /// Returns an error if the user may not read the log. Some kernels allow only root to read it.
 pub fn read(path: &Path) -> Seen<Vec<String>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);

@@ -4,14 +4,14 @@
 //! Reading clocks and running threads that sleep cause load themselves, so they follow after that
 //! time and do not appear in the counts.
 //!
-//!  | file | gathers |
-//!  |---|---|
-//!  | `clock` | the clock source, and the time that a read of the clock takes |
-//!  | `counted` | interrupts, softirqs and CPU time that the kernel counts |
-//!  | `log` | the kernel's messages |
-//!  | `quotas` | CPU quotas of cgroups, version 1 and 2 |
-//!  | `recorded` | a recording of the kernel's timer events |
-//!  | `sleeps` | the lateness of a sleeping thread |
+//! | file | gathers |
+//! |---|---|
+//! | `clock` | the clock source, and the time that a read of the clock takes |
+//! | `counted` | interrupts, softirqs and CPU time that the kernel counts |
+//! | `log` | the kernel's messages |
+//! | `quotas` | CPU quotas of cgroups, version 1 and 2 |
+//! | `recorded` | a recording of the kernel's timer events |
+//! | `sleeps` | the lateness of a sleeping thread |
 
 pub mod clock;
 pub mod counted;
