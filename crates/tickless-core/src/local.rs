@@ -39,11 +39,11 @@
 //! - Timers that come due at the same instant fire in the order in which they were armed. A timer
 //!   that was pushed out, or cancelled and armed again, may fire anywhere among them.
 //! - [`next_event`](LocalTimers::next_event) is never late. It is early where all timers of a
-//!   bucket were pushed out or cancelled: an advance at that time moves them and fires nothing,
-//!   which [`idle_wakeups`](LocalTimers::idle_wakeups) counts.
-//!   [`settled_next_event`](LocalTimers::settled_next_event) is exact and costs a little more. A
-//!   timer beyond the last level of the wheel, 12 days with a tick of 1 ms, causes a wakeup every
-//!   12 days in any case.
+//!   bucket, a list of timers that come due together, were pushed out or cancelled: an advance at
+//!   that time moves them and fires nothing, which [`idle_wakeups`](LocalTimers::idle_wakeups)
+//!   counts. [`settled_next_event`](LocalTimers::settled_next_event) is exact and costs a little
+//!   more. A timer beyond the last level of the wheel, 12 days with a tick of 1 ms, causes a wakeup
+//!   every 12 days in any case.
 //! - With [`PushOut::Eager`] the order is exact, the next event is exact within these 12 days, and
 //!   every arming moves its timer.
 //! - Deadlines are 64-bit nanoseconds. At no distance does a timer fire early or get lost.
@@ -96,18 +96,19 @@
 //! | expire, keys only | 1M | | | 30 | 14 | 14 (48) | |
 //! | bytes, with value and key | 1M | 72 | 32 | | | 38 | 32 |
 //!
-//! - **Links** are faster wherever nothing expires, in part because the sketch looks no keys up.
-//!   But expiry follows the links one cache miss after another, and a linked list cannot be
-//!   prefetched.
+//! - **Links** are faster wherever nothing expires, in part because the sketch need not look up
+//!   keys. But its expiry follows the links one cache miss after another, and a linked list cannot
+//!   be prefetched.
 //! - Bytes are those resident in memory; the value and the key take 8 bytes each.
 //! - **Without the prefetch**, a chunk's fourteen misses still overlap as far as the CPU looks
 //!   ahead.
-//! - **Taking the number out on cancel** ("eager") costs a miss for the chunk, and the next arming
-//!   another.
+//! - **Taking the number out on cancel** ("eager") costs a cache miss for the chunk of numbers, and
+//!   the next arming another.
 //! - The deadlines of "arm + cancel" are random, within ten minutes.
-//! - Later changes reduced the instructions, here without those of the benchmark: a push-out to an
-//!   instant takes 24 and by a duration 30, arming and cancelling at random 78, expiry 60, and with
-//!   keys only 29. What remains of expiry is memory: one line of records for each timer.
+//! - Changes after these measurements reduced the instructions. Without those of the benchmark's
+//!   own loop: a push-out to an instant takes 24 and by a duration 30, arming and cancelling at
+//!   random 78, expiry 60, and with keys only 29. What remains of the time of an expiry is a cache
+//!   miss for each timer's record.
 
 mod chains;
 mod fixed;
@@ -131,9 +132,9 @@ use wheel::LocalWheel;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// The timer has been removed, or its key belongs to other timers.
+    /// The timer has been removed, or its key belongs to another set of timers.
     NoSuchTimer,
-    /// The class belongs to other timers.
+    /// The class belongs to another set of timers.
     NoSuchClass,
     /// There are 2^29 coarse timers already, as many precise ones, or 2^16 classes.
     Full,
@@ -203,7 +204,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Allocates room for this many more coarse timers, so that [`insert`](Self::insert) does not
-    /// allocate until it is used up.
+    /// allocate until that room is used up.
     pub fn reserve(&mut self, timers: usize) {
         self.coarse.reserve(timers);
         self.wheel.reserve(self.coarse.capacity());
@@ -295,8 +296,8 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
-    /// timers.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
+    /// of timers.
     #[inline]
     pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
         let distance = Ns::from_duration(after);
@@ -306,13 +307,14 @@ impl<T> LocalTimers<T> {
         }
     }
 
-    /// Arms a timer, pending or not, for a deadline. If that has passed, the timer fires with the
-    /// next advance, or with the current one if it is already in line there.
+    /// Arms a timer, pending or not, for a deadline. If the deadline has passed, the timer fires
+    /// with the next advance, or with an advance in progress that has already put it in line to
+    /// fire.
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
-    /// timers.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
+    /// of timers.
     #[inline]
     pub fn start_at(&mut self, key: Key, deadline: Instant) -> Result<(), LocalError> {
         let deadline = Ns::from(deadline);
@@ -337,8 +339,8 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
-    /// timers.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
+    /// of timers.
     #[inline]
     pub fn start_range(
         &mut self,
@@ -372,8 +374,8 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
-    /// timers.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
+    /// of timers.
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
         let slot = key.coarse();

@@ -1,7 +1,9 @@
-//! A timer that owns its memory and keeps its bases alive, for simulators and replays.
+//! A timer that owns its memory and keeps its bases (the timers of each CPU) alive, for simulators
+//! and replays.
 //!
-//! The host uses `tickless/src/timer/pinned.rs` instead, which also handles waits that would never
-//! end, callbacks on the caller's stack, forked children, and memory that the program owns.
+//! On real machines `tickless/src/timer/pinned.rs` is used instead, which also handles waits that
+//! would never end, callbacks on the caller's stack, forked children, and memory that the program
+//! owns.
 
 use crate::bases::cancel::{Cancel, Occupied};
 use crate::bases::{Bases, Family, Options, StartError, Started};
@@ -42,8 +44,8 @@ impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
         OwnedTimer { timer: timer.cast(), bases: Arc::clone(bases) }
     }
 
-    /// Creates a timer that is lazy for its lifetime: the event device need not follow it
-    /// ([`LazyTimers`](crate::rearm::LazyTimers)).
+    /// Creates a timer that is lazy for its lifetime: removing it or pushing it out need not
+    /// program the event device ([`LazyTimers`](crate::rearm::LazyTimers)).
     pub fn lazy(bases: &Arc<Bases<P>>, task: P::Task) -> Self {
         let owned = OwnedTimer::new(bases, task);
         // Relaxed: no other thread has the timer yet.
@@ -204,7 +206,8 @@ mod tests {
     }
 
     /// Goal: `start_new` arms a timer on the same base as `start`: the caller's, or the next one if
-    /// that is offline (D8). The timer can be rearmed and cancelled after that.
+    /// the caller's base is offline (D8: no armed timer on an offline base). The timer can be
+    /// rearmed and cancelled after that.
     fn starts_new<L: crate::bases::Family<Still>>() {
         for offline in [false, true] {
             let bases = Bases::new(Still, 2, Settings::default());

@@ -11,8 +11,8 @@
 //!
 //! # Guarantees
 //!
-//! - A phase is chosen once (P2); [`PhaseSlot::first_after`] returns an expiry of its series for
-//!   any time.
+//! - A phase is chosen once (P2); [`PhaseSlot::first_after`] returns an expiry that has this phase,
+//!   for any time.
 //! - [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its period
 //!   (P4). After n timers have been added and none removed, the largest gap is less than twice the
 //!   even gap, and equal to it if n is a power of two. After any removals, each new timer halves
@@ -47,7 +47,7 @@ pub enum Phase {
     Spread,
     /// Random, from a seed. The n-th timer on a circle gets the same phase from the same seed.
     Random(u64),
-    /// This far behind the multiples of the period; below one period.
+    /// This long after the multiples of the period; less than one period.
     Fixed(Duration),
 }
 
@@ -120,8 +120,8 @@ impl PhaseSlot {
     }
 }
 
-/// The phases in use, for all periods. All bases share one, because timers of equal periods are
-/// spread together.
+/// The phases in use, for all periods. All bases, that is all CPUs, share one such set, because
+/// timers of equal periods are spread together.
 #[derive(Debug, Default)]
 pub struct Phases {
     circles: BTreeMap<Ns, Circle>,
@@ -212,8 +212,9 @@ struct Circle {
     origin: Turn,
     /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
-    /// The gaps between neighbours: the size minus one, so that a full turn fits, and the rank
-    /// among equals, from which the start is computed. The last one is divided next.
+    /// The gaps between neighbours, each as a pair: its size minus one, so that a full turn fits,
+    /// and its rank among gaps of that size, from which its start is computed. The last gap in the
+    /// set is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
     /// The number of timers that were ever added, so that two random phases of one seed differ.
@@ -222,8 +223,8 @@ struct Circle {
 
 impl Circle {
     fn new(period: Ns) -> Circle {
-        // Multiples of the golden ratio: the origins of 10, 20 and 40 ms are as unrelated as
-        // those of 97 and 103.
+        // Multiples of the golden ratio, so that the origins for periods of 10, 20 and 40 ms are as
+        // unrelated as those for 97 and 103 ms.
         let origin = Turn(period.0.wrapping_mul(GOLDEN));
         let (taken, gaps) = (BTreeMap::new(), BTreeSet::new());
         Circle { origin, taken, gaps, timers: 0, arrivals: 0 }

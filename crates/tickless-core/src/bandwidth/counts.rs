@@ -7,12 +7,12 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// The amount that refills have added, including `expired`. The rest, neither `used` nor
-    /// `expired`, is still available or held by members.
+    /// The amount that refills have added, including `expired`. What is neither `used` nor
+    /// `expired` is still in the pool or with the members.
     pub refilled: u128,
     /// The amount that members have used.
     pub used: u128,
-    /// The amount that was left at a refill and exceeded the capacity.
+    /// The amount that was discarded because the group would have held more than its capacity.
     pub expired: u128,
     /// The number of refills.
     pub refills: u64,

@@ -1,4 +1,4 @@
-//! A group: its pool, the balances of its members, and how they ask for more.
+//! A bandwidth group: its pool, the balances of its members, and how members ask for more.
 
 mod check;
 mod queue;
@@ -34,11 +34,11 @@ pub struct Group {
     /// How many members in `waiting` have left.
     stale: usize,
     batch_left: u32,
-    /// When the next batch may be released, after this batch is used up.
+    /// When the next batch of waiting members may be released, after all members of this batch.
     batch_at: Ns,
     late_in_row: u32,
     kept_in_row: u32,
-    /// The amount in the pool when it was opened to callers that take no lock.
+    /// The amount that callers could take without a lock when [`Group::open`] was last called.
     opened: u64,
     counts: Counts,
 }
@@ -168,8 +168,8 @@ impl Group {
         self.counts.used += u128::from(used);
     }
 
-    /// Takes back a charge of an amount that the member did not use. What exceeds the capacity
-    /// expires when it returns to the pool.
+    /// Gives back to a member an amount that it was charged for and did not use. If the group then
+    /// holds more than its capacity, the excess expires from the pool.
     pub fn refund(&mut self, id: MemberId, unused: u64) {
         let Some(slot) = self.slot(id) else { return };
         slot.balance += i128::from(unused);
@@ -221,11 +221,13 @@ impl Group {
         Ok(is_there)
     }
 
-    /// Lets callers take the pool without a lock until the next refill, or nothing of it while a
-    /// member waits. Until [`close`](Group::close) is called, no other method may be called.
+    /// Lets callers take from the pool without a lock until the next refill. While a member waits,
+    /// they can take nothing. Until [`close`](Group::close) is called, no other method may be
+    /// called.
     pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
         let is_free = self.waiting() == 0;
-        // The pool holds at most `AMOUNT_MAX` and refunds.
+        // While the period is stretched, the pool may hold more than `AMOUNT_MAX`. The excess stays
+        // in the pool.
         self.opened = if is_free { self.pool.clamp(0, i128::from(AMOUNT_MAX)) as u64 } else { 0 };
         permits.open(self.opened, self.next);
     }

@@ -12,8 +12,8 @@
 //! - Every unit is accounted for: `refilled = used + expired + held`, where `held` is the amount
 //!   in the pool and with the members. A member that charges more than it holds owes the
 //!   difference and pays it from its next slice. If it leaves first, the pool takes over the debt.
-//! - The group holds at most `quota + extra`, apart from refunds that members keep. So in N
-//!   periods members use at most `(N + 1) x quota + extra` and what they owe at the end.
+//! - The group holds at most `quota + extra`, apart from refunds that members keep. So in N periods
+//!   members use at most `(N + 1) x quota + extra`, plus what they owe at the end.
 //! - First come, first served: a member that asks while others wait is queued behind them.
 //! - After a refill, members are released in batches ([`Release`]) rather than all at once, and
 //!   only while the pool has quota for them.
@@ -62,8 +62,8 @@
 //! | `group/queue` | the waiting members, and how they are released |
 //! | `group/check` | a consistency check, for tests |
 //!
-//! `permits` is generic over [`Word`](crate::word::Word), so that the host and the model
-//! checkers run the same code. All other files use neither words nor threads.
+//! `permits` is generic over [`Word`](crate::word::Word), so that the host and the model checkers
+//! run the same code. All other files use neither atomics nor threads.
 
 mod counts;
 mod group;

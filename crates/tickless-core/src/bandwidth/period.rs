@@ -1,4 +1,4 @@
-//! Periods: their limits, and counting those that have passed.
+//! Periods: their limits, and the number of periods that have passed.
 
 use crate::time::Ns;
 

@@ -5,15 +5,15 @@
 //! takes the lock only when the group's state must change: a refill is due, a member must wait, or
 //! the refill timer must be started.
 //!
-//! A limiter with many keys has only such a word for each key. No caller waits for a key, so it
-//! needs no group, and the next caller after a period adds its refill ([`Permits::refill`]).
+//! A limiter with many keys has no groups, only such a word for each key: its callers never wait.
+//! The first caller after the end of a period refills the word ([`Permits::refill`]).
 //!
 //! # Guarantees
 //!
 //! - Callers take from the word only what is in the pool.
 //! - A caller whose clock shows the next period takes nothing from the word, because the refill
 //!   must come first.
-//! - A caller takes nothing while members wait. A refusal takes no lock either.
+//! - A caller takes nothing while members wait. A caller that is refused takes no lock either.
 //!
 //! # Ground rules
 //!
@@ -65,7 +65,7 @@ pub enum Take {
     Taken,
     /// Too few are left until the next refill, or members wait for them.
     Refused,
-    /// The word cannot decide: take the group's lock and ask the group.
+    /// The word alone cannot decide: take the group's lock and ask the group.
     AskGroup,
 }
 
@@ -106,10 +106,11 @@ impl<W: Word> Permits<W> {
     /// Takes `amount` permits, or none. Takes no lock and makes no system call.
     #[inline]
     pub fn take(&self, amount: u64, now: Ns) -> Take {
-        // Acquire: pairs with the Release in `open`. A caller that reads a period's end also sees
-        // that the word was closed since the previous period, and takes nothing of that period.
-        // (The model checkers cannot show this, because they perform stores in program order.)
-        // An amount of zero asks whether members wait, which only the group can tell.
+        // Acquire: pairs with the Release in `open`. A caller that reads a new `until` also sees
+        // that the word was closed since the previous period, and takes no permits of that period.
+        // (The model checkers cannot show this, because they perform stores in program order.) A
+        // caller that takes an amount of zero asks whether members wait, which only the group
+        // knows.
         if now.0 >= self.until.load(Ordering::Acquire) || amount == 0 {
             return Take::AskGroup;
         }
@@ -118,7 +119,8 @@ impl<W: Word> Permits<W> {
             if amount > word >> 1 {
                 return Take::Refused;
             }
-            // If a new period has begun, it ends later than the one that was checked.
+            // The exchange may succeed although a new period has begun. That is correct: the new
+            // period ends later than the one whose end was checked above.
             match self.word.compare_exchange(word, word - (amount << 1), RELAXED, RELAXED) {
                 Ok(_) => return Take::Taken,
                 Err(found) => word = found,
@@ -149,8 +151,8 @@ impl<W: Word> Permits<W> {
     }
 }
 
-/// Returns the permits that a word with `left` has at `now`, and when the next refill is due. When
-/// all permits are available, the next period begins with the next use, as for a new key.
+/// Returns how many permits a word with `left` permits has at `now`, and when the next refill is
+/// due. When all permits are available, a new period begins at `now`, as for a new key.
 fn refilled(left: u64, mut until: Ns, settings: &Settings, now: Ns) -> (u64, Ns) {
     if now < until {
         return (left, until);

@@ -16,7 +16,7 @@
 //! - A thread that does not get the lock takes a value that was published after its arrival, by the
 //!   holder that it saw or by a later one.
 //! - One release store of one 64-bit word publishes the value and unlocks; readers use Acquire.
-//!   Where waiters may take over it is a compare-exchange.
+//!   Where waiters may take over the lock, it is a compare-exchange.
 //! - The word contains a publish sequence. Waiters wait for the sequence to change rather than the
 //!   value, so they continue even if the counter has stopped.
 //! - A context that may have interrupted the holder, such as a signal handler, calls
@@ -53,9 +53,9 @@
 //! | 8-63 | the last published value, its lower 56 bits |
 //!
 //! If the sequence wraps around between two checks of a waiter, it waits for one more publication.
-//! Counters of more than 56 bits store a full value that is near the published one in a second
-//! word. It changes once in 208 days of nanoseconds, or when the device is set. A reader that sees
-//! it change starts again.
+//! For counters of more than 56 bits, a second word stores a full value that is near the published
+//! one, from which readers derive the upper bits. For a counter of nanoseconds it changes once in
+//! 208 days, or when the device is set. A reader that sees it change starts again.
 
 use crate::clock::counter::{Counter, Hertz, Rating, Width};
 use crate::word::{Ordering, Relax, Word};
@@ -70,7 +70,8 @@ pub enum ReadPolicy {
     Combined,
 }
 
-/// The number of rounds of [`Relax`] for which a waiter waits for one holder before it takes over.
+/// The number of rounds of [`Relax`] for which a waiter waits for one holder of the lock before it
+/// takes the lock over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience(pub u32);
 
@@ -83,8 +84,8 @@ impl Patience {
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
-    /// A full value near the published one; only for counters wider than [`VALUE_BITS`].
-    /// Written by holders before they publish.
+    /// A full value near the published one, from which readers derive the upper bits; only for
+    /// counters wider than [`VALUE_BITS`]. Written by holders of the lock before they publish.
     near: Apart<W>,
     counter: C,
     relax: R,
@@ -99,7 +100,7 @@ struct Apart<W>(W);
 
 /// The number of bits of the counter that the word contains.
 pub const VALUE_BITS: u32 = 56;
-/// The distance from a reading at which the full value is replaced.
+/// The full value is replaced when a reading is this far from it.
 const FAR: u64 = 1 << (VALUE_BITS - 2);
 
 impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
@@ -159,8 +160,9 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     #[inline]
     fn read_combined(&self) -> u64 {
         loop {
-            // Acquire: pairs with the Release in `renew`. A reader that sees a new value here also
-            // sees its holder's lock below, so it does not take an older publication.
+            // Acquire: pairs with the Release in `renew`. A reader that sees a new full value here
+            // also sees, below, the lock of the thread that stored it, so it does not combine the
+            // value with an older publication.
             let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
             // Relaxed: no value is taken from this word. Before a value or the lock is taken, the
             // word is read again with Acquire.
@@ -188,7 +190,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
         // Acquire, both: pairs with the Release in `publish`. The device is read after the previous
-        // holder has read it, and a value may be taken from the word of a failure.
+        // holder has read it. If the exchange fails, the caller may take a value from the word that
+        // it found.
         let order = (Ordering::Acquire, Ordering::Acquire);
         match self.word.0.compare_exchange(seen.0, held.0, order.0, order.1) {
             Ok(_) => self.read_and_publish(held),
@@ -196,7 +199,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Performs the one device read of a holding, and publishes the value.
+    /// Reads the device once, as the holder of the lock, and publishes the value.
     #[inline]
     fn read_and_publish(&self, held: State) -> Result<u64, State> {
         let unlock = UnlockOnPanic { word: &self.word.0, held };
@@ -211,7 +214,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// Publishes a value and unlocks. On failure, returns the current word.
     ///
     /// Release: pairs with every Acquire of the word. A thread that takes the value or the lock
-    /// sees everything before the device read, and the nearby full value.
+    /// sees everything before the device read, and the full value that `renew` stored.
     #[inline]
     fn publish(&self, held: State, value: u64) -> Result<u64, State> {
         let published = held.published(value).0;
@@ -229,7 +232,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Replaces the nearby full value if readers could not derive the upper bits of `value`.
+    /// Replaces the full value if readers could not derive the upper bits of `value` from it.
     #[inline]
     fn renew(&self, value: u64) {
         let near = self.near.0.load(Ordering::Relaxed);
@@ -240,8 +243,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Waits until a value is published or the lock is free. Returns `None` if the nearby full
-    /// value has changed; then the reader starts again.
+    /// Waits until a value is published or the lock is free. Returns `None` if another full value
+    /// has replaced `near`; then the reader starts again.
     #[cold]
     fn wait(&self, near: u64, arrived: State, mut seen: State) -> Option<u64> {
         let mut round = 0;
@@ -268,19 +271,20 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Extends the truncated value in `seen` to 64 bits, which are those of a value near `near`,
-    /// the full value that the reader loaded first. `None` if another full value has replaced it.
+    /// Extends the truncated value in `seen` to the 64-bit value that is closest to `near`, the
+    /// full value that the reader loaded first. `None` if another full value has replaced it.
     #[inline]
     fn full(&self, near: u64, seen: State) -> Option<u64> {
         if !self.is_wide() {
             return Some(seen.value());
         }
-        // Relaxed: `seen` was read with Acquire, and its publisher had replaced this value before.
+        // Relaxed: `seen` was read with Acquire, so this load sees what its publisher stored here
+        // before.
         if self.near.0.load(Ordering::Relaxed) != near {
             return None;
         }
         let unused = u64::BITS - VALUE_BITS;
-        // Sign-extended: the published value may be before or after the nearby one.
+        // Sign-extended: the published value may be less or greater than `near`.
         let distance = ((seen.value().wrapping_sub(near) << unused) as i64) >> unused;
         Some(near.wrapping_add_signed(distance) & self.counter.width().mask())
     }
@@ -374,7 +378,8 @@ struct UnlockOnPanic<'a, W: Word> {
 impl<W: Word> Drop for UnlockOnPanic<'_, W> {
     fn drop(&mut self) {
         let (held, free) = (self.held.0, self.held.0 & !State::LOCKED);
-        // Release: as in `publish`. It fails if a waiter has taken over and holds the lock.
+        // Release: pairs with every Acquire of the word, as in `publish`. The exchange fails if a
+        // waiter has taken over and holds the lock.
         let _ = self.word.compare_exchange(held, free, Ordering::Release, Ordering::Relaxed);
     }
 }
@@ -463,7 +468,7 @@ mod tests {
     }
 
     /// Goal: of several waiters that saw the same holder only one takes over, because a takeover
-    /// changes the word's identity of the holding; the published value stays.
+    /// changes the bits of the word that identify the holding; the published value stays.
     #[test]
     fn a_takeover_is_a_new_holding() {
         let held = State::new(5).published(6).locked();

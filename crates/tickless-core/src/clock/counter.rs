@@ -83,7 +83,8 @@ impl Width {
     /// width, as it is for a reader that lost a race.
     #[inline]
     pub const fn elapsed(self, from: u64, to: u64) -> u64 {
-        // Shifted to the top of the word, the sign tells the half of the width.
+        // After a shift to the top of the word, the difference is negative if `to` is behind `from`
+        // by up to half the width.
         let unused = 64 - self.0 as u32;
         let difference = to.wrapping_sub(from).wrapping_shl(unused) as i64;
         if difference < 0 { 0 } else { (difference as u64).wrapping_shr(unused) }

@@ -1,11 +1,13 @@
-//! Measures a counter's rate against the system's clock, and corrects the error of our clock.
+//! Measures a counter's rate against the system's clock, and keeps our own clock, which is computed
+//! from the counter, in step with the system's.
 //!
 //! The rate is measured between two comparisons of the clocks that are some ten seconds apart. An
-//! error that has accumulated is corrected by a small change of the line's slope. Two events must
-//! not be mistaken for a change of rate:
+//! error that our clock has accumulated is corrected by a small change of the slope of the line
+//! from counts to time. Two events must not be mistaken for a change of rate:
 //! - During a suspend the counter may continue while `CLOCK_MONOTONIC` stops. With a rate measured
-//!   across a suspend, our clock would be slow for hours. So a step that does not fit the known
-//!   rate only changes the *offset* between the clocks: both continue from where they are.
+//!   across a suspend, our clock would be slow for hours. So if the clocks advanced at another rate
+//!   than the known one since the last comparison, only the *offset* between them changes: both
+//!   continue from where they are.
 //! - The counter may restart at zero. Then our clock continues from the system's.
 //!
 //! Nothing here reads a clock, so the tests can simulate a suspend.
@@ -15,17 +17,19 @@ use crate::time::Ns;
 
 /// The largest change of slope to correct an error: 500 ppm, the kernel's own bound for slewing.
 const SLEW: f64 = 500e-6;
-/// The largest difference between two measurements of an unchanged rate: the system's clock may be
-/// slewed in opposite directions during them.
+/// Two measurements of a rate count as equal if they differ by no more than this fraction: the
+/// system's clock may be slewed one way during the first and the other way during the second.
 const TOLERANCE: f64 = 2.0 * SLEW;
-/// The time over which an error is corrected. Comparisons are rarely closer to each other.
+/// The slope is chosen so that an error would be corrected within this time. Comparisons are rarely
+/// closer to each other than this.
 pub const EVERY: Ns = Ns::from_ms(100);
-/// The rate is measured over one to two times this.
+/// In the long run, the two comparisons that give the rate are one to two times this far apart.
 const BASELINE: Ns = Ns::from_secs(10);
-/// An error, in ns, that would take a minute to correct. A larger one becomes part of the offset.
+/// The largest error that is corrected, in ns: it takes a minute. A larger error is accepted, and
+/// becomes part of the offset between the clocks.
 const FAR: f64 = 30e6;
 
-/// A comparison of both clocks at one moment.
+/// A comparison: readings of the counter and of the system's clock at the same moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moment {
     /// The counter's reading.
@@ -41,7 +45,7 @@ pub struct Moment {
 pub struct Course {
     /// Its slope.
     pub slope: Slope,
-    /// The line continues at this time or later.
+    /// Where the line's time is behind this, the line jumps ahead to this time as it continues.
     pub at_least: Ns,
     /// How the counter ran since the last comparison.
     pub step: Step,
@@ -52,7 +56,8 @@ pub struct Course {
 pub enum Step {
     /// At the known rate.
     Steady,
-    /// At another rate: a suspend, a disturbed first measurement, or a bad counter.
+    /// At another rate than the known one: after a suspend, a disturbed first measurement, or with
+    /// a bad counter.
     Odd,
     /// Backwards: it has restarted.
     Anew,
@@ -62,12 +67,13 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Discipline {
     rate: Rate,
-    /// The start of the current measurement of the rate, and the start of the next one.
+    /// The comparison at which the current measurement of the rate began, and the one at which the
+    /// next measurement begins.
     bases: [Moment; 2],
     last: Moment,
-    /// The intended offset of our clock to the system's, in nanoseconds.
+    /// How far our clock should be ahead of the system's, in nanoseconds.
     offset: f64,
-    /// Whether the last step did not fit the known rate.
+    /// Whether the counter did not run at the known rate before the last comparison.
     is_doubtful: bool,
 }
 
@@ -95,18 +101,19 @@ impl Rate {
 }
 
 impl Discipline {
-    /// Starts with a first measurement of the rate.
+    /// Starts with a first measurement of the rate, between two comparisons.
     pub fn new(from: Moment, to: Moment) -> Discipline {
         let rate = Rate::between(from, to);
         Discipline { rate, bases: [from, to], last: to, offset: 0.0, is_doubtful: false }
     }
 
-    /// Returns the line's slope at the known rate.
+    /// Returns the slope of the line at the known rate, without a correction.
     pub fn slope(&self) -> Slope {
         self.rate.slope(0.0)
     }
 
-    /// Takes into account a comparison that was made when our clock showed `ours`.
+    /// Processes a comparison that was made when our clock showed `ours`. Returns how our clock
+    /// continues.
     pub fn compare(&mut self, now: Moment, ours: Ns) -> Course {
         let last = core::mem::replace(&mut self.last, now);
         let behind = now.system.0 as f64 + self.offset - ours.0 as f64;
@@ -120,7 +127,8 @@ impl Discipline {
         if !step.fits(self.rate) {
             self.bases = [now; 2];
             self.offset -= behind;
-            // After one such step assume a suspend; after two, that the known rate is wrong.
+            // If the rate does not fit once, assume a suspend; if it does not fit twice in a row,
+            // assume that the known rate is wrong.
             if self.is_doubtful && step.ns > 0.0 {
                 self.rate = step;
             }
@@ -155,7 +163,7 @@ mod tests {
         cycles_per_ns: f64,
         line: Segment,
         discipline: Discipline,
-        /// The latest reading, which later ones must not precede.
+        /// The clock's latest reading. A later reading must not be less.
         last: Ns,
     }
 
@@ -253,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Goal: a counter that restarts stops the clock until the next comparison at most, and never
-    /// turns it back.
+    /// Goal: if the counter restarts at zero, the clock stops until the next comparison at most,
+    /// and never goes back.
     #[test]
     fn a_counter_that_restarts_does_not_turn_the_clock_back() {
         let mut machine = Machine::new(2.0, 0.0);

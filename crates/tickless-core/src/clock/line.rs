@@ -1,15 +1,16 @@
 //! A [segment](super::segment) that one thread replaces while others read it, without locks.
 //!
 //! It is a sequence lock: readers discard what they have read if a replacement began or was in
-//! progress during the read. No thread can read the segment while it is being replaced. So no
-//! reading by the old segment is newer than the joint of the two, and time does not go back.
+//! progress during the read. No thread can read the segment while it is being replaced. So no time
+//! that was computed from the old segment is later than the start of the new one, and time does not
+//! go back.
 //!
 //! Any thread may read. One thread at a time [redraws](Line::redraw) the line, and the call fails
 //! for a second one. If the writer loses its CPU during a replacement, readers wait for it.
 //!
 //! The reading of a counter is assumed to be ordered with the accesses to the words. Where it may
 //! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is that time
-//! multiplied by the change of slope at the joint: 500 ppm of 100 ns are 0.05 ns.
+//! multiplied by the change of slope between the two segments: 500 ppm of 100 ns are 0.05 ns.
 //!
 //! There are no fences: every word is written with Release and read with Acquire. That is the same
 //! machine code on x86 and one more instruction for each word elsewhere, and it needs nothing but
@@ -21,7 +22,7 @@ use crate::clock::slope::{Point, Slope};
 use crate::time::Ns;
 use crate::word::{Ordering, Word};
 
-/// A segment in words. Together they fit a cache line.
+/// The fields of a segment, in atomic words that together fit a cache line.
 #[derive(Debug)]
 pub struct Line<W> {
     /// The upper half is the sequence number, which is odd while the rest is being written. The
@@ -49,9 +50,9 @@ impl<W: Word> Line<W> {
         }
     }
 
-    /// Returns the time by the counter that `read` reads. Returns `None` while the segment is being
-    /// replaced; then the caller tries again. Costs three cache hits and a multiplication besides
-    /// the counter.
+    /// Returns the current time. `read` returns the count of the counter that it is passed. Returns
+    /// `None` while the segment is being replaced; then the caller tries again. Costs three cache
+    /// hits and a multiplication besides the counter.
     #[inline]
     pub fn try_at(&self, read: impl FnOnce(SourceId) -> u64) -> Option<Ns> {
         let (segment, count) = self.try_read(|source| Some(read(source)))?;
@@ -77,7 +78,8 @@ impl<W: Word> Line<W> {
             source,
             width: Width::restored(shape as u8),
             // Acquire, each: pairs with the Release of the same word in `redraw`. A reader that has
-            // read a new word then reads the odd number below, or a later one.
+            // read a word of a new segment then reads a changed sequence number below, and discards
+            // the word.
             count0: self.count0.load(Ordering::Acquire),
             start: Point { ns: Ns(self.ns0.load(Ordering::Acquire)), fraction: head as u32 },
             slope: Slope(self.slope.load(Ordering::Acquire)),
@@ -87,8 +89,8 @@ impl<W: Word> Line<W> {
     }
 
     /// Replaces the segment by the result of `next` and returns it; `None` if another thread is
-    /// replacing it. No thread can read the line while `next` runs, so the joint is where `next`
-    /// reads the counter. If `next` panics, the old segment stays.
+    /// replacing it. No thread can read the line while `next` runs, so the new segment starts where
+    /// `next` reads the counter. If `next` panics, the old segment stays.
     pub fn redraw(&self, next: impl FnOnce(Segment) -> Segment) -> Option<Segment> {
         let head = self.head.load(Ordering::Relaxed);
         if head & STEP != 0 {
@@ -123,7 +125,7 @@ impl<W: Word> Line<W> {
     }
 }
 
-/// A line that no thread can read, until this is dropped.
+/// Keeps a line closed, so that no thread can read it, until this is dropped.
 struct Closed<'a, W: Word> {
     line: &'a Line<W>,
     head: u64,

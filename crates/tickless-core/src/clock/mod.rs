@@ -15,9 +15,9 @@
 //! | `skew` | checks whether two CPUs read the same values from a counter |
 //!
 //! `line`, `combined`, `ratchet`, `timekeeper` and `skew` are generic over
-//! [`Word`](crate::word::Word), so that the host, the model checkers and a simulated machine
-//! run the same code. All other files use neither words nor threads. The caller passes in the
-//! counters that are read.
+//! [`Word`](crate::word::Word), an atomic integer, so that the host, the model checkers and a
+//! simulated machine run the same code. All other files use neither atomics nor threads. The caller
+//! passes in the counters that are read.
 
 pub mod combined;
 pub mod counter;

@@ -1,10 +1,10 @@
-//! A counter that never goes back, over one that may.
+//! Makes a counter that never goes back from one that may.
 //!
-//! Between two ticks a timekeeper relies on its counter. If the counter goes back, time goes back
-//! too, to the last tick at most. A counter that may do so, because it differs between CPUs or can
-//! be set from outside, belongs behind a ratchet: a reading behind the highest one so far is
-//! replaced by that one. A counter that goes far back then appears to have stopped, which the
-//! watchdog detects.
+//! Between two calls of its `tick`, a timekeeper relies on its counter. If the counter goes back,
+//! time goes back too, to the last tick at most. A counter that may do so, because it differs
+//! between CPUs or can be set from outside, belongs behind a ratchet, which returns the highest
+//! reading so far in place of a lower one. A counter that goes far back then appears to have
+//! stopped, which the watchdog detects.
 //!
 //! A narrow counter must be read at least once in half the time to a wrap, or the ratchet takes new
 //! readings for old ones.
@@ -94,7 +94,8 @@ mod tests {
         }
     }
 
-    /// Goal: a reading that goes back is replaced by the highest; a wrap is no step back.
+    /// Goal: a reading that goes back is replaced by the highest so far; a wrap is not taken for a
+    /// step back.
     #[test]
     fn a_lower_reading_is_replaced() {
         let settable = Settable(AtomicU64::new(250));

@@ -1,4 +1,4 @@
-//! A straight line from the counts of one counter to time: pure arithmetic, no words.
+//! A straight line from the counts of one counter to time: pure arithmetic, without atomics.
 //!
 //! Time is a chain of segments. Each begins exactly where the previous one ends, to the 2^-32th of
 //! a nanosecond, and continues with a slope of its own, perhaps on another counter. So time never
@@ -8,7 +8,7 @@ use crate::clock::counter::{Counter, Width};
 use crate::clock::slope::{Point, Slope};
 use crate::time::Ns;
 
-/// A counter of a machine: its index in the list.
+/// Identifies a counter of a machine: its index in the list of counters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SourceId(pub u8);
 
@@ -55,7 +55,7 @@ impl Segment {
         Segment { count0: count, start: self.at(count), slope, ..*self }
     }
 
-    /// Returns this segment, moved so that it starts at `at_least` or later.
+    /// Returns this segment, moved ahead in time if it would start before `at_least`.
     #[must_use]
     pub fn not_before(self, at_least: Ns) -> Segment {
         Segment { start: self.start.max(Point::at(at_least)), ..self }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     /// Goal: a 32-bit counter that is read each time it has passed nearly half its width keeps time
-    /// over a hundred wraps as one of 64 bits does.
+    /// over a hundred wraps as exactly as a 64-bit counter does.
     #[test]
     fn a_narrow_counter_keeps_time_over_many_wraps() {
         let mut segment = hpet(0xffff_fff0);

@@ -5,9 +5,9 @@
 //! In this check the CPUs take turns: each reads the counter and stores its reading, and a CPU that
 //! finds a stored reading ahead of its own has found a *warp*.
 //!
-//! A word is passed on with Release and Acquire, so that each reading is ordered after the previous
-//! one. The caller decides how often which CPUs alternate. A thousand turns for each pair take well
-//! under a millisecond on real machines.
+//! The reading is stored with Release and loaded with Acquire, so that each CPU reads the counter
+//! after the previous one. The caller chooses the CPUs and the number of turns. A thousand turns
+//! for each pair take well under a millisecond on real machines.
 //!
 //! Source of the idea: the kernel's check of TSC synchronisation between CPUs.
 
@@ -15,7 +15,7 @@ use crate::clock::counter::Width;
 use crate::word::{Ordering, Word};
 use core::fmt;
 
-/// The reading that CPUs pass to each other.
+/// The last reading, which each CPU compares with its own and then replaces.
 #[derive(Debug)]
 pub struct Handover<W> {
     width: Width,
@@ -103,7 +103,8 @@ mod tests {
     use core::cell::Cell;
     use core::sync::atomic::AtomicU64;
 
-    /// Goal: a CPU whose counter is behind is detected, with the distance; wraps are no warps.
+    /// Goal: a CPU whose counter is behind is detected, with the distance; a counter that wraps
+    /// around is not reported.
     #[test]
     fn a_cpu_that_is_behind_is_detected() {
         let width = Width::bits(32);
@@ -122,7 +123,8 @@ mod tests {
         }
     }
 
-    /// Goal: a turn that is interrupted by another CPU's turn is compared with that one's reading.
+    /// Goal: a CPU whose turn is interrupted by another CPU's turn compares its reading with that
+    /// CPU's.
     #[test]
     fn an_overtaken_turn_reads_again() {
         let handover = Handover::<AtomicU64>::new(Width::FULL, 10);

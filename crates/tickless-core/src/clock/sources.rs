@@ -1,7 +1,7 @@
 //! The counters of a machine, their faults, and which one is the best.
 //!
-//! Pure: it stores their ratings rather than the counters. A counter that was found bad stays bad,
-//! because the fault may return.
+//! No counter is read here: the list stores only ratings and faults. A counter that was found bad
+//! stays bad, because the fault may return.
 
 use crate::clock::counter::{Counter, Rating};
 use crate::clock::segment::SourceId;
@@ -16,9 +16,9 @@ pub enum Fault {
     Frozen,
     /// It went back.
     Backwards,
-    /// It ran too fast or jumped ahead, by this much more than the reference.
+    /// It ran too fast or jumped ahead: it advanced by this much more than the reference counter.
     Fast(Duration),
-    /// It ran too slowly, by this much less than the reference.
+    /// It ran too slowly: it advanced by this much less than the reference counter.
     Slow(Duration),
     /// CPUs read different values, by this many counts.
     Skewed(u64),
@@ -59,7 +59,8 @@ impl Sources {
         Sources { standings: counters.iter().take(256).map(standing).collect() }
     }
 
-    /// Returns the counter with the highest rating and no fault; of equals, the first.
+    /// Returns the counter with the highest rating and no fault; the first of several with the same
+    /// rating.
     pub fn best(&self) -> Option<SourceId> {
         self.ids()
             .filter(|id| self.fault(*id).is_none())
@@ -78,7 +79,7 @@ impl Sources {
         self.standings.get(id.index()).map_or(Some(Fault::Withdrawn), |standing| standing.fault)
     }
 
-    /// Records a counter's fault; the first fault stays.
+    /// Records a counter's fault. A counter that has a fault already keeps that one.
     pub fn blame(&mut self, id: SourceId, fault: Fault) {
         if let Some(standing) = self.standings.get_mut(id.index()) {
             standing.fault.get_or_insert(fault);

@@ -1,4 +1,4 @@
-//! Monotonic, boottime and realtime, over the best counter that a machine has.
+//! The monotonic, boottime and realtime clocks, computed from the best counter of a machine.
 //!
 //! All threads read a [`ClockReader`], without locks. One thread at a time maintains it through its
 //! [`Timekeeper`].
@@ -8,21 +8,23 @@
 //! - No time is lost as long as [`tick`](Timekeeper::tick) is called at least once in
 //!   [`max_idle`](Timekeeper::max_idle).
 //! - Monotonic time never goes back, for any thread and across threads that are ordered by
-//!   happens-before, even when the source changes or the watchdog acts. This requires that the
-//!   source in use does not go back. A source that may go back belongs behind a
-//!   [ratchet](super::ratchet); without one, time goes back to the last tick at most.
-//! - [`watch`](Timekeeper::watch) compares the sources. If the one in use is bad, it switches to
-//!   the best remaining one and reports that. Time that the bad source has lost since it was last
-//!   known to be good is added by the reference. Time that it has gained stays, and is reported.
-//! - Monotonic time stops during a suspend, and boottime continues. Realtime may be set;
-//!   [`ClockReader::steps`] tells waiters about that.
+//!   happens-before, even when another counter is chosen as the source or the watchdog acts. This
+//!   requires that the source does not go back. A counter that may go back belongs behind a
+//!   [ratchet](super::ratchet); without one, time goes back as far as the last tick.
+//! - [`watch`](Timekeeper::watch) compares the counters. If the one in use is bad, it switches to
+//!   the best remaining one and reports that. Time that the bad counter has lost since it was last
+//!   known to be good is added, as measured by the reference counter. Time that it has gained
+//!   cannot be taken back, and is reported.
+//! - Monotonic time stops during a suspend, and boottime continues. Realtime may be set; threads
+//!   that wait for a time on it learn of that from [`ClockReader::steps`].
 //!
 //! # Ground rules
 //!
-//! The counters never change. Only the timekeeper, which is not shared, writes the line. The two
-//! offsets are single words: boottime is monotonic time plus one of them, realtime monotonic time
-//! plus the other. So a reader sees the clock from before a step or from after it, and a reader
-//! that has seen the number of steps increase sees the clock from after it.
+//! The list of counters never changes. Only the timekeeper, which is not shared, writes the line
+//! from counts to time. The two offsets are single words: boottime is monotonic time plus one of
+//! them, realtime monotonic time plus the other. So when realtime is set or a suspend ends, a
+//! reader sees the clock either as it was before or as it is after that *step*. A reader that has
+//! seen the number of steps increase sees the clock after the step.
 
 use crate::clock::counter::{Counter, max_idle};
 use crate::clock::line::Line;
@@ -48,7 +50,7 @@ pub struct ClockReader<W, C, R> {
     /// Realtime minus monotonic, wrapping.
     wall: W,
     /// The number of times that realtime was set or the machine was suspended. Written after the
-    /// offsets.
+    /// two offsets above, so that a reader of a new number sees the new offsets.
     steps: W,
 }
 
@@ -74,7 +76,8 @@ impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
         monotonic.after(Ns(self.slept.load(Ordering::Relaxed)))
     }
 
-    /// Returns the wall-clock time, in nanoseconds since the epoch that was set.
+    /// Returns the wall-clock time, in nanoseconds since the epoch that callers of
+    /// [`Timekeeper::set_realtime`] count from.
     #[inline]
     pub fn realtime(&self) -> Ns {
         let monotonic = self.monotonic();
@@ -124,7 +127,7 @@ pub struct Timekeeper<W, C, R> {
     counts: WatchCounts,
 }
 
-/// The time of a reading of the reference.
+/// A reading of the reference counter, and the time at which it was read.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     reference: u64,
@@ -151,7 +154,7 @@ pub struct WatchCounts {
     pub good: u64,
     /// Samples that were disturbed in every attempt, and not compared.
     pub disturbed: u64,
-    /// Samples that came too late to be judged.
+    /// Samples so long after the previous one that a counter may have wrapped, and not judged.
     pub late: u64,
     /// Sources that were found bad.
     pub bad: u64,
@@ -173,7 +176,7 @@ pub struct Report {
 pub struct Change {
     /// The counter in use now: the best remaining one, or the bad one if there is no other.
     pub to: SourceId,
-    /// The time that the bad counter had lost against the reference. Time stepped ahead by it.
+    /// The time that the bad counter had lost against the reference. Time was moved ahead by this.
     pub made_good: Duration,
     /// The time that it had gained against the reference. Time cannot go back, so it stays ahead.
     pub ahead: Duration,
@@ -232,7 +235,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.counter(self.reader.source()).map_or(Ns::NEVER, max_idle)
     }
 
-    /// Begins a new segment at the counter's current value, so that a wrap is far away again.
+    /// Begins a new segment at the counter's current value, so that the counter may count for
+    /// nearly half its width again before time is lost.
     pub fn tick(&mut self) {
         self.bend(|old| old.slope);
     }
@@ -260,8 +264,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         Suspended { monotonic: self.reader.monotonic() }
     }
 
-    /// Records that the machine was suspended for `slept`, by a clock that continued. Monotonic
-    /// time continues from where it was, whatever the counter did during the suspend.
+    /// Records that the machine was suspended for `slept`, as measured by a clock that continued.
+    /// Monotonic time continues from where it was, whatever the counter did during the suspend.
     pub fn resume(&mut self, suspended: Suspended, slept: Ns) {
         let Suspended { monotonic } = suspended;
         self.reader.line.redraw(|old| {
@@ -294,7 +298,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             .into_iter()
             .filter_map(|id| Some((id, self.compare(id)?)))
             .collect();
-        // If one counter agrees with the reference, the samples are not too far apart.
+        // If one counter agrees with the reference, the samples are not too far apart, so the
+        // difference of another counter is a fault.
         let is_prompt = comparisons.iter().any(|(_, comparison)| *comparison == Comparison::Good);
         let mut blamed: Vec<(SourceId, Fault)> = Vec::new();
         match blame_of_reference(&comparisons) {
@@ -356,7 +361,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         change
     }
 
-    /// Returns the time by the reference alone, from the last good sample on.
+    /// Returns the current time, computed from the reference alone since the last good sample.
     fn time_by_reference(&self) -> Option<Ns> {
         let (anchor, reference) = (self.anchor?, self.counter(self.reference)?);
         let Scale { width, slope } = Scale::of(reference);
@@ -431,7 +436,7 @@ fn blame_of_reference(comparisons: &[(SourceId, Comparison)]) -> Option<Fault> {
     let agree = most - least <= least.abs().min(most.abs()) / 4;
     let by = |apart: i128| Duration::from_nanos(apart.unsigned_abs() as u64);
     match agree {
-        // The others ran ahead of the reference, so it fell behind.
+        // All other counters ran ahead of the reference, so the reference fell behind.
         true if least > 0 => Some(Fault::Slow(by(least))),
         true if most < 0 => Some(Fault::Fast(by(most))),
         _ => None,

@@ -1,4 +1,4 @@
-//! Tells a disturbed reading from a bad counter.
+//! Finds bad counters, without blaming a good counter for a disturbed reading.
 //!
 //! A counter is compared with a reference counter: how far has each advanced between two samples?
 //! Three causes of a difference are not faults of the counter:
@@ -11,7 +11,7 @@
 //! - The *reference* is bad. A reference that stops or goes back is detected directly. If
 //!   two other counters agree with each other and not with the reference, they outvote it.
 //!
-//! Pure, apart from [`Sample::take`], which reads the two counters that it gets.
+//! Only [`Sample::take`] reads counters; everything else here is arithmetic.
 
 use crate::clock::counter::{Counter, Width};
 use crate::clock::slope::Slope;
@@ -31,13 +31,15 @@ pub struct Tolerance {
     pub shortest: Duration,
     /// The largest relative difference of two good counters, in parts per million.
     pub ppm: u32,
-    /// The additional difference that is allowed between any two samples.
+    /// A difference that is allowed in addition to `ppm`, however close the samples are to each
+    /// other.
     pub slack: Duration,
 }
 
 impl Tolerance {
-    /// For real machines: 50 µs and 10 attempts for a sample, 100 ms between samples, 500 ppm (the
-    /// kernel's bound for slewing its clocks) and 100 µs.
+    /// For real machines. A sample may take 50 µs and is repeated up to 10 times; samples are 100
+    /// ms apart or more; counters may differ by 500 ppm (the kernel's bound for slewing its clocks)
+    /// and 100 µs.
     pub const DEFAULT: Tolerance = Tolerance {
         disturbance: Duration::from_micros(50),
         retries: 10,
@@ -62,7 +64,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Reads both counters, repeatedly if disturbed; `None` if every attempt was disturbed.
+    /// Reads both counters, and reads them again if the sample was disturbed. Returns `None` if
+    /// every attempt was disturbed.
     pub fn take(
         reference: &impl Counter,
         counter: &impl Counter,
@@ -95,7 +98,7 @@ impl Scale {
         Scale { width: counter.width(), slope: Slope::of(counter.frequency()) }
     }
 
-    /// Returns the time from one count to another, modulo wraps.
+    /// Returns the time from one count to another, less whole wraps in between.
     fn between(self, from: u64, to: u64) -> Ns {
         self.slope.ns(to.wrapping_sub(from) & self.width.mask())
     }
@@ -122,7 +125,8 @@ pub enum Comparison {
     /// The samples are too close to each other; keep the earlier one.
     TooSoon,
     /// The samples seem to be too far apart to be judged; continue from the later one. If another
-    /// counter shows that they are not, the fault counts.
+    /// counter agrees with the reference, they are not too far apart, and this counter has the
+    /// fault.
     TooLate(Fault),
     /// The counter is bad.
     Bad(Fault),
@@ -162,7 +166,8 @@ pub fn judge(
     compare(ours.0, theirs.0, counter.wrap().0, reference.wrap().0, tolerance)
 }
 
-/// Compares two distances, each known modulo whole wraps.
+/// Compares how far two counters advanced, in nanoseconds. Whole wraps are missing in both
+/// distances.
 fn compare(
     ours: u64,
     theirs: u64,
@@ -178,7 +183,8 @@ fn compare(
     }
     let by = Duration::from_nanos(apart);
     let fault = if ours > theirs { Fault::Fast(by) } else { Fault::Slow(by) };
-    // The shorter one may have wrapped: then the difference is a number of whole wraps.
+    // The counter with the shorter distance may have wrapped: then the difference is a number of
+    // whole wraps.
     let beyond = apart % wrap.max(1);
     let fits_wraps = apart >= wrap / 2 && beyond.min(wrap - beyond) <= allowed;
     if fits_wraps || allowed >= wrap / 4 {
@@ -196,8 +202,8 @@ mod tests {
     const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(Hertz::new(2_000_000_000)) };
     const START: Sample = Sample { reference: 0xffff_0000, count: 77 };
 
-    /// A sample that is `theirs` seconds after the first by the reference and `ours` by the
-    /// counter.
+    /// A second sample: since `START` the reference has advanced by `theirs` seconds, and the
+    /// counter by `ours`.
     fn later(theirs: f64, ours: f64) -> Sample {
         let reference = (START.reference as f64 + theirs * 14_318_180.0) as u64 & 0xffff_ffff;
         Sample { reference, count: START.count + (ours * 2e9) as u64 }
@@ -225,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Goal: each kind of fault is reported as itself.
+    /// Goal: each kind of fault is reported as that kind.
     #[test]
     fn each_fault_is_reported() {
         assert_eq!(comparison(0.5, 0.0), Comparison::Bad(Fault::Frozen));
@@ -241,7 +247,8 @@ mod tests {
             assert!(fits, "{theirs} {ours}: {told:?}");
             assert_eq!(is_slow, matches!(told, Comparison::Bad(Fault::Slow(_))));
         }
-        // A jump by hours is not taken for a long sleep, unless it fits the reference's wraps.
+        // A jump ahead by hours is taken for a long sleep only if it is a number of whole wraps of
+        // the reference, and this one is not.
         assert!(matches!(comparison(0.5, 7350.0), Comparison::Bad(Fault::Fast(_))));
         let back = Sample { count: START.count - 70, ..later(0.5, 0.0) };
         let told = judge(START, back, TSC, HPET, &Tolerance::DEFAULT);

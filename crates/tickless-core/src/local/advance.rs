@@ -8,16 +8,17 @@ use alloc::vec::Vec;
 impl<T> LocalTimers<T> {
     /// Returns when to advance next; `None` if nothing is pending. O(levels).
     ///
-    /// May have passed. Never later than the next timer comes due. Earlier if all timers of a
-    /// bucket were pushed out or cancelled, and for timers beyond the last level of the wheel,
-    /// which reaches 12 days with a tick of 1 ms.
+    /// The returned time may have passed. It is never later than the time at which the next timer
+    /// comes due. It is earlier if all timers of a bucket were pushed out or cancelled, and for
+    /// timers beyond the last level of the wheel, which reaches 12 days with a tick of 1 ms.
     #[inline]
     pub fn next_event(&self) -> Option<Instant> {
         event(self.wheel.next_event().min(self.heap.next_event()))
     }
 
-    /// Returns when to advance next, exact to the tick; `None` if nothing is pending. Moves
-    /// pushed-out timers to their buckets until it finds a bucket with a timer that is due there.
+    /// Returns when to advance next, exact to the tick; `None` if nothing is pending. Moves timers
+    /// that were pushed out to their proper buckets, until the earliest bucket has a timer that is
+    /// due when the bucket is.
     ///
     /// O(1) for each moved timer; a timer moves at most once for each time that it was pushed out.
     /// Use it instead of [`next_event`](Self::next_event) where a needless wakeup costs more, such
@@ -42,7 +43,7 @@ impl<T> LocalTimers<T> {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
-    /// As [`advance`](Self::advance), but examines no more than `budget` timers.
+    /// Like [`advance`](Self::advance), but examines no more than `budget` timers.
     ///
     /// The remaining timers fire first with the next advance and can still be cancelled; until then
     /// [`next_event`](Self::next_event) returns a time that has passed.
@@ -78,7 +79,7 @@ impl<T> LocalTimers<T> {
         self.advance_into_at_most(now, usize::MAX, fired)
     }
 
-    /// As [`advance_into`](Self::advance_into), but examines no more than `budget` timers: see
+    /// Like [`advance_into`](Self::advance_into), but examines no more than `budget` timers: see
     /// [`advance_at_most`](Self::advance_at_most).
     pub fn advance_into_at_most(
         &mut self,
@@ -99,8 +100,8 @@ impl<T> LocalTimers<T> {
         count
     }
 
-    /// Begins a pass over the timers that are due by `now`. What callbacks arm for the past belongs
-    /// to the next pass. Returns whether any timer may be due.
+    /// Begins a pass over the timers that are due by `now`. Timers that callbacks arm for the past
+    /// wait for the next pass. Returns whether any timer may be due.
     #[inline]
     fn begin_advance(&mut self, now: Ns) -> bool {
         self.now = self.now.max(now);

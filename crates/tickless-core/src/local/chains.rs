@@ -1,10 +1,10 @@
 //! Chains of slot numbers, in the order in which they were appended.
 //!
 //! A chain is a doubly linked list of chunks. A chunk is a cache line with up to fourteen numbers
-//! and the two links, so that a reader learns fourteen numbers with one access and can prefetch the
-//! records of later ones. A number's *place* is its chunk's number and its index in the chunk. It
-//! is stored in the timer's record, so that removing a number is one store, which leaves a hole.
-//! `sweep.rs` bounds the number of holes.
+//! and the two links, so that a reader gets fourteen numbers with one memory access and can
+//! prefetch the records of later ones. A number's *place* is its chunk's number and its index in
+//! the chunk. It is stored in the timer's record, so that removing a number is one store, which
+//! leaves a hole. `sweep.rs` bounds the number of holes.
 
 mod batch;
 mod chunk;
@@ -22,7 +22,7 @@ pub(super) use chunk::PER_CHUNK;
 const MERGED_MAX: u32 = PER_CHUNK;
 /// A link is a chunk's number, or this plus the number of the chain that ends here.
 const END: u32 = 1 << 27;
-/// In place of a chunk's number: none.
+/// Stored in place of a chunk's number where there is no chunk.
 const NO_CHUNK: u32 = u32::MAX;
 
 /// The first and the last chunk of a chain.
@@ -39,7 +39,8 @@ impl Ends {
 /// A number of chains.
 pub(super) struct Chains {
     chunks: Vec<Chunk>,
-    /// By chunk: the chain that it was allocated for. It may have been spliced to another since.
+    /// For each chunk: the chain that it was allocated for. That chain may have been spliced to
+    /// another one since.
     allocated_for: Vec<u32>,
     /// The chunk that was freed last.
     free: u32,
@@ -48,7 +49,8 @@ pub(super) struct Chains {
     occupied: Vec<u64>,
     /// The chain that is read.
     reading: usize,
-    /// The remaining numbers of its first chunk, once some have been popped.
+    /// The remaining numbers of the first chunk of the chain that is read, once some have been
+    /// popped.
     batch: Batch,
     /// That chunk, or `NO_CHUNK`.
     batch_of: u32,
@@ -87,13 +89,14 @@ impl Chains {
 
     /// Allocates room for this many numbers, in whatever order they are added and removed.
     pub(super) fn reserve(&mut self, numbers: usize) {
-        // The last chunk of a chain and the first of the chain that is read may hold one number;
-        // any two other neighbours hold more than `MERGED_MAX` together after a sweep.
+        // The last chunk of a chain, and the first chunk of the chain that is read, may hold a
+        // single number. Any two other neighbours hold more than `MERGED_MAX` together after a
+        // sweep.
         let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
         let chunks = merged.min(numbers + 1).min(END as usize);
         if chunks > self.chunks.capacity() {
-            // Not by `reserve`: that does not grow line-aligned memory in place, and would copy the
-            // unused part too.
+            // Not by `Vec::reserve`: for elements that are aligned to cache lines it cannot grow
+            // the memory in place, and would copy the unused part too.
             let mut roomier = Vec::with_capacity(chunks);
             roomier.extend_from_slice(&self.chunks);
             self.chunks = roomier;
@@ -106,8 +109,8 @@ impl Chains {
         self.ends[chain].head == NO_CHUNK
     }
 
-    /// Returns the chain that the number at this place was appended to. It is on that chain, or on
-    /// the one that this was spliced to.
+    /// Returns the chain that the number at this place was appended to. The number is still on that
+    /// chain, or on the chain that the whole chain was spliced to.
     #[inline]
     pub(super) fn chain_of(&self, place: u32) -> Option<usize> {
         self.allocated_for.get((place >> 4) as usize).map(|&chain| chain as usize)
@@ -243,7 +246,7 @@ mod tests {
     const CHAINS: usize = 5;
     const READ: usize = 4;
 
-    /// Chains, and the same numbers in vectors.
+    /// Chains, and vectors with the same numbers, with which the chains are compared.
     struct ChainsAndTwin {
         chains: Chains,
         table: Table<()>,

@@ -29,20 +29,21 @@
 //!
 //! - A timer never fires before its class's duration has passed since it was started; the duration
 //!   at the time of firing counts. It is late by at most a sixteenth of that duration, or of the
-//!   one that the class was created with if that is longer, and by a microsecond where that is
-//!   more.
+//!   duration that the class was created with if that one is longer, or by a microsecond if that is
+//!   more than either.
 //! - Restarting a pending timer is one store. Starting and cancelling are O(1) and do not allocate;
 //!   nor does changing a class. After a duration has grown more than threefold, the next advance
 //!   examines each pending timer of the class once.
 //!
 //! # Implementation
 //!
-//! A class is a ring of chains of slot numbers. Each chain holds the timers that were started
-//! within a span of a 32nd of the duration. A timer that is restarted stays on its chain and gets a
-//! new start time. When a span comes due, timers with a newer start time are moved to their own
-//! span, and the others fire. The duration determines when a span comes due, so that changing it
-//! moves no timer. When it has changed so much that the length of the spans no longer suits it, the
-//! next advance distributes the timers over spans of another length.
+//! A class is a ring of chains. A chain is a list of timers, each as the number of its slot in a
+//! table. Each chain holds the timers that were started within a span of a 32nd of the duration. A
+//! timer that is restarted stays on its chain and gets a new start time. When a span comes due,
+//! timers with a newer start time are moved to their own span, and the others fire. The duration
+//! determines when a span comes due, so that changing it moves no timer. When it has changed so
+//! much that the length of the spans no longer suits it, the next advance distributes the timers
+//! over spans of another length.
 
 use super::LocalError;
 use super::advance::event;
@@ -98,7 +99,7 @@ impl fmt::Debug for FixedKey {
 /// No method blocks or makes a system call.
 pub struct FixedTimeouts<T> {
     now: Ns,
-    /// The number of its class is stored with each value.
+    /// The timers: for each, the number of its class and its value.
     table: Table<(u32, T)>,
     chains: Chains,
     classes: Vec<ClassState>,
@@ -128,8 +129,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchClass`] if the class belongs to other timers, [`LocalError::Full`] if
-    /// there are 2^29 timers.
+    /// [`LocalError::NoSuchClass`] if the class belongs to another set of timers,
+    /// [`LocalError::Full`] if there are 2^29 timers.
     pub fn insert(&mut self, class: Class, value: T) -> Result<FixedKey, LocalError> {
         self.class(class)?;
         let room = self.table.capacity();
@@ -191,8 +192,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
-    /// timers.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
+    /// of timers.
     #[inline]
     pub fn start(&mut self, key: FixedKey) -> Result<(), LocalError> {
         let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;
@@ -218,8 +219,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to other
-    /// timers.
+    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
+    /// of timers.
     #[inline]
     pub fn cancel(&mut self, key: FixedKey) -> Result<bool, LocalError> {
         let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;
@@ -236,8 +237,8 @@ impl<T> FixedTimeouts<T> {
 
     /// Returns when to advance next; `None` if nothing is pending. O(classes).
     ///
-    /// May have passed. Never later than a timer must fire. Earlier if all timers of a span were
-    /// restarted or cancelled.
+    /// The returned time may have passed. It is never later than a timer must fire. It is earlier
+    /// if all timers of a span were restarted or cancelled.
     pub fn next_event(&self) -> Option<Instant> {
         if self.pending == 0 {
             return None;
@@ -257,8 +258,8 @@ impl<T> FixedTimeouts<T> {
         self.advance_at_most(now, usize::MAX, fire)
     }
 
-    /// As [`advance`](Self::advance), but examines no more than `budget` timers. The remaining ones
-    /// fire first with the next advance, and can still be restarted and cancelled.
+    /// Like [`advance`](Self::advance), but examines no more than `budget` timers. The remaining
+    /// ones fire first with the next advance, and can still be restarted and cancelled.
     pub fn advance_at_most(
         &mut self,
         now: Instant,
@@ -304,7 +305,8 @@ impl<T> FixedTimeouts<T> {
 
     /// Puts a timer that was started at the time `stamp` on the chain of its span.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
-        // Timers that are still on `DUE` may have to be put on earlier spans than this one.
+        // The class is empty only if `DUE` has none of its timers either: those may have to be put
+        // back on earlier spans than this timer's.
         let is_empty =
             self.oldest(class).is_none() && (self.due != class || self.chains.is_empty(DUE));
         let Some(state) = self.classes.get_mut(class) else { return };
@@ -354,7 +356,8 @@ impl<T> FixedTimeouts<T> {
                     break;
                 }
                 self.classes[class].first = span + 1;
-                // Timers that are not due are put back, which sets this again if necessary.
+                // Timers that are not due are put back on chains, which sets this again if
+                // necessary.
                 self.classes[class].oldest_misplaced = Ns::NEVER;
                 self.chains.splice(chain_of(class, span), DUE);
                 any = true;
@@ -362,7 +365,7 @@ impl<T> FixedTimeouts<T> {
             if any {
                 self.due = class;
                 let state = &mut self.classes[class];
-                // All timers that are not due were started after this.
+                // All timers that are not due were started after the time `oldest`.
                 let oldest = self.now.since(state.scaled);
                 state.fit_spans(oldest);
                 state.first = state.first.max(oldest.0 / state.span);

@@ -37,8 +37,8 @@ impl Key {
         self.0 >> STATE_BITS & GENERATIONS | u64::from(self.0 as u32)
     }
 
-    /// Returns the key from which [`to_bits`](Key::to_bits) made this number. The key of any other
-    /// number finds no timer, or another timer.
+    /// Returns the key from which [`to_bits`](Key::to_bits) made this number. A key that is made
+    /// from any other number finds no timer, or another timer.
     #[inline]
     pub fn from_bits(bits: u64) -> Key {
         if bits >> (64 - STATE_BITS) != 0 {

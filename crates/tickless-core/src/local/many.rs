@@ -4,15 +4,16 @@ use super::LocalTimers;
 use super::key::Key;
 use crate::time::Instant;
 
-/// How many timers ahead of its work a batch prefetches.
+/// A batch prefetches the record of the timer that is this many timers ahead of the one it works
+/// on.
 const PREFETCH_DISTANCE: usize = 12;
 
 impl<T> LocalTimers<T> {
     /// Arms many timers, each for its deadline. Returns how many were armed: keys of removed timers
     /// are skipped.
     ///
-    /// Equal to calling [`start_at`](Self::start_at) for each, but the cache misses of later timers
-    /// overlap with the work on earlier ones.
+    /// The result is that of calling [`start_at`](Self::start_at) for each, but the cache misses of
+    /// later timers overlap with the work on earlier ones.
     pub fn start_many(&mut self, armings: &[(Key, Instant)]) -> usize {
         let mut armed = 0;
         for (at, &(key, deadline)) in armings.iter().enumerate() {
@@ -26,8 +27,8 @@ impl<T> LocalTimers<T> {
 
     /// Cancels many timers. Returns how many were pending.
     ///
-    /// Equal to calling [`cancel`](Self::cancel) for each, but the cache misses of later timers
-    /// overlap with the work on earlier ones.
+    /// The result is that of calling [`cancel`](Self::cancel) for each, but the cache misses of
+    /// later timers overlap with the work on earlier ones.
     pub fn cancel_many(&mut self, keys: &[Key]) -> usize {
         let mut pending = 0;
         for (at, &key) in keys.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! The precise timers of [`LocalTimers`](super::LocalTimers): binary heaps of slot numbers in the
-//! order of hard expiry, with equal ones in the order of arming (W4).
+//! order of hard expiry, and for equal expiries in the order of arming (W4).
 //!
-//! An entry carries the keys that it is ordered by, so that a comparison reads no record. A record
-//! holds the index of its timer's entry, so that cancelling needs no search. Room is allocated when
-//! a timer is inserted, so that arming does not allocate.
+//! An entry carries the values that it is ordered by, so that a comparison reads no record. A
+//! record holds the index of its timer's entry, so that cancelling needs no search. Room is
+//! allocated when a timer is inserted, so that arming does not allocate.
 //!
 //! An advance is one pass over the heap. A timer that is armed for the time of the last pass or
 //! earlier waits in a heap of its own until the next pass: otherwise a callback that arms its own
@@ -13,7 +13,8 @@ use super::table::{Record, Records, SlotKey};
 use crate::time::{Ns, Window};
 use alloc::vec::Vec;
 
-/// The heap of timers for the current pass and later ones. The record's level is its timer's heap.
+/// The heap of timers for the current pass and later ones. A record's level is the index of its
+/// timer's heap: this or [`LATE`].
 const QUEUED: usize = 0;
 /// The heap of timers that were armed for the past, and wait for the next pass.
 const LATE: usize = 1;
@@ -21,7 +22,8 @@ const LATE: usize = 1;
 #[derive(Clone, Copy)]
 struct Entry {
     hard: Ns,
-    /// Counts the entries that were made, so that equal ones keep their order.
+    /// The number of entries that were made before, so that timers of equal expiry fire in the
+    /// order of arming.
     order: u64,
     soft: Ns,
     slot: u32,
@@ -87,9 +89,10 @@ impl PreciseHeap {
         is_pending
     }
 
-    /// Begins a pass: pop until `None`. Late timers are queued now. If the last pass stopped early
-    /// they are queued behind what it left (W2), as if their hard expiry were its time.
-    /// O(k log n) for k late timers.
+    /// Begins a pass, in which the caller pops timers until `None`. Timers that were armed for the
+    /// past are queued now. If the last pass stopped early, they are queued behind the timers that
+    /// it left over, which stay first in line (W2), as if their hard expiry were the time of that
+    /// pass. O(k log n) for k late timers.
     pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns) {
         let last = self.pass.filter(|_| !self.is_done && self.is_due()).unwrap_or(Ns::ZERO);
         (self.pass, self.is_done) = (Some(now), false);
@@ -99,8 +102,8 @@ impl PreciseHeap {
         }
     }
 
-    /// Removes and returns the next timer that may fire in this pass. Stops at the first by hard
-    /// expiry that may not fire yet: `queues/tree.rs` has the reasons. O(log n).
+    /// Removes and returns the next timer that may fire in this pass. Stops at the first timer, in
+    /// the order of hard expiry, that may not fire yet: `queues/tree.rs` has the reasons. O(log n).
     #[inline]
     pub(super) fn pop(&mut self, records: &mut Records) -> Option<SlotKey> {
         self.is_done = self.is_done || !self.is_due();

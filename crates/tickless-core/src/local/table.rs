@@ -1,4 +1,5 @@
-//! Timers by slot number: records of sixteen bytes, and the user's values apart from them.
+//! A table of timers, indexed by slot number: an array of records of sixteen bytes, and a separate
+//! array of the user's values.
 
 use crate::link::{Values, prefetch};
 use crate::time::Ns;
@@ -6,11 +7,11 @@ use alloc::vec::Vec;
 
 /// All slot numbers are below this.
 pub(crate) const SLOTS_MAX: u32 = 1 << 29;
-/// In place of a slot number: none.
+/// Stored in place of a slot number where there is no slot.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// All levels are below this.
 pub(super) const LEVELS_MAX: u32 = UNLINKED;
-/// In place of a level: the timer's number is on no chain.
+/// Stored in place of a level if the timer's number is on no chain.
 const UNLINKED: u32 = LEVEL_MASK;
 const LEVEL_MASK: u32 = (1 << LEVEL_BITS) - 1;
 const LEVEL_BITS: u32 = 4;
@@ -18,13 +19,14 @@ const PENDING: u32 = 1 << LEVEL_BITS;
 /// The state of a free slot: the greatest one, so that one comparison rejects free slots and
 /// wrong generations.
 const FREE: u32 = STATES as u32 - 1;
-/// States, a level with or without [`PENDING`], are below this.
+/// All states are below this. A state is a level with or without [`PENDING`].
 pub(super) const STATES: usize = 1 << STATE_BITS;
 /// The generation is stored above this many bits of state.
 pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
 /// The first generation of a slot. Generations have zeros in place of the state, here and in keys.
 const FIRST_GENERATION: u32 = 1 << STATE_BITS;
-/// A slot is not reused after this generation: the next one would be that of an old key.
+/// A slot is not reused after this generation: the number would wrap around to the generation of an
+/// old key.
 const GENERATION_MAX: u32 = u32::MAX << STATE_BITS;
 /// A full table grows by an eighth of its size, or by this many slots.
 const GROWTH_MIN: usize = 64;
@@ -277,7 +279,7 @@ mod tests {
     use super::*;
 
     fn keys_around(key: SlotKey) -> impl Iterator<Item = SlotKey> {
-        // No key has a generation with bits in place of the state: `Key::from_bits`.
+        // `Key::from_bits` makes no key whose generation has bits set in place of the state.
         let generations = (STATE_BITS..32).map(move |bit| key.generation ^ 1 << bit);
         generations.map(move |generation| SlotKey { generation, ..key })
     }

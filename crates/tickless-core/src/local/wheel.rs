@@ -19,7 +19,7 @@ const DUE: usize = BUCKETS;
 /// the next advance on, so that a callback that arms its own timer for the past does not prolong
 /// an advance for ever.
 const OVERDUE: usize = DUE + 1;
-/// By level: the smallest number of ticks between the clock's tick and that of a timer there.
+/// For each level: the smallest distance of its timers, in ticks from the wheel's clock.
 const NEAREST: [u64; LEVELS] = nearest();
 
 const _: () = assert!(LEVELS <= LEVELS_MAX as usize);
@@ -28,7 +28,8 @@ const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
     let mut level = 1;
     while level < LEVELS {
-        // Between 60 and 66 granules of the level below, by bisection.
+        // The smallest distance is between 60 and 66 granules of the level below. Find it by
+        // bisection.
         let (mut low, mut high) = (60 << (3 * (level - 1)), 66 << (3 * (level - 1)));
         while low + 1 < high {
             let middle = (low + high) / 2;
@@ -48,14 +49,16 @@ pub(super) struct LocalWheel {
     clk_began: Ns,
     /// The tick of the last advance.
     target: u64,
-    /// A tick at or before that of the earliest bucket that is not empty; 0 while timers wait on
-    /// `DUE` or `OVERDUE`.
+    /// A tick no later than the one at which the earliest bucket with timers expires; 0 while
+    /// timers wait on `DUE` or `OVERDUE`.
     next_mark: u64,
-    /// By state: a timer may stay in its bucket if its new distance is greater than this, because
-    /// its level is fine enough then. `NEVER` in the states of timers on no chain.
+    /// For each state of a timer's record: the timer may stay in its bucket if its new distance is
+    /// greater than this, because the bucket's level is fine enough then. `NEVER` for the states of
+    /// timers on no chain.
     stays_beyond: [Ns; STATES],
     push_out: PushOut,
-    /// By chain: when the granule begins of which it is the bucket; zero for `DUE` and `OVERDUE`.
+    /// For each chain: the beginning of the granule, the span of time, whose timers it holds; zero
+    /// for `DUE` and `OVERDUE`.
     begins: Vec<Ns>,
     chains: Chains,
     pending: usize,
@@ -96,9 +99,9 @@ impl LocalWheel {
         self.chains.reserve(timers);
     }
 
-    /// Arms a timer without moving its number, if it may stay in its bucket: that comes due before
-    /// the new time, or after it by at most the level's granule, which is fine enough for the
-    /// distance. Returns whether it did.
+    /// Arms a timer without moving its number, if it may stay in its bucket: the bucket comes due
+    /// before the new time, or after it by at most the level's granule, which is fine enough for
+    /// the distance. Returns whether the timer was armed.
     #[inline]
     pub(super) fn push_out(
         &mut self,
@@ -177,10 +180,12 @@ impl LocalWheel {
             self.next_mark = 0;
             return (OVERDUE, 0);
         }
-        // Counted from the tick before: a granule ends when its bucket expires.
+        // A bucket expires at the end of its granule, so a deadline on a boundary belongs to the
+        // granule before it.
         let last = self.tick.floor(Ns(time.0 - 1));
         let between = last - self.clk;
-        // Beyond the last level the distance is clamped; the timer is placed again after that.
+        // A timer beyond the last level goes into the farthest bucket, and is placed again when
+        // that bucket expires.
         let (last, level) = if between < REACH {
             (last, level_of(between))
         } else {
@@ -225,7 +230,8 @@ impl LocalWheel {
     }
 
     /// Returns the buckets that expire at a tick, the coarsest first: of timers with the same
-    /// deadline, those on the higher level were armed earlier (W4).
+    /// deadline, those on the coarser level were armed earlier, and must fire first (W4: order of
+    /// arming).
     fn buckets_at(tick: u64) -> impl Iterator<Item = usize> {
         let levels =
             (0..LEVELS).rev().filter(move |level| tick.trailing_zeros() >= 3 * *level as u32);

@@ -10,8 +10,8 @@ use core::time::Duration;
 ///
 /// Distances are [`Duration`]s. `+` and `-` with a duration saturate at [`Instant::NEVER`] and
 /// [`Instant::ZERO`], where those of `std::time::Instant` panic: a timeout of [`Duration::MAX`]
-/// means that there is none. [`checked_add`](Instant::checked_add) and
-/// [`checked_sub`](Instant::checked_sub) return `None` there.
+/// means no timeout. [`checked_add`](Instant::checked_add) and
+/// [`checked_sub`](Instant::checked_sub) return `None` instead of saturating.
 ///
 /// Instants of different clocks can be compared, but the result means nothing.
 ///
@@ -150,7 +150,7 @@ impl SubAssign<Duration> for Instant {
     }
 }
 
-/// The time from the right one to the left one; zero if the right one is later, as with `std`'s.
+/// `a - b` is the time from `b` to `a`; zero if `b` is later, as with `std::time::Instant`.
 impl Sub for Instant {
     type Output = Duration;
 

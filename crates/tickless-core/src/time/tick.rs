@@ -5,7 +5,7 @@
 //!
 //! Source of the division by multiplication: Granlund and Montgomery, "Division by Invariant
 //! Integers using Multiplication" (1994), theorem 4.2. For dividends of 63 bits, 292 years in
-//! nanoseconds, a multiplier of 64 bits is exact. Later times are divided.
+//! nanoseconds, a multiplier of 64 bits is exact. For later times the code divides.
 
 use super::Ns;
 use core::fmt;
@@ -17,7 +17,7 @@ pub struct Tick {
     ns: u32,
     /// 2^(64 + shift) / ns, rounded up.
     multiplier: u64,
-    /// One less than the number of bits of the length.
+    /// One less than the number of bits of `ns - 1`.
     shift: u32,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for TickError {
 impl core::error::Error for TickError {}
 
 impl Tick {
-    /// The shortest tick: 1 µs. Any time then fits in 57 bits of ticks.
+    /// The shortest tick: 1 µs. The number of ticks of any time then fits in 57 bits.
     pub const MIN: Duration = Duration::from_micros(1);
     /// The longest tick: 1 s.
     pub const MAX: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ impl Tick {
     }
 
     const fn unchecked(ns: u64) -> Tick {
-        // The least power of two that is no less than the length, halved.
+        // `1 << shift` is half of the least power of two that is not below the length.
         let shift = (ns - 1).ilog2();
         let multiplier = ((1 << (64 + shift)) / ns as u128) as u64 + 1;
         Tick { ns: ns as u32, multiplier, shift }
@@ -87,8 +87,9 @@ impl Tick {
         self.ns as u64
     }
 
-    /// Returns the last tick that has begun at `time`: for the current time.
-    // Hidden, like the two below: for the queues and their tests.
+    /// Returns the last tick that has begun at `time`. Used to round the current time.
+    // Hidden from the documentation, as `ceil` and `start` are: only the queues and their tests use
+    // it.
     #[doc(hidden)]
     #[inline]
     pub const fn floor(self, time: Ns) -> u64 {
@@ -103,11 +104,12 @@ impl Tick {
         time.0 / self.nanos()
     }
 
-    /// Returns the first tick that begins at or after `time`: for deadlines.
+    /// Returns the first tick that begins at or after `time`. Used to round deadlines.
     #[doc(hidden)]
     #[inline(always)]
     pub const fn ceil(self, time: Ns) -> u64 {
-        // One comparison for both special cases: 0 wraps to the latest time.
+        // One comparison finds both special cases, late times and 0, because 0 wraps to the latest
+        // time.
         let before = time.0.wrapping_sub(1);
         if before > i64::MAX as u64 {
             return self.ceil_of_late(time);

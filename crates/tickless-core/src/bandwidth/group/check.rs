@@ -56,7 +56,8 @@ impl Group {
         if lent != self.lent {
             return Err(BandwidthFault::Lent { recorded: self.lent, found: lent });
         }
-        // Members keep refunds, and their balances when a stretched period is halved.
+        // With an empty pool the group may hold more than its capacity: members keep refunds, and
+        // keep their balances when a stretched period is halved.
         if self.pool > 0 && self.held() > self.capacity() {
             return Err(BandwidthFault::Overfull(self.held()));
         }

@@ -9,8 +9,8 @@ impl Group {
         self.waiting.len() - self.stale
     }
 
-    /// Releases the next waiting member, which has got the amount that it asked for. Call it until
-    /// it returns `None`, and again at [`Group::next_release`].
+    /// Releases the next waiting member, after lending it the amount that it asked for. Call it
+    /// until it returns `None`, and again at [`Group::next_release`].
     pub fn pop_released(&mut self, now: Ns) -> Option<MemberId> {
         if self.batch_left == 0 {
             if now < self.batch_at {
@@ -52,8 +52,8 @@ impl Group {
         }
     }
 
-    /// Removes members that have left from the queue once they are the majority. So the cost of a
-    /// sweep is at most two steps for each member that has left.
+    /// Removes members that have left from the queue once they are the majority. So a sweep costs
+    /// at most two steps for each member that has left.
     pub(super) fn sweep(&mut self) {
         if self.stale > self.waiting() {
             let members = &self.members;

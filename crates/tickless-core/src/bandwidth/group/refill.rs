@@ -1,13 +1,14 @@
-//! What each refill adds, and how a period is stretched that the timer cannot keep.
+//! What each refill adds, and how a period is stretched, that is doubled, when its timer cannot
+//! keep up.
 
 use super::Group;
 use crate::bandwidth::period::{STRETCH_MAX, pass_refills};
 use crate::time::Ns;
 
-/// The number of consecutive refills that missed a period after which it is stretched.
+/// The period is doubled after this many consecutive refills that missed a period.
 const LATE_MAX: u32 = 3;
 
-/// The number of refills in time after which a stretched period is halved.
+/// A doubled period is halved after this many consecutive refills in time.
 const KEPT_MIN: u32 = 64;
 
 /// The result of a refill.
@@ -75,11 +76,11 @@ impl Group {
         let fits = amount.min(room);
         self.counts.refilled += amount;
         self.counts.expired += amount - fits;
-        // At most the room, which is far below the type's range.
+        // The cast is exact: the amount is at most `room`, which is far below the type's range.
         self.pool += fits as i128;
     }
 
-    /// Stretches the period after several late refills, and relaxes it after many in time.
+    /// Doubles the period after several late refills, and halves it again after many in time.
     fn judge(&mut self, periods: u64) {
         if periods > 1 {
             self.late_in_row += 1;
@@ -89,7 +90,8 @@ impl Group {
             self.kept_in_row += 1;
         }
         if self.late_in_row >= LATE_MAX && self.stretch < STRETCH_MAX {
-            // The next refill is moved by the difference, so that a whole new period precedes it.
+            // The next refill is moved by the difference of the periods, so that a whole new period
+            // precedes it.
             self.next = self.next.after(self.period());
             self.stretch += 1;
             self.late_in_row = 0;

@@ -1,7 +1,7 @@
 //! A copy of the numbers of a chain's first chunk while the chain is read.
 //!
-//! The chunk is counted and unlinked once, not once for each number. It stays linked until all
-//! numbers have been taken, so that the places in their records remain valid.
+//! With the copy, the chunk's count is updated once, not once for each number. The chunk stays
+//! linked until all numbers have been taken, so that the places in their records remain valid.
 
 use crate::local::table::NO_SLOT;
 
@@ -31,8 +31,8 @@ impl Batch {
         &self.slots[self.at..self.end]
     }
 
-    /// Replaces the numbers by those of a chunk: its first `used` words have `held` numbers, the
-    /// others are holes.
+    /// Replaces the numbers by those of a chunk: of its first `used` words, `held` are numbers and
+    /// the others are holes.
     #[inline]
     pub(super) fn fill(&mut self, chunk: &[u32; ROOM], used: usize, held: usize) {
         (self.slots, self.at, self.end) = (*chunk, 0, held);

@@ -4,8 +4,8 @@ use super::chunk::{COUNT_MASK, NEXT, PREV};
 use super::{Chains, NO_CHUNK};
 
 impl Chains {
-    /// Takes the first number off the chain that is read. When it begins a chunk, it calls `fetch`
-    /// for numbers behind that chunk, which are read soon.
+    /// Takes the first number off the chain that is read. At the first number of a chunk, it calls
+    /// `fetch` for the numbers of a later chunk, so that the caller can prefetch their records.
     #[inline(always)]
     pub(in crate::local) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
         if self.batch.is_empty() && !self.begin_batch(fetch) {
@@ -53,7 +53,8 @@ impl Chains {
     }
 
     /// Returns the first chunk of the chain that is read: its numbers with holes between them, and
-    /// how many numbers. Nothing of it has been popped, and nothing is removed.
+    /// the count of numbers. Removes nothing. Call it only while none of the chunk's numbers has
+    /// been popped.
     #[inline]
     pub(in crate::local) fn first_chunk(
         &self,

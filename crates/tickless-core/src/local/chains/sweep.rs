@@ -1,11 +1,11 @@
 //! Allocation of chunks, and merging of chunks with many holes, which bounds the garbage.
 //!
-//! Removing a number leaves a hole, so that nothing else moves. A chunk of holes is freed at once.
-//! Each allocation of a chunk also examines the next [`SWEPT`] chunks in memory and merges those
-//! whose numbers fit into one with their successor's, at most [`MERGED_MAX`]. If no free chunk is
-//! left in the room that was reserved, all chunks are examined. After that any two neighbours hold
-//! more than `MERGED_MAX` numbers together, so that a chunk is free: putting a number into a chain
-//! never allocates memory.
+//! Removing a number leaves a hole, so that no other number moves. A chunk that has only holes is
+//! freed at once. Each allocation of a chunk also examines the next [`SWEPT`] chunks in memory, and
+//! merges a chunk with its successor if they hold at most [`MERGED_MAX`] numbers together. If no
+//! free chunk is left in the room that was reserved, all chunks are examined. After that any two
+//! neighbours hold more than `MERGED_MAX` numbers together, so that a chunk is free: putting a
+//! number into a chain never allocates memory.
 
 use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
 use super::{Chains, MERGED_MAX, NO_CHUNK};
@@ -21,7 +21,7 @@ const SWEPT: usize = 4;
 impl Chains {
     /// Allocates a chunk.
     pub(super) fn take_chunk(&mut self, records: &mut Records) -> u32 {
-        // Skipped while there are hardly more chunks than needed.
+        // Nothing is swept while there are hardly more chunks than needed.
         if self.in_use > self.len / DENSE + self.ends.len() / 4 {
             for _ in 0..SWEPT {
                 self.sweep_one(records);

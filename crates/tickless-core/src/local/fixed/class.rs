@@ -1,4 +1,5 @@
-//! Classes: the duration that their timers share, and the spans in which these were started.
+//! Classes of timers: the duration that the timers of a class share, and the spans of time in which
+//! the timers were started.
 
 use super::{FixedTimeouts, LocalError, SPANS};
 use crate::time::Ns;
@@ -6,8 +7,8 @@ use core::time::Duration;
 
 /// How many spans the duration of a class is divided into.
 const SPANS_OF_DURATION: u64 = 32;
-/// The most spans that the duration of a class may grow to: fewer than [`SPANS`], because timers
-/// are also started while the oldest span comes due.
+/// The most spans that the duration of a class may cover after it has grown: fewer than [`SPANS`],
+/// because timers are also started while the oldest span comes due.
 const SPANS_OF_DURATION_MAX: u64 = SPANS as u64 - 8;
 const CLASSES_MAX: usize = 1 << 16;
 
@@ -45,8 +46,8 @@ impl ClassState {
             && self.scaled.0 / self.span <= SPANS_OF_DURATION_MAX
     }
 
-    /// Changes the length of the spans if it does not suit the duration. Only while no timers are
-    /// in spans; those that will be were started at `oldest` or later.
+    /// Changes the length of the spans if it does not suit the duration. Call it only while no span
+    /// has timers. Timers that are put into spans afterwards were started at `oldest` or later.
     pub(super) fn fit_spans(&mut self, oldest: Ns) {
         if !self.spans_fit() {
             self.span = self.span_for_duration();
@@ -65,8 +66,8 @@ impl ClassState {
     }
 }
 
-/// Returns a duration times a factor, rounded up: no timer fires early. Exact, which a
-/// multiplication in `f64` is not beyond 104 days.
+/// Returns a duration times a factor, rounded up: no timer fires early. The result is exact; that
+/// of a multiplication in `f64` would not be beyond 104 days.
 fn multiplied(after: Ns, factor: f64) -> Ns {
     const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     let exponent = (factor.to_bits() >> MANTISSA_BITS) as i32;
@@ -126,7 +127,7 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchClass`] if the class belongs to other timers.
+    /// [`LocalError::NoSuchClass`] if the class belongs to another set of timers.
     pub fn set_after(&mut self, class: Class, after: Duration) -> Result<(), LocalError> {
         let state = self.class(class)?;
         state.after = Ns::from_duration(after);
@@ -140,8 +141,8 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchClass`] if the class belongs to other timers, [`LocalError::BadFactor`]
-    /// if the factor is negative, infinite or not a number.
+    /// [`LocalError::NoSuchClass`] if the class belongs to another set of timers,
+    /// [`LocalError::BadFactor`] if the factor is negative, infinite or not a number.
     pub fn scale(&mut self, class: Class, factor: f64) -> Result<(), LocalError> {
         if !(factor >= 0.0 && factor.is_finite()) {
             return Err(LocalError::BadFactor);

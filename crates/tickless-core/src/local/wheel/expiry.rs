@@ -51,8 +51,8 @@ impl LocalWheel {
         None
     }
 
-    /// Pops all due timers, a chunk at a time, and passes their keys to `fired`. Equal to popping
-    /// them one by one.
+    /// Pops all due timers, a chunk at a time, and passes their keys to `fired`. The result is that
+    /// of popping them one by one, at a lower cost.
     #[inline]
     pub(in crate::local) fn pop_all<T>(
         &mut self,
@@ -124,8 +124,9 @@ impl LocalWheel {
     }
 
     /// Returns when the next timer comes due, exact to the tick: moves pushed-out timers to their
-    /// proper buckets until it finds a timer that is due where it is. A timer beyond the last level
-    /// counts as due at that level's end. O(levels) for each moved timer, and for the last one.
+    /// proper buckets until it finds a timer that is due when its bucket is. A timer beyond the
+    /// last level counts as due at that level's end. O(levels) for each moved timer, and for the
+    /// last one.
     pub(in crate::local) fn settle(&mut self, records: &mut Records) -> Ns {
         if self.clk < self.target {
             self.catch_up();
@@ -150,9 +151,9 @@ impl LocalWheel {
         Ns::NEVER
     }
 
-    /// Handles a timer that has been taken off its chain and is not due by that chain: it was
-    /// cancelled, or it was pushed out and is moved to its proper bucket. Returns whether its new
-    /// deadline has come as well.
+    /// Handles a timer that has been taken off its chain and does not fire now: it was cancelled,
+    /// or it was pushed out and is moved to its proper bucket. Returns true if it fires after all,
+    /// because its new deadline has come as well.
     #[inline(never)]
     fn relocate(&mut self, records: &mut Records, slot: u32) -> bool {
         let Some(record) = records.record(slot) else { return false };
@@ -179,7 +180,8 @@ impl LocalWheel {
         while self.step() {}
     }
 
-    /// Collects the next buckets that have come due by the target. Returns whether there were any.
+    /// Moves the next buckets that come due, up to the time of the last advance, to the chain of
+    /// due timers. Returns whether there were any.
     #[inline(never)]
     fn step(&mut self) -> bool {
         if self.next_mark <= self.target {
@@ -200,7 +202,7 @@ impl LocalWheel {
         self.clk_began = self.tick.start(clk);
     }
 
-    /// Collects the buckets that expire at `clk`.
+    /// Sets the clock to `clk` and moves the buckets that expire then to the chain of due timers.
     fn collect(&mut self, clk: u64) {
         self.set_clk(clk);
         LocalWheel::buckets_at(clk).for_each(|bucket| self.chains.splice(bucket, DUE));
