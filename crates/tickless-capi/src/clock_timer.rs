@@ -125,7 +125,8 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
             };
             let call = Call { callback, data };
             let made = timers.clock_timer(clock(clock_number)?, move |fired| {
-                // Capture the whole struct, which is `Send`, not its fields.
+                // Capture the whole struct: it is `Send`, but its field `data`, a raw pointer, is
+                // not.
                 let call: Call = call;
                 call.call(fired);
             });
@@ -262,8 +263,8 @@ impl Object for ClockExpiry {
         // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has
         // not returned.
         match unsafe { expiry.as_ref() } {
-            // SAFETY: valid until the callback returns. There is no other reference, because each
-            // entry point drops its own before it returns.
+            // SAFETY: the pointer is valid until the callback returns. There is no other reference:
+            // each C function drops the reference that it got here before it returns.
             Some(ClockExpiry { fired }) => Ok(unsafe { &mut *fired.as_ptr() }),
             None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
         }

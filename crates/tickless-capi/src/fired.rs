@@ -23,7 +23,7 @@ pub struct Expiry {
 /// cancellation across it are undefined. A C++ exception that leaves it aborts the process.
 pub type Callback = Option<unsafe extern "C-unwind" fn(fired: *mut Expiry, data: *mut c_void)>;
 
-/// A callback with its data, in the slot of a timer.
+/// A C callback and the `data` pointer that it receives, as stored in a timer's slot.
 #[derive(Clone, Copy)]
 pub(crate) struct CCallback {
     callback: unsafe extern "C-unwind" fn(*mut Expiry, *mut c_void),
@@ -66,7 +66,8 @@ impl OnPeriod for CCallback {
     }
 }
 
-/// A call uses the expiry, and how many expiries of a periodic timer were missed.
+/// A C function borrows the expiry for one call, and gets the number of expiries that a periodic
+/// timer has missed.
 impl Object for Expiry {
     type Lent<'a> = (&'a mut tickless::Fired<'static>, u64);
 
@@ -75,8 +76,9 @@ impl Object for Expiry {
         // not returned.
         match unsafe { expiry.as_ref() } {
             Some(Expiry { fired, overruns }) => {
-                // SAFETY: valid until the callback returns. There is no other reference, because
-                // each entry point drops its own before it returns.
+                // SAFETY: the pointer is valid until the callback returns. There is no other
+                // reference: each C function drops the reference that it got here before it
+                // returns.
                 Ok((unsafe { &mut *fired.as_ptr() }, *overruns))
             }
             None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),

@@ -10,13 +10,14 @@ use core::ffi::{CStr, c_char};
 use std::collections::BTreeSet;
 use tickless::slots::ProcessLock;
 
-// Labels are never freed; a program has few different ones. A forked child starts with an empty
-// set, because another thread may have held the lock at the fork (K4: a child waits for no lock).
+// One copy of each text that was used as a label. Copies are never freed, because a program has few
+// different labels. A forked child starts with an empty set, because another thread may have held
+// the lock at the fork (K4: a child waits for no lock).
 static LABELS: ProcessLock<BTreeSet<&'static str>> = ProcessLock::new(BTreeSet::new());
 
 const LABELS_MAX: usize = 65_536;
 
-/// Returns the kept copy of a caller's label.
+/// Returns the library's copy of a caller's label. Makes the copy when a text is first used.
 ///
 /// # Safety
 /// `label` is null or points to a zero-terminated text.

@@ -295,8 +295,9 @@ pub unsafe extern "C" fn tickless_local_advance(
             return Err(failure(Status::NullPointer, "the callback is null"));
         };
         let budget = if budget == 0 { usize::MAX } else { budget };
-        // SAFETY: this is the owner thread, and the timers are not lent. While a callback runs,
-        // calls on the handle use the reference that is lent to it below.
+        // SAFETY: this is the owner thread, and the timers are not lent to a callback. While a
+        // callback runs, this reference is not used: the C functions that the callback calls use
+        // the reference that `own.lend` stores below.
         let timers = unsafe { own.value() };
         let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
             let data = timers.get(key).copied().unwrap_or(core::ptr::null_mut());

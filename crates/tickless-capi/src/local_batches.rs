@@ -18,7 +18,8 @@ pub struct Arming {
     pub deadline_ns: u64,
 }
 
-/// The number of timers in one call to the core: enough for it to prefetch the next ones.
+/// The number of timers that are passed to the core in one call: enough that the core can prefetch
+/// the memory of the next timers while it handles one.
 const CHUNK: usize = 128;
 
 /// Returns a caller's array as a slice. If `count` is 0, `at` is ignored.
@@ -200,8 +201,8 @@ pub unsafe extern "C" fn tickless_local_advance_into(
         unsafe { caller_slice(keys.cast::<core::mem::MaybeUninit<LocalKey>>(), room) }?;
         // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { write_result(fired, 0) }?;
-        // SAFETY: this is the owner thread, and the timers are not lent; no callback runs before
-        // this returns.
+        // SAFETY: this is the owner thread, and the timers are not lent to a callback; no callback
+        // runs before this function returns.
         let timers = unsafe { own.value() };
         let mut due = Vec::new();
         timers.advance_into_at_most(Instant::from_nanos(now_ns), room, &mut due);

@@ -1,8 +1,9 @@
-//! Objects that C refers to by a pointer, and the shapes of the calls on them.
+//! Objects that C refers to by a pointer, and helpers for the entry points: the functions that C
+//! calls.
 //!
-//! An entry point is one of these shapes with a body of its own: a call on an object ([`on`]), a
-//! call that returns a value through a pointer ([`result_of`], [`optional_result_of`]), a creation
-//! ([`create`]). Each checks the pointers, and runs the body inside the panic boundary.
+//! An entry point passes its body, a closure, to one of these helpers: [`on`] to use an object,
+//! [`result_of`] or [`optional_result_of`] to also return a value through a pointer, [`create`] to
+//! create an object. Each helper checks the pointers, and catches a panic of the body.
 
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use core::ptr::{NonNull, null_mut};
@@ -21,7 +22,7 @@ pub(crate) trait Object {
     unsafe fn lend<'a>(at: *const Self) -> Outcome<Self::Lent<'a>>;
 }
 
-/// Runs the body of an entry point on an object.
+/// Runs the body of an entry point on the object that its argument points to.
 ///
 /// # Safety
 /// As for [`Object::lend`].
@@ -35,7 +36,8 @@ pub(crate) unsafe fn on<'a, O: Object>(
     entry(|| body(unsafe { O::lend(object) }?))
 }
 
-/// Runs the body of an entry point on an object, and writes its result. A null `place` is an error.
+/// Runs the body of an entry point on an object, and writes the body's result to `place`. A null
+/// `place` is an error.
 ///
 /// # Safety
 /// As for [`Object::lend`], and `place` is null or writable.
@@ -50,7 +52,8 @@ pub(crate) unsafe fn result_of<'a, O: Object, T>(
     unsafe { on(object, |object| write_result(place, body(object)?)) }
 }
 
-/// Runs the body of an entry point on an object, and writes its result unless `place` is null.
+/// Runs the body of an entry point on an object, and writes the body's result to `place` unless
+/// that is null.
 ///
 /// # Safety
 /// As for [`result_of`].
@@ -70,8 +73,8 @@ pub(crate) unsafe fn optional_result_of<'a, O: Object, T>(
     }
 }
 
-/// Runs an entry point that creates an object. `place` receives a pointer to it, or null after an
-/// error.
+/// Runs the body of an entry point that creates an object. `place` receives a pointer to the
+/// object, or null after an error.
 ///
 /// # Safety
 /// `place` is null or writable.
@@ -83,7 +86,8 @@ pub(crate) unsafe fn create<T>(place: *mut *mut T, make: impl FnOnce() -> Outcom
     })
 }
 
-/// A value that all threads may use, with a mark that identifies it.
+/// A value that all threads may use, with a mark: a constant that shows that a pointer from C
+/// points to a live object of this type.
 pub(crate) struct Marked<T> {
     mark: AtomicU64,
     value: T,
@@ -93,7 +97,7 @@ pub(crate) struct Marked<T> {
 pub(crate) trait Handle: Sized {
     type Value;
     const MARK: u64;
-    /// Its name in error messages, and how to obtain one.
+    /// The name of the type in error messages, and the advice how to obtain such an object.
     const NAME: &'static str;
 
     fn marked(&self) -> &Marked<Self::Value>;
@@ -104,7 +108,8 @@ pub(crate) trait Handle: Sized {
     }
 }
 
-/// Returns the value of a handle, or an error unless the mark shows a live one.
+/// Returns the value of a handle, or an error if the mark shows that there is no live handle of
+/// this type.
 ///
 /// # Safety
 /// `at` is null or points to memory that stays readable while the result is used.
@@ -115,8 +120,8 @@ pub(crate) unsafe fn value<'a, H: Handle + 'a>(at: *const H) -> Outcome<&'a H::V
     if mark.load(Ordering::Relaxed) == H::MARK { Ok(value) } else { Err(not_initialised(H::NAME)) }
 }
 
-/// Runs an entry point that destroys a handle, after `end` has ended its use. Does nothing if the
-/// pointer is null.
+/// Runs the body of an entry point that destroys a handle: calls `end`, and frees the handle unless
+/// `end` fails. Does nothing if the pointer is null.
 ///
 /// # Safety
 /// `at` is null, or came from [`create`] and was not destroyed; no thread uses it afterwards.
@@ -139,7 +144,7 @@ pub(crate) unsafe fn destroy<H: Handle>(
     })
 }
 
-/// Implements [`Handle`] and [`Object`] for structs of one [`Marked`] field.
+/// Implements [`Handle`] and [`Object`] for structs whose only field is a [`Marked`] value.
 macro_rules! handles {
     ($($handle:ident($value:ty), $mark:literal, $name:literal;)*) => {$(
         impl crate::object::Handle for $handle {

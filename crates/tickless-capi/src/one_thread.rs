@@ -1,5 +1,5 @@
-//! Values that one thread at a time may use: detecting use by another thread, and lending a value
-//! to the callbacks of its own advance.
+//! Values that only one thread at a time may use, such as local timers: use by another thread is
+//! detected, and a value that runs callbacks is lent to them, so that they can use it too.
 
 use crate::object::{checked_ref, not_initialised};
 use crate::status::{Outcome, Status, entry, failure};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct HandleKind {
     pub(crate) mark: u64,
     pub(crate) name: &'static str,
-    /// The advice in the error about use by another thread.
+    /// The advice that the error message gives if another thread has used the value.
     pub(crate) remedy: &'static str,
 }
 
@@ -110,8 +110,9 @@ pub(crate) trait Handle: Sized + 'static {
     }
 }
 
-/// Implements [`Handle`] for structs of one [`OneThread`] field. A call uses the value; it calls no
-/// C code.
+/// Implements [`Handle`] and [`Object`](crate::object::Object) for structs whose only field is a
+/// [`OneThread`] value. A C function borrows the value mutably, so it must not call a C callback
+/// during that borrow.
 macro_rules! one_thread_handles {
     ($($handle:ident($value:ty), $mark:literal, $name:literal, $remedy:literal;)*) => {$(
         impl crate::one_thread::Handle for $handle {
@@ -160,7 +161,7 @@ impl<T> OneThread<T> {
         Err(failure(Status::Busy, what))
     }
 
-    /// Returns the value, also in a callback that it is lent to.
+    /// Returns the value. While it is lent to a callback, returns the reference that was lent.
     ///
     /// # Safety
     /// The caller is the owner thread, holds one such reference at a time, and calls no C code
@@ -174,7 +175,8 @@ impl<T> OneThread<T> {
         unsafe { &mut *value }
     }
 
-    /// Returns the value for a call during which callbacks must not use it.
+    /// Returns the value for exclusive use: until the result is dropped, calls on the handle, for
+    /// example by callbacks, return `TICKLESS_BUSY`.
     ///
     /// # Safety
     /// The caller is the owner thread, and the value is used only through this function.

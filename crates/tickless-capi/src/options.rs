@@ -1,4 +1,4 @@
-//! The options of a set of timers, and their choices as numbers.
+//! The options with which C starts a set of timers, and the numbers that stand for their choices.
 
 use crate::sized::Grows;
 use crate::status::{Outcome, Status, failure};

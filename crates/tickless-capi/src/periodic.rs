@@ -100,7 +100,8 @@ struct Timer {
     slot: UnsafeCell<MaybeUninit<PeriodSlot<CCallback>>>,
 }
 
-/// A call uses a copy of the handle, as with [`TimerStorage`](crate::timer::TimerStorage).
+/// A C function borrows a copy of the handle, as with [`TimerStorage`](crate::timer::TimerStorage):
+/// the timer's callback may destroy the timer during the call.
 impl Object for PeriodicStorage {
     type Lent<'a> = ManuallyDrop<Periodic>;
 
@@ -109,8 +110,8 @@ impl Object for PeriodicStorage {
         // SAFETY: the caller promises that `timer` points to storage that is not freed or moved
         // while the result is used.
         let value = unsafe { Stored::value(place, &KIND) }?;
-        // SAFETY: the mark shows an initialised timer, and the handle does not include the contents
-        // of the slot. The copy is not dropped.
+        // SAFETY: the mark shows that the timer is initialised. The copied handle does not include
+        // the contents of the slot, and `ManuallyDrop` keeps it from being dropped.
         Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
     }
 }
@@ -148,8 +149,8 @@ pub unsafe extern "C" fn tickless_periodic_init(
         let options = unsafe { sized::read(options) }?;
         let (missed, phase) = (options.missed()?, options.phase()?);
         let make = |value: NonNull<Timer>| {
-            // SAFETY: `fill` passes a pointer to memory for a timer, and the slot is given back
-            // before that memory is released.
+            // SAFETY: `Stored::fill` passes a pointer to memory for a timer, and `give_back` is
+            // called on the timer before that memory is released.
             unsafe {
                 let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast());
                 let timer = slots::periodic(timers, slot, missed, call);
@@ -305,10 +306,10 @@ pub unsafe extern "C" fn tickless_periodic_destroy(timer: *mut PeriodicStorage) 
         let place = place::<Timer, _>(timer, &KIND)?;
         let end = |value: NonNull<Timer>| {
             // SAFETY: the timer is initialised, and the caller promises that no other thread uses
-            // it; `empty` calls this once.
+            // it; `Stored::empty` calls this closure once.
             let mut periodic = unsafe { (&raw mut (*value.as_ptr()).periodic).read() };
-            // SAFETY: the timer came from a slot, and is dropped without another use after a
-            // success.
+            // SAFETY: the timer was created in a slot, and after a success it is dropped without
+            // another use.
             let given = unsafe { periodic.give_back() };
             if let Err(error) = given {
                 // The timer stays in its storage; do not drop this copy.

@@ -105,7 +105,8 @@ impl<T> Stored<T> {
         Ok(())
     }
 
-    /// Takes the value out with `empty`. If `empty` fails, the timer stays.
+    /// Marks the timer as destroyed, and has `empty` take the value out of the storage. If `empty`
+    /// fails, the timer stays valid.
     ///
     /// # Safety
     /// As for [`value`](Stored::value). The memory may be freed or reused once `empty` has

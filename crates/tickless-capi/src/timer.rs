@@ -60,7 +60,7 @@ pub enum CancelFound {
 
 const KIND: Kind = Kind { mark: 0x9d3c_1b57_6af2_e841, name: "timer" };
 
-/// Evaluates an expression on a timer of either kind.
+/// Evaluates an expression on a timer of either kind, coarse or precise.
 macro_rules! either {
     ($any:expr, $timer:ident => $body:expr) => {
         match &*$any {
@@ -76,7 +76,7 @@ struct Timer {
     slot: UnsafeCell<MaybeUninit<SlotOfAny>>,
 }
 
-/// The handle of a timer of either kind.
+/// The handle of a timer of either kind, coarse or precise.
 pub(crate) enum Any {
     Coarse(Timeout),
     Precise(HrTimer),
@@ -113,8 +113,8 @@ union SlotOfAny {
     _precise: ManuallyDrop<PreciseSlot<CCallback>>,
 }
 
-/// A call uses a copy of the handle, because the timer's callback may destroy the timer before the
-/// thread that armed it has returned from the arming.
+/// A C function borrows a copy of the handle, because the timer's callback may destroy the timer
+/// while the C function that armed it is still running.
 impl Object for TimerStorage {
     type Lent<'a> = ManuallyDrop<Any>;
 
@@ -123,8 +123,8 @@ impl Object for TimerStorage {
         // SAFETY: the caller promises that `timer` points to storage that is not freed or moved
         // while the result is used.
         let value = unsafe { Stored::value(place, &KIND) }?;
-        // SAFETY: the mark shows an initialised timer, and the handle does not include the contents
-        // of the slot. The copy is not dropped.
+        // SAFETY: the mark shows that the timer is initialised. The copied handle does not include
+        // the contents of the slot, and `ManuallyDrop` keeps it from being dropped.
         Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
     }
 }
@@ -188,8 +188,8 @@ impl Choice {
     }
 
     fn make(self, value: NonNull<Timer>, timers: &tickless::Timers, call: CCallback) -> Outcome {
-        // SAFETY: `fill` passes a pointer to memory for a timer, and the slot is given back before
-        // that memory is released.
+        // SAFETY: `Stored::fill` passes a pointer to memory for a timer, and `give_back` is called
+        // on the timer before that memory is released.
         unsafe {
             let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast::<()>());
             let any = if self.kind & 255 == TICKLESS_COARSE {
@@ -425,7 +425,8 @@ pub unsafe extern "C" fn tickless_timer_shutdown_sync(
     unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.shutdown_sync())) }
 }
 
-/// Runs the body of an entry point that cancels a timer, and reports what it found.
+/// Runs the body of an entry point that cancels a timer, and writes to `place` whether the timer
+/// was idle, pending or running its callback.
 ///
 /// # Safety
 /// As for [`Object::lend`], and `place` is null or writable.
@@ -513,10 +514,10 @@ pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Sta
         let place = place::<Timer, _>(timer, &KIND)?;
         let end = |value: NonNull<Timer>| {
             // SAFETY: the timer is initialised, and the caller promises that no other thread uses
-            // it; `empty` calls this once.
+            // it; `Stored::empty` calls this closure once.
             let mut any = unsafe { (&raw mut (*value.as_ptr()).any).read() };
-            // SAFETY: the timer came from a slot, and is dropped without another use after a
-            // success.
+            // SAFETY: the timer was created in a slot, and after a success it is dropped without
+            // another use.
             let given = unsafe {
                 match &mut any {
                     Any::Coarse(timer) => timer.give_back(),

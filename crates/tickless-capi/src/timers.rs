@@ -22,7 +22,7 @@ pub(crate) struct Set {
     pub(crate) timers: tickless::Timers,
     /// Advances the clock of a virtual set; `None` for other sets.
     pub(crate) time: Option<VirtualTime>,
-    /// The number of users that belong to the library itself.
+    /// How many of the set's users belong to the library itself, and not to the program.
     own_users: usize,
 }
 
@@ -32,8 +32,9 @@ handles! {
 }
 
 impl Set {
-    /// Returns the number of timers and limiters. Waits briefly for a last callback that is
-    /// returning: a limiter that was destroyed during its refill disappears with it.
+    /// Returns the number of timers and limiters that still exist in this set. If there are any,
+    /// first waits briefly for them to disappear: a limiter that was destroyed while its refill
+    /// callback ran exists until that callback has returned.
     #[expect(clippy::disallowed_methods, reason = "no event reports that a user has gone")]
     fn users(&self) -> usize {
         let users = || slots::users(&self.timers).saturating_sub(self.own_users);

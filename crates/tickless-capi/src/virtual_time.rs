@@ -52,7 +52,8 @@ impl Set {
     }
 }
 
-/// Runs the body of an entry point on the virtual time of a set.
+/// Runs the body of an entry point that changes the virtual time of a set; an error if the set runs
+/// on a real clock.
 ///
 /// # Safety
 /// `timers` is null, or came from the library and was not stopped.
