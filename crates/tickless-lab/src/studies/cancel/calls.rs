@@ -53,20 +53,16 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Waits until all drivers sleep, because starting hundreds of threads would disturb the
-    /// measurement.
+    /// Returns when the drivers of the bases that the timers use are asleep: a thread that starts
+    /// would disturb the measurement.
     pub fn start(bases: u16, scan: Scan) -> Result<Subject, MeasureError> {
         let timers = Timers::builder().bases(bases).scan(scan).start()?;
         let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
-        let is_quiet = || timers.stats().bases.iter().all(|base| base.sleeps > 0);
-        while !is_quiet() {
-            thread::park_timeout(Duration::from_millis(1));
-        }
         let subject = Subject { _timers: timers, batch };
         // Arms every timer once before the measurement, so that it has a base and its driver is
-        // armed.
+        // armed. A base's driver starts with its first timer.
         subject.set_up(Finds::Idle);
-        thread::park_timeout(Duration::from_millis(2));
+        thread::park_timeout(Duration::from_millis(10));
         Ok(subject)
     }
 
