@@ -1,5 +1,5 @@
-//! The chapters of `docs/book` for users: their code is compiled and run with that of this
-//! documentation.
+//! Chapters of the book in `docs/book`, included here so that their code examples are compiled and
+//! run together with those of this documentation.
 
 #[doc = include_str!("../../../docs/book/src/start.md")]
 mod start {}

@@ -137,10 +137,10 @@ impl Builder {
         self
     }
 
-    /// Sets how drivers wake for a deadline. With [`Wakeup::Sleep`], the default, timers are late
-    /// by the time it takes to wake a thread. The other variants spend CPU time to avoid that: a
-    /// driver wakes before the deadline and spins until then. With no variant does a timer fire
-    /// early.
+    /// Sets how driver threads wake up in time for a deadline. With [`Wakeup::Sleep`], the default,
+    /// timers are late by the time it takes to wake a thread. The other variants spend CPU time to
+    /// avoid that: a driver wakes before the deadline and spins until then. With no variant does a
+    /// timer fire early.
     ///
     /// This applies to every wakeup of a driver thread, on any [`device`](Builder::device), and so
     /// also to coarse timeouts and the ends of windows: timers that may be late should have slack,
@@ -166,9 +166,9 @@ impl Builder {
         self
     }
 
-    /// Sets the least time between the arming of a timer, or a driver's last wakeup, and the next
-    /// wakeup; the default is 0. This bounds how often a driver wakes. A timer that is due earlier
-    /// is late by at most this time.
+    /// Sets the least time from the moment at which a timer is armed, or a driver has woken, to the
+    /// driver's next wakeup; the default is 0. This bounds how often a driver wakes. A timer that
+    /// is due earlier is late by at most this time.
     pub fn min_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.min_delta = Ns::from_duration(delta);
         self
@@ -188,7 +188,7 @@ impl Builder {
     /// By default a driver thread never backs off, since the system's scheduler keeps it from
     /// starving other threads. In an event loop the default is 3 passes and 100 ms, as in the
     /// kernel, and the loop continues during the back-off. At least one pass is made. If `longest`
-    /// is zero the handler returns without a pause, and no hang is counted.
+    /// is zero, the driver does not pause between the passes, and nothing is counted.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);

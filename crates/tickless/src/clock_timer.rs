@@ -68,7 +68,7 @@ pub struct ClockTimer {
     inner: Arc<Inner>,
 }
 
-/// A timer and its deadline. The handle and the list of clock timers share it.
+/// A timer and its deadline, shared by the program's handle and the set's list of clock timers.
 struct Inner {
     timer: Owned<QueueLink>,
     state: Arc<State>,
@@ -286,7 +286,8 @@ impl Drop for ClockTimer {
 }
 
 impl Inner {
-    /// Arms the timer in the core. The caller holds the lock of `state.armed`.
+    /// Converts the deadline to the timers' clock and arms the timer for it in the core. The caller
+    /// holds the lock of `state.armed`.
     fn start(&self, armed: Armed) -> Result<Started, StartError> {
         let shared = self.timer.shared();
         let now = shared.now();

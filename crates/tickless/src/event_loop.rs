@@ -147,7 +147,7 @@ impl<W> EventLoopDriver<W> {
 impl AsFd for EventLoopDriver<Arc<OwnedFd>> {
     /// Returns the descriptor, which is readable exactly while [`run`](Self::run) should be called.
     /// Suits poll, select, epoll (level- or edge-triggered) and anything built on them. It is a
-    /// timerfd of the driver's: do not read or set it.
+    /// timerfd that the driver reads and sets: do not do so yourself.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes_by.as_fd()
     }

@@ -41,8 +41,8 @@
 //!
 //! A [`Timers`] has one base per CPU, and one driver thread per base that is used, which sleeps
 //! until something is due. Callbacks run on driver threads, one at a time per base, and should be
-//! short: a callback that blocks delays the timers of its own base and no others. One that panics
-//! is caught and counted.
+//! short: a callback that blocks delays the timers of its own base and no others. A panic of a
+//! callback is caught and counted.
 //!
 //! Dropping a timer cancels it and waits until its callback has returned, so do not drop one while
 //! you hold a lock that its callback takes. A drop inside a callback does not wait. A callback that
@@ -99,8 +99,8 @@ mod tokio_runtime;
 pub mod tokio_time;
 pub mod virtual_time;
 
-// The names that most programs need. Together with the modules above they are at most twenty
-// without features.
+// The names that most programs need. To keep the crate's root small, these names and the public
+// modules above are at most twenty, not counting optional features.
 pub use builder::Builder;
 pub use hrtimer::HrTimer;
 pub use local::LocalTimers;

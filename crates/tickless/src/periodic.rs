@@ -266,8 +266,8 @@ impl Periodic {
         Ok(())
     }
 
-    /// Returns how long after each multiple of its period the timer expires; `None` unless it was
-    /// started with a phase.
+    /// Returns how long after each multiple of its period on the timers' clock the timer expires;
+    /// `None` unless it was started with a phase.
     pub fn phase_offset(&self) -> Option<Duration> {
         let is_forked_child = self.timer.shared().is_forked_child();
         if is_forked_child {
@@ -283,8 +283,8 @@ impl Periodic {
         }
     }
 
-    /// Stops the timer without waiting for its callback. A callback that is running now is the
-    /// last.
+    /// Stops the timer without waiting for its callback. If the callback is running now, that is
+    /// its last run.
     pub fn cancel(&self) -> Cancel {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
@@ -371,7 +371,7 @@ impl Periodic {
             && self.timer.is_pending()
     }
 
-    /// Returns `true` if the timer is running its periods.
+    /// Returns `true` if the timer was started and has not been stopped since.
     pub fn is_active(&self) -> bool {
         !self.timer.shared().is_forked_child()
             && lock(&self.run).expected.is_some()

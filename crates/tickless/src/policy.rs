@@ -1,6 +1,7 @@
-//! Settings that replace a mechanism of this library by its predecessor in the kernel, for studies,
-//! benches and tests of this project. Requires the feature `policy`. It is not part of the public
-//! interface: programs do not need it, and it may change with any version.
+//! Settings that replace a mechanism of this library by the older mechanism of the Linux kernel, so
+//! that studies, benches and tests of this project can compare them. Requires the feature `policy`.
+//! It is not part of the public interface: programs do not need it, and it may change with any
+//! version.
 //!
 //! ```
 //! use tickless::Timers;

@@ -8,10 +8,10 @@
 //!
 //! For frameworks whose interfaces take a [`std::time::Instant`] there are [`to_std`] and
 //! [`from_std`]. They convert by one pair of readings, taken once per process: first of the
-//! standard library's clock, then of the system's. The error is the time between the two: two
-//! readings of a clock, unless the thread lost its CPU in between. It is the same for every
-//! conversion, so durations are exact, and a deadline that [`from_std`] converts is late by it,
-//! never early.
+//! standard library's clock, then of the system's. The error is the time between the two readings,
+//! which is short unless the thread lost its CPU in between. Every conversion has the same error,
+//! so durations are exact. A deadline that [`from_std`] converts is late by this error, never
+//! early.
 //!
 //! The two clocks may also drift apart. If the timers run on the CPU's counter, the two rates are
 //! within a few parts per million of each other. A suspend adds a difference: the time that the

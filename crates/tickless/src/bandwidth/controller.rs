@@ -36,7 +36,7 @@ use tickless_core::bases::StartError;
 use tickless_core::phase::PhaseSlot;
 use tickless_core::time::{Ns, Window};
 
-/// A bandwidth group, its timers and its waiters.
+/// A bandwidth group with its refill and release timers, and the members that wait for its quota.
 pub(super) struct Controller {
     timers: Timers,
     slot: Option<PhaseSlot>,
@@ -197,7 +197,8 @@ impl Controller {
         if !state.is_active && !state.group.is_idle() {
             let period = state.group.period().to_duration();
             let next = state.group.next_refill();
-            // This fails only in a forked child, where the caller's next call returns an error.
+            // The start of the timer fails only in a forked child, where the caller's next call
+            // returns an error.
             state.is_active =
                 self.refill.start_with_slack(next.into(), period, self.slack()).is_ok();
         }
@@ -225,7 +226,8 @@ impl Controller {
         self.timers.shared.is_forked_child()
     }
 
-    /// How long after each multiple of its period the group is refilled.
+    /// The group's phase: how long after each multiple of its period on the timers' clock it is
+    /// refilled.
     pub(super) fn phase_offset(&self) -> Option<Duration> {
         self.slot.as_ref().map(|slot| slot.phase().to_duration())
     }
@@ -333,7 +335,7 @@ impl Controller {
         }
     }
 
-    /// Reopens the permit word, if the timer runs.
+    /// Lets callers take permits without the lock again, if the refill timer runs.
     fn open(&self, state: &mut State) {
         if state.is_active && !state.is_closed {
             state.group.open(&self.permits.0);

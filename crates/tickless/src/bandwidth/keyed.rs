@@ -64,7 +64,7 @@ struct Inner<K, S> {
 
 struct Shard<K> {
     keys: HashTable<Keyed<K>>,
-    /// The number of keys at which the next insertion removes the idle keys.
+    /// When the shard has this many keys, the next insertion first removes the idle ones.
     sweep_at: usize,
 }
 
@@ -75,7 +75,7 @@ struct Keyed<K> {
 
 enum KeyState {
     Compact(Permits<AtomicU64>),
-    /// A caller obtained the key's limiter, and may wait for permits.
+    /// A caller has obtained a limiter for this key, and may wait for its permits.
     Limiter(Limiter),
 }
 
@@ -160,7 +160,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         match taken {
             KeyTake { limiter: Some(limiter), .. } => limiter.try_acquire(permits),
             KeyTake { take: Take::Taken, .. } => Ok(()),
-            // A compact key has no waiters, so a request for zero permits always succeeds.
+            // No caller waits for permits of a key without a limiter, so a request for zero permits
+            // always succeeds.
             _ if permits == 0 => Ok(()),
             _ => Err(refusal(permits, inner.plan.settings.most())),
         }
@@ -321,7 +322,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         let (left, until) = compact.refill(&self.plan.settings, now);
         let phase = Phase::Fixed(Duration::from_nanos(until.0 % self.plan.settings.period.0));
         let begin = Begin::With(left, until);
-        // The settings and the phase are valid, so this fails only in a forked child.
+        // Since the settings and the phase are valid, the start fails only in a forked child.
         let controller = Controller::start(&self.timers, Plan { phase, ..self.plan }, begin)
             .map_err(|_| AcquireError::NoTimers)?;
         let limiter = Limiter { controller };
@@ -333,8 +334,8 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
 /// The result of taking permits of a key under the shard's lock.
 struct KeyTake {
     take: Take,
-    /// The key's own limiter. The caller takes the permits from it after unlocking the shard,
-    /// because that may wake a waiter.
+    /// The key's own limiter, if it has one. The caller takes the permits from this limiter after
+    /// unlocking the shard, because that may wake a waiter.
     limiter: Option<Limiter>,
 }
 
@@ -372,7 +373,8 @@ impl<K> Shard<K> {
         self.keys.find(hash, |keyed| keyed.key.borrow() == key).map(|keyed| &keyed.state)
     }
 
-    /// Removes the idle keys and makes unused limiters compact keys again. O(keys).
+    /// Removes the keys that have all their permits, and replaces limiters that are no longer used
+    /// by compact entries. O(keys).
     fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> Swept<K> {
         let mut swept = Swept::default();
         let settings = &inner.plan.settings;

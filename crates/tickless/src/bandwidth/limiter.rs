@@ -144,8 +144,8 @@ impl Limiter {
         }
     }
 
-    /// Takes permits under the lock. First tries again without it, because the inlined attempt also
-    /// fails where reading the clock takes a function call.
+    /// Takes permits under the lock. First tries again without it, because the inlined attempt of
+    /// `try_acquire` gives up if reading the clock takes a function call.
     #[inline(never)]
     fn ask_group(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.take(permits) {
@@ -293,7 +293,8 @@ impl Limiter {
         self.controller.read(Group::waiting).unwrap_or(0)
     }
 
-    /// Returns how long after each multiple of its period the limiter is refilled.
+    /// Returns the limiter's phase: how long after each multiple of its period on the timers' clock
+    /// it is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }
@@ -364,7 +365,8 @@ impl Acquire {
         }
     }
 
-    /// Completes if the queued member was released or the limiter closed; else stores the waker.
+    /// Completes if the queued member was released or the limiter was closed; otherwise stores the
+    /// new waker.
     fn poll_queued(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
         let closed = if state.is_closed { state.waiting.remove(&id) } else { None };

@@ -36,7 +36,8 @@ pub struct Throttle {
     controller: Arc<Controller>,
 }
 
-/// One thread of a [`Throttle`]. Dropping it returns the quota that it has not used.
+/// One thread's membership in a [`Throttle`]. Dropping it returns the unused rest of the thread's
+/// slice of the quota to the group.
 #[derive(Debug)]
 pub struct Worker {
     controller: Arc<Controller>,
@@ -111,8 +112,8 @@ impl Throttle {
         })
     }
 
-    /// Returns the group's counters. A worker reports its use only when its slice is used up, so up
-    /// to one slice per worker counts as held although it has been used. Takes the lock.
+    /// Returns the group's counters. A worker reports its use only when its slice is used up, so
+    /// the counters may be behind by up to one slice per worker. Takes the lock.
     pub fn counts(&self) -> Counts {
         self.controller.counts()
     }
@@ -122,7 +123,8 @@ impl Throttle {
         self.controller.read(Group::waiting).unwrap_or(0)
     }
 
-    /// Returns how long after each multiple of its period the group is refilled.
+    /// Returns the group's phase: how long after each multiple of its period on the timers' clock
+    /// its quota is refilled.
     pub fn phase_offset(&self) -> Option<Duration> {
         self.controller.phase_offset()
     }
@@ -147,7 +149,7 @@ impl Worker {
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         state.group.charge(self.id, used);
         self.charged += used;
-        // This cannot fail: the worker has joined, and 1 never exceeds the quota.
+        // `ask` cannot fail: the worker has joined, and 1 never exceeds the quota.
         let grant = state.group.ask(self.id, 1, now).unwrap_or(Grant::Run(0));
         match grant {
             Grant::Run(left) => {

@@ -201,7 +201,7 @@ impl Builder {
         (timers, driver)
     }
 
-    /// Creates timers with these devices, one per base, and no drivers.
+    /// Creates a set of timers with these event devices, one per base, and without driver threads.
     fn without_threads(mut self, clock: HostClock, devices: Vec<BaseDevice>) -> Timers {
         self.setup.core.deferral = Deferral::None;
         self.setup.core.wheel = WheelEvents::Device;
@@ -230,7 +230,8 @@ impl Builder {
         added.map_err(|error| StartTimersError::Thread { base, error })
     }
 
-    /// Creates timers without drivers on this clock; with `chance`, timers go to random bases.
+    /// Creates a set of timers without driver threads on this virtual clock. With `chance`, each
+    /// timer goes to a random base.
     pub(crate) fn start_virtual(
         mut self,
         clock: Arc<ManualClock>,
@@ -239,10 +240,12 @@ impl Builder {
         if !self.coarse_like_real {
             self.setup.core.coarse = CoarseExpiry::AtDeadline;
         }
-        // Timers with equal deadlines must fire in the order of their arming.
+        // Timers with equal deadlines must fire in the order of their arming, which only `Eager`
+        // guarantees.
         self.setup.core.push_out = PushOut::Eager;
-        // Passes are bounded, to detect a timer that is always rearmed for the current instant.
-        // A back-off would never end, because virtual time does not advance on its own.
+        // Limit the number of passes in a row, to detect a timer that is always rearmed for the
+        // current instant. Disable the back-off: it would never end, because virtual time does not
+        // advance on its own.
         let limits = &mut self.setup.core.limits;
         match self.passes {
             Some(passes) => limits.passes = passes,
@@ -264,7 +267,8 @@ impl Builder {
     }
 }
 
-/// Makes a device that arms a descriptor, which a loop polls.
+/// Creates the event device of a base: a timerfd, with the file descriptor that the program's loop
+/// polls.
 #[cfg(linux_platform)]
 fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
     let timer = Timerfd::new()?;
@@ -272,7 +276,7 @@ fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
     Ok((descriptor, BaseDevice::own_loop(LoopDevice::with_descriptor(timer))))
 }
 
-/// Starts a thread of a set, unless the set has ended.
+/// Starts one of the library's threads for a set of timers, unless the set has ended.
 fn add_thread(shared: &Arc<Shared>, pinning: Pinning, base: CpuId, job: Job) -> io::Result<()> {
     let own = Arc::clone(shared);
     let cpu = match (pinning, job) {
@@ -315,8 +319,8 @@ enum Driver {
     Started,
 }
 
-/// The body of the starter: starts the driver of each base when the base is first used. Returns
-/// when the set ends, or when all bases have drivers.
+/// The body of the starter thread: starts the driver thread of each base when the base is first
+/// used. Returns when the set ends, or when all bases have drivers.
 ///
 /// If the system refuses a thread, the base goes offline until a later attempt succeeds: its timers
 /// move to the next base. The driver of the first base was started with the set.

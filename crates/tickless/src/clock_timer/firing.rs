@@ -150,9 +150,9 @@ impl ClockFired<'_> {
         self.restart = Some(Armed::relative(self.clock, self.base, after));
     }
 
-    /// Rearms the timer for the first time that has not passed, a whole number of periods of its
-    /// own clock after its deadline. Returns that number: 1 if the callback kept up and the clock
-    /// was not set. A period of zero counts as a nanosecond.
+    /// Rearms the timer for its deadline plus a whole number of periods: for the first such time on
+    /// its own clock that has not passed. Returns the number of periods: 1 if the callback kept up
+    /// and the clock was not set. A period of zero counts as a nanosecond.
     ///
     /// If the clock goes back, the timer does not fire until the clock reaches the new deadline. A
     /// timer on realtime that was armed by [`start`](super::ClockTimer::start) stays relative:

@@ -1,4 +1,4 @@
-//! The state that a periodic timer's handle and callback share, and one expiry of the timer.
+//! The state that a periodic timer's handle and callback share, and the handling of an expiry.
 
 use super::Missed;
 use crate::timer::fired::Fired;

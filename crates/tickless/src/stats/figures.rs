@@ -55,30 +55,32 @@ pub struct BaseStats {
     pub late_coarse: Histogram,
     /// How long after their deadlines precise timers expired.
     pub late_precise: Histogram,
-    /// Expiries that were late by more than [`Builder::slow_after`], measured from the end of the
-    /// window, or for a coarse timer from the deadline as the wheel rounded it.
+    /// Expiries that were late by more than [`Builder::slow_after`], counted from the end of a
+    /// timer's window. A coarse timer's window ends at its deadline rounded up to the granularity
+    /// of the wheel.
     ///
     /// [`Builder::slow_after`]: crate::Builder::slow_after
     pub overdue: u64,
     /// How long callbacks took, if the timers were started with
     /// [`Builder::time_callbacks`](crate::Builder::time_callbacks).
     pub callbacks: Option<CallbackTimes>,
-    /// How often the event device was programmed, and its events.
+    /// How often the event device was programmed, and how many events it reported.
     pub device: DeviceCounts,
     /// Counters of its expiry thread, if it has one.
     pub deferred: DeferredCounts,
     /// Pushed-out timeouts that were moved to their new bucket when the old bucket came due.
     pub relocated: u64,
-    /// The most timers that were moved or inspected during one hold of the base's lock: at most 64.
+    /// The largest number of timers that were moved or inspected while the base's lock was held
+    /// once: at most 64.
     pub longest_holding: usize,
     /// System calls that woke the driver for an earlier deadline. If an event loop drives the base,
-    /// calls of [`on_rearm`](crate::Builder::start_in_loop_with).
+    /// this counts the calls of [`on_rearm`](crate::Builder::start_in_loop_with).
     pub wake_calls: u64,
     /// How often the driver went to sleep, one system call each time. Not counted for an event
     /// loop.
     pub sleeps: u64,
-    /// How long the driver spun before deadlines: the cost of [`Builder::wakeup`]. This is wall
-    /// time, which is at least the CPU time that it used.
+    /// How long the driver spun before deadlines: the cost of [`Builder::wakeup`]. This is elapsed
+    /// time; the CPU time that the driver used for spinning is at most as long.
     ///
     /// [`Builder::wakeup`]: crate::Builder::wakeup
     pub spun: Duration,
@@ -205,7 +207,7 @@ impl fmt::Display for Stats {
             let late = base.late_coarse.plus(&base.late_precise);
             for late in [500, 990].map(|per_mille| late.quantile(per_mille)) {
                 match late {
-                    // This is an upper bound, exact to a factor of two.
+                    // The histogram gives an upper bound, which is at most twice the exact value.
                     Some(late) => write!(f, "{:>8}us", late.as_nanos().div_ceil(1_000))?,
                     None => write!(f, "{:>10}", "-")?,
                 }
