@@ -1,8 +1,9 @@
 //! Interrupts: sending and masking them.
 //!
 //! A handler runs on the stack of the program that it interrupts, with interrupts disabled, between
-//! two of the program's priced steps. It costs an entry and an exit. An interrupt from another CPU
-//! also costs the sender, and takes as long to arrive as the distance requires.
+//! two of the program's priced steps. The interrupted CPU pays for the entry and the exit. An
+//! interrupt from another CPU also costs the sender, and takes as long to arrive as the distance
+//! requires.
 
 use crate::act::act;
 use crate::deliver::deliver;
@@ -43,12 +44,13 @@ pub fn send(to: CpuId, vector: Vector) {
     act(Ps::ZERO, |machine, cpu| machine.send(cpu, to, vector));
 }
 
-/// Disables interrupts on this CPU until it is dropped. May be nested.
+/// A guard: interrupts are disabled on this CPU until it is dropped. Guards may be nested.
 #[derive(Debug)]
 pub struct Masked(());
 
 impl Masked {
-    /// Disables interrupts. The drop delivers those that have arrived.
+    /// Disables interrupts. When the last guard is dropped, the interrupts that have arrived are
+    /// delivered.
     pub fn new() -> Masked {
         with_cpu(|cpu| cpu.masked += 1);
         Masked(())
@@ -68,7 +70,7 @@ impl Drop for Masked {
     }
 }
 
-/// Delivers the interrupts that are due, although the caller has disabled interrupts.
+/// Enables interrupts for a moment, which delivers those that are due, and disables them again.
 pub(crate) fn enable_briefly() {
     let masked = with_cpu(|cpu| std::mem::take(&mut cpu.masked)).unwrap_or(0);
     deliver();

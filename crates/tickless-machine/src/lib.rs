@@ -1,18 +1,18 @@
-//! A simulated machine that runs the timer core's own code on hundreds of CPUs, with a price on
-//! every access.
+//! A simulated machine that runs the timer library's real code on hundreds of simulated CPUs. Every
+//! memory access takes as much simulated time as on the real machine that it models.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `engine`, `fiber`, `order` | fibers in virtual time; which CPU acts next |
 //! | `coherence` | cache lines |
-//! | `topology`, `cost`, `fault` | a machine's parts, its prices, its faults |
+//! | `topology`, `cost`, `fault` | sockets and cores; durations (prices); faults |
 //! | `machine_state`, `state` | the state of its CPUs, counters and interrupts |
-//! | `act`, `deliver`, `speed` | actions in turn; interrupts; threads that share a core |
+//! | `act`, `deliver`, `speed` | actions in the order of the clocks; interrupts; SMT threads |
 //! | `power` | idle states, and the power of CPUs and cores |
-//! | `cpu`, `device`, `irq`, `trace` | what programs on it can do |
+//! | `cpu`, `device`, `irq`, `trace` | the functions that programs on the machine call |
 //! | `shared_clock` | a clock that all CPUs share |
-//! | `platform` | the timer core's platform |
-//! | `spec`, `prices`, `size` | machine files, each number with its source; other sizes |
+//! | `platform` | what the timer library needs from a platform, on the simulated machine |
+//! | `spec`, `prices`, `size` | machine files, each number with its source; other numbers of CPUs |
 //! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
 mod act;

@@ -1,8 +1,8 @@
-//! The state of a machine, and how a program on a simulated CPU gets access to it.
+//! The state of a simulated machine, and how a program on a simulated CPU gets access to it.
 //!
-//! A program that performs a priced step waits for its CPU's turn ([`act`](crate::act)), performs
-//! the step, and continues with its clock moved forward. The state is never borrowed across a
-//! suspension.
+//! For a step that takes simulated time, a program waits for its CPU's turn ([`act`](crate::act)),
+//! performs the step, and advances its CPU's clock. The state is not borrowed while a fiber is
+//! suspended, because other fibers use it then.
 
 use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
@@ -19,19 +19,20 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless_core::time::{CpuId, Ns};
 
-/// A simulated word is twice as large as a real one; a line holds eight.
+/// The memory of a simulated word is twice as large as that of a real word, so the eight words of a
+/// simulated cache line span 128 bytes of real addresses.
 const WORD_BYTES: usize = 16;
 const LINE_BYTES: usize = 8 * WORD_BYTES;
 
 /// An interrupt handler.
 pub(crate) type Handler = Rc<dyn Fn(Vector)>;
-/// A hook that runs when a CPU returns from interrupts to its program.
+/// A hook that a CPU calls when it has handled its interrupts and returns to its program.
 pub(crate) type OnReturn = Rc<dyn Fn()>;
 
-/// A counter that all CPUs share, read by one at a time.
+/// A time counter that all CPUs share. It serves one read at a time.
 #[derive(Default, Debug)]
 pub(crate) struct Counter {
-    /// When the device has served all reads so far.
+    /// The time at which the device will have served all reads so far.
     pub free: Ps,
     pub reads: u64,
 }
@@ -45,14 +46,14 @@ pub enum Ended {
     Stopped,
     /// Nothing can happen any more: every CPU is off, or waits for an event that will not occur.
     Quiet,
-    /// The next event is later than the engine can represent: 10 hours of simulated time with 512
-    /// CPUs, twice that with half as many.
+    /// The next event is later than the engine can represent. The limit is 10 hours of simulated
+    /// time with 512 CPUs, and twice that with half as many.
     OutOfRange,
 }
 
-/// The state of a machine, without the fibers' stacks.
+/// The state of a machine, except the stacks of its fibers.
 pub(crate) struct MachineState {
-    /// Distinguishes the machines of a thread.
+    /// The number of the machine among all that were made on this thread.
     pub(crate) serial: u32,
     pub(crate) costs: Costs,
     pub(crate) order: Order,
@@ -61,21 +62,23 @@ pub(crate) struct MachineState {
     pub(crate) counters: Vec<Counter>,
     /// Busy threads of each core.
     pub(crate) busy: Vec<u16>,
-    /// The energy of each core, without that of its idle CPUs.
+    /// The energy that each core has used, without the energy of its halted CPUs, which
+    /// `Cpu::joules` counts.
     pub(crate) core_energy: Vec<CoreEnergy>,
     /// The CPU whose fiber runs now.
     pub(crate) running: Option<usize>,
-    /// Up to this time, exclusively, the running CPU acts before all others.
+    /// While its clock is less than this, the running CPU comes before all other CPUs.
     pub(crate) horizon: Ps,
     pub(crate) handler: Option<Handler>,
     pub(crate) on_return: Option<OnReturn>,
     pub(crate) faults: Option<Box<dyn Faults>>,
-    /// The first rule about locks that a program broke.
+    /// A description of the first rule about locks that a program has broken.
     pub(crate) broken_rule: Option<&'static str>,
     pub(crate) trace: Option<Trace>,
-    /// The least time after which an access by another core can have an effect.
+    /// The duration of the fastest access to another core's line: nothing that another core does
+    /// now can affect this core earlier.
     pub(crate) nearest: Ps,
-    /// The line of each word, by its address.
+    /// The cache line of each simulated word, by the address of the word.
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
     /// The number of programs that hold a lock or wait for one, and of running interrupt handlers.
@@ -96,7 +99,7 @@ impl Drop for MachineState {
     }
 }
 
-/// The energy that a core has used until a time.
+/// The energy that a core has used from the start until the time `until`.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct CoreEnergy {
     pub until: Ps,
@@ -108,7 +111,7 @@ pub(crate) enum Turn {
     Now,
     /// Other CPUs act first.
     Wait,
-    /// An interrupt must be handled first.
+    /// Not before it has handled an interrupt that is due.
     Interrupt,
 }
 
@@ -175,7 +178,8 @@ impl MachineState {
         Ok(cpu.fiber)
     }
 
-    /// The running CPU's fiber has suspended itself or ended.
+    /// Called when the fiber of the running CPU has suspended itself or ended. Updates the time at
+    /// which the CPU acts next.
     #[inline]
     pub(crate) fn suspended(&mut self, fiber: FiberId, resumed: Resumed) {
         let Some(cpu) = self.running.take() else { return };
@@ -196,7 +200,8 @@ impl MachineState {
         }
     }
 
-    /// Begins to finish the machine. Only what is already inside a lock or a handler continues.
+    /// Begins to finish the machine. From here on, only programs that hold or wait for a lock, and
+    /// interrupt handlers, continue.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
         for cpu in 0..self.cpus.len() {
@@ -210,7 +215,7 @@ impl MachineState {
         self.leave_core(cpu);
     }
 
-    /// Updates the time at which another CPU acts next, after the running CPU has changed its
+    /// Updates the time at which a CPU acts next, after the running CPU has changed that CPU's
     /// state.
     pub(crate) fn reschedule(&mut self, cpu: usize) {
         let key = self.cpus[cpu].key();
@@ -232,7 +237,7 @@ impl MachineState {
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
     }
 
-    /// Counts a priced event of a CPU.
+    /// Counts a step of a CPU that takes simulated time, and adds it to the digest of the run.
     #[inline]
     pub(crate) fn count(&mut self, cpu: usize) {
         self.events += 1;
@@ -269,9 +274,10 @@ impl MachineState {
         self.new_line(place, sharing)
     }
 
-    /// Words at consecutive addresses share a line, up to eight of them, like the fields of a
-    /// structure. Words that are near each other with a gap do not, because allocators place them
-    /// differently from run to run.
+    /// Assigns a cache line to a word. Up to eight words at consecutive addresses share a line,
+    /// like the fields of a structure. Words with a gap between them do not share one even if they
+    /// are close, because the allocator places them differently from run to run, and runs must be
+    /// repeatable.
     #[cold]
     fn new_line(&mut self, place: &WordSlot, sharing: LineSharing) -> LineId {
         let at = place.address();
@@ -295,8 +301,8 @@ impl MachineState {
         self.count(cpu);
         let state = &mut self.cpus[cpu];
         if access == Access::Atomic && state.drained > state.clock {
-            // An atomic operation waits for the stores before it. The core's lease of the line may
-            // have ended by then.
+            // An atomic operation waits until the earlier stores of its CPU are visible. The core
+            // may have lost the line by then, so look the line up again.
             state.clock = state.drained;
             found = self.lines.find(line, CpuId(cpu as u16), access, state.clock);
         }
@@ -318,8 +324,9 @@ impl MachineState {
         }
     }
 
-    /// Parks the running CPU on the lines that its waiting loop has read. Returns false if it must
-    /// not be parked, because one of them has been written since.
+    /// Parks the running CPU until another CPU writes one of the lines that its waiting loop has
+    /// read. Returns false if one of them has been written since, so that the loop must check
+    /// again.
     pub(crate) fn park(&mut self, cpu: usize) -> bool {
         let state = &mut self.cpus[cpu];
         state.clock += self.costs.pause;
@@ -338,7 +345,7 @@ impl MachineState {
     }
 }
 
-/// Which words may be on a word's line.
+/// Which other words may share the cache line of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LineSharing {
     /// Those at consecutive addresses.
@@ -347,7 +354,7 @@ pub(crate) enum LineSharing {
     Alone,
 }
 
-/// The line of a word, in the machine that accessed it last.
+/// A simulated word's place: the number of its cache line, and of the machine that assigned it.
 #[derive(Debug, Default)]
 pub(crate) struct WordSlot(AtomicU64);
 
@@ -370,12 +377,12 @@ impl WordSlot {
     }
 }
 
-/// Makes a machine the one that runs on this thread.
+/// Stores a machine in the thread-local from which the programs on the machine access it.
 pub(crate) fn install(machine: Box<MachineState>) {
     RUNNING.set(Some(machine));
 }
 
-/// Takes the machine that runs on this thread back.
+/// Removes the machine from the thread-local, and returns it.
 pub(crate) fn uninstall() -> Option<Box<MachineState>> {
     RUNNING.take()
 }
@@ -391,13 +398,14 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut MachineState) -> R) -> Option<R> {
     result.ok().flatten()
 }
 
-/// As [`with`], with the number of the running CPU. `None` outside any CPU.
+/// Gives `f` access to the machine that runs on this thread, and the number of the running CPU.
+/// `None` if no simulated CPU is running.
 #[inline]
 pub(crate) fn with_running<R>(f: impl FnOnce(&mut MachineState, usize) -> R) -> Option<R> {
     with(|machine| machine.running.map(|cpu| f(machine, cpu))).flatten()
 }
 
-/// Gives `f` access to the running CPU. `None` outside any CPU.
+/// Gives `f` access to the state of the running CPU. `None` if no simulated CPU is running.
 #[inline]
 pub(crate) fn with_cpu<R>(f: impl FnOnce(&mut Cpu) -> R) -> Option<R> {
     with(|machine| machine.cpu().map(f)).flatten()

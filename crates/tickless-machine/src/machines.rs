@@ -2,7 +2,8 @@
 
 use crate::spec::{Spec, SpecError};
 
-/// The machines' files, each with its name, compiled in so that a study needs no installation.
+/// The names and the texts of the machine files. They are compiled in, so that the program needs no
+/// installed files.
 pub const FILES: &[(&str, &str)] = &[
     ("x5675-2s", include_str!("../machines/x5675-2s.toml")),
     ("haswell-ex-4s", include_str!("../machines/haswell-ex-4s.toml")),
@@ -18,7 +19,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("host", include_str!("../machines/host.toml")),
 ];
 
-/// Parses a machine's file by its name. Returns `None` if there is no such machine.
+/// Parses the compiled-in file of a machine. Returns `None` if there is no machine of this name.
 pub fn named(name: &str) -> Option<Result<Spec, SpecError>> {
     let (name, text) = FILES.iter().find(|(known, _)| *known == name)?;
     Some(Spec::parse(&format!("machines/{name}.toml"), text))

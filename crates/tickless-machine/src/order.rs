@@ -1,24 +1,27 @@
-//! The order in which CPUs act: the smallest clock first, ties by number.
+//! The order in which simulated CPUs act: the smallest clock first; of equal clocks, the CPU with
+//! the smallest number.
 //!
-//! A tournament over all CPUs. A changed key replays one path, 9 matches for 512 CPUs, in a few
-//! cache lines. A heap with an index by CPU costs about twice that.
+//! A tournament tree over all CPUs. When a CPU's clock changes, only the matches on the path from
+//! its leaf to the root are replayed: 9 for 512 CPUs, in a few cache lines. A binary heap with an
+//! index by CPU costs about twice as much.
 
 use crate::ps::Ps;
 
-/// The winner of every match. A key and its CPU's number are one integer, so that one comparison
-/// decides a match and its ties. That leaves hours of simulated time ([`Order::range`]).
+/// A tournament tree: the winner of every match. Each entry is one integer, a time in the upper
+/// bits and the CPU's number in the lower ones, so that one comparison decides a match, ties
+/// included. The bits that remain for the time are enough for hours ([`Order::range`]).
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// `matches[1]` is the final; the matches before match `n` are `2n` and `2n + 1`; the CPUs
-    /// themselves start at `leaves`.
+    /// `matches[1]` is the final. Match `n` is between the winners of the matches `2n` and
+    /// `2n + 1`. The entries of the CPUs start at index `leaves`.
     matches: Vec<u64>,
     leaves: usize,
-    /// The bits of a CPU's number.
+    /// The number of lower bits of an entry that hold the CPU's number.
     bits: u32,
 }
 
 impl Order {
-    /// An order of `cpus` CPUs that never act.
+    /// Returns the order of `cpus` CPUs, none of which has anything to do.
     pub(crate) fn new(cpus: usize) -> Order {
         let leaves = cpus.next_power_of_two().max(2);
         let bits = leaves.trailing_zeros();
@@ -43,8 +46,8 @@ impl Order {
         }
     }
 
-    /// The time from which on keys are equal: ten hours with 512 CPUs, twice that with half as
-    /// many.
+    /// The largest time that an entry can hold; later times are stored as this one. Ten hours with
+    /// 512 CPUs, twice that with half as many.
     #[inline]
     pub(crate) fn range(&self) -> Ps {
         Ps((u64::MAX >> self.bits) - 1)
@@ -57,7 +60,7 @@ impl Order {
         (cpu, key)
     }
 
-    /// The time up to which, exclusively, a CPU comes before all others.
+    /// The CPU comes before all other CPUs as long as its clock is less than the returned time.
     #[inline]
     pub(crate) fn horizon(&self, cpu: usize) -> Ps {
         let mut best = u64::MAX;
@@ -78,7 +81,8 @@ impl Order {
     }
 }
 
-/// The time up to which, exclusively, `cpu` comes before another CPU with this key.
+/// `cpu` comes before `other`, which acts at `key`, as long as its clock is less than the returned
+/// time. Of equal times, that of the smaller CPU number comes first.
 #[inline]
 pub(crate) fn before(key: Ps, cpu: usize, other: usize) -> Ps {
     if cpu < other { key + Ps(1) } else { key }
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Goal: the tournament agrees with a scan of all keys.
+    /// Goal: the tournament tree finds the same CPU as a scan of all CPUs' times.
     #[test]
     fn agrees_with_a_scan() {
         for cpus in [1, 2, 3, 7, 32] {
@@ -109,7 +113,8 @@ mod tests {
         }
     }
 
-    /// Goal: a key beyond the range differs from [`Ps::NEVER`].
+    /// Goal: a time that is too large for an entry is stored as the largest one, not as
+    /// [`Ps::NEVER`].
     #[test]
     fn keys_beyond_the_range_are_not_never() {
         let mut order = Order::new(512);

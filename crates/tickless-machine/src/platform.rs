@@ -1,10 +1,10 @@
-//! The timer core's platform on the simulated machine: words and locks that cost what the
-//! simulated cache lines under them cost.
+//! The simulated machine as a [`Platform`] of the timer library: its atomic words and its locks
+//! take the time that accesses to their simulated cache lines take.
 //!
-//! The timer core runs here unmodified. Words that are fields of one structure share a cache line;
-//! each lock is on a line of its own, and the guarded data is on others. The private work of a
-//! critical section is one charge, which the machine's file names. Outside a simulated CPU, where a
-//! test prepares or inspects something, everything is free.
+//! The timer library runs here unmodified. Words that are fields of one structure share a cache
+//! line; each lock is on a line of its own, and the data that it guards is on other lines. The
+//! computation in a critical section takes a fixed time, which the machine's file names. Outside a
+//! simulated CPU, where a test prepares or inspects something, nothing takes simulated time.
 
 use crate::act::{self, access};
 use crate::coherence::Access;
@@ -20,18 +20,18 @@ use tickless_core::platform::{Lock, Ordering, ParkingWord, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The simulated machine that runs on this thread, as the timer core sees it.
+/// The timer library's platform: the simulated machine that runs on this thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sim;
 
-// SAFETY: a simulation runs on one thread, where relaxed words suffice; on several, the mutex in a
-// `SimLock` would still exclude and order. The functions that are called under a lock charge time
-// and read a table.
+// SAFETY: a simulation runs on one thread, where relaxed atomic accesses suffice. If it is used on
+// several threads, the mutex in a `SimLock` still excludes and orders them. The functions that the
+// timer library calls under a lock charge simulated time and read a table.
 unsafe impl Platform for Sim {
     type Word = SimWord;
     type ParkingWord = SimWord;
     type Lock<T: Send> = SimLock<T>;
-    /// A number of the caller's choice.
+    /// A number that the caller chooses, and gets back when the timer fires.
     type Task = u64;
 
     fn now(&self) -> Ns {
@@ -42,7 +42,8 @@ unsafe impl Platform for Sim {
         engine::here()
     }
 
-    /// A CPU can program only its own device. Another CPU must do it itself.
+    /// Programs the timer device of the running CPU. For another CPU, returns that it must be
+    /// interrupted to do that itself.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         act::check_locks(|locks| locks != 1, "a device is programmed without its base's lock");
         if cpu != engine::here() {
@@ -61,7 +62,8 @@ unsafe impl Platform for Sim {
         act::relax_for(WaitsFor::Others);
     }
 
-    /// The CPU is parked on the word's line until it is written, which takes time and nothing else.
+    /// Waits until another CPU writes to the word's cache line. No thread is blocked: only
+    /// simulated time passes.
     fn park(&self, word: &SimWord, value: u32) {
         if word.count(Ordering::Acquire) == value {
             act::relax_for(WaitsFor::Others);
@@ -83,7 +85,8 @@ pub fn now() -> Ns {
     .unwrap_or(Ns::ZERO)
 }
 
-/// Reads the cycle counter free of charge, for an observer outside the simulation.
+/// Reads the cycle counter without taking simulated time, for checks that must not influence the
+/// simulation.
 pub fn cycle_counter() -> Ns {
     with(MachineState::cycle_counter).unwrap_or(Ns::ZERO)
 }
@@ -93,8 +96,8 @@ pub fn locks_held() -> u32 {
     with_cpu(|cpu| cpu.locks).unwrap_or(0)
 }
 
-/// The first rule about locks that was broken: a CPU holds one at a time, it programs a device
-/// under one, and it kicks other CPUs under none.
+/// Describes the first broken rule about locks, if any. A CPU must not hold two locks, must hold
+/// one when it programs a timer device, and must hold none when it interrupts another CPU.
 pub fn broken_rule() -> Option<&'static str> {
     with(|machine| machine.broken_rule).flatten()
 }
@@ -115,7 +118,7 @@ impl SimWord {
         });
     }
 
-    /// Adds to the word. Returns the previous value.
+    /// Adds to the word atomically. Returns the previous value.
     pub fn fetch_add(&self, value: u64) -> u64 {
         access(&self.place, LineSharing::Neighbours, Access::Atomic);
         self.value.fetch_add(value, Ordering::Relaxed)
@@ -149,11 +152,11 @@ impl Word for SimWord {
     }
 }
 
-/// The most lines of guarded data that a critical section accesses.
+/// The highest number of cache lines of guarded data that a critical section is charged for.
 const GUARDED_MAX: usize = 8;
 
-/// The number of lines that a critical section over a `T` accesses: that in the machine's file, but
-/// no more than a `T` has.
+/// The number of cache lines of guarded data that a critical section is charged for: the number in
+/// the machine's file, but no more than a value of type `T` occupies.
 fn lines_of<T>() -> usize {
     const LINE: usize = 64;
     let most = with(|machine| usize::from(machine.costs.section_lines)).unwrap_or(1);
@@ -161,14 +164,14 @@ fn lines_of<T>() -> usize {
 }
 
 /// A ticket lock on a simulated line, around data on other lines. Interrupts are disabled while it
-/// is held, as for a kernel's base.
+/// is held, as in a kernel.
 #[derive(Debug)]
 pub struct SimLock<T> {
     line: WordSlot,
     guarded: [WordSlot; GUARDED_MAX],
     next: AtomicU64,
     serving: AtomicU64,
-    /// Never contended: the ticket comes first.
+    /// Never contended, because the holder of the ticket lock is the only one that locks it.
     data: Mutex<T>,
 }
 
@@ -191,7 +194,9 @@ impl<T: Send> Lock<T> for SimLock<T> {
     fn lock(&self) -> SimGuard<'_, T> {
         let masked = Masked::new();
         if !act::begin_locking() {
-            // No CPU runs. Drop the tickets that programs of a finished machine have left.
+            // No simulated CPU is running. Discard the tickets of programs that were ended while
+            // they waited. They would never be served, and this thread would wait behind them
+            // forever.
             self.next.store(self.serving.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         access(&self.line, LineSharing::Alone, Access::Atomic);
@@ -215,7 +220,8 @@ impl<T: Send> Lock<T> for SimLock<T> {
     }
 }
 
-/// Access to the data of a [`SimLock`]. The fields are dropped in this order.
+/// Access to the data of a [`SimLock`]. The order of the fields matters: the first is dropped
+/// first.
 #[derive(Debug)]
 pub struct SimGuard<'a, T> {
     data: MutexGuard<'a, T>,

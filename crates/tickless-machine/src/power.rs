@@ -35,7 +35,8 @@ impl MachineState {
         self.join_core(cpu);
     }
 
-    /// Accounts the energy of this CPU's core up to now, at the current load.
+    /// Adds the energy that this CPU's core has used since the last call, at its current load. Must
+    /// be called before the load changes.
     pub(crate) fn meter(&mut self, cpu: usize) {
         let core = self.costs.topology.core(CpuId(cpu as u16)) as usize;
         let now = self.cpus[cpu].clock;
@@ -50,12 +51,13 @@ impl MachineState {
         used.until = used.until.max(now);
     }
 
-    /// The energy that the whole machine has used.
+    /// The energy that the whole machine has used so far, in joules.
     pub(crate) fn joules(&mut self) -> f64 {
         let end = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(Ps::ZERO);
         let idle: f64 = self.cpus.iter().map(|cpu| cpu.joules).sum();
         for core in 0..self.core_energy.len() {
-            // A core has the number of its first CPU.
+            // The number of a core is also the number of its first CPU. Account each core up to
+            // `end`.
             let clock = std::mem::replace(&mut self.cpus[core].clock, end);
             self.meter(core);
             self.cpus[core].clock = clock;

@@ -1,5 +1,5 @@
-//! Builds a machine's prices from the numbers in its file. What is read here decides which keys a
-//! file must have, and which values each may take.
+//! Builds a machine's prices (the durations of its operations) from the numbers in its file. A file
+//! must have every key that `costs` reads, with a value of the kind that `costs` expects.
 
 use crate::cost::{
     Costs, CounterCosts, IdleState, IrqCosts, LineCosts, OsCosts, PowerCosts, Shares,
@@ -8,7 +8,7 @@ use crate::ps::Ps;
 use crate::spec::Spec;
 use crate::topology::Topology;
 
-/// The values that a number may take.
+/// The range of values that is allowed for a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// A count, from 1.
@@ -21,7 +21,8 @@ pub(crate) enum Kind {
     Clock,
 }
 
-/// Numbers of the workload that a study ran on a machine. A file may have them.
+/// Optional keys: numbers of the workload that was measured on the real machine, for the studies
+/// that simulate it.
 const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.hz", Kind::Positive),
     ("workload.reads_per_tick", Kind::Count),
@@ -36,7 +37,7 @@ const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.work_s", Kind::Positive),
 ];
 
-/// The most SMT threads of a core.
+/// The highest number of SMT threads per core.
 const THREADS_MAX: f64 = 64.0;
 
 impl Spec {
@@ -45,7 +46,7 @@ impl Spec {
         costs(&mut |key, _| self.value(key), self.idle_names())
     }
 
-    /// The first key that the file must have and does not have.
+    /// The first mandatory key that the file lacks.
     pub(crate) fn missing_key(&self) -> Option<String> {
         let mut missing = None;
         let mut check = |key: &str, _| {
@@ -59,7 +60,7 @@ impl Spec {
     }
 }
 
-/// Returns the kind of a key's number; `None` for a key that nothing reads.
+/// Returns which values are allowed for a key; `None` for a key that nothing reads.
 pub(crate) fn kind(key: &str) -> Option<Kind> {
     if let Some((_, kind)) = WORKLOAD.iter().find(|(known, _)| *known == key) {
         return Some(*kind);
@@ -75,12 +76,13 @@ pub(crate) fn kind(key: &str) -> Option<Kind> {
     found
 }
 
-/// The idle state that a key belongs to.
+/// Returns the name of the idle state from a key of the form `idle.NAME.KEY`.
 pub(crate) fn idle_name(key: &str) -> Option<&str> {
     Some(key.strip_prefix("idle.")?.split_once('.')?.0)
 }
 
-/// Builds prices from what `read` returns for each key.
+/// Builds prices from the numbers that `read` returns. Every key is read, so that `read` can also
+/// be used to list or to check the keys.
 fn costs(read: &mut dyn FnMut(&str, Kind) -> f64, idle_names: Vec<&str>) -> Costs {
     let mut file = Numbers(read);
     let topology = Topology {

@@ -1,12 +1,13 @@
 //! Picoseconds: the machine's own unit of time.
 //!
-//! A cache hit takes 1.3 ns and a place in a queue 3.5 ns: rounding to nanoseconds would be wrong
-//! by 10 to 30 %. The engine's order leaves 10 hours of simulated time with 512 CPUs.
+//! A cache hit takes 1.3 ns and a place in a queue 3.5 ns, so rounding to nanoseconds would cause
+//! errors of 10 to 30 %. The range is still large enough: the engine can simulate 10 hours with 512
+//! CPUs.
 
 use std::ops::{Add, AddAssign, Sub};
 use tickless_core::time::Ns;
 
-/// A point in simulated time or a distance, in picoseconds.
+/// A point in simulated time or a duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Hash)]
 pub struct Ps(pub u64);
 
@@ -29,7 +30,8 @@ impl Ps {
         Ps((ns * 1000.0).round() as u64)
     }
 
-    /// Whole nanoseconds, rounded down, as a clock shows them.
+    /// Converts to whole nanoseconds, rounded down, as a clock that counts nanoseconds would show
+    /// the time.
     pub const fn to_ns(self) -> Ns {
         if self.0 == u64::MAX { Ns::NEVER } else { Ns(self.0 / 1000) }
     }

@@ -1,4 +1,5 @@
-//! A clock that all CPUs share: one slow counter, which every CPU reads, or one CPU for all.
+//! A clock that all CPUs share, over one slow counter. Either every CPU reads the counter itself,
+//! or one CPU reads it for all that wait at the time (*combined* reads).
 
 use crate::device::{self, CounterId};
 use crate::platform::{Sim, SimWord};
@@ -7,14 +8,16 @@ use tickless_core::clock::combined::{Combined, ReadPolicy};
 use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 use tickless_core::platform::Platform;
 
-/// A clock that all CPUs share, at the prices of the machine that runs on this thread.
+/// A clock that all CPUs of the simulated machine share. Reading it takes the simulated time that
+/// the device and the cache lines take.
 pub struct SharedClock {
     clock: Combined<SimWord, Device, fn(u32)>,
     counter: CounterId,
 }
 
 impl SharedClock {
-    /// Returns a clock over a new counter of the machine; `None` without a machine.
+    /// Returns a clock over a new counter of the machine that runs on this thread; `None` if no
+    /// machine runs.
     pub fn new(policy: ReadPolicy) -> Option<SharedClock> {
         let counter = device::new_counter()?;
         let relax: fn(u32) = |round| Sim.relax(round);
@@ -39,7 +42,7 @@ impl fmt::Debug for SharedClock {
     }
 }
 
-/// The shared counter, as a counter of the clock crate.
+/// Adapts the simulated counter to the timer library's trait [`Counter`].
 struct Device(CounterId);
 
 impl Counter for Device {
@@ -47,7 +50,8 @@ impl Counter for Device {
         device::read_counter(self.0).0
     }
 
-    /// The counter shows nanoseconds, so nothing is converted. It does not wrap in a simulated run.
+    /// A width that never matters: the counter counts nanoseconds, so no conversion can overflow,
+    /// and no simulated run is long enough for 56 bits to wrap.
     fn width(&self) -> Width {
         Width::bits(56)
     }

@@ -1,4 +1,4 @@
-//! Machines of the same kind with more or fewer CPUs.
+//! Derives machines with more or fewer CPUs from the description of an existing machine.
 
 use crate::spec::Spec;
 
@@ -7,21 +7,22 @@ use crate::spec::Spec;
 pub struct Sized {
     /// The requested number of CPUs.
     pub asked: u16,
-    /// The actual number of CPUs: whole cores, and whole sockets if there are several.
+    /// The actual number of CPUs, which may be higher: all threads of a core, and all cores of each
+    /// socket if there are several sockets.
     pub cpus: u16,
     /// The machine.
     pub spec: Spec,
 }
 
-/// Returns a machine like this one with `asked` CPUs, or the next possible number. Only a single
-/// socket may have fewer cores; larger machines have whole sockets.
+/// Returns a machine with the same prices and `asked` CPUs, or the next higher number that is
+/// possible. Only a single socket may have fewer cores; larger machines have whole sockets.
 pub fn sized(like: &Spec, asked: u16) -> Sized {
     let count = |key| like.value(key).max(1.0) as u16;
     let threads = count("topology.threads_per_core");
     let per_socket = count("topology.cores_per_socket").saturating_mul(threads);
     let sockets = asked.div_ceil(per_socket).max(1);
     let mut spec = like.with("topology.sockets", f64::from(sockets));
-    // Keep all sockets equally far apart if they are.
+    // If all sockets of the original are in one group, and so equally far apart, keep it that way.
     if count("topology.sockets_per_group") == count("topology.sockets") {
         spec = spec.with("topology.sockets_per_group", f64::from(sockets));
     }
@@ -32,7 +33,8 @@ pub fn sized(like: &Spec, asked: u16) -> Sized {
     Sized { asked, cpus: spec.costs().topology.cpus(), spec }
 }
 
-/// Returns machines of these sizes, in this order, each size once.
+/// Returns machines with these numbers of CPUs, in this order. Leaves a machine out if an earlier
+/// one has the same actual number.
 pub fn sizes(like: &Spec, asked: &[u16]) -> Vec<Sized> {
     let mut sizes: Vec<Sized> = Vec::new();
     for one in asked.iter().map(|&asked| sized(like, asked)) {
@@ -48,7 +50,8 @@ mod tests {
     use super::*;
     use crate::machines;
 
-    /// Goal: the reported size is the number of the machine's CPUs.
+    /// Goal: `Sized::cpus` is the number of CPUs of the derived machine, rounded up to whole cores
+    /// and sockets.
     #[test]
     fn reported_sizes_are_those_of_the_machines() {
         let big = machines::named("ivybridge-ex-16s").unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Machines as files: every number with its origin.
+//! The machine files: TOML files that describe a machine, and name the origin of every number.
 //!
 //! ```toml
 //! [line]
@@ -7,10 +7,11 @@
 //! near_ns = { value = 132, source = "core-to-core latency, two-socket Broadwell" }
 //! ```
 //!
-//! A number has exactly one of `source`, `assumed` (with the range that the sensitivity study
-//! sweeps) and `fitted` (with the cell that set it, which is then shown as calibrated and never
-//! as predicted). There are no defaults: a missing number, an unknown key and a number out of
-//! range are errors, which name file, line and key.
+//! A number has exactly one of `source`, `assumed` (with the range over which the sensitivity study
+//! varies it) and `fitted` (with the name of the measured result to which the number was fitted;
+//! reports then show that result as calibrated, never as predicted). There are no defaults: a
+//! missing number, an unknown key and a number out of range are errors, which name file, line and
+//! key.
 
 use crate::prices::{self, Kind};
 use crate::ps::Ps;
@@ -28,7 +29,7 @@ pub struct Spec {
     pub name: String,
     /// What the machine is, and which measurements were made on it.
     pub about: String,
-    /// The seed of the random numbers of a simulation. It is not in the file.
+    /// The seed for the random numbers of simulations of this machine. It is not in the file.
     pub seed: u64,
     parameters: BTreeMap<String, Parameter>,
 }
@@ -36,7 +37,7 @@ pub struct Spec {
 /// One number.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Parameter {
-    /// The number, in the unit that its key ends in.
+    /// The number, in the unit that the end of its key names, such as `_ns`.
     pub value: f64,
     /// The number's origin.
     pub origin: Origin,
@@ -45,9 +46,9 @@ pub struct Parameter {
 /// The origin of a number.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Origin {
-    /// It was published or measured; the text names where.
+    /// The number was published or measured. The text names the publication or the measurement.
     Source(String),
-    /// It was chosen without a source. The sensitivity study sweeps it over this range.
+    /// The number was chosen without a source. The sensitivity study varies it over this range.
     Assumed {
         /// The range's lower end.
         low: f64,
@@ -56,7 +57,8 @@ pub enum Origin {
         /// The reason for this value.
         because: String,
     },
-    /// It was set so that a study's cell matches the published figure.
+    /// The number was fitted so that a simulated result matches a published one, which the text
+    /// names.
     Fitted(String),
 }
 
@@ -65,7 +67,7 @@ pub enum Origin {
 pub struct SpecError {
     /// The file.
     pub file: String,
-    /// The line, from 1; 0 if [`require`](Spec::require) misses a key.
+    /// The line, counted from 1; 0 if [`require`](Spec::require) has found that a key is missing.
     pub line: usize,
     /// The key, with its table.
     pub key: String,
@@ -80,19 +82,19 @@ pub enum SpecFault {
     Syntax(String),
     /// Nothing reads the key: remove it, or correct its name.
     Unknown,
-    /// Only a former version read the key; the text names its replacement.
+    /// Only earlier versions of this program read the key. The text names its replacement.
     Former(&'static str),
     /// The key is missing.
     Missing,
     /// The value must be a table with `value` and one of `source`, `assumed`, `fitted`.
     Shape,
-    /// The number has no origin, or more than one.
+    /// The number has none, or more than one, of `source`, `assumed` and `fitted`.
     Origin,
-    /// The number is out of range; the text names the range.
+    /// The number is out of the allowed range, which the text names.
     Range(&'static str),
 }
 
-/// Keys that former versions read, with their replacements.
+/// Keys that only earlier versions of this program read, with their replacements.
 const FORMER: &[(&str, &str)] = &[
     ("cpu.watts", "power.fixed_watts and power.busy_watts, for a core instead of a thread"),
     (
@@ -102,7 +104,7 @@ const FORMER: &[(&str, &str)] = &[
     ("workload.stall_ns", "nothing: no study reads it"),
 ];
 
-/// The length at which [`Spec::to_toml`] breaks a line.
+/// The longest line that [`Spec::to_toml`] writes before it breaks a number's entry into two lines.
 const LINE_MAX: usize = 100;
 
 impl fmt::Display for SpecError {
@@ -161,13 +163,13 @@ impl Spec {
         }
     }
 
-    /// Returns a number; zero if the file lacks it, which [`parse`](Self::parse) allows for numbers
-    /// of a workload alone.
+    /// Returns the number of a key; zero if the file lacks it. [`parse`](Self::parse) allows only
+    /// numbers of a workload to be missing.
     pub fn value(&self, key: &str) -> f64 {
         self.parameter(key).map_or(0.0, |parameter| parameter.value)
     }
 
-    /// Returns a number of nanoseconds as a time.
+    /// Returns the number of a key, which must be in nanoseconds, as a duration.
     pub fn time(&self, key: &str) -> Ps {
         Ps::from_ns_f64(self.value(key))
     }
@@ -181,8 +183,8 @@ impl Spec {
         self.parameters.iter().map(|(key, parameter)| (key.as_str(), parameter))
     }
 
-    /// Returns the machine with one number replaced, for sweeps. A key that the file does not have
-    /// changes nothing.
+    /// Returns a copy of the machine with another value for one key, for studies that vary it. If
+    /// the file lacks the key, the copy is unchanged.
     #[must_use]
     pub fn with(&self, key: &str, value: f64) -> Spec {
         let mut spec = self.clone();
@@ -192,7 +194,7 @@ impl Spec {
         spec
     }
 
-    /// Returns the machine with a number and its origin replaced or added.
+    /// Returns a copy of the machine in which a key has this number and origin.
     #[must_use]
     pub fn with_parameter(&self, key: &str, parameter: Parameter) -> Spec {
         let mut spec = self.clone();
@@ -200,7 +202,8 @@ impl Spec {
         spec
     }
 
-    /// Writes the file. [`parse`](Self::parse) reads it back unchanged.
+    /// Returns the text of a machine file, from which [`parse`](Self::parse) makes the same
+    /// machine.
     pub fn to_toml(&self) -> String {
         let mut text = format!("name = {}\nabout = {}\n", quoted(&self.name), quoted(&self.about));
         let mut table = "";
@@ -227,8 +230,8 @@ impl Spec {
         text
     }
 
-    /// Checks that the file has the numbers of a workload that a study needs. Fails with the first
-    /// missing key.
+    /// Checks that the file has these optional keys, which a study needs. Fails with the first that
+    /// is missing.
     pub fn require(&self, keys: &[&str]) -> Result<(), SpecError> {
         match keys.iter().find(|key| !self.parameters.contains_key(**key)) {
             None => Ok(()),
@@ -263,7 +266,7 @@ impl Spec {
     }
 }
 
-/// The file's name and text, from which errors find their line.
+/// The file's name and text. An error's line number is counted in the text.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
@@ -361,7 +364,7 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
 }
 
 impl Kind {
-    /// Returns the range of the kind if the number is outside it.
+    /// Returns a description of the allowed range if the number is outside it.
     fn rejects(self, value: f64) -> Option<&'static str> {
         match self {
             Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {
@@ -377,7 +380,8 @@ impl Kind {
     }
 }
 
-/// Quotes a text as a basic string of TOML: as in JSON, which leaves a control character unescaped.
+/// Quotes a text as a TOML basic string. JSON's quoting fits, except that TOML also requires the
+/// control character U+007F to be escaped.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }

@@ -1,11 +1,12 @@
-//! The speed of the threads of a core, which depends on how many are busy.
+//! The speed of SMT threads, which depends on how many threads of their core are busy.
 
 use crate::machine_state::MachineState;
 use crate::state::cpu::{Mode, Segment};
 use tickless_core::time::CpuId;
 
 impl MachineState {
-    /// The current speed of each busy thread of this CPU's core; 1 is a thread alone.
+    /// The current speed of each busy thread of this CPU's core, relative to a thread that is alone
+    /// on its core.
     pub(crate) fn rate(&self, cpu: usize) -> f64 {
         let busy = self.busy[self.costs.topology.core(CpuId(cpu as u16)) as usize].max(1);
         let rates = &self.costs.smt_rates;
@@ -26,8 +27,8 @@ impl MachineState {
         self.rescale(cpu);
     }
 
-    /// Changes the speed of this CPU's siblings, after the number of busy threads of the core has
-    /// changed.
+    /// Changes the speed of the computations on the other threads of this CPU's core, after the
+    /// number of busy threads has changed.
     fn rescale(&mut self, cpu: usize) {
         let topology = self.costs.topology;
         if topology.threads_per_core == 1 {

@@ -1,20 +1,20 @@
 //! Sockets, cores and SMT threads, and the distances between them.
 //!
-//! CPUs are numbered as Linux does on most machines: the first thread of every core, socket by
-//! socket, then the second thread of every core, and so on.
+//! CPUs are numbered as Linux numbers them on most machines: first the first thread of every core,
+//! socket by socket, then the second thread of every core, and so on.
 
 use tickless_core::time::CpuId;
 
-/// The distance between the caches of two CPUs.
+/// How far a cache line travels between the caches of two CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Distance {
     /// Threads of one core, which share a cache.
     Core,
     /// Cores of one socket.
     Socket,
-    /// Sockets of one group: one hop.
+    /// Different sockets of one group, which are one hop apart.
     Near,
-    /// Sockets of different groups, through a node controller.
+    /// Sockets of different groups, which are connected through a node controller.
     Far,
 }
 
@@ -27,7 +27,7 @@ pub struct Topology {
     pub cores_per_socket: u16,
     /// SMT threads of each core.
     pub threads_per_core: u16,
-    /// Sockets that are one hop apart.
+    /// The number of sockets in a group. Sockets of one group are one hop apart.
     pub sockets_per_group: u16,
 }
 

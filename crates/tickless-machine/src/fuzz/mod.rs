@@ -1,9 +1,10 @@
-//! Random histories of the timer core on random simulated machines, with faults and checkers.
+//! Random tests of the timer code on random simulated machines, with injected faults. One test run
+//! is a *history*; an *oracle* checks each callback and each result of a call in it.
 //!
 //! A seed decides everything: the machine (2 to 64 CPUs), the settings, the timers, what each CPU's
-//! program does with its own timers, how long callbacks take, and the faults. The *safety phase*
-//! has faults. The *liveness phase* after it has none: every timer that is still armed must fire in
-//! bounded time.
+//! program does with its own timers, how long callbacks take, and the faults. A history begins with
+//! the *safety phase*, in which faults are injected. No faults are injected in the *liveness phase*
+//! that follows: every timer that is still armed must fire in bounded time.
 //!
 //! | file | holds |
 //! |---|---|
@@ -19,14 +20,16 @@
 //!   no timer is lost, and none is late after the last fault;
 //! - cancel: the result of a cancel is what has happened; after a cancel that waits the callback is
 //!   not running; a callback never overlaps itself;
-//! - locks: a CPU holds one at a time, programs devices under one, and kicks and calls under none;
+//! - locks: a CPU never holds two; it holds one when it programs a timer device, and none when it
+//!   interrupts another CPU or runs a callback;
 //! - idle: no CPU sleeps through the first timer of its base;
 //! - bases: [`Bases::check`](tickless_core::bases::Bases::check) succeeds;
 //! - the run ends: no program waits forever.
 
-// The contract's numbers: expiry W1 (never early), X10 (no callback of a cancelled arming), D8 and
-// R13 (nothing lost); cancel X1 (waits for the callback), X2 (no overlap); idle R1 and R6 (the
-// device is armed for the first timer).
+// The guarantees that this checks, by their numbers in the contract: for expiry W1 (never early),
+// X10 (no callback of a cancelled arming), D8 and R13 (no timer or event lost); for cancelling X1
+// (waits for the callback), X2 (callbacks do not overlap); for idle CPUs R1 and R6 (the device is
+// armed for the first timer).
 
 mod oracle;
 mod plan;
@@ -47,7 +50,8 @@ use tickless_core::bases::{Deferral, Settings, WheelEvents};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// The machine whose prices histories use, with other numbers of sockets and cores.
+/// The machine description from which every history takes its prices. The numbers of sockets and
+/// cores are random.
 pub const MACHINE: &str = "haswell-ex-4s";
 
 /// The results of a history.
@@ -63,28 +67,29 @@ pub struct History {
     pub cancelled: u64,
     /// The injected faults.
     pub faults: FaultCounts,
-    /// The engine's digest of the run.
+    /// The engine's hash over all events of the run: two runs of one seed must have the same.
     pub digest: u64,
 }
 
 /// The numbers of injected faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
-    /// Bases that went offline while their CPU stayed on.
+    /// The number of times that a CPU's base (the structure that holds its armed timers) was taken
+    /// offline while the CPU stayed on.
     pub offline: u64,
     /// CPUs that were switched off.
     pub deaths: u64,
-    /// CPUs that were switched off in a callback.
+    /// CPUs that were switched off while they ran a timer callback.
     pub deaths_in_callbacks: u64,
-    /// Events and kicks that were lost.
+    /// Lost timer interrupts, and lost interrupts from other CPUs.
     pub lost: u64,
-    /// Events and interrupts that were late.
+    /// Late timer interrupts, and late interrupts from other CPUs.
     pub late: u64,
     /// Times that a CPU was stopped in a program or a callback, as by a hypervisor.
     pub thefts: u64,
-    /// Reads of a clock that had stopped or jumped.
+    /// Reads of the clock while it showed a wrong time, because it had stopped or jumped.
     pub wrong_times: u64,
-    /// Lost events that the core has detected.
+    /// Lost timer interrupts that the timer code has detected.
     pub noticed: u64,
 }
 
@@ -115,7 +120,7 @@ impl fmt::Display for History {
     }
 }
 
-/// A violated rule, and the command that repeats the history.
+/// A rule that the code under test has broken. Its text includes the command that repeats the test.
 #[derive(Debug)]
 pub struct Violation {
     /// The history's seed.
@@ -135,21 +140,22 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// When the safety phase, and with it all faults, ends.
+/// The end of the safety phase. No fault is injected after it.
 const SAFE_UNTIL: Ns = Ns::from_ms(30);
 /// The longest time for which a timer is armed.
 const FARTHEST: Ns = Ns::from_ms(8);
-/// The longest lateness: a coarse timer's granule, a tick, the callbacks before it, and the rest of
-/// the last fault.
+/// A timer that fires later than this breaks a rule. It allows for a coarse timer's granularity, a
+/// tick, the callbacks that run before, and the rest of the last fault.
 const LATE_MAX: Ns = Ns::from_ms(12);
-/// When every timer that was armed in the safety phase must have fired.
+/// The time by which every timer that was armed in the safety phase must have fired.
 const CHECK_AT: Ns = SAFE_UNTIL.after(FARTHEST).after(LATE_MAX);
-/// When the CPUs return that were switched off for the rest of the history.
+/// The time at which CPUs are switched on again that were switched off for the rest of the history.
 const LAST_RETURN: Ns = CHECK_AT.after(Ns::from_ms(10));
-/// How late an event may be before it counts as lost.
+/// How late a timer interrupt may be before another CPU treats it as lost.
 const GRACE: Ns = Ns::from_ms(2);
 
-/// Runs the history of a seed, on a machine like `spec` with other numbers of sockets and cores.
+/// Runs the random test of a seed, on a machine with the prices of `spec` and random numbers of
+/// sockets and cores. Fails with the first broken rule.
 pub fn history(spec: &Spec, seed: u64) -> Result<History, Violation> {
     let oracle = Rc::new(Oracle::default());
     let run = run(spec, seed, &oracle);
@@ -188,8 +194,9 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
             random: RefCell::new(Random::new(random.draw())),
             cpu: CpuId(cpu),
             cpus,
-            // A tick that expires the wheel would move away when its base goes offline. A CPU that
-            // is switched off stops its tick and restarts it.
+            // If the tick expires the timer wheel, a base must not go offline while its CPU runs:
+            // the tick is a timer too, and would move to another CPU's base. A CPU that is switched
+            // off stops its tick before and restarts it afterwards.
             bases_go_offline: config.timers.wheel == WheelEvents::Device,
         };
         kernel.spawn(&mut machine, Class::Fair, Some(CpuId(cpu)), move || program.run())?;
@@ -201,7 +208,8 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
     let digest = machine.digest();
     oracle.count_noticed(&kernel);
     if oracle.has_violation() {
-        // The state may be inconsistent: do not even drop it.
+        // A rule was broken, so the state may be inconsistent: leak it, so that no destructor runs
+        // on it.
         std::mem::forget((machine, timers, kernel));
     } else {
         machine.finish();
@@ -223,14 +231,14 @@ fn draw_machine(spec: &Spec, random: &mut Random) -> (Machine, u16) {
 fn draw_config(random: &mut Random) -> Config {
     let mut pick = |end| random.below(end);
     let deferral = [Deferral::None, Deferral::OnExpiry, Deferral::EveryTick][pick(3) as usize];
-    // Without an expiry thread the wheel needs the device.
+    // Without an expiry thread, the tick cannot expire the timer wheel, so the timer device must.
     let wheel = if deferral == Deferral::None || pick(2) == 0 {
         WheelEvents::Device
     } else {
         WheelEvents::Tick
     };
     let policy = Policy::ALL[pick(3) as usize];
-    // A tick that stops cannot expire the wheel.
+    // The tick may stop on idle CPUs only if it does not expire the timer wheel.
     let stops = wheel == WheelEvents::Device && pick(2) == 0;
     Config {
         timers: Settings { policy, deferral, wheel, ..Settings::default() },
@@ -247,7 +255,8 @@ fn draw_config(random: &mut Random) -> Config {
     }
 }
 
-/// Checks that after the last fault a sleeping CPU wakes when its base's first timer is due.
+/// Installs a check that an idle CPU wakes when the first timer of its base is due. It applies only
+/// after the last fault.
 fn check_sleeps(kernel: &Rc<Kernel>, oracle: &Rc<Oracle>) {
     const WAKING_MAX: Ns = Ns::from_ms(1);
     let oracle = Rc::clone(oracle);

@@ -15,7 +15,7 @@ use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// Counts the operations, and keeps the first violation.
+/// Checks the results of a history: counts its operations, and keeps the first broken rule.
 #[derive(Default)]
 pub(super) struct Oracle {
     violation: RefCell<Option<(Ns, String)>>,
@@ -26,7 +26,7 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// Records a violation if it is the first, and ends the run.
+    /// Records a broken rule, unless another was recorded before, and ends the run.
     pub(super) fn fail(&self, what: String) {
         let mut violation = self.violation.borrow_mut();
         if violation.is_none() {
@@ -51,8 +51,8 @@ impl Oracle {
         self.cancelled.set(self.cancelled.get() + 1);
     }
 
-    /// Checks that no rule about locks was broken, and that the CPU holds none in a callback or
-    /// after a call.
+    /// Checks that no program has broken a rule about locks, and that the running CPU holds no
+    /// lock. Called in each callback, and after each call of the timer code.
     pub(super) fn check_locks(&self) {
         if let Some(rule) = platform::broken_rule() {
             self.fail(rule.to_string());
@@ -62,7 +62,8 @@ impl Oracle {
         }
     }
 
-    /// Adds the faults that the bases and the kernel count.
+    /// Adds the counts that the timer code and the simulated kernel keep themselves: lost events
+    /// that were detected, and CPUs that were switched off.
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
         let bases = kernel.bases();
         let views = (0..bases.count() as u16).filter_map(|cpu| bases.view(CpuId(cpu)));
@@ -80,19 +81,20 @@ impl Oracle {
 /// The oracle's record of one timer. Only one program starts and cancels the timer.
 #[derive(Default)]
 pub(super) struct TimerRecord {
-    /// The armings that have not fired, oldest first: number, and when it may fire. An arming stays
-    /// until its callback has called [`fire`].
+    /// The armings that have not fired, oldest first, each with its number and its earliest firing
+    /// time. An arming is removed when its callback calls [`fire`].
     pub(super) due: RefCell<Vec<(u64, Ns)>>,
     pub(super) armings: Cell<u64>,
     pub(super) running: Cell<bool>,
-    /// The CPU of its last callback.
+    /// The CPU on which the timer's last callback ran.
     pub(super) ran_on: Cell<u16>,
 }
 
 impl TimerRecord {
-    /// Returns the time of an overdue arming. A running timer is excused: it is armed on its base
-    /// again only after its callback has returned, even if that is on a CPU that is off.
-    // X2: a callback never overlaps itself.
+    /// Returns the firing time of an arming that is too late. A timer whose callback is running
+    /// never counts as late: a new arming takes effect only when that callback has returned, and
+    /// its CPU may be off. X2: two callbacks of one timer never overlap, so the new arming waits
+    /// for the running one.
     pub(super) fn overdue(&self, now: Ns) -> Option<Ns> {
         let due = self.due.borrow();
         let mut late = due.iter().filter(|due| due.1.after(LATE_MAX) < now);
@@ -100,7 +102,7 @@ impl TimerRecord {
     }
 }
 
-/// A timer of either family, and its record.
+/// A timer under test, precise or coarse, and the oracle's record of it.
 pub(super) struct TestTimer {
     pub(super) timer: Box<dyn AnyTimer>,
     pub(super) record: Rc<TimerRecord>,
@@ -134,7 +136,7 @@ impl<L: Family<Sim>> AnyTimer for OwnedTimer<Sim, L> {
     }
 }
 
-/// Makes a timer of either family, with a callback that reports to the oracle.
+/// Makes a precise or a coarse timer at random, with a callback that reports to the oracle.
 pub(super) fn test_timer(
     kernel: &Rc<Kernel>,
     oracle: &Rc<Oracle>,
@@ -144,7 +146,8 @@ pub(super) fn test_timer(
     let takes = Ps::from_ns(Ns([100, 2_000, 60_000, 300_000][random.below(4) as usize]));
     let (seen, oracle) = (Rc::clone(&record), Rc::clone(oracle));
     let callback = kernel.callback(move |_| {
-        // The time is the machine's, not the one that the core passes.
+        // Check against the simulated machine's time, not against the time that the code under test
+        // passes to the callback.
         fire(&oracle, &seen, platform::cycle_counter());
         oracle.check_locks();
         cpu::work(takes);

@@ -1,5 +1,5 @@
-//! The faults of a history: late, lost and slow interrupts, CPUs that are stopped, a clock that
-//! stops or jumps. All end with the safety phase.
+//! The faults of one random test: late, lost and slow interrupts, CPUs that are stopped, a clock
+//! that stops or jumps. None is injected after the test's first part, the safety phase.
 
 use super::{FaultCounts, SAFE_UNTIL};
 use crate::fault::Faults;
@@ -12,11 +12,11 @@ use tickless_core::time::{CpuId, Ns};
 /// The faults of one history.
 pub(super) struct FaultPlan {
     random: Random,
-    /// The greatest delay of an interrupt. Most have none.
+    /// The greatest delay of a late interrupt, in nanoseconds. Most interrupts are not late.
     late_max: u64,
-    /// One in this many device events is lost; zero for none.
+    /// One in this many timer interrupts is lost; zero if none is.
     loses_one_in: u64,
-    /// At one in this many computations the CPU is stopped; zero for none.
+    /// The CPU is stopped in one of this many computations; zero if it never is.
     steals_one_in: u64,
     clock_errors: Vec<ClockError>,
     counts: Rc<RefCell<FaultCounts>>,
@@ -49,7 +49,9 @@ impl FaultPlan {
             .map(|number| {
                 let from = Ns(number * between + random.below(between - CLOCK_ERROR_MAX));
                 let to = from.after(Ns(random.below(CLOCK_ERROR_MAX)));
-                // The clock stops and then jumps to the time, or jumps ahead and waits for it.
+                // From `from` to `to` the clock either stands at `from`, and then jumps to the
+                // right time, or has jumped ahead to `to`, where it stands until the right time
+                // reaches it.
                 let shows = if random.below(2) == 0 { from } else { to };
                 ClockError { from, to, shows }
             })
@@ -59,7 +61,7 @@ impl FaultPlan {
         FaultPlan { random: own, late_max, loses_one_in, steals_one_in, clock_errors, counts }
     }
 
-    /// Returns true once in this many times; never if that is zero.
+    /// Returns true with a probability of one in `times`; never if `times` is zero.
     fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.random.below(times) == 0
     }
@@ -77,7 +79,8 @@ impl Faults for FaultPlan {
         if now >= SAFE_UNTIL {
             return Some(Ns::ZERO);
         }
-        // Only the timer core's own interrupt may be lost; the little kernel relies on the others.
+        // Lose only interrupts that the timer code sends, which must tolerate that. The little
+        // simulated kernel does not tolerate the loss of its own interrupts.
         if vector == Vector::Look && self.once_in(self.loses_one_in) {
             self.counts.borrow_mut().lost += 1;
             return None;

@@ -1,4 +1,5 @@
-//! The program of each CPU: it uses timers, and switches CPUs and bases off and on.
+//! The program that each CPU runs in a random test: it arms and cancels its timers, switches CPUs
+//! off, and takes bases (each holds the armed timers of one CPU) offline and online.
 
 use super::oracle::{CancelKind, Oracle, TestTimer};
 use super::{CHECK_AT, FARTHEST, GRACE, LAST_RETURN, LATE_MAX, SAFE_UNTIL};
@@ -33,7 +34,8 @@ impl Program {
 
     pub(super) fn run(&self) {
         while engine::clock() < Ps::from_ns(SAFE_UNTIL) {
-            // A CPU inside the timer core must not be switched off.
+            // The CPU must not be switched off during a call of the timer code, which may hold a
+            // lock.
             self.kernel.keep_on(|| self.step());
             self.oracle.check_locks();
             cpu::work(Ps(1_000 * self.below(400_000)));
@@ -45,7 +47,8 @@ impl Program {
         }
     }
 
-    /// The liveness phase: all bases are online, no timer is armed, every armed timer fires.
+    /// The liveness phase: brings all bases online and arms no further timer. Checks that every
+    /// timer that is still armed fires in time.
     fn check_liveness(&self) {
         if self.cpu.0 == 0 {
             (0..self.cpus).for_each(|cpu| self.bring_back(CpuId(cpu)));
@@ -53,8 +56,9 @@ impl Program {
         let end = engine::clock().to_ns().after(FARTHEST).after(LATE_MAX).max(CHECK_AT);
         let alarm = self.kernel.alarm();
         while engine::clock() < Ps::from_ns(end) {
-            // CPU 0 stays awake, because sleeping CPUs cannot detect lost events. The others sleep
-            // when the events lost before must have been detected.
+            // CPU 0 never sleeps, because a sleeping CPU cannot detect that another CPU's timer
+            // interrupt was lost. The other CPUs sleep as soon as the interrupts that were lost in
+            // the safety phase must have been detected.
             if self.cpu.0 == 0 || engine::clock() < Ps::from_ns(SAFE_UNTIL.after(GRACE)) {
                 cpu::wait_until(engine::clock() + Ps::from_ns(ROUND));
             } else {
@@ -72,7 +76,8 @@ impl Program {
         self.oracle.check_locks();
     }
 
-    /// Checks the bases of this CPU and the next few for lost events.
+    /// Checks whether this CPU or one of the next few has lost a timer interrupt. CPU 0 checks all
+    /// CPUs.
     fn check_other_bases(&self) {
         const FAR: u16 = 8;
         let far = if self.cpu.0 == 0 { self.cpus } else { self.cpus.min(FAR) };
@@ -104,7 +109,7 @@ impl Program {
         let record = &timer.record;
         let mine = record.armings.get() + 1;
         record.armings.set(mine);
-        // It may fire before the call returns.
+        // Add the arming before the call, because the timer may fire before the call returns.
         record.due.borrow_mut().push((mine, soft));
         let started = timer.timer.start(window, now, Options { pinned, ..Options::default() });
         self.oracle.has_armed();
@@ -113,8 +118,9 @@ impl Program {
             // The previous arming has fired, or its callback is about to report it.
             Some(Started::Idle) => {}
             Some(_) => {
-                // The previous arming was replaced. If it is not in the list, then the callback
-                // took it for this one, which has fired since.
+                // The previous arming was replaced. If it is not in the list, then the new arming
+                // has already fired, and its callback has removed the entry of the previous one by
+                // mistake: remove the other entry.
                 let mut due = record.due.borrow_mut();
                 let place = due.iter().position(|due| due.0 == mine - 1);
                 match place.or(due.iter().position(|due| due.0 == mine)) {
@@ -143,7 +149,8 @@ impl Program {
                 self.oracle.fail(format!("the cancel returned idle, but {due:?} has not fired"));
             }
             Cancel::Running if how == CancelKind::AndWait => due.clear(),
-            // Later armings are cancelled; the running callback may still have to report.
+            // The cancel has removed later armings. The arming of the running callback stays until
+            // the callback has reported.
             Cancel::Running if how == CancelKind::Once => {
                 due.truncate(usize::from(!record.running.get()));
             }
@@ -174,7 +181,8 @@ impl Program {
         }
     }
 
-    /// Takes a base online, unless its CPU is off, which does it on its return.
+    /// Takes a CPU's base online. If the CPU is off, does nothing: the CPU does it when it is
+    /// switched on.
     fn bring_back(&self, cpu: CpuId) {
         self.kernel.plug(|| {
             if !self.kernel.is_off(cpu) {
@@ -188,7 +196,7 @@ impl Program {
     fn switch_a_cpu_off(&self) {
         const SHORT_MAX: u64 = 6_000_000_000;
         let any = CpuId(1 + self.below(u64::from(self.cpus) - 1) as u16);
-        // Prefer a CPU that is in a callback.
+        // Prefer a CPU that is in a callback: switching it off there is the hardest case.
         let all = self.timers.iter().flatten().map(|timer| &timer.record);
         let mut busy = all.filter(|record| record.running.get() && record.ran_on.get() > 0);
         let cpu = busy.next().map_or(any, |record| CpuId(record.ran_on.get()));
@@ -200,5 +208,5 @@ impl Program {
     }
 }
 
-/// The length of a sleep in the liveness phase.
+/// The time between two checks in the liveness phase.
 const ROUND: Ns = Ns::from_ms(2);

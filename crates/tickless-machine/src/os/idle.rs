@@ -1,4 +1,5 @@
-//! The idle loop. Entering idle stops the tick, leaving idle restarts it.
+//! The idle loop of the simulated kernel. A CPU that becomes idle stops its tick, and restarts it
+//! when it has work again.
 
 use super::Kernel;
 use crate::cpu;
@@ -27,22 +28,26 @@ impl Kernel {
         }
     }
 
-    /// Sleeps until a task can run. Interrupts that make none ready do not restart the tick.
+    /// Sleeps until a task can run. After an interrupt that makes no task ready, sleeps again
+    /// without restarting the tick.
     fn idle(&self, cpu: CpuId) {
         engine::charge(self.costs.idle);
         self.tick_enter_idle(cpu);
         while !self.has_work(cpu) && !engine::is_ending() {
-            // A handler may have made a task ready that another CPU has taken since.
+            // A handler may have left the timer device to be programmed by the next choice of a
+            // task. No task is ready, so no choice follows: program it now.
             self.settle(cpu);
             self.checked_sleep(cpu, cpu::halt);
-            // Handle what has arrived, and nothing after the check above.
+            // Handle the interrupts that have ended the sleep. They were disabled since the check
+            // above, so that none could arrive unnoticed between the check and the sleep.
             crate::irq::enable_briefly();
         }
         engine::charge(self.costs.idle);
         self.start_tick(cpu);
     }
 
-    /// Checks the flag without the lock: a CPU that adds a task also sends an interrupt.
+    /// Returns whether a task is ready. Reads the flag `must_choose` without a lock: a CPU that
+    /// adds a task also sends an interrupt, whose handler sets the flag.
     fn has_work(&self, cpu: CpuId) -> bool {
         let mine = &self.cpus[cpu.index()];
         mine.must_choose.get() && {

@@ -1,4 +1,5 @@
-//! A little kernel: what the studies need around the timer core. It has no timer logic of its own.
+//! A little operating system kernel for the simulated machine: the tasks, pipes and interrupts that
+//! the studies need around the timer library. It has no timer logic of its own.
 //!
 //! | file | holds |
 //! |---|---|
@@ -8,14 +9,16 @@
 //! | `off` | CPUs that are switched off; lost events of other CPUs' bases |
 //! | here | interrupts, the tick, sleeping, the expiry thread |
 //!
-//! The tick is a precise timer of the library, and so are the timers of sleeping tasks. Bases,
-//! cancelling, rearming, collecting and firing are the core's.
+//! The tick and the timers of sleeping tasks are precise timers of the timer library. The library's
+//! own code keeps them, arms and cancels them, finds the expired ones, and calls their callbacks.
 //!
 //! # Ground rules
 //!
-//! - Data that several CPUs share has a price: each run queue is behind a simulated lock. A task's
-//!   own record is in the host's memory and free; the named charges include it.
-//! - Nothing is borrowed across a priced step, because another CPU may run there.
+//! - Access to data that several CPUs share takes simulated time: each run queue is behind a
+//!   simulated lock. Access to a task's own record takes none; the fixed prices of a wakeup and of
+//!   a switch include it.
+//! - No `RefCell` is borrowed during a step that takes simulated time, because another CPU's code
+//!   may run then.
 //! - A task changes its CPU only when it is woken, and not before it has left the last one.
 
 mod idle;
@@ -50,42 +53,45 @@ use tickless_core::time::{CpuId, Ns, Window};
 /// A kernel's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The timer core's settings, which the studies vary.
+    /// The settings of the timer library, which the studies vary.
     pub timers: Settings,
     /// The time between ticks.
     pub tick: Ns,
-    /// The offsets between the CPUs' ticks.
+    /// By how much the ticks of the CPUs are shifted against each other.
     pub skew: Skew,
     /// What an idle CPU does with its tick.
     pub idle: IdleTick,
-    /// Each tick checks another CPU's base for a lost event: one that is later than this. With
-    /// [`Ns::NEVER`] it does not.
+    /// Each tick checks whether another CPU's timer interrupt is later than this, which means that
+    /// it was lost. With [`Ns::NEVER`], ticks check nothing.
     pub grace: Ns,
-    /// When a task's time on a CPU begins.
+    /// The event from which a task's CPU time is counted.
     pub clocked: Clocked,
-    /// How long a fair task runs while others wait, if a timer ends its turn; without it, the tick
-    /// does.
+    /// The longest turn of a fair task while other tasks wait: a timer ends it. With `None`, each
+    /// tick ends the turn.
     pub slice: Option<Ns>,
 }
 
-/// When a task's time on a CPU begins.
+/// The event from which a task's CPU time is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clocked {
-    /// When the CPU switches to the task.
+    /// The CPU's switch to the task.
     FromSwitch,
-    /// When the task enters the queue of an idle CPU. Linux 3.10 does not read the queue's clock
-    /// again before it switches to the task, so leaving idle counts as the task's time.
+    /// The task's entry into the queue of an idle CPU. This is what Linux 3.10 does: it does not
+    /// read the queue's clock again before it switches to the task, so the time for leaving idle
+    /// counts as the task's.
     FromQueue,
 }
 
 /// The offsets between the ticks of a machine's CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Skew {
-    /// None, to the picosecond, unlike any real machine.
+    /// No offset: all CPUs tick at exactly the same time, unlike on any real machine.
     None,
-    /// Spread evenly over half a period, as Linux does with the option to skew its ticks.
+    /// The ticks of the CPUs are spread evenly over half a period, as Linux does with
+    /// `skew_tick=1`.
     HalfPeriod,
-    /// A fixed random offset for each CPU, as the differences between event devices make it.
+    /// Each CPU has a fixed random offset, as on real machines, whose timer devices differ
+    /// slightly.
     Drawn {
         /// The greatest offset.
         most: Ns,
@@ -95,7 +101,7 @@ pub enum Skew {
 }
 
 impl Skew {
-    /// The offset of a CPU's ticks from the multiples of the period.
+    /// Returns by how much later than the multiples of the period a CPU's ticks come.
     fn of(self, cpu: CpuId, cpus: usize, period: Ns) -> Ns {
         match self {
             Skew::None => Ns::ZERO,
@@ -112,20 +118,22 @@ impl Skew {
 pub enum IdleTick {
     /// It keeps the tick.
     Keeps,
-    /// It cancels the tick, and arms it when the CPU leaves idle.
+    /// It cancels its tick, and arms it again when it leaves idle.
     Stops,
-    /// It moves the tick this far ahead, to the CPU's next coarse timer: Linux's wheel expires
-    /// timers from the tick. Leaving idle cancels the tick and arms it again.
+    /// It arms its tick this far in the future, which stands for the CPU's next coarse timer: in
+    /// Linux the tick expires the timer wheel. When the CPU leaves idle, it cancels the tick and
+    /// arms it at the usual time.
     Moves(Ns),
 }
 
-/// A precise timer of the machine's bases.
+/// A precise timer of the timer library, on the simulated machine.
 pub type Timer = OwnedTimer<Sim, QueueLink>;
 
-/// A callback from outside the kernel.
+/// A timer callback that a study or a test has set.
 type Callback = Rc<dyn Fn(&Firing<Sim>) -> CallbackResult>;
 
-/// What a timer does when it fires. A timer's task number is an index of these.
+/// What a timer does when it fires. The task number that the timer library stores with a timer is
+/// an index into [`Kernel`]'s list of actions.
 #[derive(Clone)]
 enum Action {
     Tick,
@@ -143,14 +151,17 @@ struct PerCpu {
     tick: Timer,
     /// The timer that ends a fair task's turn, made when it is first needed.
     slice: OnceCell<Timer>,
-    /// A handler has left the event device to be programmed later.
+    /// An interrupt handler has left the timer device unprogrammed: the next choice of a task
+    /// programs it.
     must_settle: Cell<bool>,
     ticks: Cell<u64>,
-    /// The thread that fires what was collected, on bases that defer.
+    /// The expiry thread, which runs the callbacks of expired timers if the settings move callbacks
+    /// out of the interrupt handler.
     expirer: Cell<Option<TaskId>>,
-    /// Running calls of [`Kernel::keep_on`], during which the CPU must not be switched off.
+    /// The number of running calls of [`Kernel::keep_on`]. While there are any, the CPU must not be
+    /// switched off.
     kept_on: Cell<u32>,
-    /// The end of the power-off that was requested last.
+    /// Until when the latest power-off request wants the CPU to be off.
     off_until: Cell<Ps>,
     is_off: Cell<bool>,
 }
@@ -162,7 +173,7 @@ pub struct IdleSleep {
     pub cpu: CpuId,
     /// When it went to sleep.
     pub from: Ns,
-    /// When its base's first timer was due at that time.
+    /// The expiry of the first timer on the CPU's base when the CPU went to sleep.
     pub earliest: Ns,
     /// When it woke.
     pub to: Ns,
@@ -179,7 +190,8 @@ pub struct Kernel {
     tasks: RefCell<Vec<Task>>,
     actions: RefCell<Vec<Action>>,
     sleep_check: RefCell<Option<SleepCheck>>,
-    /// A base is being taken offline or online.
+    /// Some CPU is taking a base (the structure that holds the armed timers of one CPU) offline or
+    /// online.
     is_plugging: Cell<bool>,
     power_offs: Cell<(u64, u64)>,
 }
@@ -191,8 +203,9 @@ impl std::fmt::Debug for Kernel {
 }
 
 impl Kernel {
-    /// Boots a machine: every CPU idles, with a tick by the configuration. Tasks may be added
-    /// before the machine runs, and by tasks. Fails when there is no memory for stacks.
+    /// Boots the kernel on a machine: each CPU runs its idle task, and has a tick as configured.
+    /// Tasks may be added before the machine runs, and later by other tasks. Fails when there is no
+    /// memory for stacks.
     pub fn boot(machine: &mut Machine, config: Config) -> io::Result<Rc<Kernel>> {
         let Some(costs) = machine.costs().cloned() else {
             return Err(io::Error::other("the machine is running"));
@@ -234,13 +247,14 @@ impl Kernel {
         self.cpus.get(cpu.index()).map_or(0, |cpu| cpu.ticks.get())
     }
 
-    /// Returns a timer with this callback, which runs in the interrupt, or in the expiry thread if
-    /// the timer was armed for that.
+    /// Returns a timer with this callback, which runs in the timer interrupt, or in the expiry
+    /// thread if the timer was armed for that.
     pub fn timer(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> Timer {
         OwnedTimer::new(&self.bases, self.action(Action::Run(Rc::new(run))))
     }
 
-    /// Returns the number by which a timer of another family names this callback.
+    /// Registers a callback, and returns its number. A timer that the caller makes itself, such as
+    /// a coarse one, stores the number as its task.
     pub fn callback(&self, run: impl Fn(&Firing<Sim>) -> CallbackResult + 'static) -> u64 {
         self.action(Action::Run(Rc::new(run)))
     }
@@ -257,15 +271,15 @@ impl Kernel {
         if now >= at {
             return;
         }
-        // An alarm is never shut down, so arming does not fail.
+        // Arming fails only after the timer was shut down, which never happens to an alarm.
         let _ = self.keep_on(|| alarm.start(Window::at(at), now, Options::default()));
         while platform::now() < at {
             self.block();
         }
     }
 
-    /// Starts a thread on every CPU that fires the timers which interrupts have collected, for
-    /// bases that defer.
+    /// Starts an expiry thread on every CPU. It runs the callbacks of expired timers, if the
+    /// settings move callbacks out of the interrupt handler.
     pub fn start_expirers(self: &Rc<Self>, machine: &mut Machine, class: Class) -> io::Result<()> {
         for cpu in 0..self.cpus.len() as u16 {
             let cpu = CpuId(cpu);
@@ -353,7 +367,8 @@ impl Kernel {
         }
     }
 
-    /// Arms this CPU's tick for the next multiple of its period, unless it is armed.
+    /// Arms this CPU's tick for the next multiple of its period, shifted by the CPU's offset,
+    /// unless the tick is already armed.
     fn start_tick(&self, cpu: CpuId) {
         let now = platform::now();
         let period = self.config.tick;
@@ -370,7 +385,7 @@ impl Kernel {
         }
     }
 
-    /// Stops or moves the tick of a CPU that goes idle.
+    /// Stops or moves the tick of a CPU that becomes idle, as configured.
     fn tick_enter_idle(&self, cpu: CpuId) {
         match self.config.idle {
             IdleTick::Keeps => {}
@@ -400,7 +415,8 @@ impl Kernel {
         let _ = timer.start(Window::at(end), now, Options::default());
     }
 
-    /// Programs the event device, if a handler has left that to the choice of the next task.
+    /// Programs the CPU's timer device, if an interrupt handler has left that to the next choice of
+    /// a task.
     fn settle(&self, cpu: CpuId) {
         if self.cpus[cpu.index()].must_settle.take() {
             self.bases.settle_device(cpu);
@@ -430,18 +446,19 @@ impl PerCpu {
 /// Statistics of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskUsage {
-    /// The time for which it was on a CPU, including interrupts.
+    /// The task's CPU time, including interrupts during it.
     pub ran: Ps,
-    /// How often a CPU switched to it.
+    /// How often a CPU switched to the task.
     pub switches: u64,
 }
 
-/// The task numbers of ticks and slices.
+/// The task numbers of the timers that tick and that end a fair task's turn: their indexes in the
+/// list of actions.
 const TICK: u64 = 0;
 const SLICE: u64 = 1;
 
 /// The CPU whose tick keeps the time for all CPUs.
 const TIMEKEEPER: CpuId = CpuId(0);
 
-/// The fiber of a task that has none yet.
+/// The fiber number of a task whose fiber has not been made yet.
 const NO_FIBER: FiberId = FiberId(u32::MAX);

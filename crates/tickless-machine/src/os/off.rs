@@ -1,10 +1,11 @@
-//! CPUs that are switched off and on, and lost events of other CPUs' bases.
+//! Switching CPUs off and on, and detecting that another CPU's timer interrupt was lost.
 //!
-//! A CPU switches itself off in an interrupt, as in a real kernel. It stops its tick, takes its
-//! base offline, which gives the timers to other bases, and is off: its event device loses its
-//! setting, and interrupts that reach it are lost. Its program is suspended. A real kernel would
-//! first move the CPU's tasks away. This one does not switch a CPU off during [`Kernel::keep_on`],
-//! which tasks use inside the timer core, but not in callbacks.
+//! A CPU switches itself off in an interrupt handler, as in a real kernel. It stops its tick, takes
+//! its base offline, which moves its timers to other CPUs' bases, and is off: its timer device
+//! loses its setting, and interrupts that reach it are lost. Its program is suspended. A real
+//! kernel would first move the CPU's tasks to other CPUs. This kernel instead does not switch a CPU
+//! off during [`Kernel::keep_on`]. Tasks use that during calls of the timer library, which may hold
+//! locks, but not in timer callbacks.
 
 use super::Kernel;
 use crate::irq::{self, Vector};
@@ -18,7 +19,8 @@ use tickless_core::time::{CpuId, Ns};
 use super::{IdleSleep, Sim};
 
 impl Kernel {
-    /// Requests that a CPU switch itself off until a time, if it can when the request arrives.
+    /// Asks a CPU to switch itself off until a time. The CPU ignores the request if it must stay on
+    /// when the request arrives.
     pub fn request_power_off(&self, cpu: CpuId, until: Ps) {
         if let Some(state) = self.cpus.get(cpu.index()) {
             state.off_until.set(until);
@@ -26,18 +28,18 @@ impl Kernel {
         }
     }
 
-    /// Returns whether a CPU is off, or about to be.
+    /// Returns whether a CPU is off, or is switching itself off.
     pub fn is_off(&self, cpu: CpuId) -> bool {
         self.cpus.get(cpu.index()).is_none_or(|state| state.is_off.get())
     }
 
-    /// The number of power-offs so far, and how many of them suspended a callback.
+    /// How often CPUs were switched off so far, and how often that suspended a timer callback.
     pub fn power_offs(&self) -> (u64, u64) {
         self.power_offs.get()
     }
 
-    /// Calls `f`, which takes a base offline or online, unless another such call is running: two at
-    /// a time could leave a base online whose CPU is off.
+    /// Calls `f`, which takes a base offline or online. Does not call it while another call of
+    /// `plug` is running: two at a time could leave the base of a CPU online that is off.
     pub fn plug<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
         if self.is_plugging.replace(true) {
             return None;
@@ -47,7 +49,7 @@ impl Kernel {
         Some(result)
     }
 
-    /// Calls `f`, and does not switch its CPU off until it returns.
+    /// Calls `f`. The CPU that runs it is not switched off until it has returned.
     pub fn keep_on<R>(&self, f: impl FnOnce() -> R) -> R {
         let kept_on = &self.cpus[engine::here().index()].kept_on;
         kept_on.set(kept_on.get() + 1);
@@ -56,12 +58,13 @@ impl Kernel {
         result
     }
 
-    /// Sets a function that checks every sleep of an idle CPU.
+    /// Sets a function that is called after every sleep of an idle CPU, to check when the CPU woke.
     pub fn check_sleeps(&self, check: impl Fn(IdleSleep) + 'static) {
         *self.sleep_check.borrow_mut() = Some(Rc::new(check));
     }
 
-    /// Fires the collected timers in an expiry thread. The CPU may be switched off in a callback.
+    /// Runs the callbacks of the expired timers, in an expiry thread. The CPU may be switched off
+    /// during a callback, but not between callbacks.
     pub(super) fn fire(&self, cpu: CpuId) {
         let kept_on = &self.cpus[cpu.index()].kept_on;
         self.keep_on(|| {
@@ -82,7 +85,7 @@ impl Kernel {
         }
         self.stop_tick(cpu);
         let plugged = self.plug(|| {
-            // The last base cannot go offline; its CPU stays on.
+            // This fails for the last base that is online. Then the CPU stays on.
             mine.is_off.set(self.bases.offline(cpu).is_ok());
         });
         if plugged.is_some() && mine.is_off.get() {
@@ -92,13 +95,15 @@ impl Kernel {
             cpu::power_off(until);
             mine.is_off.set(false);
             let _ = self.bases.online(cpu);
-            // Requests to choose a task were lost while the CPU was off.
+            // Interrupts that ask this CPU to choose a task were lost while it was off, so choose
+            // now.
             mine.must_choose.set(true);
         }
         self.start_tick(cpu);
     }
 
-    /// Checks the base of another CPU for a lost event, at each tick the next one.
+    /// Checks whether another CPU's timer interrupt was lost. Each tick checks another CPU, in
+    /// turn.
     pub(super) fn check_another_base(&self, cpu: CpuId, ticks: u64) {
         let others = self.cpus.len() as u64 - 1;
         if self.config.grace == Ns::NEVER || others == 0 {
@@ -109,7 +114,8 @@ impl Kernel {
         self.bases.recover_lost_event(CpuId(other as u16), self.config.grace);
     }
 
-    /// Sleeps, and reports the sleep to the function that [`check_sleeps`](Self::check_sleeps) set.
+    /// Calls `sleep`, and then reports the sleep to the function that was set by
+    /// [`check_sleeps`](Self::check_sleeps).
     pub(super) fn checked_sleep(&self, cpu: CpuId, sleep: impl FnOnce()) {
         let check = self.sleep_check.borrow().clone();
         let view = check.is_some().then(|| self.bases.view(cpu)).flatten();

@@ -7,12 +7,13 @@ use crate::ps::Ps;
 use std::rc::Rc;
 use tickless_core::platform::Lock;
 
-/// A pipe of its machine's kernel.
+/// A pipe between two or more tasks of the simulated kernel. It counts bytes, and does not store
+/// their values.
 #[derive(Debug)]
 pub struct Pipe {
     kernel: Rc<Kernel>,
     buffer: SimLock<Buffer>,
-    /// The work of a call, without waking and waiting.
+    /// The duration of a read or a write itself, without the system call, waking and waiting.
     work: Ps,
     /// Its capacity in bytes.
     room: u64,
@@ -26,17 +27,18 @@ struct Buffer {
 }
 
 impl Pipe {
-    /// Returns an empty pipe without a limit. `work` is the time of a read or a write itself.
+    /// Returns an empty pipe of unlimited capacity. `work` is the duration of a read or a write
+    /// itself.
     pub fn new(kernel: &Rc<Kernel>, work: Ps) -> Pipe {
         Pipe::with_room(kernel, work, u64::MAX)
     }
 
-    /// Returns an empty pipe with room for this many bytes. Writers wait for room.
+    /// Returns an empty pipe with a capacity of `room` bytes. Writers block while it is full.
     pub fn with_room(kernel: &Rc<Kernel>, work: Ps, room: u64) -> Pipe {
         Pipe { kernel: Rc::clone(kernel), buffer: SimLock::new(Buffer::default()), work, room }
     }
 
-    /// Writes a byte when there is room, and wakes the task that waits for it.
+    /// Writes a byte, and wakes a task that waits to read one. Blocks while the pipe is full.
     pub fn write(&self) {
         engine::charge(self.kernel.costs.syscall + self.work);
         let mut buffer = self.buffer.lock();
@@ -55,7 +57,8 @@ impl Pipe {
         }
     }
 
-    /// Reads a byte, and waits if there is none. Only one task may read.
+    /// Reads a byte, and wakes a writer that waits for room. Blocks while the pipe is empty. Only
+    /// one task may read.
     pub fn read(&self) {
         engine::charge(self.kernel.costs.syscall + self.work);
         loop {

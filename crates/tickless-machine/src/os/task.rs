@@ -1,10 +1,11 @@
-//! Tasks: run queues, wakeups, preemption.
+//! The tasks of the simulated kernel: run queues, wakeups, preemption.
 //!
-//! Real-time tasks run by priority, those of equal priority in order of arrival; below them fair
-//! tasks take turns. Every CPU has a queue of its own, and a woken task goes to its last CPU. If
-//! that CPU is busy, or about to be, and the task is not bound to it, the task goes to an idle CPU,
-//! as in Linux. (The study of deferred expiry depends on that: a thread that every tick wakes for
-//! nothing moves other tasks off their CPU.)
+//! Real-time tasks run by priority, and in order of arrival if their priorities are equal. Fair
+//! tasks take turns while no real-time task is ready. Every CPU has a queue of its own, and a woken
+//! task goes to its last CPU. If that CPU is busy, or about to be, and the task is not bound to it,
+//! the task goes to an idle CPU, as in Linux. The study of deferred expiry depends on that: its
+//! expiry thread is woken at every tick even if no timer has expired, and so drives other tasks
+//! away from their CPU.
 
 use super::{Clocked, Kernel, NO_FIBER, TaskUsage};
 use crate::engine::{self, FiberId, Machine};
@@ -32,7 +33,7 @@ pub enum Class {
     Idle,
     /// Takes turns.
     Fair,
-    /// Runs before all fair tasks, and before those with a lower number.
+    /// Real-time: runs before all fair tasks, and before real-time tasks with a lower number.
     Fifo(u8),
 }
 
@@ -44,12 +45,13 @@ pub(super) struct Task {
     bound: Option<CpuId>,
     cpu: CpuId,
     is_blocked: bool,
-    /// A CPU is still on its fiber.
+    /// A CPU still runs this task's fiber, so no other CPU may switch to it.
     on_cpu: bool,
-    /// It was woken while it was not blocked: the next block returns at once.
+    /// The task was woken while it was not blocked, so its next call of [`Kernel::block`] returns
+    /// at once.
     woken: bool,
     since: Ps,
-    /// When it entered the queue of an idle CPU, if its time counts from then.
+    /// When the task entered the queue of an idle CPU, if its CPU time is counted from that event.
     queued: Option<Ps>,
     usage: TaskUsage,
 }
@@ -82,7 +84,7 @@ pub(super) struct RunQueue {
 }
 
 impl RunQueue {
-    /// Adds a task behind those of its class.
+    /// Adds a task behind the queued tasks of its class.
     fn push(&mut self, class: Class, task: TaskId) {
         let place = self.ready.partition_point(|(other, _)| *other >= class);
         self.ready.insert(place, (class, task));
@@ -103,8 +105,8 @@ impl RunQueue {
 }
 
 impl Kernel {
-    /// Adds a task, ready to run. With `bound` it runs on that CPU only. Otherwise its number
-    /// decides the first CPU.
+    /// Adds a task, which is ready to run. With `bound` it runs only on that CPU. Otherwise the
+    /// kernel spreads tasks over the CPUs by their numbers.
     pub fn spawn(
         self: &Rc<Self>,
         machine: &mut Machine,
@@ -122,7 +124,7 @@ impl Kernel {
             kernel.exit();
         })?;
         self.tasks.borrow_mut()[id.0 as usize].fiber = fiber;
-        // No CPU runs, so this is free.
+        // The machine does not run yet, so this lock takes no simulated time.
         self.cpus[cpu.index()].queue.lock().push(class, id);
         self.cpus[cpu.index()].must_choose.set(true);
         Ok(id)
@@ -139,7 +141,7 @@ impl Kernel {
         self.with_task(task, |task| task.usage).unwrap_or_default()
     }
 
-    /// The number of switches to any task so far.
+    /// The number of task switches on all CPUs so far.
     pub fn switches(&self) -> u64 {
         self.tasks.borrow().iter().map(|task| task.usage.switches).sum()
     }
@@ -165,7 +167,8 @@ impl Kernel {
         drop(masked);
     }
 
-    /// Makes a task ready. It runs at once if its class is higher than that of the CPU's task.
+    /// Makes a task ready. If its class is higher than that of the task that its CPU runs, it
+    /// preempts that task.
     pub fn wake(&self, id: TaskId) {
         let masked = Masked::new();
         engine::charge(self.costs.wake);
@@ -194,7 +197,8 @@ impl Kernel {
         drop(masked);
     }
 
-    /// Requests that a CPU choose its task again, if this class is higher than that of its task.
+    /// Asks a CPU to choose its task again, if a task of class `class` must preempt the task that
+    /// it runs.
     fn request_choice(&self, cpu: CpuId, class: Class) {
         let running = self.cpus[cpu.index()].current.get();
         let before = self.with_task(running, |task| class > task.class).unwrap_or(true);
@@ -218,7 +222,8 @@ impl Kernel {
         idle.next().map_or(last, |cpu| CpuId(cpu as u16))
     }
 
-    /// Runs when the CPU returns from interrupts. Switches to another task if one must run first.
+    /// Called when a CPU returns from interrupts. Switches to another task if one must preempt the
+    /// current task.
     pub(super) fn preempt(&self) {
         let mine = &self.cpus[engine::here().index()];
         let cpu = engine::here();
@@ -227,14 +232,16 @@ impl Kernel {
             self.choose();
             drop(masked);
         } else if !mine.must_choose.get() {
-            // No choice follows that would program the device, unless the CPU is idle.
+            // No choice of a task follows that would program the timer device. (An idle CPU
+            // programs it in the idle loop.)
             let masked = Masked::new();
             self.settle(cpu);
             drop(masked);
         }
     }
 
-    /// Ends the turn of a running fair task.
+    /// If the current task is a fair task, ends its turn: makes the CPU choose again when it
+    /// returns from the interrupt.
     pub(super) fn share_fairly(&self) {
         let mine = &self.cpus[engine::here().index()];
         let is_fair = self.with_task(mine.current.get(), |task| task.class == Class::Fair);
@@ -258,7 +265,8 @@ impl Kernel {
         let lowest = if is_blocked { Class::Idle } else { class };
         let next = queue.pop_from(lowest);
         let next = match (next, is_blocked) {
-            // The current task waits for its next turn. An idle task is in no queue.
+            // The current task goes back to the queue, for its next turn. The idle task never is in
+            // a queue.
             (Some(next), false) if class > Class::Idle => {
                 queue.push(class, me);
                 next
@@ -303,7 +311,8 @@ impl Kernel {
         self.begin_turn();
     }
 
-    /// Records a switch. The idle task leaves its CPU's track empty.
+    /// Records a task switch in the trace. While the idle task runs, nothing is drawn on the CPU's
+    /// track.
     fn trace_switch(&self, from: TaskId, to: TaskId) {
         let mine = &self.cpus[engine::here().index()];
         if from != mine.idle.get() {
@@ -316,7 +325,7 @@ impl Kernel {
         }
     }
 
-    /// Accounts the beginning of the current task's time on its CPU.
+    /// Notes that the CPU time of the current task begins, and counts the switch.
     fn begin_turn(&self) {
         let now = engine::clock();
         self.with_task(self.current(), |task| {
@@ -325,7 +334,7 @@ impl Kernel {
         });
     }
 
-    /// Ends the current task. No CPU switches back to its fiber.
+    /// Ends the current task: blocks it, and blocks it again whenever it is woken.
     fn exit(&self) {
         let masked = Masked::new();
         loop {

@@ -1,26 +1,27 @@
-//! One CPU: its clock, its mode, the interrupts in flight to it.
+//! The state of one simulated CPU: its clock, what it is doing, the interrupts in flight to it.
 
 use super::inbox::Inbox;
 use crate::coherence::LineId;
 use crate::fiber::FiberId;
 use crate::ps::Ps;
 
-/// The most lines that a waiting loop may read to be parked.
+/// A waiting loop that reads more cache lines than this is not parked: all its rounds are
+/// simulated.
 pub const WATCHED_MAX: usize = 4;
 
 /// What a CPU is doing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Mode {
-    /// Its fiber performs priced steps.
+    /// Its fiber performs short steps, such as accesses to words.
     Running,
     /// Its fiber computes.
     Working(Segment),
-    /// Its fiber waits for a time.
+    /// Its fiber waits until a certain time.
     Waiting(Ps),
-    /// It waits for an interrupt in an idle state.
+    /// The CPU is halted: it waits for an interrupt, in an idle state.
     Halted {
         since: Ps,
-        /// The exit latency of the state.
+        /// The time that the CPU takes to leave the idle state.
         exit: Ps,
     },
     /// It spins until another CPU writes a certain cache line.
@@ -28,15 +29,15 @@ pub(crate) enum Mode {
     Off,
 }
 
-/// A stretch of computing at one speed.
+/// A part of a computation during which the CPU's speed does not change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Segment {
     pub since: Ps,
-    /// The work at the beginning, at full speed.
+    /// The work that is left at the beginning of the segment, as its duration at full speed.
     pub work: Ps,
-    /// The speed; 1 is a thread alone on its core.
+    /// The speed, relative to a thread that is alone on its core.
     pub rate: f64,
-    /// The computation ends then, complete or not.
+    /// The time at which the computation ends even if it is not complete.
     pub limit: Ps,
     pub end: Ps,
 }
@@ -48,27 +49,28 @@ pub(crate) struct Cpu {
     pub fiber: FiberId,
     pub mode: Mode,
     pub inbox: Inbox,
-    /// The number of locks that it holds.
+    /// The number of locks that the running program holds.
     pub locks: u32,
-    /// The nesting depth of disabled interrupts.
+    /// How often interrupts were disabled and not yet enabled again: they are enabled if this is
+    /// zero.
     pub masked: u32,
-    /// Running interrupt handlers on its fiber.
+    /// The number of interrupt handlers that run on the current fiber.
     pub handlers: u32,
-    /// The number of its waits so far.
+    /// How often it was parked in a waiting loop so far.
     pub wait: u32,
-    /// When its last store is visible.
+    /// The time at which its latest store becomes visible to other CPUs.
     pub drained: Ps,
-    /// The time for which it has waited for others.
+    /// The time for which it has waited for locks and for other CPUs.
     pub waited: Waited,
     watched: Watched,
     pub halted: Ps,
     pub interrupts: u64,
-    /// The power of its current idle state.
+    /// The power in its current idle state, in watts.
     pub watts: f64,
     pub joules: f64,
 }
 
-/// The lines that a waiting loop has read, and their versions.
+/// The cache lines that a waiting loop has read, each with its number of writes at that time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     lines: [(LineId, u32); WATCHED_MAX],
@@ -79,7 +81,7 @@ pub(crate) struct Watched {
 impl Watched {
     const NONE: Watched = Watched { lines: [(0, 0); WATCHED_MAX], count: 0 };
 
-    /// The lines; none if there were too many.
+    /// The lines that the loop has read; none if it has read more than [`WATCHED_MAX`].
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(LineId, u32)> {
         let count = if self.count > WATCHED_MAX { 0 } else { self.count };
         self.lines[..count].iter()
@@ -90,12 +92,13 @@ impl Watched {
     }
 }
 
-/// The time for which a CPU has waited busily.
+/// The time that a CPU has spent in waiting loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waited {
     /// For locks.
     pub locks: Ps,
-    /// For another CPU's progress: a callback that a cancel waits for, or a shared clock's value.
+    /// For other CPUs: in a cancel until the timer's callback has returned, or in a read of a
+    /// shared clock until another CPU has its value.
     pub others: Ps,
 }
 
@@ -120,11 +123,11 @@ impl Waited {
 pub struct Usage {
     /// Its clock.
     pub clock: Ps,
-    /// The time for which it was halted.
+    /// The time that the CPU spent halted.
     pub halted: Ps,
     /// Interrupts.
     pub interrupts: u64,
-    /// The energy that it used while halted, in joules.
+    /// The energy that the CPU used while it was halted, in joules.
     pub idle_joules: f64,
 }
 
@@ -157,7 +160,8 @@ impl Cpu {
             Mode::Running => self.clock,
             Mode::Working(segment) => self.clock.max(segment.end.min(interrupt)),
             Mode::Waiting(until) => self.clock.max(until.min(interrupt)),
-            // Halting and unmasking are one instruction.
+            // Interrupts that are disabled also end a halt, as with the x86 instructions
+            // `STI; HLT`.
             Mode::Halted { .. } => self.clock.max(self.inbox.next()),
             Mode::Spinning => self.clock.max(interrupt),
             Mode::Off => Ps::NEVER,
@@ -170,7 +174,8 @@ impl Cpu {
         self.masked == 0 && self.inbox.next() <= self.clock
     }
 
-    /// Records that a line was read, in case a waiting loop depends on it.
+    /// Notes that the running program has read a cache line, and the line's version. If the program
+    /// is in a waiting loop, a write to the line must wake it.
     #[inline]
     pub(crate) fn watch(&mut self, line: LineId, version: u32) {
         let Watched { lines, count } = &mut self.watched;
@@ -193,8 +198,8 @@ impl Cpu {
         self.mode = Mode::Running;
     }
 
-    /// Switches to another fiber. Returns the interrupt state of the old one, for
-    /// [`take_over`](Self::take_over).
+    /// Makes another fiber the current one. Returns the interrupt state of the previous fiber,
+    /// which the caller passes to [`take_over`](Self::take_over) when that fiber runs again.
     pub(crate) fn hand_over(&mut self, fiber: FiberId) -> (u32, u32) {
         self.fiber = fiber;
         (std::mem::take(&mut self.masked), std::mem::take(&mut self.handlers))

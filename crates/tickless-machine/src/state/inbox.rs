@@ -1,4 +1,5 @@
-//! The interrupts in flight to one CPU.
+//! The interrupts in flight to one simulated CPU, and the time for which its timer device is
+//! programmed.
 
 use crate::ps::Ps;
 
@@ -7,11 +8,11 @@ use crate::ps::Ps;
 pub enum Vector {
     /// This CPU's event device fired.
     Timer,
-    /// Another CPU requests that this one check its base.
+    /// Another CPU requests that this CPU check its base, which holds its armed timers.
     Look,
-    /// Another CPU requests that this one choose its task again.
+    /// Another CPU requests that this CPU choose again which task it runs.
     Reschedule,
-    /// This CPU must switch itself off for a time.
+    /// The kernel requests that this CPU switch itself off for a time.
     Stop,
 }
 
@@ -26,7 +27,7 @@ impl Vector {
     }
 }
 
-/// The interrupts in flight to one CPU.
+/// The interrupts in flight to one CPU, and the time for which its timer device is programmed.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     timer: Ps,
@@ -42,13 +43,13 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// When the next one arrives.
+    /// The time at which the next interrupt arrives.
     #[inline]
     pub(crate) fn next(&self) -> Ps {
         self.next
     }
 
-    /// When the event device fires.
+    /// The time at which the timer device will interrupt the CPU.
     pub(crate) fn timer(&self) -> Ps {
         self.timer
     }
@@ -58,7 +59,7 @@ impl Inbox {
         self.renew();
     }
 
-    /// Discards all interrupts, and the event device's setting.
+    /// Discards all interrupts in flight, and stops the timer device.
     pub(crate) fn clear(&mut self) {
         *self = Inbox::default();
     }
@@ -69,7 +70,7 @@ impl Inbox {
         self.renew();
     }
 
-    /// Removes the first one.
+    /// Removes and returns the next interrupt, and the time at which it arrives.
     pub(crate) fn take(&mut self) -> Option<(Ps, Vector)> {
         let taken = match self.sent.last() {
             Some(&(at, _)) if at < self.timer => self.sent.pop(),

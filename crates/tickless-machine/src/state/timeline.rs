@@ -1,4 +1,4 @@
-//! The events of a recorded run, and the JSON that trace viewers read.
+//! The recorded events of a simulated run, and their output as JSON for trace viewers.
 
 use crate::ps::Ps;
 use std::cell::RefCell;
@@ -9,15 +9,16 @@ use std::fmt::Write;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
     entries: Vec<Entry>,
-    /// A call of [`of`] collects it.
+    /// Whether this run is recorded for a call of [`of`].
     is_requested: bool,
 }
 
-/// Later events are not recorded: viewers accept some tens of megabytes.
+/// The highest number of events in a record; later ones are dropped. Trace viewers cannot open
+/// files of more than some tens of megabytes.
 const ENTRIES_MAX: usize = 300_000;
 
 thread_local! {
-    /// The request of a running call of [`of`].
+    /// How far the running call of [`of`] is: it waits for a machine, or has the record of one.
     static REQUEST: RefCell<Request> = const { RefCell::new(Request::None) };
 }
 
@@ -25,11 +26,11 @@ enum Request {
     None,
     /// The next machine on this thread must record.
     Record,
-    /// The machine has recorded this.
+    /// The machine has been dropped; this is its record.
     Recorded(Trace),
 }
 
-/// Calls `f`, and returns with its result what the first machine that it made has recorded.
+/// Calls `f`. Returns its result, and the recorded run of the first machine that `f` has made.
 pub fn of<R>(f: impl FnOnce() -> R) -> (R, Option<Trace>) {
     REQUEST.set(Request::Record);
     let result = f();
@@ -39,7 +40,8 @@ pub fn of<R>(f: impl FnOnce() -> R) -> (R, Option<Trace>) {
     }
 }
 
-/// Returns the record of a new machine, if one is requested.
+/// Called by a new machine. Returns an empty record for its events, if a call of [`of`] is waiting
+/// for one.
 pub(crate) fn begin_machine() -> Option<Trace> {
     let is_next = REQUEST.with_borrow(|request| matches!(request, Request::Record));
     is_next.then(|| {
@@ -48,7 +50,7 @@ pub(crate) fn begin_machine() -> Option<Trace> {
     })
 }
 
-/// Hands over the record of a machine that is dropped.
+/// Called when a machine is dropped. Passes its record to the call of [`of`] that requested it.
 pub(crate) fn end_machine(trace: Trace) {
     if trace.is_requested {
         REQUEST.set(Request::Recorded(trace));
@@ -86,8 +88,8 @@ impl Trace {
         self.entries.is_empty()
     }
 
-    /// Writes the events as a JSON object in the format of Chrome's viewer. Times are microseconds
-    /// with six decimals, the machine's full precision.
+    /// Writes the events as a JSON object in the format of Chrome's viewer. Times are in
+    /// microseconds with six decimals: picoseconds, the machine's full precision.
     pub fn to_chrome_json(&self) -> String {
         let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
         let mut open = BTreeMap::new();
@@ -108,7 +110,7 @@ impl Trace {
                     *depth += 1;
                     format!("\"ph\":\"B\",\"name\":\"{name}\"")
                 }
-                // Its beginning was not recorded.
+                // The beginning of this span was not recorded: the recording started within it.
                 Event::End if *depth == 0 => continue,
                 Event::End => {
                     *depth -= 1;

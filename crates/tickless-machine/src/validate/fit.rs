@@ -1,10 +1,11 @@
 //! Sets the prices in a real machine's file from what was measured on it.
 //!
-//! Prices that can be measured by themselves are taken as they are. The other three are set one
+//! Prices that can be measured by themselves are taken as they are. The other three are fitted one
 //! after the other, each so that one scene takes as long on the simulated machine as on the real
-//! one: a transfer from reading lines that another CPU has written, the time for which a core keeps
-//! a line from the ping-pong, the private work of a critical section from arming and cancelling a
-//! CPU's own timer. The fit uses no other measurement.
+//! one: the transfer of a cache line from a scene that reads lines which another CPU has written,
+//! the time for which a core keeps a line from the ping-pong scene, and the computation in a
+//! critical section from arming and cancelling a CPU's own timer. The fit uses no other
+//! measurement, so all other scenes test the model.
 
 use super::{Scene, simulate};
 use crate::spec::{Origin, Parameter, Spec};
@@ -13,22 +14,23 @@ use std::io;
 /// The measurements that the fit uses, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// A line of [`Scene::Transfer`].
+    /// The time for each line in [`Scene::Transfer`].
     pub transfer: f64,
-    /// A round trip of [`Scene::PingPong`].
+    /// The time for a round trip in [`Scene::PingPong`].
     pub round_trip: f64,
-    /// One [`Scene::OwnTimer`].
+    /// The time for arming and cancelling a timer in [`Scene::OwnTimer`].
     pub own_timer: f64,
 }
 
-/// Rounds of a play for the fit.
+/// How often a scene repeats its operation in one simulation of the fit.
 const ROUNDS: u64 = 200;
-/// The highest price that is tried.
+/// The upper end of the bisection, in nanoseconds.
 const NS_MAX: f64 = 1_000.0;
-/// Halvings that find a price to a thousandth of a nanosecond.
+/// The steps of the bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
-/// Returns the machine with a transfer, a hold time and a section that fit the measurements.
+/// Returns the machine with three prices fitted to the measurements: a line's transfer, the time
+/// for which a core keeps a line, and the computation in a critical section.
 pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
     let without_hold = fitted(spec, "line.hold_ns", 0.0);
     let spec = solve(|ns| with_transfer(&without_hold, ns), Scene::Transfer, measured.transfer)?;
@@ -37,8 +39,9 @@ pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
     with_section(&spec, measured.own_timer)
 }
 
-/// Returns the machine with the price at which a scene takes as long as it should. The time grows
-/// with the price, so bisection finds it, or else the lowest or the highest price.
+/// Returns the machine with the price at which the simulated scene takes `should_ns`. The scene's
+/// time grows with the price, so bisection finds the price. If no price fits, returns the lowest or
+/// the highest one.
 fn solve(priced: impl Fn(f64) -> Spec, scene: Scene, should_ns: f64) -> io::Result<Spec> {
     let (mut low, mut high) = (0.0, NS_MAX);
     for _ in 0..HALVINGS {
@@ -52,7 +55,8 @@ fn solve(priced: impl Fn(f64) -> Spec, scene: Scene, should_ns: f64) -> io::Resu
     Ok(priced(if high < 0.01 { 0.0 } else { high }))
 }
 
-/// Sets all three distances, because two CPUs show only one. A transfer is never free.
+/// Sets the price of a transfer for all three distances between CPUs, because a measurement between
+/// two CPUs shows only one of them. The price is never zero, which the file does not allow.
 fn with_transfer(spec: &Spec, ns: f64) -> Spec {
     let ns = ns.max(0.01);
     ["line.node_ns", "line.near_ns", "line.far_ns"]
@@ -60,15 +64,17 @@ fn with_transfer(spec: &Spec, ns: f64) -> Spec {
         .fold(spec.clone(), |spec, key| fitted(&spec, key, ns))
 }
 
-/// Sets the section's price to half of what is missing without it: an arming and a cancel have one
-/// section each.
+/// Sets the price of the computation in a critical section. Without it, a simulated arming and
+/// cancelling together take too little time. Each of them has one critical section, so the price is
+/// half of the missing time.
 fn with_section(spec: &Spec, own_timer: f64) -> io::Result<Spec> {
     let without = fitted(spec, "cpu.section_ns", 0.0);
     let bare = simulate::play(&without, Scene::OwnTimer, ROUNDS, 1)?;
     Ok(fitted(spec, "cpu.section_ns", ((own_timer - bare) / 2.0).max(0.0)))
 }
 
-/// Sets a price, rounded to picoseconds, and names the scene that it was fitted to.
+/// Sets a price, rounded to picoseconds, and records as its origin the scene to which it was
+/// fitted.
 fn fitted(spec: &Spec, key: &str, value: f64) -> Spec {
     let scene = match key {
         "cpu.section_ns" => Scene::OwnTimer,

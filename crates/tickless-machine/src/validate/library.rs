@@ -1,4 +1,5 @@
-//! Scenes of the timer core's own code: bases over the backend's words, and the combined counter.
+//! Scenes that run the timer library's own code on simulated or real CPUs: arming and cancelling
+//! timers, and reading a clock that several CPUs share.
 
 use super::primitives::{Ticket, TicketLock};
 use super::{Backend, Gate, Line, Play, SideResult, word};
@@ -15,12 +16,13 @@ use tickless_core::platform::{Lock, Ordering, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// The timer core's platform on a backend, with a ticket lock for each base and without devices.
+/// The timer library's platform in a scene, on simulated or real CPUs. Each base has a ticket lock.
+/// There is no timer device, so no timer fires.
 #[derive(Debug)]
 struct ScenePlatform<W>(PhantomData<W>);
 
-// SAFETY: the backends' words are atomic words and their locks exclude, simulated or not; nothing
-// in here unwinds or uses the bases.
+// SAFETY: the words of both backends are atomic and their locks exclude, simulated or not. No
+// function of this platform unwinds or calls the timer library.
 unsafe impl<W: Backend> Platform for ScenePlatform<W> {
     type Word = W::Word;
     type ParkingWord = W::Word;
@@ -52,12 +54,12 @@ unsafe impl<W: Backend> Platform for ScenePlatform<W> {
     fn unpark(&self, _: &W::Word) {}
 }
 
-/// A ticket lock on one line, and what it guards on another.
+/// A ticket lock on one cache line, and the data that it guards on another.
 #[derive(Debug)]
 struct Guarded<W: Backend, T> {
     lock: Line<TicketLock<W>>,
     guarded: Line<W::Word>,
-    /// Never contended: the ticket lock is taken first.
+    /// Never contended, because only the holder of the ticket lock locks it.
     data: Mutex<T>,
 }
 
@@ -81,7 +83,7 @@ impl<W: Backend, T: Send> Lock<T> for Guarded<W, T> {
     }
 }
 
-/// Its fields are dropped in this order.
+/// The order of the fields matters: the data is released before the ticket lock.
 #[derive(Debug)]
 struct Guard<'a, W: Backend, T> {
     data: MutexGuard<'a, T>,
@@ -109,10 +111,10 @@ fn timer<W: Backend>() -> Timer<W> {
     OwnedTimer::new(&Arc::new(Bases::new(platform, 2, Settings::default())), 0)
 }
 
-/// Arms a timer so far ahead that it does not fire.
+/// Arms a timer for a time so far in the future that it never fires in a scene.
 fn arm<W: Backend>(timer: &Timer<W>, now: Ns) {
     let due = now.after(Ns::from_secs(3_600));
-    // Starting fails only after a shutdown.
+    // Arming fails only after the timer was shut down, which no scene does.
     let _ = timer.start(Window::at(due), now, Options::default());
 }
 
@@ -139,8 +141,8 @@ pub(super) fn cancel_across<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// A device that serves one read at a time, for a microsecond each: a read reserves the device's
-/// next free microsecond, and waits until it has passed.
+/// Emulates a slow time counter, which serves one read at a time and takes a microsecond for each:
+/// a reader reserves the next free microsecond of the device, and waits until it has passed.
 struct EmulatedDevice<W: Backend> {
     free_at: Line<W::Word>,
 }

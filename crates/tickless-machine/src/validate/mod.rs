@@ -1,5 +1,5 @@
-//! Scenes: concurrent code that is written once and runs on simulated and on real CPUs, to compare
-//! the model with a real machine.
+//! Scenes: small concurrent benchmarks that run the same code on simulated and on real CPUs, to
+//! compare the simulation with a real machine.
 //!
 //! In a [`Scene`] two CPUs, or all of them, work on shared words. Its code is generic over a
 //! [`Backend`]: the simulated machine, or threads pinned to real CPUs, with real atomics. Three
@@ -27,11 +27,12 @@ use tickless_core::clock::combined::ReadPolicy;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// The CPUs that scenes run on. Each function acts for the CPU that calls it.
+/// The CPUs that scenes run on, simulated or real. Each function acts for the CPU that calls it.
 pub trait Backend: Send + Sync + Debug + 'static {
     /// A shared word.
     type Word: Shared;
-    /// Returns which side of the scene the calling CPU plays, from 0.
+    /// Returns the number of the calling CPU's role in the scene, from 0: the first side writes,
+    /// for example, and the second reads.
     fn side() -> usize;
     /// Returns the current time, from a counter of the CPU's own.
     fn now() -> Ns;
@@ -39,14 +40,14 @@ pub trait Backend: Send + Sync + Debug + 'static {
     fn relax(round: u32);
     /// Computes for about this long.
     fn work(duration: Ns);
-    /// Charges the private work of one critical section of the timer core, where it does not
-    /// take its time by itself.
+    /// Called in each critical section of the timer library. The simulation charges the time of the
+    /// section's computation here; on real CPUs the computation takes its time by itself.
     fn section();
 }
 
-/// A word with an atomic addition.
+/// An atomic word that also has an atomic addition.
 pub trait Shared: Word + Debug + 'static {
-    /// Adds to the word. Returns the previous value.
+    /// Adds to the word atomically. Returns the previous value.
     fn add(&self, value: u64) -> u64;
 }
 
@@ -75,21 +76,22 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// A new word on a line of its own.
+/// Returns a new word on a cache line of its own.
 fn word<W: Backend>() -> Line<W::Word> {
     Line(W::Word::new(0))
 }
 
-/// What one side of a scene has done.
+/// The operations that one side of a scene has done, and the time that they took.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct SideResult {
-    /// The number of operations; zero for a side that only assists the other.
+    /// The number of measured operations; zero for a side that only assists the other.
     pub ops: u64,
     /// The time that they took.
     pub ns: f64,
 }
 
-/// One play of a scene: each side calls it once, and it returns when that side has finished.
+/// One run of a scene: a closure that each side calls once, and that returns when that side has
+/// finished.
 pub type Play = Arc<dyn Fn() -> SideResult + Send + Sync>;
 
 /// Returns the nanoseconds for each operation: the average time of the sides that did operations,
@@ -104,43 +106,51 @@ pub fn per_operation(sides: &[SideResult]) -> f64 {
 /// A scene.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Scene {
-    /// One side writes 64 lines, the other follows them, each load depending on the last.
-    /// Nanoseconds for a line.
+    /// One side writes 64 cache lines. The other side then reads them, and each read gives the
+    /// number of the next line, so that reads cannot overlap. Measured in nanoseconds for each
+    /// line.
     Transfer,
-    /// The sides pass a word back and forth, and wait by loading it. Nanoseconds for a round trip.
+    /// The sides in turn change a word, and wait for each other by loading it. Measured in
+    /// nanoseconds for a round trip.
     PingPong,
-    /// As [`PingPong`](Scene::PingPong), but each side waits with a compare-exchange loop.
+    /// [`PingPong`](Scene::PingPong), but each side waits by trying a compare-exchange in a loop.
     PingPongByExchange,
-    /// One side alone arms and cancels a timer of the core. Nanoseconds for both.
+    /// One side alone arms and cancels a timer of the timer library. Measured in nanoseconds for an
+    /// arming and a cancel together.
     OwnTimer,
-    /// Both sides add to one word. Nanoseconds for an addition, by either side.
+    /// Both sides atomically add to one word. Measured in nanoseconds for each addition, by either
+    /// side.
     Counter,
-    /// All CPUs add to one word.
+    /// All CPUs atomically add to one word. Measured in nanoseconds for each addition.
     CounterByAll,
-    /// Both sides take a ticket lock and add to the guarded word. Nanoseconds for a holding.
+    /// Both sides take a ticket lock and add to the word that it guards. Measured in nanoseconds
+    /// for each time that the lock is held.
     TicketLock,
-    /// All CPUs take the ticket lock.
+    /// All CPUs take a ticket lock and add to the word that it guards.
     TicketLockByAll,
-    /// One side writes four words about every microsecond, the other reads them. Nanoseconds for
-    /// a read.
+    /// One side writes four words under a sequence lock about every microsecond; the other side
+    /// reads them. Measured in nanoseconds for each read of all four.
     SeqLock,
-    /// One side puts numbers into a ring of 64, the other takes them out. Nanoseconds for a
-    /// number.
+    /// One side puts numbers into a ring buffer of 64, the other side takes them out. Measured in
+    /// nanoseconds for each number.
     Queue,
-    /// One side arms a timer of the core on its base, the other cancels it. Nanoseconds for a
-    /// cancel that waits, with one reading of the clock.
+    /// One side arms a timer of the timer library on its own CPU's base; the other side cancels it
+    /// with a cancel that would wait for a running callback. Measured in nanoseconds for each
+    /// cancel, including one reading of the clock.
     Cancel,
-    /// Both sides read a device that takes a microsecond a read. Nanoseconds for a value.
+    /// Both sides read a device that takes a microsecond for each read. Measured in nanoseconds for
+    /// each read.
     ClockDirect,
-    /// Both sides read the device through the combined counter. Nanoseconds for a value.
+    /// Both sides read the same device through the library's combined counter: one CPU's read of
+    /// the device serves all that wait. Measured in nanoseconds for each value that a side gets.
     ClockCombined,
 }
 
 impl Scene {
-    /// The scenes that set prices.
+    /// The scenes to whose measured times prices are fitted.
     pub const FITTED: [Scene; 3] = [Scene::Transfer, Scene::PingPong, Scene::OwnTimer];
 
-    /// The scenes of two CPUs that are predicted.
+    /// The scenes of two CPUs whose times are predicted by simulation, and not used by the fit.
     pub const PREDICTED: [Scene; 8] = [
         Scene::PingPongByExchange,
         Scene::Counter,
@@ -152,10 +162,10 @@ impl Scene {
         Scene::ClockCombined,
     ];
 
-    /// The scenes of all CPUs, which are predicted on machines with more than two.
+    /// The scenes of all CPUs. Their times are predicted too, on machines with more than two CPUs.
     pub const CONTENDED: [Scene; 2] = [Scene::CounterByAll, Scene::TicketLockByAll];
 
-    /// Returns the number of CPUs that take part, on a machine of `cpus`.
+    /// Returns the number of CPUs that take part in the scene, on a machine with `cpus` CPUs.
     pub const fn sides(self, cpus: usize) -> usize {
         match self {
             Scene::CounterByAll | Scene::TicketLockByAll => cpus,
@@ -163,7 +173,7 @@ impl Scene {
         }
     }
 
-    /// The name of the scene's cell.
+    /// The name of the scene's result in reports and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Scene::Transfer => "ping_pong.line",
@@ -182,7 +192,8 @@ impl Scene {
         }
     }
 
-    /// Prepares one play with this number of sides and rounds.
+    /// Prepares one run of the scene: makes its shared words, and returns the closure that each
+    /// side calls.
     pub fn play<W: Backend>(self, sides: usize, rounds: u64) -> Play {
         match self {
             Scene::Transfer => primitives::transfer::<W>(rounds / 16),
@@ -202,8 +213,8 @@ impl Scene {
     }
 }
 
-/// Starts all sides of a play together, and ends [`repeat`](Gate::repeat) on all of them when the
-/// first has finished.
+/// Starts all sides of a scene together. When the first side has finished, ends
+/// [`repeat`](Gate::repeat) on the others, so that they do not run on without contention.
 struct Gate<W: Backend> {
     ready: Line<W::Word>,
     ended: Line<W::Word>,
@@ -215,15 +226,15 @@ impl<W: Backend> Gate<W> {
         Gate { ready: word::<W>(), ended: word::<W>(), sides: sides as u64 }
     }
 
-    /// Waits until all sides have arrived. Returns the time.
+    /// Waits until all sides have called this. Returns the current time.
     fn enter(&self) -> Ns {
         self.ready.add(1);
         wait_for::<W, _>(|| (self.ready.load(Ordering::Acquire) >= self.sides).then_some(()));
         W::now()
     }
 
-    /// Repeats `operation`, at most `rounds` times, until another side has finished. Checks for
-    /// that after every 16 operations.
+    /// Repeats `operation` `rounds` times, or until another side has finished, which it checks
+    /// after every 16 operations.
     fn repeat(&self, rounds: u64, mut operation: impl FnMut()) -> SideResult {
         const CHECK_EVERY: u64 = 16;
         let begun = self.enter();
@@ -244,8 +255,8 @@ impl<W: Backend> Gate<W> {
         self.ended.load(Ordering::Acquire) != 0
     }
 
-    /// Runs `first` on side 0 and `second` on side 1 by turns. `first` gets the time of the
-    /// start. Only `second` is measured, as `ops` operations.
+    /// Runs `first` on side 0 and `second` on side 1, alternately. `first` gets the start time of
+    /// the scene. Only the time of `second` is measured, and counted as `ops` operations each time.
     fn take_turns(
         &self,
         turn: &W::Word,
@@ -273,7 +284,7 @@ impl<W: Backend> Gate<W> {
     }
 }
 
-/// Waits until `ready` returns a value.
+/// Calls `ready` in a waiting loop until it returns a value.
 fn wait_for<W: Backend, T>(mut ready: impl FnMut() -> Option<T>) -> T {
     let mut round = 0;
     loop {

@@ -1,4 +1,5 @@
-//! Scenes of the primitives that concurrent programs are built from.
+//! Scenes that measure the building blocks of concurrent programs: passing cache lines, counters,
+//! locks, queues.
 
 use super::{Backend, Gate, Line, Play, Shared, SideResult, wait_for, word};
 use crate::random::Random;
@@ -8,17 +9,17 @@ use std::sync::Arc;
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// A word so far from the next that no prefetcher fetches both: neither as a pair of lines nor as
-/// the line that follows.
+/// Aligns a word to 256 bytes. A prefetcher that fetches lines in pairs, or the line that follows,
+/// then never fetches the next word too.
 #[repr(align(256))]
 struct Apart<T>(T);
 
-/// The number of lines that are transferred.
+/// The number of cache lines that are transferred in each round.
 const LINES: u64 = 64;
 
-/// Returns for each line the one that follows it. They form one random cycle (Sattolo's
-/// algorithm), which is the same in every play: a prefetcher that guesses the next line would
-/// halve the time.
+/// Returns for each line the number of the line that is read after it. All lines form one random
+/// cycle (Sattolo's algorithm), the same in every run. In a regular order, a prefetcher would guess
+/// the next line and halve the time.
 fn cycle(lines: u64) -> Vec<u64> {
     let mut random = Random::new(lines);
     let mut next: Vec<u64> = (0..lines).collect();
@@ -57,7 +58,8 @@ pub(super) fn ping_pong_by_exchange<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// Each side in turn waits for a number in the word and replaces it by the next one.
+/// Each side in turn waits until the shared word has a certain number, and replaces it by the next
+/// number.
 fn ping_pong_with<W: Backend>(
     rounds: u64,
     pass: impl Fn(&W::Word, u64) + Send + Sync + 'static,
@@ -70,7 +72,7 @@ fn ping_pong_with<W: Backend>(
             pass(&ball, 2 * round + side);
         }
         let ns = W::now().since(begun).0 as f64;
-        // Both sides have seen the same round trips: count them once.
+        // Each round trip involves both sides: count it on side 0 only.
         SideResult { ops: if side == 0 { rounds } else { 0 }, ns }
     })
 }
@@ -87,7 +89,7 @@ pub(super) struct TicketLock<W: Backend> {
     serving: W::Word,
 }
 
-/// A holding of a [`TicketLock`], which ends when this is dropped.
+/// The guard of a held [`TicketLock`]: releases the lock when it is dropped.
 #[derive(Debug)]
 pub(super) struct Ticket<'a, W: Backend> {
     lock: &'a TicketLock<W>,
@@ -124,8 +126,9 @@ pub(super) fn ticket_lock<W: Backend>(sides: usize, rounds: u64) -> Play {
     })
 }
 
-/// Words that one side writes and the other reads without a lock: the first is a sequence number,
-/// odd during a write, by which a reader detects that it must read again.
+/// A sequence lock: one side writes words, the other reads them without blocking the writer. The
+/// first word is a sequence number, which is odd during a write. A reader that sees an odd or a
+/// changed number reads again.
 pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
     const WRITE_EVERY: Ns = Ns(1_000);
     let gate = Gate::<W>::new(2);
@@ -156,7 +159,7 @@ pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// A ring that one side fills and the other empties.
+/// A ring buffer that one side fills and the other empties.
 pub(super) fn queue<W: Backend>(rounds: u64) -> Play {
     const SLOTS: u64 = 64;
     const SLOTS_A_LINE: u64 = 8;
@@ -188,7 +191,7 @@ pub(super) fn queue<W: Backend>(rounds: u64) -> Play {
 mod tests {
     use super::*;
 
-    /// Goal: the cycle visits every line once, and rarely the next one in memory.
+    /// Goal: the cycle visits every line once, and rarely goes to the line that follows in memory.
     #[test]
     fn cycle_visits_every_line_once() {
         let next = cycle(LINES);

@@ -1,4 +1,4 @@
-//! Scenes on a simulated machine.
+//! Runs scenes (small concurrent benchmarks) on a simulated machine, to predict their times.
 
 use super::{Backend, Scene, SideResult, per_operation};
 use crate::cpu;
@@ -14,13 +14,15 @@ use std::sync::Arc;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns};
 
-/// Rounds of one play, simulated or real.
+/// How often a scene repeats its operation in one run, on simulated or on real CPUs.
 pub const ROUNDS: u64 = 1_000;
 
-/// Plays for a prediction. They differ in how much later one side starts than the other.
+/// The number of simulated runs for one prediction. They differ in how much later one CPU starts
+/// than the other.
 const PLAYS: u64 = 5;
 
-/// The simulated machine: its CPU 0 and the last one, or all.
+/// The backend of scenes on a simulated machine. They run on CPU 0 and the last CPU, or on all
+/// CPUs.
 #[derive(Debug)]
 pub struct Simulated;
 
@@ -48,20 +50,20 @@ impl Backend for Simulated {
     }
 }
 
-/// Returns the nanoseconds that an operation of a scene takes on a machine, for each of a few
-/// plays. Fails as [`play`] does.
+/// Simulates a few runs of a scene. Returns, for each run, the nanoseconds that an operation takes.
+/// Fails as [`play`] does.
 pub fn plays(spec: &Spec, scene: Scene) -> io::Result<Vec<f64>> {
     (1..=PLAYS).map(|seed| play(spec, scene, ROUNDS, seed)).collect()
 }
 
-/// The longest play in seconds of simulated time: thousands of times what a scene needs.
+/// The time limit of a run, in seconds of simulated time: thousands of times what a scene needs.
 const LONGEST_S: u64 = 10;
 
-/// Simulates one play of a scene. The seed decides how much later one side starts than the other.
+/// Simulates one run of a scene. The seed decides how much later one CPU starts than the other.
 ///
 /// Fails when there is no memory for stacks, and with [`io::ErrorKind::TimedOut`] when the scene
-/// does not end at the machine's prices, as when a line takes longer to reach its reader than the
-/// writer pauses.
+/// never ends at the machine's prices. For example, a reader of a sequence lock never succeeds if a
+/// line takes longer to reach it than the writer pauses.
 pub fn play(spec: &Spec, scene: Scene, rounds: u64, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -81,7 +83,8 @@ pub fn play(spec: &Spec, scene: Scene, rounds: u64, seed: u64) -> io::Result<f64
         })?;
     }
     machine.run(Ns::from_secs(LONGEST_S));
-    // Collect the results before `finish`, under which an unfinished side may still end.
+    // Collect the results before calling `finish`, in which a side that has not finished in time
+    // may still end and set a result.
     let sides: Option<Vec<SideResult>> = sides.iter().map(Cell::get).collect();
     machine.finish();
     let sides = sides.ok_or_else(|| {
