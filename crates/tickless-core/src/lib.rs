@@ -1,24 +1,24 @@
-//! Linux's timer algorithms for programs, without an operating system and without allocation when a
-//! timer is armed.
+//! Linux's timer algorithms as a library: it needs no operating system, and arming a timer
+//! allocates nothing.
 //!
 //! The modules from the bottom up; each uses only those above it in this table.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`word`] | an atomic word, which each platform provides |
-//! | [`time`] | nanoseconds, windows, ticks, CPU numbers |
-//! | [`clock`] | clocks from counters, the combined reader, the watchdog |
+//! | [`time`] | nanoseconds, windows of time, ticks, CPU numbers |
+//! | [`clock`] | clocks computed from hardware counters, and a watchdog that checks the counters |
 //! | [`bandwidth`] | groups with a quota in every period |
-//! | [`rearm`] | when an event device must be programmed, as a value |
+//! | [`rearm`] | decides when an event device must be programmed, and returns the decision |
 //! | [`platform`] | the interface to the system that the core runs on |
 //! | [`state`] | a timer's state in one word |
 //! | [`link`] | intrusive nodes; unsafe code |
-//! | [`queues`] | the wheel and the ordered queue, without locks and clocks |
+//! | [`queues`] | the wheel and the ordered queue; they take no lock and read no clock |
 //! | [`local`] | timers for one thread, without locks |
 //! | [`bases`] | timers for many CPUs, a base for each |
 //! | [`owned`] | a timer that owns its memory; unsafe code |
 //!
-//! [`phase`], [`periodic`] and [`histogram`] use `time` only.
+//! [`phase`], [`periodic`] and [`histogram`] use only `time`.
 #![no_std]
 
 extern crate alloc;

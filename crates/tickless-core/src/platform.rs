@@ -1,8 +1,8 @@
 //! The platform: what the core needs from the system on which it runs.
 //!
-//! The host, the model checkers and the simulated machine each implement it. Only `bases`, `owned`,
-//! the timer's node and the combined counter use it; the wheel, the queue and all arithmetic do not
-//! depend on it.
+//! The host (a normal operating system), the model checkers and the simulated machine each
+//! implement it. Only `bases`, `owned`, the timer's node and the combined counter use it; the
+//! wheel, the queue and all arithmetic do not depend on it.
 
 use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
@@ -35,7 +35,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     type ParkingWord: ParkingWord;
     /// Mutual exclusion for one base's state.
     type Lock<T: Send>: Lock<T>;
-    /// What a timer stores, and its base returns when the timer fires.
+    /// A value that a timer stores, and that its base returns when the timer fires: what to run.
     type Task: Copy + Send;
 
     /// How often a canceller checks whether a callback has returned before it parks.
@@ -44,23 +44,26 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// The current time of the clock on which deadlines are given.
     fn now(&self) -> Ns;
 
-    /// The CPU on which the caller runs. May be out of date at once.
+    /// The CPU on which the caller runs. The caller may have moved to another CPU by the time this
+    /// returns.
     fn here(&self) -> CpuId;
 
     /// Programs a CPU's event device. Called under the lock of that CPU's base, so that writes to
     /// the device have the order of the decisions. Returns what the caller must do after it has
     /// unlocked. Returns [`Rearm::Arm`] if the device refuses the deadline, for example because it
-    /// has passed; then the core programs a later one (R13).
+    /// has passed; then the core programs a later one.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm;
 
     /// Makes a CPU run the handler of its base. Called without a lock.
     fn kick(&self, cpu: CpuId);
 
-    /// Called in a loop that waits for another CPU; `round` counts up from zero.
+    /// Called in a loop that waits for another CPU: spins, yields or sleeps for a moment. `round`
+    /// counts up from zero.
     fn relax(&self, round: u32);
 
     /// Sleeps while `word` holds `value`. May return early: the caller checks again. Called without
-    /// a lock. Words on which threads park are counters.
+    /// a lock. The words on which threads park are counters, so a changed word means that the wait
+    /// may be over.
     fn park(&self, word: &Self::ParkingWord, value: u32);
 
     /// Wakes all threads that are parked on `word`, which has just changed. Called without a lock.
@@ -80,9 +83,9 @@ pub trait Lock<T>: Send + Sync {
     /// Waits until the lock is free and takes it.
     fn lock(&self) -> Self::Guard<'_>;
 
-    /// Takes the lock if a short sequence of instructions can do so; after `None` the caller uses
-    /// [`lock`](Lock::lock). A caller that does this in another function keeps its values in
-    /// registers on the fast path.
+    /// Takes the lock if that needs only a few instructions. After `None` the caller calls
+    /// [`lock`](Lock::lock); if it does so in a separate function, the compiler can keep the values
+    /// of the fast path in registers.
     #[inline(always)]
     fn try_lock_fast(&self) -> Option<Self::Guard<'_>> {
         Some(self.lock())

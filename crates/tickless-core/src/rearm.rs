@@ -14,12 +14,13 @@
 //!   at all if the device is armed for the earliest expiry.
 //! - R5 The handler does not write to the device until its end, and then once.
 //! - R7 A handler that cannot catch up backs off, for a bounded time.
-//! - R8 No operation delays an event that could not have come any earlier.
+//! - R8 If an event is programmed for as soon as the device allows, no operation delays it.
 //! - R11 A deadline outside the device's limits is clamped, never lost.
 //! - R13 A write that the device refuses is repeated with a later deadline. An event that the
 //!   device loses delays timers until the next event, or until another CPU finds the base overdue.
 //!   All are counted.
-//! - R14 A handler that defers leaves the device unarmed; `settle` arms it for the earliest expiry.
+//! - R14 A handler may leave programming to its caller ([`HandlerEnd::Defers`]). The device is
+//!   unarmed until the caller's `settle` arms it for the earliest expiry.
 //!
 //! `armed` is used under the base's lock. It is deliberately separate from the queue's minimum: a
 //! device that fires early costs little, one that fires late is a bug.
@@ -34,7 +35,7 @@ pub use counts::DeviceCounts;
 pub use limits::Limits;
 pub use policy::{HandlerEnd, LazyTimers, Policy, Urgency};
 
-/// What to do to an event device. Dropping it loses a wakeup.
+/// What the caller must do to an event device. A caller that drops this value loses a wakeup.
 #[must_use = "an event device that is not programmed loses a wakeup"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rearm {
@@ -64,13 +65,16 @@ enum Phase {
     Forced,
     /// `armed` is the end of a back-off: a pause after handlers that could not catch up (R7).
     BackingOff,
-    /// The handler runs and will program the device at its end (R5); `armed` is never.
+    /// The handler runs and will program the device at its end (R5); until then `armed` is
+    /// `Ns::NEVER`.
     Handling,
-    /// The handler has ended and left the device to [`Device::settle`]; `armed` is never.
+    /// The handler has ended without programming the device. [`Device::settle`] will; until then
+    /// `armed` is `Ns::NEVER`.
     Deferred,
 }
 
-/// A base's record of its event device. Used under the base's lock.
+/// What a base knows of its event device: for when it is armed, its limits, its counts. Used under
+/// the base's lock.
 #[derive(Clone, Debug)]
 pub struct Device {
     policy: Policy,
@@ -98,7 +102,8 @@ impl Device {
         }
     }
 
-    /// Sets the two choices that Linux 7.1 adds.
+    /// Sets two choices that Linux 7.1 added: whether lazy timers are treated differently, and
+    /// whether the handler or its caller programs the device after an event.
     #[must_use]
     pub const fn with(self, lazy_timers: LazyTimers, handler_end: HandlerEnd) -> Device {
         Device { lazy_timers, handler_end, ..self }
@@ -115,7 +120,8 @@ impl Device {
         self.armed
     }
 
-    /// Returns whether `armed <= earliest` (R1) must hold in the current state.
+    /// Returns whether the device must be armed for the earliest expiry or before it. It need not
+    /// be in the handler, in a back-off, or if its limits delay the event.
     pub fn promises(&self) -> bool {
         self.phase == Phase::Waiting
     }
@@ -130,8 +136,8 @@ impl Device {
         self.counts
     }
 
-    /// An idle timer was armed to expire at `expiry`. Calls `now` only if the device may have to be
-    /// programmed.
+    /// Records that an idle timer was armed to expire at `expiry`. Returns what to do to the
+    /// device. Calls `now` only if the device may have to be programmed.
     #[inline(always)]
     pub fn started(&mut self, expiry: Ns, now: impl FnOnce() -> Ns) -> Rearm {
         if expiry >= self.armed || self.is_settled() {
@@ -141,8 +147,8 @@ impl Device {
         }
     }
 
-    /// A pending timer that would have expired at `expiry` was removed. Calls `earliest` and `now`
-    /// only if the policy requires it.
+    /// Records that a pending timer that would have expired at `expiry` was removed. Returns what
+    /// to do to the device. Calls `earliest` and `now` only if the policy requires it.
     #[inline]
     pub fn removed(
         &mut self,
@@ -157,10 +163,12 @@ impl Device {
         self.move_to(earliest(), now())
     }
 
-    /// A pending timer of this urgency was rearmed, from `old` to `new`. The policy judges both
-    /// together. The device stays where it is for a lazy timer that moves later.
+    /// Records that a pending timer of this urgency was rearmed from `old` to `new`. Returns what
+    /// to do to the device, at most one write. A lazy timer that moves later leaves the device as
+    /// it is.
     ///
-    /// Under [`Policy::Eager`] a restart is a removal and a start: use those.
+    /// Under [`Policy::Eager`], call [`removed`](Self::removed) and [`started`](Self::started)
+    /// instead: that policy may write for each of them.
     #[inline(always)]
     pub fn restarted(
         &mut self,
@@ -189,9 +197,10 @@ impl Device {
         urgency == Urgency::Lazy && self.lazy_timers == LazyTimers::Honoured
     }
 
-    /// Programs the device after a handler has deferred it; does nothing otherwise.
+    /// Programs the device if the last handler left that to its caller; does nothing otherwise.
     ///
-    /// If handlers defer, every return from a handler to the interrupted program must call this.
+    /// With [`HandlerEnd::Defers`], this must be called before every return from a handler to the
+    /// interrupted program: otherwise the device stays unarmed.
     pub fn settle(&mut self, earliest: Ns, now: Ns) -> Rearm {
         if self.phase != Phase::Deferred {
             return Rearm::Keep;
@@ -200,7 +209,7 @@ impl Device {
         self.move_to(earliest, now)
     }
 
-    /// The handler begins, after an event or a kick.
+    /// Records that the handler begins, because the device fired or another CPU kicked this one.
     pub fn enter(&mut self, now: Ns) {
         self.counts.late += u64::from(now > self.armed.after(self.limits.tolerance));
         self.armed = Ns::NEVER;
@@ -209,7 +218,8 @@ impl Device {
         self.counts.events += 1;
     }
 
-    /// The handler ends. It has expired `expired` timers, and `earliest` is the next expiry.
+    /// Records that the handler ends. It has expired `expired` timers, and `earliest` is the next
+    /// expiry. Returns what to do to the device.
     ///
     /// Every exit from a handler must call this (R6).
     pub fn leave(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
@@ -229,8 +239,9 @@ impl Device {
         passes < self.limits.passes
     }
 
-    /// The handler, which has expired `expired` timers, cannot catch up and ends. The device fires
-    /// again after as long as the handler took, at most `backoff_max` (R7).
+    /// Ends a handler that has expired `expired` timers but cannot catch up: more are due. The
+    /// device fires again after a pause as long as the handler took, at most `backoff_max` (R7), so
+    /// that other work gets the CPU in between.
     pub fn back_off(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
         if self.limits.backoff_max == Ns::ZERO {
             return self.leave(earliest, expired, now);
@@ -242,8 +253,8 @@ impl Device {
         rearm
     }
 
-    /// The device was switched off and has lost its deadline. This also ends a back-off. In the
-    /// handler the device has no deadline, so nothing changes.
+    /// Records that the device was switched off and has lost its deadline. This also ends a
+    /// back-off. In the handler the device has no deadline, so nothing changes.
     pub fn forget(&mut self) {
         if self.phase != Phase::Handling {
             self.armed = Ns::NEVER;
@@ -252,17 +263,17 @@ impl Device {
     }
 
     /// Returns whether the device should have fired more than `grace` ago: its event was lost, or
-    /// is very late. The caller makes the base run its handler then, so this counts a lost event
-    /// (R13).
+    /// is very late. If so, counts a lost event (R13); the caller must make the base run its
+    /// handler.
     pub fn is_overdue(&mut self, now: Ns, grace: Ns) -> bool {
         let is_overdue = self.armed.after(grace) < now;
         self.counts.lost += u64::from(is_overdue);
         is_overdue
     }
 
-    /// The device has refused a deadline that was too near or had passed. Returns the deadline to
-    /// program instead, farther ahead with each try; `None` after the last try, when only the next
-    /// handler programs the device again (R13).
+    /// Records that the device has refused a deadline that was too near or had passed. Returns a
+    /// deadline to program instead, farther ahead with each try. Returns `None` after the last try:
+    /// the device stays as it is until the next handler programs it (R13).
     #[cold]
     pub fn refused(&mut self, tries: u32, now: Ns) -> Option<Ns> {
         self.counts.refused += 1;
@@ -279,29 +290,31 @@ impl Device {
         Some(self.armed)
     }
 
-    /// Returns whether the device must not be programmed in the current state.
+    /// Returns whether operations must leave the device alone, because the handler, the end of a
+    /// back-off or `settle` will program it.
     #[inline]
     fn is_settled(&self) -> bool {
         matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Deferred)
     }
 
-    /// Returns whether the device is armed for this expiry, and the caller may program it. A device
-    /// that fires as soon as it can is left alone: alternating starts and removals must not delay
-    /// it (R8).
+    /// Returns whether the device is armed for this expiry, and the caller may program it. Returns
+    /// false if the device fires as soon as its limits allow: otherwise alternating starts and
+    /// removals would delay the event again and again (R8).
     #[inline]
     fn is_armed_for(&self, expiry: Ns, place: Locality) -> bool {
         place == Locality::Local && self.phase == Phase::Waiting && expiry == self.armed
     }
 
-    /// Not inlined: most operations do not call this, and are shorter without it.
+    /// Programs the device for `expiry` unless it is armed for that already. Not inlined: most
+    /// operations do not call this, and are shorter without it.
     #[inline(never)]
     fn move_to(&mut self, expiry: Ns, now: Ns) -> Rearm {
         if expiry == self.armed {
             return Rearm::Keep;
         }
         let nearest = self.limits.clamp(expiry, now);
-        // The event cannot come any earlier, so it is left alone. Otherwise a loop that keeps
-        // arming deadlines within the minimum delta would delay it again and again (R8).
+        // The device is armed for as soon as it allows, so leave it alone. Otherwise a loop that
+        // keeps arming deadlines within the minimum delta would delay it again and again (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;
@@ -320,8 +333,8 @@ impl Device {
     }
 }
 
-/// How often a device that refuses is programmed again, each time twice as far ahead: at last by a
-/// second.
+/// How many more deadlines are tried after a device has refused one, each moved twice as far ahead
+/// as the one before. The last is about a second ahead if the first was moved by `FIRST_TRY`.
 const TRIES: u32 = 20;
-/// How far ahead the first try is, if the device has no minimum.
+/// How far ahead the first of these tries is, unless the device's minimum is larger.
 const FIRST_TRY: Ns = Ns::from_us(1);

@@ -1,11 +1,14 @@
 //! A timer's state in one atomic word.
 //!
+//! The transitions, and what a thread needs to make each (a "base" is one CPU's timers, with the
+//! lock that guards them):
+//!
 //! | from | to | by | requires |
 //! |---|---|---|---|
 //! | fresh | migrating | first start | compare-and-swap |
 //! | fresh | idle | first start by the timer's creator | exclusive access |
 //! | idle | pending | start | lock of its base |
-//! | pending | pending | rearm, reduce; the start of the next pass (from late) | lock of its base |
+//! | pending | pending | rearm, reduce; the next pass, if it is late | lock of its base |
 //! | pending | unchanged | push-out of a coarse timer | nothing: see `link::push_out` |
 //! | pending | idle | cancel | lock of its base |
 //! | pending | idle | expiry, after the base's `running` names the timer | lock of its base |
@@ -17,31 +20,31 @@
 //!
 //! `bases::decide` has the decisions that lead to these transitions.
 //!
-//! The base in the word is the base whose lock guards the timer. A thread that has taken that lock
-//! reads the word again: if it still names the base, it does not change until the thread unlocks.
-//! There is no "running" state: once a callback has started, the timer may have been freed, so the
-//! *base* records the timer that it runs, by an address that is compared and never dereferenced.
+//! The word names a base, whose lock guards the timer. A thread that has taken that lock reads the
+//! word again: if it still names this base, it does not change until the thread unlocks. There is
+//! no "running" state: once a callback has started, the timer may have been freed, so the *base*
+//! records the timer that it runs, by an address that is compared and never dereferenced.
 //!
-//! A pending precise timer may be late: it was armed for a time that the last pass over its base
-//! had already covered, and waits beside the queue for the next pass.
+//! A pending precise (high-resolution) timer may be late: it was armed for a time that the last
+//! pass of the base's handler had already covered, and waits outside the queue for the next pass.
 //!
-//! While cancellers wait for the callback of a timer, the timer is not armed: such an arming counts
-//! as made and cancelled, so that a callback which rearms its timer cannot keep its canceller
-//! waiting (X3). The word counts the waiting cancellers. One that gives up decrements the count;
-//! when it reaches zero the timer can be armed again. The count only has an effect while the base
-//! runs the timer.
+//! While cancellers wait for the callback of a timer, the timer is not armed: an attempt to arm it
+//! counts as an arming that was cancelled at once, so that a callback which rearms its timer cannot
+//! keep its canceller waiting (X3). The word counts the waiting cancellers. A canceller that gives
+//! up decrements the count; when it reaches zero the timer can be armed again. The count only has
+//! an effect while the base runs the timer.
 //!
-//! The generation counts armings. It lets a thread that does not hold the lock distinguish two of
-//! them.
+//! The generation counts armings. A thread that does not hold the lock can tell by it whether the
+//! timer has been armed since the thread last read the word.
 
 use crate::rearm::Urgency;
 use crate::time::CpuId;
 
-/// The decoded word. The atomic itself belongs to the platform.
+/// A timer's state, decoded from its atomic word. The type of the atomic is the platform's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Life(u64);
 
-/// At most one of the state's bits is set.
+/// The bits of the state, of which at most one is set. None of them: idle.
 const STATE: u64 = PENDING | MIGRATING;
 const IDLE: u64 = 0;
 const PENDING: u64 = 1;
@@ -51,12 +54,13 @@ const LATE: u64 = 1 << 3;
 const IN_HANDLER: u64 = 1 << 4;
 const REFUSED: u64 = 1 << 5;
 const LAZY: u64 = 1 << 6;
-/// The number of cancellers that wait for the callback. All ones: too many to count, for good.
+/// The number of cancellers that wait for the callback. All ones: too many to count; then the
+/// number stays until the timer is armed again.
 const CANCELLERS: u64 = 0xff << 8;
 const CANCELLER: u64 = 1 << 8;
 const BASE_AT: u32 = 16;
 const BASE: u64 = 0xffff << BASE_AT;
-/// How the wheel holds a pending coarse timer.
+/// The level of a pending coarse timer in the wheel, and whether it is deferrable: see `Held`.
 const HELD_AT: u32 = 32;
 const HELD: u64 = 0b1_1111 << HELD_AT;
 const GENERATION_AT: u32 = 37;
@@ -109,7 +113,7 @@ impl Life {
         self.0 & SHUT != 0
     }
 
-    /// The next arming: pending, with the next generation.
+    /// The state after the timer is armed: pending, with the next generation.
     #[must_use]
     pub const fn armed(self) -> Life {
         let generation = (self.0 >> GENERATION_AT).wrapping_add(1) << GENERATION_AT;
@@ -117,7 +121,7 @@ impl Life {
         Life(self.0 & rest | PENDING | generation)
     }
 
-    /// Records how the wheel holds the timer: see [`Held`].
+    /// Records the timer's level in the wheel, and whether it is deferrable: see [`Held`].
     #[must_use]
     #[inline]
     pub(crate) const fn held(self, held: Held) -> Life {
@@ -131,13 +135,13 @@ impl Life {
         self.0 & (PENDING | deferrable) == PENDING | (held.0 as u64) << HELD_AT & deferrable
     }
 
-    /// How the wheel holds a pending coarse timer.
+    /// The level of a pending coarse timer in the wheel, and whether it is deferrable: see `Held`.
     #[inline]
     pub(crate) const fn held_as(self) -> Held {
         Held((self.0 >> HELD_AT) as u8 & Held::ALL)
     }
 
-    /// Records the lane on which a precise timer is pending.
+    /// Records whether a pending precise timer is in the queue or waits for the next pass.
     #[must_use]
     pub(crate) const fn on(self, lane: Lane) -> Life {
         match lane {
@@ -146,7 +150,7 @@ impl Life {
         }
     }
 
-    /// The lane on which a precise timer is pending.
+    /// Whether a pending precise timer is in the queue or waits for the next pass.
     pub(crate) const fn lane(self) -> Lane {
         if self.0 & LATE != 0 { Lane::Late } else { Lane::Queued }
     }
@@ -165,19 +169,20 @@ impl Life {
         if self.0 & IN_HANDLER != 0 { FiresIn::Handler } else { FiresIn::Thread }
     }
 
-    /// Makes the timer lazy for its lifetime: see [`Urgency`](crate::rearm::Urgency).
+    /// Makes the timer lazy for its lifetime: the event device need not follow its changes. See
+    /// [`Urgency`](crate::rearm::Urgency).
     #[must_use]
     pub(crate) const fn lazy(self) -> Life {
         Life(self.0 | LAZY)
     }
 
-    /// A timer that was never armed, as lazy as this one.
+    /// The state of a timer that was never armed, with the urgency (prompt or lazy) of this one.
     #[must_use]
     pub(crate) const fn never_armed(self) -> Life {
         Life(Life::FRESH.0 | self.0 & LAZY)
     }
 
-    /// How closely the event device follows the timer.
+    /// Whether the event device must follow the timer's changes (prompt) or need not (lazy).
     #[inline]
     pub(crate) const fn urgency(self) -> Urgency {
         if self.0 & LAZY != 0 { Urgency::Lazy } else { Urgency::Prompt }
@@ -196,7 +201,8 @@ impl Life {
         if is_counted { Life(self.0 - CANCELLER) } else { self }
     }
 
-    /// Returns whether a canceller waited for the callback when the timer was last cancelled.
+    /// Returns whether a canceller waits for the callback, or waited when the timer was last
+    /// cancelled.
     pub(crate) const fn is_being_cancelled(self) -> bool {
         self.0 & CANCELLERS != 0
     }
@@ -240,8 +246,8 @@ impl Life {
     }
 }
 
-/// Where a timer's callback runs if expiry is deferred. Otherwise all callbacks run in the
-/// handler.
+/// Where a timer's callback runs if the bases have expiry threads. Without them, all callbacks run
+/// in the event device's handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FiresIn {
     /// In the event device's handler: at once, delaying everything behind it. Linux calls such
@@ -257,12 +263,13 @@ pub enum FiresIn {
 pub(crate) enum Lane {
     /// In the queue.
     Queued,
-    /// Armed for a time that the last pass had already covered. The next pass queues it first.
+    /// Outside the queue: armed for a time that the handler's last pass over the queue had already
+    /// covered. The next pass moves the timer to the queue before it fires any.
     Late,
 }
 
 /// How a wheel holds a pending timer: on which level, and whether the timer is deferrable. Threads
-/// that push the timer out read this without the wheel's lock.
+/// that move the timer's deadline later read this without the wheel's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held(u8);
 
@@ -270,8 +277,8 @@ impl Held {
     const ALL: u8 = 0b1_1111;
     const DEFERRABLE: u8 = 1;
 
-    /// Decodes the five lowest bits: four of the level, below 16, above one that is set for a
-    /// deferrable timer. Ignores the other bits.
+    /// Decodes the five lowest bits: the lowest is set for a deferrable timer, the next four are
+    /// the level. Ignores the other bits.
     #[inline]
     pub const fn from_bits(bits: u64) -> Held {
         Held(bits as u8 & Held::ALL)
@@ -283,7 +290,8 @@ impl Held {
         (self.0 >> 1) as usize
     }
 
-    /// Returns whether the timer causes no event of its own.
+    /// Returns whether the timer is deferrable: no event is programmed for it, and it fires with
+    /// the first event after it is due.
     #[inline]
     pub const fn is_deferrable(self) -> bool {
         self.0 & Held::DEFERRABLE != 0
@@ -297,7 +305,7 @@ pub enum PendingIn {
     Level(u8),
     /// In the wheel, due, and about to fire.
     Due,
-    /// In the queue of precise timers whose callbacks run there.
+    /// In the queue of the precise timers whose callbacks run in this place.
     Queue(FiresIn),
 }
 
@@ -320,7 +328,8 @@ mod tests {
         assert_eq!(life.shut().idle().base(), Some(CpuId(479)));
     }
 
-    /// Goal: each canceller that gives up removes itself only; a saturated count stays.
+    /// Goal: a canceller that gives up reduces the count by one; a count at its maximum stays
+    /// there.
     #[test]
     fn cancellers_are_counted() {
         let life = Life::FRESH.migrating_to(CpuId(1)).idle().armed().idle();

@@ -1,7 +1,7 @@
-//! The part of the seam that clocks and timers share: an atomic word, and how a thread waits.
+//! What clocks and timers both need from the platform: atomic words, and how a thread waits.
 //!
-//! The host, the model checkers and a simulated machine each bring their own. **The only file that
-//! names an atomic type.**
+//! The host (a normal operating system), the model checkers and the simulated machine each
+//! implement these traits. **Outside tests, no other file of this crate names an atomic type.**
 
 #[cfg(target_has_atomic = "32")]
 use core::sync::atomic::AtomicU32;
@@ -19,7 +19,8 @@ pub trait Word: Send + Sync {
     fn load(&self, order: Ordering) -> u64;
     /// Writes it.
     fn store(&self, value: u64, order: Ordering);
-    /// Writes `new` if it holds `current`; otherwise returns what it holds.
+    /// Writes `new` if the word holds `current`. Returns the value that the word held: as `Ok` if
+    /// `new` was written, otherwise as `Err`.
     fn compare_exchange(
         &self,
         current: u64,
@@ -29,9 +30,9 @@ pub trait Word: Send + Sync {
     ) -> Result<u64, u64>;
 }
 
-/// A word in memory, for platforms that neither count nor check accesses. On a target without
-/// 64-bit atomics, the feature `portable-atomic` provides it from the crate of that name; without
-/// the feature, a platform implements `Word` for a type of its own.
+/// The standard atomic type as a word, for platforms that neither count nor check memory accesses.
+/// On a target without 64-bit atomics, the feature `portable-atomic` takes the type from the crate
+/// of that name; without the feature, a platform implements `Word` for a type of its own.
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 impl Word for AtomicU64 {
     #[inline]
@@ -61,8 +62,8 @@ impl Word for AtomicU64 {
     }
 }
 
-/// A counter that threads park on, in 32 bits: what a futex compares. Nothing accesses it with
-/// another size, which the language's memory model leaves undefined.
+/// A counter on which threads park. It has 32 bits, because that is what a futex compares. It is
+/// never accessed with another size: the language's memory model leaves mixed sizes undefined.
 pub trait ParkingWord: Send + Sync {
     /// A counter at zero.
     fn zero() -> Self;
@@ -89,7 +90,7 @@ impl ParkingWord for AtomicU32 {
     }
 }
 
-/// A world without futexes parks on its ordinary words.
+/// On platforms without futexes, threads park on ordinary words.
 impl<W: Word> ParkingWord for W {
     fn zero() -> Self {
         W::new(0)
@@ -104,11 +105,10 @@ impl<W: Word> ParkingWord for W {
     }
 }
 
-/// What a thread does while it waits for another one; `round` counts up from zero.
+/// What a thread does in a loop while it waits for another thread. A closure implements this.
 ///
-/// A closure is one.
 pub trait Relax: Send + Sync {
-    /// Spins, yields or sleeps for a moment.
+    /// Spins, yields or sleeps for a moment. `round` is the number of calls in this loop so far.
     fn relax(&self, round: u32);
 }
 

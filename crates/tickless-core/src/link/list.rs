@@ -2,9 +2,9 @@
 //!
 //! The wheel keeps every pending timer on one of a fixed number of lists. A list is circular
 //! through a head that lives in [`Lists`], so that
-//! - unlinking a node needs neither a search nor the number of its list, which a splice may have
-//!   changed;
-//! - appending one list to another is four stores (constant-time merge, D6);
+//! - unlinking a node needs neither a search nor the number of its list, which changes when one
+//!   list is appended to another;
+//! - appending one list to another takes four stores (constant-time merge, D6);
 //! - a node's neighbours show whether its list has become empty.
 //!
 //! All unsafe code of the lists is in this file. The rest of the core refers to a node by a
@@ -54,7 +54,7 @@ impl Default for WheelNode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WheelRef(NonNull<WheelNode>);
 
-// SAFETY: `new` promised that all uses are serialised, on whichever thread they happen.
+// SAFETY: the caller of `new` promised that all uses are serialised, whichever threads make them.
 unsafe impl Send for WheelRef {}
 
 impl WheelRef {
@@ -118,7 +118,7 @@ pub(crate) struct Lists<const COUNT: usize> {
 unsafe impl<const COUNT: usize> Send for Lists<COUNT> {}
 
 impl<const COUNT: usize> Lists<COUNT> {
-    /// Returns empty lists. Allocates their heads, and nothing else ever allocates.
+    /// Returns empty lists. Allocates their heads; no other method allocates.
     pub(crate) fn new() -> Self {
         let heads: Box<[Ends]> = (0..COUNT).map(|_| Ends::unlinked()).collect();
         let lists = Lists { heads: NonNull::from(Box::leak(heads)).cast() };
@@ -155,7 +155,7 @@ impl<const COUNT: usize> Lists<COUNT> {
         let (next, prev) = (ends.next.replace(null()), ends.prev.get());
         // SAFETY: the node was linked, so its neighbours are heads or linked nodes.
         unsafe { join(prev, next) };
-        // Both neighbours are the same only if that is the head.
+        // If both neighbours are the same element, it is the head, and the list is empty now.
         if next == prev { Some(self.offset_of(next) / size_of::<Ends>()) } else { None }
     }
 
@@ -198,16 +198,17 @@ impl<const COUNT: usize> Lists<COUNT> {
     pub(crate) fn after(&self, node: WheelRef) -> Option<WheelRef> {
         let next = node.node().ends.next.get();
         let is_head = self.offset_of(next) < COUNT * size_of::<Ends>();
-        // SAFETY: neither a head nor null, so it is a linked node.
+        // SAFETY: `next` is neither a head nor null, so it is a linked node.
         if is_head || next.is_null() { None } else { Some(unsafe { as_node(next) }) }
     }
 
-    /// Returns the nodes of a list, in order. No node is taken off the list until this has ended.
+    /// Returns the nodes of a list, in order. No node may be taken off the list while the iterator
+    /// is in use.
     pub(crate) fn nodes(&self, list: usize) -> impl Iterator<Item = WheelRef> {
         core::iter::successors(self.front(list), |&node| self.after(node))
     }
 
-    /// Moves all nodes of `from` behind those of `onto`, in order. O(1).
+    /// Moves all nodes of `from` to the end of `onto`, in order. O(1).
     pub(crate) fn splice(&mut self, from: usize, onto: usize) {
         if self.is_empty(from) {
             return;
@@ -258,7 +259,7 @@ impl<const COUNT: usize> Drop for Lists<COUNT> {
     }
 }
 
-/// Out of line, so that a check costs its caller one comparison.
+/// Panics. A separate function, so that a check costs its caller only one comparison.
 #[cold]
 #[inline(never)]
 #[expect(clippy::panic, reason = "an assertion, of which the condition is at its caller")]
@@ -268,10 +269,10 @@ fn misused(how: &str) -> ! {
 
 /// # Safety
 /// `ends` is a head of a live [`Lists`], or the `Ends` of a node that a [`WheelRef`] refers to. The
-/// reference is used within the expression only.
+/// caller does not keep the returned reference beyond the expression.
 #[inline]
 unsafe fn at<'a>(ends: *const Ends) -> &'a Ends {
-    // SAFETY: the caller's promise; nodes stay valid by that of `WheelRef::new`.
+    // SAFETY: the caller's promise; the caller of `WheelRef::new` promised that nodes stay valid.
     unsafe { &*ends }
 }
 

@@ -6,12 +6,12 @@ use core::ptr::NonNull;
 /// A node of a coarse ([`WheelLink`](super::WheelLink)) or a precise
 /// ([`QueueLink`](super::QueueLink)) timer.
 pub trait Link: Sized {
-    /// The reference by which the wheel or the queue uses the node.
+    /// The type of reference through which the wheel or the queue accesses the node.
     type Ref: Copy;
     /// Whether the node belongs to the wheel.
     const COARSE: bool;
 
-    /// Returns where a timer with this life runs its callback if expiry is deferred.
+    /// Returns where a timer in this state runs its callback if the bases have expiry threads.
     fn fires_in(life: Life) -> FiresIn;
 
     /// Returns a node that is on no list.

@@ -1,11 +1,12 @@
-//! A coarse timer's node: its place in a wheel, and its deadline, which threads push out without a
-//! lock.
+//! A coarse timer's node: its place in a wheel, and its deadline, which threads push out (move
+//! later) without a lock.
 //!
 //! # Pushing out
 //!
 //! Rearming a pending timer for a later time is the most frequent operation of servers. It changes
-//! one word, the deadline, by compare-and-swap, and the timer stays on its list. The thread that
-//! reaches that list, under the lock of the timer's base, reads the word:
+//! one word, the deadline, by compare-and-swap, and the timer stays on its list. While push-outs
+//! are not allowed, the word is *closed*: it contains no deadline. The thread that reaches that
+//! list, under the lock of the timer's base, reads the word:
 //!
 //! | push-out, without a lock | expiry, with the lock |
 //! |---|---|
@@ -14,13 +15,13 @@
 //! | if that fails: takes the lock | if that fails: reads again, moves the timer to its bucket |
 //!
 //! A push-out reads the deadline before the timer's state, and gives up unless the timer is
-//! pending. Arming opens the word after it has written the state. Expiry and evacuation close the
-//! word by compare-and-swap, which returns the last deadline that a push-out has set. While the
-//! word is closed, every start takes the lock. A cancel leaves the word as it is: a concurrent
-//! push-out counts as having happened before the cancel.
+//! pending. Arming opens the word after it has written the state. Expiry, and evacuation from a
+//! base that goes offline, close the word by compare-and-swap, which returns the last deadline that
+//! a push-out has set. While the word is closed, every start takes the lock. A cancel leaves the
+//! word as it is: a concurrent push-out counts as having happened before the cancel.
 //!
 //! A closed word contains [`Ns::NEVER`]. So a timer that is armed for this time cannot be pushed
-//! out without the lock; there is no later time either.
+//! out without the lock, and need not be: there is no later time.
 
 use super::list::{WheelNode, WheelRef};
 use super::node::Link;
@@ -111,11 +112,12 @@ impl<W: Word> CoarseRef<W> {
         unsafe { WheelRef::new(self.0.cast()) }
     }
 
-    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later at
-    /// once, never earlier while the timer is pending.
+    /// The deadline; [`Ns::NEVER`] if it is closed. A concurrent push-out may make it later at any
+    /// moment.
     #[inline]
     pub fn deadline(self) -> Ns {
-        // Relaxed: a thread that acts on it compares it again.
+        // Relaxed: the value may be out of date at once. `push_out` and `close_by` compare the word
+        // again before they change it.
         Ns(self.word().load(Ordering::Relaxed))
     }
 
@@ -123,13 +125,13 @@ impl<W: Word> CoarseRef<W> {
     /// after this.
     #[inline]
     pub fn read(self) -> Ns {
-        // Acquire: pairs with the Release in `open`. A thread that sees an arming's deadline sees
-        // its state.
+        // Acquire: pairs with the Release in `open`. A thread that sees the deadline of an arming
+        // also sees the timer's state, which the arming wrote before.
         Ns(self.word().load(Ordering::Acquire))
     }
 
     /// Changes a deadline that was [read](Self::read) to a later one. Returns `false`, and changes
-    /// nothing, if the deadline has changed since, is closed, or is later than `to`.
+    /// nothing, if the deadline has changed since it was read, is closed, or is later than `to`.
     ///
     /// After `true` the caller must not access the timer: it may have fired and been freed.
     #[inline]
@@ -138,13 +140,14 @@ impl<W: Word> CoarseRef<W> {
         // largest value, and one more wraps to 0.
         from.0 < to.0.wrapping_add(1) && {
             // Release: pairs with the Acquire in `close_by`. The callback sees what this thread did
-            // before the push-out, and the timer is freed after it.
+            // before the push-out, and the timer cannot be freed before this access.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             self.word().compare_exchange(from.0, to.0, success, failure).is_ok()
         }
     }
 
-    /// Sets the deadline of a timer that is on a list and whose state is pending. Under its lock.
+    /// Sets the deadline of a timer that is on a list and whose state is pending, so that it can be
+    /// pushed out. Under the lock of the timer's base.
     #[inline]
     pub fn open(self, deadline: Ns) {
         // Release: pairs with the Acquire in `read`.
@@ -164,7 +167,7 @@ impl<W: Word> CoarseRef<W> {
             let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
             match self.word().compare_exchange(deadline, CLOSED, success, failure) {
                 Ok(_) => return Ok(Ns(deadline)),
-                // A concurrent push-out.
+                // A concurrent push-out has changed the deadline.
                 Err(later) => deadline = later,
             }
         }

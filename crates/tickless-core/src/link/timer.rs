@@ -1,7 +1,8 @@
 //! A timer as the bases use it: a node, the atomic word with its state, and a task to return when
 //! it fires.
 //!
-//! With the host's two-word task a coarse timer takes 56 bytes, so it fits in a cache line.
+//! On the host a task takes two machine words, so a coarse timer takes 56 bytes and fits in a cache
+//! line.
 
 use super::list::WheelRef;
 use super::node::Link;
@@ -103,7 +104,7 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
         self.0.as_ptr() as usize as u64
     }
 
-    /// Returns the timer's address as a pointer, by which its owner finds it.
+    /// Returns the timer's address as a pointer, so that the timer's owner can find it.
     pub(crate) fn pointer(self) -> NonNull<()> {
         self.0.cast()
     }
@@ -119,7 +120,8 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
         Life::from_word(self.word().load(order))
     }
 
-    /// Publishes the timer's next state. Under the lock of its base, or while it is migrating.
+    /// Publishes the timer's next state. The caller holds the lock of the timer's base, or is
+    /// moving the timer between bases.
     #[inline(always)]
     pub(crate) fn set_life(self, life: Life) {
         // Release: pairs with the Acquire of a thread that reads the word without the lock.
@@ -167,17 +169,20 @@ impl<P: Platform, L: Link> NewTimer<P, L> {
         NewTimer(TimerRef(timer))
     }
 
-    /// Returns the timer and its life: idle, on this base. No other thread can have changed it.
+    /// Returns the timer, and its state once it belongs to this base: idle. No other thread can
+    /// have changed the state.
     #[inline]
     pub(crate) fn on(self, base: CpuId) -> (TimerRef<P, L>, Life) {
-        // Relaxed: only the caller can reach the timer; what publishes it later also orders this.
+        // Relaxed: only the caller can reach the timer. Whatever publishes it to other threads
+        // later makes this state visible, too.
         let life = self.0.life(Ordering::Relaxed).never_armed();
         (self.0, life.migrating_to(base).idle())
     }
 }
 
 impl<P: Platform> TimerRef<P, WheelLink<P::Word>> {
-    /// Returns the timer that embeds a node from a base's wheel: as [`around`](TimerRef::around).
+    /// Returns the timer that embeds a node from a base's wheel. For nodes of queues, see
+    /// [`around`](TimerRef::around).
     #[inline]
     pub(crate) fn of_wheel(node: WheelRef) -> Self {
         // SAFETY: a base puts only nodes of timers of its own platform into its wheel.

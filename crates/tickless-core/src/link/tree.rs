@@ -4,7 +4,8 @@
 //! one field of one node.
 //!
 //! # Rules
-//! - The accessors are sound because of one promise, that of the caller of [`QueueRef::new`].
+//! - The accessors are sound because the caller of [`QueueRef::new`] has promised what its `#
+//!   Safety` section lists.
 //! - A node's content is in one `UnsafeCell` and is accessed through the raw pointer. No reference
 //!   into a node is ever made, so the owner may hold a `&` to the timer that embeds the node while
 //!   the queue relinks it. The owner must not hold a `&mut` to a queued timer.
@@ -26,7 +27,7 @@ use crate::time::{Ns, Window};
 #[repr(C)]
 pub struct QueueLink {
     fields: UnsafeCell<Fields>,
-    /// Its neighbours have pointers to it.
+    /// The neighbours of a linked node point to it, so it must not move.
     _pinned: PhantomPinned,
 }
 
@@ -34,8 +35,8 @@ pub struct QueueLink {
 struct Fields {
     hard: Ns,
     child: [Option<QueueRef>; 2],
-    /// The parent's address, with [`RED`] and [`LINKED`] in the bits that alignment leaves
-    /// free. Zero if the node is in no queue; only [`LINKED`] for a black root.
+    /// The parent's address, with [`RED`] and [`LINKED`] in the bits that alignment leaves free.
+    /// Zero if the node is in no queue. A black root has no parent, so only [`LINKED`] is set.
     up: *mut QueueLink,
     soft: Ns,
 }
@@ -77,7 +78,8 @@ pub struct QueueRef(NonNull<QueueLink>);
 // owner of the queue accesses the node, on whichever thread.
 unsafe impl Send for QueueRef {}
 
-/// A side of a node: below one are the nodes that expire earlier, below the other the rest.
+/// A side of a node in the tree. Nodes that expire earlier are below one side, all other nodes are
+/// below the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     Earlier = 0,
@@ -125,7 +127,7 @@ impl QueueRef {
         self.0
     }
 
-    /// Returns the window that this node is queued for, or was last queued for.
+    /// Returns the time window for which this node is queued, or was last queued.
     #[inline]
     pub fn window(self) -> Window {
         let fields = self.fields();
@@ -232,7 +234,8 @@ impl QueueRef {
         unsafe { (*self.fields()).up = up }
     }
 
-    /// Returns the node's content: the cell is the link's first field, and transparent.
+    /// Returns the node's content: the `UnsafeCell` is the link's first field, and has the address
+    /// of its content.
     #[inline]
     fn fields(self) -> *mut Fields {
         self.0.as_ptr().cast()
@@ -241,7 +244,7 @@ impl QueueRef {
 
 #[cfg(test)]
 impl QueueRef {
-    /// For tests in modules that forbid unsafe code.
+    /// Makes a reference to a node in a static, for tests in modules that forbid unsafe code.
     pub(crate) fn of_static(link: &'static QueueLink) -> QueueRef {
         // SAFETY: a static is never freed; each test has links of its own and one queue at a time.
         unsafe { QueueRef::new(NonNull::from(link)) }

@@ -1,4 +1,5 @@
-//! Values by slot number, stored apart from the timers' records.
+//! Values by slot number: what the user of `LocalTimers` attaches to each timer, stored apart from
+//! the timers' own records.
 //!
 //! A value takes its own size and one bit; an `Option` would take another word for most types. The
 //! bits record which places hold a value, so that every number is safe to pass.

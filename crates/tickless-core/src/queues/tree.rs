@@ -8,7 +8,7 @@
 //! # Guarantees
 //! - A timer is never popped before its soft expiry (W1). The device must be armed for the hard
 //!   expiry of [`Queue::first`], the smallest one. At that moment its timer may fire, so no timer
-//!   is later than the wakeup for it.
+//!   has to wait for a later wakeup.
 //! - Timers are in the order of hard expiry; equal ones in the order of insertion (W4). A node is
 //!   inserted behind its equals and rotations keep that order, so no sequence number is stored.
 //! - Any `u64` is a valid time, both ends included (W5).
@@ -32,10 +32,11 @@
 //! column "min soft" below. Linux's rule also keeps replayed traces comparable.
 //!
 //! # Why a red-black tree
-//! ns per operation: median of 15 interleaved repetitions, CPU time of a thread pinned on a
-//! shared 2-core x86-64 VM where an uncontended atomic add took 5.5 ns. The nodes are in memory in
-//! random order, each in a timer of 24 bytes more. The first column is this code; the others were
-//! written with raw pointers for the comparison, which would make this code 1 to 5 ns faster.
+//! ns per operation: median of 15 interleaved repetitions, CPU time of a thread pinned on a shared
+//! 2-core x86-64 VM where an uncontended atomic add took 5.5 ns. The nodes lie in memory in random
+//! order, each in a timer that has 24 more bytes. "This" is this code, and "x add" is its time in
+//! units of that atomic add; the others were written with raw pointers for the comparison, which
+//! would make this code 1 to 5 ns faster.
 //!
 //! | operation | pending | this | x add | min soft | WAVL | zip tree | pairing | 4-ary heap |
 //! |---|--:|--:|--:|--:|--:|--:|--:|--:|
@@ -62,9 +63,9 @@
 //!   lock.
 //! - **4-ary heap** with cached keys: the fastest for random places, with the best worst case. But
 //!   its array needs room before a timer is armed, on every base that a timer may migrate to: 24
-//!   bytes x timers x bases, or a copy under the lock, or a refusal. It is 2 to 6 times slower for
-//!   a first timer that is inserted and removed, the common case on a busy base, 1.6 to 3.3 times
-//!   slower at expiry, and cannot list its timers in order.
+//!   bytes x timers x bases, or else a full array is copied under the lock, or the timer is
+//!   refused. It is 2 to 6 times slower for a first timer that is inserted and removed, the common
+//!   case on a busy base, 1.6 to 3.3 times slower at expiry, and cannot list its timers in order.
 //! - **Zip tree**: the simplest, but it has no worst-case bound, and removal has to search.
 //! - **WAVL** and red-black are equal; red-black moves timers slightly faster.
 //!
@@ -92,10 +93,11 @@ pub struct Queue {
     /// The latest node, so that a timer with the usual timeout is inserted without a search.
     last: Option<QueueRef>,
     len: usize,
-    /// The next timer of the last walk that stopped in this queue. Removing that timer advances it,
-    /// so that it never refers to a removed one.
+    /// Where the last walk over the timers stopped: the next timer that it visits. Removing that
+    /// timer moves the cursor to the next one, so that it never refers to a removed timer.
     cursor: Option<QueueRef>,
-    /// The ticket of the walk that the cursor belongs to.
+    /// Identifies the walk that the cursor belongs to. A walk with another ticket has lost its
+    /// place.
     ticket: u64,
 }
 
@@ -165,7 +167,7 @@ impl Queue {
         node.enter_as_root();
     }
 
-    /// Inserts a node whose window has been set.
+    /// Inserts a node, whose window has been set, into a queue that is not empty.
     #[inline(never)]
     fn insert_among(&mut self, node: QueueRef, first: QueueRef, last: QueueRef) -> bool {
         let hard = node.hard();
@@ -194,8 +196,8 @@ impl Queue {
         self.insert(node, window)
     }
 
-    /// Returns whether a queued node with this new hard expiry keeps its place: behind its equals,
-    /// and before the next.
+    /// Returns whether a queued node may stay where it is with this new hard expiry: no node before
+    /// it expires later, and every node behind it does.
     fn stays(&self, node: QueueRef, hard: Ns) -> bool {
         let is_behind = || {
             let before = balance::neighbour(node, Side::Earlier);
@@ -205,7 +207,7 @@ impl Queue {
             let behind = balance::neighbour(node, Side::Later);
             behind.is_none_or(|behind| hard < behind.hard())
         };
-        // Only the neighbour that it moves towards matters.
+        // Only the neighbour towards which the expiry moves matters.
         if hard < node.hard() { is_behind() } else { is_before() }
     }
 
@@ -241,7 +243,7 @@ impl Queue {
         was_first
     }
 
-    /// Removes the only node, the common case for a timeout in a program with few timers.
+    /// Removes the only node: the common case for a timeout in a program with few timers.
     #[inline]
     fn remove_only(&mut self, node: QueueRef) {
         self.tree.root = None;
@@ -302,8 +304,8 @@ impl Queue {
         Walked::All
     }
 
-    /// Returns the empty place for this hard expiry, behind its equals, in a queue that is not
-    /// empty.
+    /// Returns where in the tree a node with this hard expiry must be attached: behind all nodes
+    /// with the same one. The queue must not be empty.
     fn search(&self, hard: Ns, last: QueueRef) -> (QueueRef, Side) {
         let mut place = (last, Side::Later);
         let mut below = self.tree.root;

@@ -1,7 +1,7 @@
 //! The timer wheel: for timeouts that are armed and pushed out often, and seldom fire.
 //!
-//! Each base has one for its coarse timers; `LocalTimers` has one of its own on the same levels. It
-//! has no lock and no clock: callers pass the current time.
+//! Each base has one for its coarse timers; `LocalTimers` has another implementation with the same
+//! levels. This one takes no lock and reads no clock: callers pass the current time.
 //!
 //! # Levels
 //!
@@ -17,18 +17,20 @@
 //! | 7 | 2,097,152 | 130,150,525 | 35 min up to 36 h |
 //! | 8 | 16,777,216 | 1,040,187,392 | 4.7 h up to 12 days |
 //!
-//! A timer is placed on the level that reaches its distance and stays there: nothing cascades.
-//! Its expiry is rounded up to the level's granule, at most 33/256 of the distance: 12.9 %.
+//! A level has 64 buckets of one granule each. A timer is placed on the finest level that reaches
+//! its distance, and stays there: timers do not move to finer levels ("cascade") as they come
+//! nearer. Its expiry is rounded up to the level's granule, at most 33/256 of the distance: 12.9 %.
 //! Source: the wheel of Linux since 4.8 (T. Gleixner, "timers: Switch to a non-cascading wheel",
 //! 2016). Beyond the last level the *distance* is clamped; the timer is placed again when that has
 //! passed (D7, W5).
 //!
 //! # Guarantees
 //!
-//! W1 a timer is never early, and late by less than a granule; W2 work is bounded on request; W3
-//! the next event is never late, and exact except for timers that were pushed out; W4 timers that
-//! come due at the same instant fire in the order of arming; D5 the clock never goes back and jumps
-//! over empty time; D6 collecting a bucket is constant work.
+//! W1 a timer is never early, and late by less than a granule; W2 each call examines a bounded
+//! number of timers; W3 the next event is never late, and exact except for timers that were pushed
+//! out; W4 timers that come due at the same instant fire in the order of arming; D5 the clock never
+//! goes back, and skips empty buckets without visiting them; D6 collecting a bucket is constant
+//! work.
 //!
 //! # Pushing out
 //!
@@ -68,7 +70,7 @@ use run_ahead::RunAhead;
 
 /// Number of levels.
 pub const LEVELS: usize = 9;
-/// Number of buckets on a level: one word of bitmap.
+/// Number of buckets on a level: one for each bit of a 64-bit word.
 pub const SLOTS: usize = 64;
 const BUCKETS: usize = LEVELS * SLOTS;
 /// Number of lists in a bucket: one for each eighth of its granule.
@@ -81,7 +83,7 @@ const DUE: usize = BUCKETS * LANES;
 const OVERDUE: usize = DUE + 1;
 /// All lists of a wheel.
 type WheelLists = Lists<{ OVERDUE + 1 }>;
-/// The farthest distance in ticks that the top level can hold at any alignment.
+/// The largest distance in ticks that the top level can hold, wherever in its granule the clock is.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));
 
 /// How an owner of a wheel re-arms a pending timer for a later time.
@@ -96,7 +98,7 @@ pub enum PushOut {
     Eager,
 }
 
-/// The deadlines of a wheel's timers, which their owner stores.
+/// Access to the deadlines of a wheel's timers. The owner of the timers stores them, not the wheel.
 pub trait Deadlines {
     /// Closes a timer's deadline against push-outs, unless it is later than `by`. Returns the
     /// deadline: `Ok` if it is closed now.
@@ -120,7 +122,7 @@ pub enum Popped {
 /// Whether a pending timer causes a wakeup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Wakes {
-    /// It counts for the next event.
+    /// The timer counts for [`Wheel::next_event`].
     #[default]
     Yes,
     /// Deferrable: it fires with the first advance after its expiry, and causes no wakeup.
@@ -131,22 +133,25 @@ pub enum Wakes {
 #[derive(Debug)]
 pub struct Wheel {
     tick: Tick,
-    /// All timers that are due at or before this tick are on `DUE` or `OVERDUE`.
+    /// The wheel's clock, in ticks. All timers that are due at or before this tick are on `DUE` or
+    /// `OVERDUE`.
     clk: u64,
-    /// When the tick after `clk` begins: an arming before that need not move the clock.
+    /// When the tick after `clk` begins. An arming before that time need not move the clock.
     clk_until: Ns,
     /// The tick of the latest `advance`.
     target: u64,
-    /// Timers on `DUE` with a deadline at or before this are popped; others are relocated.
+    /// Timers on `DUE` with a deadline at or before this are popped. The others were pushed out,
+    /// and are moved to their new buckets.
     pop_by: Ns,
-    /// Whether due timers are collected by [`gather`](Wheel::gather). Then arming does not move the
-    /// clock.
+    /// Whether timers fire exactly at their deadlines: [`gather`](Wheel::gather) collects them, and
+    /// arming does not move the clock.
     is_exact: bool,
-    /// A tick at or before that of the earliest bucket that is occupied or live.
+    /// A lower bound of when the next bucket comes due: the tick of the earliest one that is
+    /// occupied or live (see `Level`), or an earlier tick.
     next_mark: u64,
     lists: WheelLists,
-    /// By level. Their number is a power of two, so that a masked index needs no bounds check; so
-    /// is that of the buckets.
+    /// One element for each level. The lengths of this and the next array are powers of two, so
+    /// that a masked index needs no bounds check.
     levels: [Level; LEVELS.next_power_of_two()],
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
     /// The number of timers on `DUE` and `OVERDUE` that are not deferrable.
@@ -156,16 +161,17 @@ pub struct Wheel {
     relocated: u64,
     run_ahead: RunAhead,
     cursor: Cursor,
-    /// Whether `run_ahead` or `cursor` may refer to a timer.
+    /// Whether `run_ahead` or `cursor` may refer to a timer. Only then does a removal have to check
+    /// them.
     is_walked: bool,
 }
 
 /// The state of a level: a bit for each bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
-    /// Set if one of its lists is not empty.
+    /// A bucket's bit is set if one of its lists is not empty.
     occupied: u64,
-    /// Set if its count is not zero.
+    /// A bucket's bit is set if it has a timer that is not deferrable.
     live: u64,
 }
 
@@ -189,8 +195,8 @@ impl Wheel {
     /// The largest number of timers that one [`pop`](Wheel::pop) examines.
     pub const LOOKS_MAX: usize = 1 + LANES;
 
-    /// Returns an empty wheel with its clock at `now`. Allocates its buckets, 75 KiB; nothing else
-    /// allocates.
+    /// Returns an empty wheel with its clock at `now`. Allocates its buckets, 75 KiB. Arming and
+    /// cancelling never allocate.
     pub fn new(tick: Tick, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
@@ -229,13 +235,13 @@ impl Wheel {
         self.tick
     }
 
-    /// Returns how often a timer was moved to its proper bucket because it had been pushed out, or
-    /// was beyond the wheel's reach.
+    /// Returns how many times a timer was moved to its proper bucket because it had been pushed
+    /// out, or was beyond the wheel's reach.
     pub fn relocated(&self) -> u64 {
         self.relocated
     }
 
-    /// Arms a timer that is not pending. Returns how the wheel holds it. O(1).
+    /// Arms a timer that is not pending. Returns its level, and whether it is deferrable. O(1).
     ///
     /// The timer's distance counts from the wheel's clock: see [`forward`](Wheel::forward). A
     /// deadline that has passed comes due with the next [`advance`](Wheel::advance).
@@ -246,8 +252,9 @@ impl Wheel {
         self.put(node, deadline, wakes as u64 * DEFERRABLE).held()
     }
 
-    /// Brings the clock up to date before an arming, so that the timer's distance is not taken too
-    /// long. `now` may be older than a time that the wheel has seen.
+    /// Brings the clock up to date before an arming: a clock that lags would make the timer's
+    /// distance seem longer, and its level coarser, than necessary. `now` may be older than a time
+    /// that the wheel has seen.
     #[inline]
     pub fn forward(&mut self, now: Ns) {
         if self.moves_clock(now) {
@@ -255,7 +262,8 @@ impl Wheel {
         }
     }
 
-    /// Returns the [`Held`] of a pending timer, for its word.
+    /// Returns the level of a pending timer and whether it is deferrable, to be stored in its state
+    /// word.
     #[inline]
     pub(crate) fn held(node: WheelRef) -> Held {
         WheelPlace::of(node).held()
@@ -271,9 +279,9 @@ impl Wheel {
         is_pending
     }
 
-    /// Sets the current time: timers that are due by then can be popped. What is armed for the past
-    /// from here on waits for the next call. A time before an earlier call's counts as that one
-    /// (D5). O(1).
+    /// Sets the current time: timers that are due by then can be popped. A timer that is armed for
+    /// the past after this call waits for the next call. A `now` before the time of an earlier call
+    /// counts as the time of that call. O(1).
     pub fn advance(&mut self, now: Ns) {
         self.target = self.target.max(self.tick.floor(now)).max(self.clk);
         let by = if self.is_exact { now } else { self.tick.start(self.clk) };
@@ -281,14 +289,14 @@ impl Wheel {
         self.splice(OVERDUE, DUE);
     }
 
-    /// Examines the first timer that has come due by the time of the last
+    /// Examines the next timer that has come due by the time of the last
     /// [`advance`](Wheel::advance), in the order of expiry. If its deadline has come, the timer is
     /// removed, and its deadline has been [closed](Deadlines::close_by); if it was pushed out, it
     /// is moved to its proper bucket. O(1) amortised.
     ///
     /// `looks` is raised by one for each timer that was accessed, by at most
-    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX) (W2). The remaining timers stay first in line and can still
-    /// be cancelled.
+    /// [`LOOKS_MAX`](Wheel::LOOKS_MAX), so that the caller can bound its work. The remaining timers
+    /// stay first in line and can still be cancelled.
     #[inline(always)]
     pub fn pop(&mut self, looks: &mut usize, deadlines: &mut impl Deadlines) -> Popped {
         let node = loop {
@@ -326,8 +334,8 @@ impl Wheel {
         }
     }
 
-    /// Returns when a pending timer is examined, and if it is not pushed out, due: never before its
-    /// deadline, and [`Ns::NEVER`] if it is deferrable.
+    /// Returns when a pending timer comes due with its bucket, unless it has been pushed out by
+    /// then. Never before its deadline; [`Ns::NEVER`] if it is deferrable.
     #[inline]
     pub fn due_at(&self, node: WheelRef) -> Ns {
         let place = WheelPlace::of(node);
@@ -367,7 +375,8 @@ impl Wheel {
         self.set_clk(to);
     }
 
-    /// Collects the next buckets that have come due by the target. Returns whether there were any.
+    /// Moves the timers of the next buckets that have come due by `target` to the due list. Returns
+    /// whether there were such buckets.
     #[inline(never)]
     fn step(&mut self) -> bool {
         self.run_ahead.stop();
@@ -390,15 +399,16 @@ impl Wheel {
         if !self.is_exact {
             self.clk_until = self.tick.start(clk + 1);
         }
-        // An arming may have moved the clock beyond the target.
+        // `min`: an arming may have moved the clock beyond `target`, the time of the last advance.
         self.pop_by = self.pop_by.max(self.tick.start(clk.min(self.target)));
     }
 
-    /// Collects the buckets that expire at `clk`, the coarsest first: of timers with the same
-    /// deadline, those on the higher level were armed earlier (W4).
+    /// Moves the timers of the buckets that expire at `clk` to the due list, the coarsest bucket
+    /// first: of timers with the same deadline, those on the higher level were armed earlier (W4).
     fn collect(&mut self, clk: u64) {
         self.set_clk(clk);
-        // Timers beyond the target wait for the next advance, behind those armed for the past.
+        // If `clk` is after the last advance, the timers wait for the next one, behind timers armed
+        // for the past.
         let onto = if clk <= self.target { DUE } else { OVERDUE };
         for level in (0..LEVELS).rev() {
             if clk.trailing_zeros() < 3 * level as u32 {
@@ -467,7 +477,7 @@ impl Wheel {
         self.next_mark = self.next_mark.min(place.expiry());
     }
 
-    /// Sets the bit of a bucket that has its first timer that is not deferrable.
+    /// Sets the bit of a bucket that has just got its first timer that is not deferrable.
     fn mark_live(&mut self, place: WheelPlace) {
         self.level(place.level()).live |= 1 << place.slot();
     }
@@ -558,14 +568,15 @@ impl Wheel {
         self.relocated += 1;
     }
 
-    /// Returns the tick of the earliest bucket that is occupied or live, and makes `next_mark`
-    /// exact.
+    /// Returns the tick of the earliest bucket that is occupied or live (see `Level`), and makes
+    /// `next_mark` exact.
     fn next_marked(&mut self) -> u64 {
         self.next_mark = self.earliest(|level| level.occupied | level.live);
         self.next_mark
     }
 
-    /// Returns the tick of the earliest of these buckets; `u64::MAX` if there is none.
+    /// Returns the tick of the earliest bucket whose bit is set in its level's bitmap, which
+    /// `bitmap_of` selects; `u64::MAX` if there is none.
     fn earliest(&self, bitmap_of: impl Fn(&Level) -> u64) -> u64 {
         let mut earliest = u64::MAX;
         for (level, bitmap) in self.levels[..LEVELS].iter().map(bitmap_of).enumerate() {

@@ -1,22 +1,25 @@
-//! The precise timers of a base: an ordered queue, and a second one for the next pass.
+//! The precise timers of a base: an ordered queue, and a second one for timers that wait for the
+//! next pass.
 //!
 //! A pass fires the timers that are due at one moment. A timer that is armed during or after a pass
-//! for that moment or earlier waits for the next pass, as in the wheel. In the queue it would be
-//! first in line, so that a callback that arms its own timer for the past would keep every other
-//! timer from firing. Timers with equal windows fire in the order of arming (W4).
+//! for that moment or earlier waits for the next pass, as in the wheel. If it went into the queue
+//! at once it would be first in line, and a callback that arms its own timer for the past would
+//! keep every other timer from firing. Timers with equal windows fire in the order of arming (W4).
 //!
-//! The timer's owner stores which [`Lane`] it is on; a base does so in the timer's word. Each
-//! method that changes a lane reports the new one.
+//! The caller must store which of the two queues (its [`Lane`]) a timer is in; a base does so in
+//! the timer's state word. Each method that changes the lane returns the new one.
 
 use crate::link::QueueRef;
 use crate::queues::tree::{Queue, QueueFault};
 use crate::state::Lane;
 use crate::time::{Ns, Window};
 
-/// The late timers that a pass has to queue before it begins.
+/// The late timers, armed too late for the last pass, that the next pass has to move to the queue
+/// before it begins.
 pub(crate) struct LateOnes {
     pub(crate) count: usize,
-    /// They are queued behind timers with this hard expiry.
+    /// Late timers are queued with at least this hard expiry, so that timers that the last pass
+    /// left over come first.
     behind: Ns,
 }
 
@@ -26,7 +29,7 @@ pub(crate) struct PreciseQueue {
     late: Queue,
     /// The time of the last pass.
     pass: Option<Ns>,
-    /// Whether that pass has fired all its timers.
+    /// Whether that pass has fired all timers that were due in it.
     over: bool,
 }
 
@@ -45,7 +48,7 @@ impl PreciseQueue {
         both.into_iter().flatten().min_by_key(|window| window.hard)
     }
 
-    /// Inserts a timer that is on no lane. O(log n).
+    /// Inserts a timer that is in neither queue. O(log n).
     #[inline]
     pub(crate) fn insert(&mut self, node: QueueRef, window: Window) -> Lane {
         let lane = self.lane_for(window);
@@ -53,8 +56,8 @@ impl PreciseQueue {
         lane
     }
 
-    /// Changes the window of a timer on this lane. O(log n); O(1) amortised if it stays between the
-    /// same neighbours.
+    /// Changes the window of a timer that is on this lane, and moves it to the other lane if
+    /// necessary. O(log n); O(1) amortised if it stays between the same neighbours.
     pub(crate) fn rearm(&mut self, node: QueueRef, lane: Lane, window: Window) -> Lane {
         let to = self.lane_for(window);
         if to != lane {
@@ -89,7 +92,7 @@ impl PreciseQueue {
     /// Begins a pass at this time, in three steps: this one; [`queue_late`](Self::queue_late) until
     /// the count is zero; [`start_pass`](Self::start_pass). Then [`pop`](Self::pop) until `None`.
     ///
-    /// Timers that the last pass left go first (W2): late ones are queued behind them.
+    /// Timers that the last pass left over fire first (W2): late timers are queued behind them.
     pub(crate) fn announce_pass(&mut self, now: Ns) -> LateOnes {
         let behind = self.pass.filter(|_| !self.over && self.is_due()).unwrap_or(Ns::ZERO);
         self.pass = Some(now);
@@ -123,7 +126,7 @@ impl PreciseQueue {
     /// Removes and returns the next timer that may fire in this pass.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueueRef> {
-        // Called for every coarse timer, and mostly there is no precise one.
+        // Called whenever the next coarse timer is wanted, and mostly no precise timer is due.
         if self.over { None } else { self.pop_due() }
     }
 
@@ -133,7 +136,7 @@ impl PreciseQueue {
         if self.over { None } else { self.queue.pop_expired(self.pass?) }
     }
 
-    /// Returns whether the last pass has timers left.
+    /// Returns whether timers of the last pass have not fired yet.
     fn is_due(&self) -> bool {
         let first = self.queue.first();
         self.pass.is_some_and(|now| first.is_some_and(|window| window.soft <= now))

@@ -10,11 +10,13 @@ pub struct DeviceCounts {
     pub events: u64,
     /// Events after which no timer was due.
     pub spurious: u64,
-    /// Deadlines that were too near or had passed, and were programmed a minimum delta ahead.
+    /// Deadlines that were too near or had passed, so that the device was programmed for its
+    /// minimum distance ahead instead.
     pub forced: u64,
-    /// Handlers that could not catch up.
+    /// Handlers that backed off because timers were due faster than they could fire them.
     pub hangs: u64,
-    /// Events that came later than the tolerance, or were replaced by a kick.
+    /// Handlers that began after the device's deadline by more than the tolerance, whether the
+    /// event or a kick by another CPU started them.
     pub late: u64,
     /// Events that another CPU found overdue.
     pub lost: u64,

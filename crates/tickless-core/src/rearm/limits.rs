@@ -2,24 +2,29 @@
 
 use crate::time::Ns;
 
-/// Limits of a device and its handler (R7, R8, R11).
+/// Limits of a device and its handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// A deadline nearer than this is programmed this far ahead.
+    /// The shortest time ahead for which the device can be programmed. A nearer deadline is
+    /// programmed this far ahead.
     pub min_delta: Ns,
-    /// A deadline farther than this is programmed this far ahead; the event comes early.
+    /// The longest time ahead for which the device can be programmed. A farther deadline is
+    /// programmed this far ahead; the event comes early.
     pub max_delta: Ns,
-    /// The number of passes after which a handler that cannot catch up backs off.
+    /// The number of passes over the due timers after which a handler that cannot catch up backs
+    /// off.
     pub passes: u32,
-    /// The longest back-off. If this is zero, such a handler ends and its device fires again at
-    /// once, so that its caller can do other work in between. This does not count as a hang.
+    /// The longest back-off: the pause after a handler that could not catch up. If this is zero,
+    /// the handler just ends and its device fires again at once; its caller can do other work in
+    /// between. Then no hang is counted.
     pub backoff_max: Ns,
-    /// An event that comes more than this after its deadline is counted as late (R13).
+    /// An event that comes more than this after its deadline is counted as late.
     pub tolerance: Ns,
 }
 
 impl Limits {
-    /// No limits except Linux's own 3 passes and 100 ms.
+    /// No limits on deadlines. As in Linux, a handler makes at most 3 passes and backs off for at
+    /// most 100 ms.
     pub const NONE: Limits = Limits {
         min_delta: Ns::ZERO,
         max_delta: Ns::NEVER,
@@ -28,8 +33,8 @@ impl Limits {
         tolerance: Ns::ZERO,
     };
 
-    /// The deadline within the limits that is nearest to `expiry` (R11). A device can always be
-    /// stopped.
+    /// The deadline within the limits that is nearest to `expiry` (R11). [`Ns::NEVER`] is not
+    /// limited, because it stops the device.
     pub(super) fn clamp(&self, expiry: Ns, now: Ns) -> Ns {
         if expiry == Ns::NEVER {
             return Ns::NEVER;

@@ -1,16 +1,16 @@
 //! Choices of which operations program the device.
 
-/// When a removal programs the device (R12).
+/// Whether the removal of a timer programs the event device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub enum Policy {
-    /// Every removal of the first timer programs the device, also as part of a restart: Linux from
-    /// commit 968320b (2010) on, as measured by the report that proposed lazy rearming.
+    /// Every removal of the earliest timer programs the device, also as part of a restart: Linux
+    /// from commit 968320b (2010) on, as measured by the report that proposed lazy rearming.
     Eager,
     /// No removal programs the device (lazy rearming). The device may fire early with nothing due.
     #[default]
     Lazy,
-    /// A cancel of the first timer programs the device; a restart programs it at most once. Current
-    /// Linux.
+    /// A cancel of the earliest timer programs the device; a restart of it writes at most once.
+    /// Current Linux does this.
     RestartAware,
 }
 
@@ -19,19 +19,21 @@ impl Policy {
     pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
 }
 
-/// How closely the event device follows a timer, for the timer's lifetime.
+/// Whether the event device must follow the changes of a timer. Does not change during the timer's
+/// lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Urgency {
-    /// The device follows the timer according to the policy.
+    /// The [`Policy`] decides when a change of the timer programs the device.
     #[default]
     Prompt,
-    /// The timer is rearmed all the time and nearly always moves later, such as a scheduler's
-    /// slice. The device need not follow it, and may fire early with nothing due.
+    /// The timer is rearmed all the time and nearly always moves later, such as the timer that ends
+    /// a scheduler's time slice. The device need not follow it, and may fire early with nothing
+    /// due.
     Lazy,
 }
 
 /// Whether the device ignores the removal of lazy timers. With [`Policy::RestartAware`], Linux 7.1
-/// does so for the timer of the scheduler's slice.
+/// ignores it for the timer that ends a scheduler's time slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum LazyTimers {
     /// All timers are treated alike.
@@ -47,8 +49,8 @@ pub enum HandlerEnd {
     /// At once.
     #[default]
     Programs,
-    /// Later, once, by [`Device::settle`](super::Device::settle): the caller of the handler calls
-    /// it when the next task has been chosen and its timers are armed. Until then nothing programs
-    /// the device. Linux 7.1 does this on architectures that support it.
+    /// Later, by one call of [`Device::settle`](super::Device::settle): the caller of the handler
+    /// makes it when the next task has been chosen and its timers are armed. Until then nothing
+    /// programs the device. Linux 7.1 does this on architectures that support it.
     Defers,
 }

@@ -1,4 +1,4 @@
-//! The balancing of the queue's red-black tree, independent of what it is ordered by.
+//! The balancing of the queue's red-black tree. It does not depend on how the nodes are ordered.
 //!
 //! The rules: the root is black, a red node has no red child, and every path from the root
 //! to a missing child passes the same number of black nodes. So no path is more than twice
@@ -30,7 +30,7 @@ impl Tree {
         }
     }
 
-    /// Unlinks `node`. O(log n), amortised O(1) once its successor is found.
+    /// Unlinks `node`. O(log n), amortised O(1) apart from the search for its successor.
     pub(super) fn detach(&mut self, node: QueueRef) {
         let (earlier, later) = (node.child(Side::Earlier), node.child(Side::Later));
         let (hole, filler, removed) = match (earlier, later) {
@@ -94,7 +94,7 @@ impl Tree {
             let Some((grandparent, side)) = place_of(parent) else { return };
             let uncle = grandparent.child(side.other());
             if let Some(uncle) = uncle.filter(|_| is_red(uncle)) {
-                // Move the grandparent's black to both, and go on with the grandparent.
+                // Make parent and uncle black and the grandparent red, then check the grandparent.
                 parent.set_colour(Colour::Black);
                 uncle.set_colour(Colour::Black);
                 grandparent.set_colour(Colour::Red);
@@ -119,10 +119,11 @@ impl Tree {
     fn settle_short(&mut self, mut place: Place) {
         while let Some((parent, short)) = place {
             let full = short.other();
-            // Paths on the other side have a black node more, so there is a node.
+            // Paths on the other side have one more black node, so there is a sibling.
             let Some(mut sibling) = parent.child(full) else { return };
             if sibling.colour() == Colour::Red {
-                // Red with black children: rotate, and one of those becomes the sibling.
+                // A red sibling has black children: rotate, so that one of them becomes the
+                // sibling.
                 self.sink(parent, short);
                 sibling.set_colour(Colour::Black);
                 parent.set_colour(Colour::Red);
@@ -148,7 +149,8 @@ impl Tree {
                 parent.set_colour(Colour::Black);
                 return;
             }
-            // No red nephew: shorten the sibling's side too, and go on with the parent.
+            // No red nephew: take a black node from the sibling's paths too, and go on with the
+            // parent.
             sibling.set_colour(Colour::Red);
             if parent.colour() == Colour::Red {
                 parent.set_colour(Colour::Black);
@@ -193,7 +195,7 @@ fn is_red(node: Option<QueueRef>) -> bool {
     node.is_some_and(|node| node.colour() == Colour::Red)
 }
 
-/// Returns the outermost node on `side` at or below `node`.
+/// Returns the first or the last node (by `side`) of the subtree whose root is `node`.
 pub(super) fn outermost(mut node: QueueRef, side: Side) -> QueueRef {
     while let Some(further) = node.child(side) {
         node = further;
@@ -201,7 +203,8 @@ pub(super) fn outermost(mut node: QueueRef, side: Side) -> QueueRef {
     node
 }
 
-/// Returns the next node on `side`. O(log n), amortised O(1) over a whole walk.
+/// Returns the node just before or after this one (by `side`) in the tree's order. O(log n),
+/// amortised O(1) over a whole walk.
 pub(super) fn neighbour(mut node: QueueRef, side: Side) -> Option<QueueRef> {
     if let Some(below) = node.child(side) {
         return Some(outermost(below, side.other()));

@@ -5,7 +5,7 @@ use core::fmt;
 use super::{Queue, balance};
 use crate::link::{Colour, QueueRef, Side};
 
-/// Deeper than any balanced tree that fits into an address space: 2 log2(n + 1).
+/// An upper bound of the depth of any balanced tree that fits into an address space: 2 log2(n + 1).
 const DEPTH_MAX: u32 = 2 * usize::BITS;
 
 /// A broken rule of a queue: a bug of this crate, or a broken promise of a caller of
@@ -71,7 +71,8 @@ impl Queue {
         if last == self.last { Ok(()) } else { Err(QueueFault::Last) }
     }
 
-    /// Follows every link downwards, and checks each before it follows those below.
+    /// Follows every link from the root downwards, and checks each node before it follows the
+    /// node's links.
     fn check_shape(&self) -> Result<(), QueueFault> {
         let mut nodes = 0;
         self.black_depth_below(self.tree.root, None, 0, &mut nodes)?;

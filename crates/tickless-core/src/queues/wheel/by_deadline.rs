@@ -1,12 +1,13 @@
-//! Firing coarse timers at their exact deadlines instead of with their buckets, for a clock that
-//! only moves to the next event.
+//! Fires coarse timers at their exact deadlines instead of with their buckets, for virtual clocks,
+//! which jump from one event to the next.
 //!
 //! The wheel's structure is unchanged. The caller asks for the [earliest
-//! deadline](Wheel::earliest_deadline), which is in the first bucket of some level, on the first
-//! list there that is not empty. It then [gathers](Wheel::gather) the timers that are due. A list
-//! is sorted when it is first examined after a timer was added: n log n for n timers, under the
-//! base's lock and with an allocation, which is why clocks that run on their own do not use this.
-//! Equal deadlines stay in the order of arming: those on higher levels were armed earlier (W4).
+//! deadline](Wheel::earliest_deadline), which is in the first occupied bucket of some level, on the
+//! first list there that is not empty. The caller then [gathers](Wheel::gather) the timers that are
+//! due. A list is sorted when it is first examined after a timer was added: n log n for n timers,
+//! under the base's lock and with an allocation, which is why clocks that run on their own do not
+//! use this. Equal deadlines stay in the order of arming: those on higher levels were armed earlier
+//! (W4).
 
 use super::place::{WheelPlace, lane};
 use super::{DUE, LANES, LEVELS, SLOTS, Wheel};
@@ -15,14 +16,15 @@ use crate::time::Ns;
 use alloc::vec::Vec;
 
 impl Wheel {
-    /// Makes the wheel fire only [gathered](Wheel::gather) timers. The wheel must be empty.
+    /// Makes the wheel fire timers exactly at their deadlines, after they have been
+    /// [gathered](Wheel::gather). The wheel must be empty.
     pub fn make_exact(&mut self) {
         self.is_exact = true;
         self.clk_until = Ns::NEVER;
     }
 
     /// Returns the earliest deadline of a timer that is in a bucket and not deferrable;
-    /// [`Ns::NEVER`] if there is none. For a timer beyond the wheel's reach, the time counts at
+    /// [`Ns::NEVER`] if there is none. A timer beyond the wheel's reach counts with the time at
     /// which it is placed again.
     pub fn earliest_deadline(&mut self, deadline: impl Fn(WheelRef) -> Ns) -> Ns {
         let mut earliest = Ns::NEVER;
@@ -73,7 +75,7 @@ impl Wheel {
         has_gathered
     }
 
-    /// Sorts a list by deadline, with a stable sort, if a timer was added since the last time.
+    /// Sorts a list by deadline, with a stable sort, if a timer was added since it was last sorted.
     fn sorted(&mut self, list: usize, deadline: &impl Fn(WheelRef) -> Ns) -> usize {
         let is_changed = 1 << (LANES + list % LANES);
         if self.bucket(list / LANES).lanes & is_changed != 0 {
@@ -84,7 +86,7 @@ impl Wheel {
                 self.lists.unlink(node);
                 self.lists.push_back(list, node);
             }
-            // A walk cannot continue on this list.
+            // The order has changed, so a walk that stopped within this list cannot continue there.
             self.cursor.leave_list(list);
         }
         list

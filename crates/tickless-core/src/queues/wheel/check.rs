@@ -1,4 +1,4 @@
-//! The full check of a wheel's invariants, also in release builds.
+//! The full check of a wheel's invariants. It is available in release builds, too.
 
 use super::place::WheelPlace;
 use super::{BUCKETS, DUE, LANES, OVERDUE, SLOTS, Wheel};
@@ -12,14 +12,14 @@ pub enum WheelFault {
         /// The bucket.
         bucket: usize,
     },
-    /// A timer is on a list that does not match its place.
+    /// A timer is on a list other than the one that its node names.
     Misplaced {
         /// The list it was found on.
         list: usize,
-        /// The time of its place.
+        /// The time at which the timer is due according to its node.
         due: Ns,
     },
-    /// A bucket's count is not the number of timers that expire with it.
+    /// A bucket's stored count differs from the number of its timers that are not deferrable.
     Count {
         /// The bucket.
         bucket: usize,
@@ -35,7 +35,7 @@ pub enum WheelFault {
         /// The actual number.
         found: usize,
     },
-    /// The stored bound on the next bucket is after that bucket.
+    /// The stored lower bound of when the next bucket comes due is too late.
     LateMark {
         /// The bound, in ticks.
         bound: u64,

@@ -14,7 +14,7 @@ pub(crate) struct WheelPlace(pub(super) u64);
 pub(super) const DEFERRABLE: u64 = 1;
 
 impl WheelPlace {
-    /// The place of a timer that is on no wheel: not deferrable, and due at once.
+    /// A place for timers that are on no wheel: not deferrable, and due at tick 0.
     pub(crate) const NOWHERE: WheelPlace = WheelPlace(0);
 
     #[inline]
@@ -22,7 +22,7 @@ impl WheelPlace {
         WheelPlace(expiry << 5 | (level as u64) << 1 | notes)
     }
 
-    /// Returns the place with another tick.
+    /// Returns this place with another tick.
     pub(super) fn due_at(self, tick: u64) -> WheelPlace {
         WheelPlace(tick << 5 | self.0 & 31)
     }
@@ -57,7 +57,7 @@ impl WheelPlace {
         self.level() * SLOTS + self.slot() as usize
     }
 
-    /// Returns when its bucket comes due.
+    /// Returns when the bucket of this place comes due.
     #[inline]
     pub(crate) fn due(self, tick: Tick) -> Ns {
         tick.start(self.expiry())
@@ -68,7 +68,7 @@ impl WheelPlace {
         if self.is_deferrable() { Wakes::No } else { Wakes::Yes }
     }
 
-    /// Returns the level and the deferrable bit, for the timer's word.
+    /// Returns the level and the deferrable bit, to be stored in the timer's state word.
     #[inline]
     pub(super) fn held(self) -> Held {
         Held::from_bits(self.0)
@@ -83,25 +83,28 @@ impl Wheel {
         if tick <= self.clk {
             return None;
         }
-        // Counted from the tick before: a granule ends when its bucket expires.
+        // Use the tick before the deadline: a bucket expires at the end of its granule, so a
+        // deadline at that very tick belongs to it.
         let (last, distance) = (tick - 1, tick - 1 - self.clk);
         if distance < REACH {
             return Some(on_level(last, level_of(distance), last, notes));
         }
-        // The distance is clamped; the timer is placed again after that (D7).
+        // Beyond the wheel's reach: the distance is clamped, and the timer is placed again when it
+        // has passed (D7).
         Some(on_level(self.clk + REACH - 1, LEVELS - 1, last, notes))
     }
 }
 
-/// Returns the finest level that reaches a timer at any alignment of the clock, with `between`
-/// ticks between the clock's tick and the timer's.
+/// Returns the finest level that is sure to reach a timer, wherever in its granule the clock is.
+/// `between` is the number of ticks between the clock's tick and the timer's.
 ///
 /// Level n holds timers at most 64 granules after the clock's granule; a distance of 63 granules
-/// always fits. Adding a 32nd turns that limit into a power of two.
+/// always fits. Adding one 32nd of the distance turns that limit into a power of two.
 #[inline]
 pub(crate) const fn level_of(between: u64) -> usize {
     let padded = (between + (between >> 5)) | 32;
-    // The logarithm is 5 on level 0 and 3 more on each level; 43 / 128 divides by 3 up to 63.
+    // The logarithm is 5 on level 0 and 3 more on each further level. Up to 63, multiplying by 43 /
+    // 128 divides by 3.
     ((padded.ilog2() as usize - 3) * 43) >> 7
 }
 
@@ -116,8 +119,8 @@ fn on_level(last: u64, level: usize, last_of_deadline: u64, notes: u64) -> (Whee
     (WheelPlace::new(granules << granule, level, notes), list)
 }
 
-/// Returns the eighth of its granule in which a deadline is. Equal deadlines are in the same one
-/// (W4); on level 0 there is only one.
+/// Returns the eighth of its granule in which a deadline is. Equal deadlines are in the same
+/// eighth, so they keep their order (W4). On level 0 this is always 0.
 #[inline]
 pub(super) fn lane(last: u64, level: usize) -> usize {
     (last << 3 >> (3 * level)) as usize % LANES

@@ -1,9 +1,9 @@
-//! Reading timers before they are popped, so that they are in the cache by then.
+//! Reads timers some time before they are popped, so that they are in the cache by then.
 
 use super::{LANES, WheelLists};
 use crate::link::WheelRef;
 
-/// Reads timers that are popped soon, at several places of the due list.
+/// Reads timers that will be popped soon, at several places of the due list at once.
 ///
 /// The time to expire a million timers is mostly cache misses, since each timer has to be read to
 /// find the next. A bucket has several lists. While the first is popped, a walker reads each of the
@@ -16,11 +16,11 @@ pub(super) struct RunAhead {
     count: usize,
 }
 
-/// Reads one list up to its end, behind which another walker has begun.
+/// Reads the part of the due list that came from one bucket's list, up to its last timer.
 #[derive(Clone, Copy, Debug)]
 struct Walker {
     at: WheelRef,
-    /// Compared and never dereferenced.
+    /// The last timer to read. Compared and never dereferenced.
     last: WheelRef,
 }
 
@@ -28,7 +28,8 @@ impl RunAhead {
     /// Buckets with fewer timers than this are not worth a walk.
     pub(super) const WORTHWHILE: u32 = 256;
 
-    /// Adds a walker for a list that is about to be appended to the due list, if that is not empty.
+    /// Adds a walker for a list that is about to be appended to the due list. Does nothing if the
+    /// due list is empty: then the timers are popped at once.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(super) fn add(&mut self, ends: Option<(WheelRef, WheelRef)>, is_behind: bool) {
         let Some((at, last)) = ends else { return };
@@ -38,8 +39,8 @@ impl RunAhead {
         }
     }
 
-    /// Moves the walkers on by one step, for a pop. Returns how many timers were read, at most
-    /// [`LANES`].
+    /// Moves each walker on by one timer. Called once for each pop. Returns how many timers were
+    /// read, at most [`LANES`].
     #[inline]
     pub(super) fn step(&mut self, lists: &WheelLists) -> usize {
         if self.count == 0 { 0 } else { self.walk(lists) }
@@ -59,7 +60,7 @@ impl RunAhead {
             }
         }
         if looks == 0 {
-            // All are at the ends of their lists.
+            // All walkers are at the ends of their lists.
             self.stop();
         }
         looks

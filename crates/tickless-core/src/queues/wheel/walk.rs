@@ -11,7 +11,7 @@ const LISTS: usize = OVERDUE + 1;
 /// The number of timers on each level of a wheel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Levels {
-    /// On each level, without deferrable ones.
+    /// The number on each level, without deferrable timers.
     pub levels: [usize; LEVELS],
     /// Timers that are due and have not fired.
     pub due: usize,
@@ -20,13 +20,14 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Returns the sum.
+    /// Returns the number of all these timers.
     pub fn total(&self) -> usize {
         self.levels.iter().sum::<usize>() + self.due + self.deferrable
     }
 }
 
-/// The position of a walk: before this list, or within it if the ticket is not 0.
+/// The position of a walk over all timers: before this list, or within it if the ticket is not 0.
+/// Then the wheel's `Cursor` has the timer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     list: usize,
@@ -41,14 +42,15 @@ impl At {
     }
 }
 
-/// The position of the last walk that stopped within a list. Removing its timer advances it, so
-/// that it never refers to a removed timer.
+/// Where the last walk stopped within a list. Removing the timer at this position moves the
+/// position to the next one, so that it never refers to a removed timer.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
-    /// The next timer of the walk; `None` at the end of its list, or if that was collected.
+    /// The next timer that the walk visits; `None` at the end of its list, or if the list has been
+    /// moved to the due list.
     before: Option<WheelRef>,
     list: usize,
-    /// The ticket of the walk that it belongs to.
+    /// Identifies the walk that stopped here. A walk with another ticket has lost its position.
     ticket: u64,
 }
 
@@ -67,7 +69,7 @@ impl Cursor {
         self.before == Some(node)
     }
 
-    /// Moves on to the timer behind the one that is about to be removed.
+    /// Moves the position to the timer behind the one that is about to be removed.
     #[cold]
     pub(super) fn go_on_to(&mut self, next: Option<WheelRef>) {
         self.before = next;
@@ -97,8 +99,9 @@ impl Wheel {
         found
     }
 
-    /// Continues a walk from its position, for at most `room` timers, and updates it. Returns false
-    /// if timers of a list were skipped, because another walk has taken the cursor.
+    /// Continues a walk from the position `at`, for at most `room` timers, and updates `at`.
+    /// Returns false if timers of a list were skipped, because another walk has stopped since and
+    /// the wheel remembers only one position.
     pub(crate) fn walk(
         &mut self,
         at: &mut At,
