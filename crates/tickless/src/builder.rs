@@ -265,9 +265,10 @@ impl Builder {
     }
 
     /// Sets two limits at once; 100 ms by default. A callback that takes longer counts as slow, if
-    /// [`time_callbacks`](Self::time_callbacks) is set. A timer that fires later than its deadline
-    /// by more than the limit counts as overdue: another callback or a busy CPU has delayed its
-    /// driver. With the feature `tracing` both emit warnings.
+    /// [`time_callbacks`](Self::time_callbacks) is set. An expiry counts as overdue if it comes
+    /// more than the limit after the latest time that the timer's window or, for a coarse timer,
+    /// the wheel's granularity allows: another callback or a busy CPU has delayed its driver. With
+    /// the feature `tracing` both emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self

@@ -137,8 +137,7 @@ impl Periodic {
 
     /// Sets what happens to missed periods; the default is [`Missed::Skip`]. Takes a lock.
     pub fn missed(self, missed: Missed) -> Periodic {
-        // In a forked child the lock may never be released: a thread of the parent may have held it
-        // at the fork.
+        // Do not lock the run in a forked child: a thread of the parent may have left it locked.
         if !self.timer.shared().is_forked_child() {
             lock(&self.run).missed = missed;
         }
@@ -193,8 +192,8 @@ impl Periodic {
         let slot = match run.slot.take() {
             Some(held) if keeps(&held) => held.1,
             held => {
-                // Take the new slot before leaving the old one: an error must not change a running
-                // timer.
+                // Take the new place in the period before leaving the old one: an error must not
+                // change a running timer.
                 let taken = shared.phases().take(length, phase);
                 match taken {
                     Ok(slot) => {
@@ -381,8 +380,8 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // In a forked child the lock may never be released: a thread of the parent may have held it
-        // at the fork. After `give_back` the memory of the run is no longer valid.
+        // Do not lock the run in a forked child, where a thread of the parent may have left it
+        // locked, nor after `give_back`, when its memory is no longer valid.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let slot = lock(&self.run).slot.take();
             self.leave_phase(slot);

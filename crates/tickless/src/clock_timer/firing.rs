@@ -111,7 +111,8 @@ impl State {
         callback(&mut expiry);
         let Some(restart) = expiry.restart else { return };
         let mut armed = locked(&self.armed);
-        // If another thread has armed the timer concurrently, that arming takes precedence.
+        // If another thread has armed the timer since the callback began, that arming takes
+        // precedence over the callback's request.
         if matches!(*armed, Armed::Idle) {
             *armed = restart;
             let again = self.on_timers_clock(restart, clock);

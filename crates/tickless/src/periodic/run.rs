@@ -36,8 +36,9 @@ impl Run {
         self.expected.take().is_none()
     }
 
-    /// Returns the turn, the period and the handling of missed periods. `None` if the expiry is
-    /// stale: since it was armed, the timer has been stopped or started again.
+    /// Returns the number of starts and stops so far, the period, and the handling of missed
+    /// periods. `None` if the expiry is stale: since it was armed, the timer has been stopped or
+    /// started again.
     fn begin(&self, fired: &mut Fired<'_>) -> Option<(u64, Ns, Missed)> {
         if self.expected == Some(fired.window()) {
             return Some((self.turn, self.period, self.missed));

@@ -55,9 +55,9 @@ pub struct BaseStats {
     pub late_coarse: Histogram,
     /// How long after their deadlines precise timers expired.
     pub late_precise: Histogram,
-    /// Expiries that were late by more than [`Builder::slow_after`], counted from the end of a
-    /// timer's window. A coarse timer's window ends at its deadline rounded up to the granularity
-    /// of the wheel.
+    /// Expiries that were late by more than [`Builder::slow_after`], counted from the end of the
+    /// timer's window or, for a coarse timer, from its deadline rounded up to the granularity of
+    /// the wheel.
     ///
     /// [`Builder::slow_after`]: crate::Builder::slow_after
     pub overdue: u64,
