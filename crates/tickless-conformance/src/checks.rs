@@ -1,4 +1,4 @@
-//! The named checks: what has broken timers before.
+//! The named checks, each of a situation that has broken timer implementations before.
 
 use crate::history::{Op, one_tick, random};
 use crate::timers::{Cancel, Timers};
@@ -7,11 +7,11 @@ use fastrand::Rng;
 /// A year, in nanoseconds.
 const YEAR: i64 = 365 * 24 * 3_600 * 1_000_000_000;
 
-/// A check: its name, and the histories that it plays.
+/// A check: its name, and the histories (sequences of operations) that it plays.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Check {
     pub(crate) name: &'static str,
-    /// Returns the histories, or none if the timers do not promise what it checks.
+    /// Returns the histories; an empty list if the timers do not promise what the check needs.
     pub(crate) histories: fn() -> Vec<Vec<Op>>,
 }
 
@@ -52,8 +52,9 @@ fn advance(by: i64) -> Op {
     Op::Advance { by: by.unsigned_abs() }
 }
 
-/// Delays in nanoseconds near the seams of wheels, from a tick to as far as the timers go: powers
-/// of two and their neighbours.
+/// Returns delays in nanoseconds near the seams of timer wheels, where a timer gets into another
+/// bucket or level: powers of two ticks, and one tick more or less. None is longer than
+/// [`Timers::HORIZON`].
 fn seams<T: Timers>() -> impl Iterator<Item = i64> {
     let tick = one_tick::<T>();
     let horizon = i64::try_from(T::HORIZON).unwrap_or(i64::MAX);
@@ -62,7 +63,8 @@ fn seams<T: Timers>() -> impl Iterator<Item = i64> {
         .flat_map(|ticks| [ticks - 1, ticks, ticks + 1])
         .filter_map(move |ticks| ticks.checked_mul(tick))
         .take_while(move |&delay| delay <= horizon)
-        // What is farther is the check of far deadlines: here a wheel may walk through every tick.
+        // Longer delays are left to the check of far deadlines, because here a wheel may have to
+        // walk through every tick.
         .take_while(move |&delay| delay / tick <= 1 << 20)
 }
 
@@ -112,7 +114,7 @@ fn far<T: Timers>() -> Vec<Vec<Op>> {
     let days = [1, 10, 24, 49, 50, 365, 3_650].map(|days| days * (YEAR / 365));
     let delays =
         days.into_iter().chain([horizon / 2, horizon - tick]).filter(|&far| far <= horizon);
-    // The near one must fire, and the far one must not, until it is cancelled.
+    // The near timer must fire. The far one must not, before it is cancelled.
     delays
         .filter(|_| T::CANCEL != Cancel::None)
         .map(|delay| {
@@ -136,7 +138,8 @@ fn earlier<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let behind =
         |late: i64| vec![arm(1, late), arm(2, late / 2), arm(3, 2 * tick), Op::Sleep, Op::Sleep];
-    // The later one fills a slot, time moves, and the earlier one is armed into a slot before it.
+    // The timer with the later deadline is put into a slot of a wheel. Then time moves, and a timer
+    // with an earlier deadline is put into a slot before that one.
     let moved = |late: i64| {
         vec![
             arm(1, late),
@@ -198,7 +201,8 @@ fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
             advance(100 * tick),
         ]
     };
-    // The timer itself, one of the same tick before and behind it, and one of a later tick.
+    // A callback cancels its own timer, or another one that was armed before or after it and is due
+    // in the same tick or in another.
     [(1, 1), (1, 2), (2, 1), (3, 2), (2, 3)]
         .into_iter()
         .flat_map(|(key, other)| [0, tick, 70 * tick].map(|gap| history(key, other, gap)))

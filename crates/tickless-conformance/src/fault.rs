@@ -7,7 +7,7 @@ use serde::Serialize;
 #[expect(missing_docs, reason = "the variants explain their fields")]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Fault {
-    /// A timer fired before its first time.
+    /// A timer fired before the first time at which it may fire.
     Early { key: u32, now: u64, first: u64 },
     /// A timer did not fire when it had to, but in a later `advance`.
     Late { key: u32, fired: u64, last: u64 },
@@ -19,7 +19,7 @@ pub enum Fault {
     OutOfOrder { key: u32, after: u32 },
     /// `cancel` returned the wrong answer.
     CancelResult { key: u32, returned: bool },
-    /// `next_event` returned a time after the last time of a pending timer, or none.
+    /// `next_event` returned a time after that by which a pending timer must fire, or `None`.
     NextEventLate { key: u32, returned: Option<u64>, last: u64 },
     /// `next_event` returned a time, although no timer is due then.
     NextEventForNothing { returned: u64, first: Option<u64> },
@@ -77,7 +77,8 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// A word for the kind, which shrinking keeps.
+    /// Returns the kind of fault in a few words. A history that is shrunk keeps breaking the
+    /// promise in this way.
     pub fn kind(&self) -> &'static str {
         match self {
             Fault::Early { .. } => "early",

@@ -1,4 +1,5 @@
-//! Histories: sequences of operations on a set of timers, generated at random or by name.
+//! Histories: sequences of operations on a set of timers. They are random, or written for a named
+//! check.
 
 use crate::timers::{Cancel, Timers};
 use fastrand::Rng;
@@ -20,21 +21,22 @@ pub enum Op {
     Sleep,
     /// From now on the callback of `key` cancels `other`.
     CancelInCallback { key: u32, other: u32 },
-    /// From now on the callback of `key` arms `other`, which may be `key` itself, a tick ahead at
-    /// least. Each callback does so once.
+    /// From now on the callback of `key` arms `other`, which may be `key` itself, at least a tick
+    /// ahead of the current time. The callback does so only once.
     ArmInCallback { key: u32, other: u32, delay: i64 },
 }
 
 /// Returns a random history for the timers `T`.
 ///
-/// Delays are drawn near the places where wheels have their seams: zero, a tick, powers of two,
-/// and multiples of 64 and 256 ticks, each plus or minus one.
+/// Delays are drawn near the seams of timer wheels, where a timer gets into another bucket or
+/// level: zero, a tick, and powers of 2, 64 and 256 ticks, each plus or minus one.
 pub fn random<T: Timers>(rng: &mut Rng) -> Vec<Op> {
     let keys = rng.u32(1..=12);
     let scale = rng.u32(4..=24);
     let length = rng.usize(4..=120);
     let mut ops = Vec::with_capacity(length + 1);
-    // Seams of the time itself, such as 2^32 ticks.
+    // One history in four begins shortly before a power of two ticks, where a wheel's clock
+    // carries.
     if rng.u8(..4) == 0 {
         let far = (1_u64 << rng.u32(8..=24)).saturating_mul(T::GRANULARITY.max(1));
         ops.push(Op::Advance {

@@ -1,4 +1,4 @@
-//! A naive twin of the timers under test, which decides whether they keep their promises.
+//! A simple model of the timers under test, which decides whether they keep their promises.
 
 use crate::fault::Fault;
 use crate::timers::{Cancel, NextEvent, Order, Rounding, Timers};
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 struct Pending {
     first: u64,
     last: u64,
-    /// The tick of its deadline and the number of its arming, unless the deadline had passed: such
-    /// timers may fire before and after any others.
+    /// The tick of its deadline and the number of its arming. `None` if the deadline had passed
+    /// when it was armed: such a timer may fire before or after any other.
     place: Option<(u64, u64)>,
 }
 
-/// What must be true of a set of timers after each operation.
+/// Knows what must be true of a set of timers after each operation.
 #[derive(Debug)]
 pub(crate) struct Judge<T> {
     pub(crate) now: u64,
@@ -91,13 +91,14 @@ impl<T: Timers> Judge<T> {
         }
     }
 
-    /// Returns a timer that must have fired by now: its key and its last time.
+    /// Returns a timer that must have fired by now: its key, and the last time at which it may
+    /// fire.
     pub(crate) fn overdue(&self) -> Option<(u32, u64)> {
         let first = self.most_urgent()?;
         (first.1 <= self.now).then_some(first)
     }
 
-    /// Returns the timer with the earliest last time: its key and that time.
+    /// Returns the timer that must fire first: its key, and the last time at which it may fire.
     pub(crate) fn most_urgent(&self) -> Option<(u32, u64)> {
         self.pending.iter().map(|(&key, timer)| (key, timer.last)).min_by_key(|&(_, last)| last)
     }
@@ -111,7 +112,7 @@ impl<T: Timers> Judge<T> {
             return Err(Fault::NextEventLate { key, returned, last });
         }
         match returned {
-            // An event that is due is answered by any time up to the current one.
+            // If a timer may fire now, any time up to the current one is a correct answer.
             Some(returned)
                 if T::NEXT_EVENT == NextEvent::Exact
                     && first.is_none_or(|first| returned < first && first > self.now) =>

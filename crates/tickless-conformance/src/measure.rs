@@ -1,4 +1,5 @@
-//! What is measured rather than judged: lateness, clusters of deadlines, memory after churn.
+//! Measurements, which are reported and not judged: lateness, the cost of many timers in one tick,
+//! and the memory that is left allocated after many timers were armed and cancelled.
 
 use crate::timers::{Cancel, Timers};
 use core::cell::Cell;
@@ -14,15 +15,15 @@ pub struct Measured {
     pub lateness_ns: u64,
     /// The greatest lateness that was promised for any of these timers.
     pub promised_ns: u64,
-    /// The duration of one `advance` by a tick: its 99.99th percentile over its median, where
+    /// The duration of one `advance` by a tick: its 99.99th percentile divided by its median, where
     /// [`CLUSTER`] timers are due in one tick among as many that are spread.
     pub cluster: f64,
-    /// Bytes allocated after a million timers were armed and cancelled, beyond those after the
-    /// first hundred thousand. Zero without [`CountingAllocator`].
+    /// How many more bytes are allocated after a million timers were armed and cancelled than after
+    /// the first hundred thousand. Zero without [`CountingAllocator`].
     pub growth_bytes: i64,
 }
 
-/// Timers that are due in one tick.
+/// The number of timers that are due in one tick.
 pub const CLUSTER: u32 = 100_000;
 
 pub(crate) fn measure<T: Timers>() -> Measured {
@@ -98,7 +99,8 @@ thread_local! {
     static ALLOCATED: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Counts the bytes of each thread. A program that wants the growth measured declares it:
+/// Counts the bytes that each thread has allocated. A program that wants [`Measured::growth_bytes`]
+/// measured declares it:
 ///
 /// ```
 /// #[global_allocator]
@@ -125,6 +127,6 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends may free memory after its counter has gone.
+    // A thread that ends may free memory after its thread-local counter has been dropped.
     let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + bytes as i64));
 }

@@ -1,4 +1,4 @@
-//! Plays a history on a set of timers and on the judge.
+//! Plays a history on the timers under test, and on the judge, which knows what they must do.
 
 use crate::fault::Fault;
 use crate::history::{Op, one_tick};
@@ -7,8 +7,8 @@ use crate::timers::{Cancel, NextEvent, Timers};
 use core::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls of `advance` in a row that fire nothing, after which a driver counts as stuck. A wheel
-/// with cascades may need one for each level, for each of the timers.
+/// A driver counts as stuck after this many calls of `advance` in a row that fire nothing. A wheel
+/// that moves timers from level to level may need one call for each level, for each timer.
 const ROUNDS: u32 = 10_000;
 
 /// A call of the timers under test, with absolute times.
@@ -16,7 +16,7 @@ const ROUNDS: u32 = 10_000;
 pub(crate) struct Call {
     /// The time of the call.
     pub(crate) now: u64,
-    /// The timer in whose callback it was made.
+    /// The timer in whose callback the call was made; `None` outside callbacks.
     pub(crate) inside: Option<u32>,
     pub(crate) what: What,
 }
@@ -35,7 +35,7 @@ pub fn play<T: Timers>(ops: &[Op]) -> Result<(), Fault> {
     play_and_record::<T>(ops, &RefCell::default())
 }
 
-/// Also records the calls, up to the one that broke a promise.
+/// Plays `ops` as [`play`] does, and records the calls up to the one that broke a promise.
 pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: &Calls) -> Result<(), Fault> {
     catch_unwind(AssertUnwindSafe(|| {
         let mut player = Player::<T>::new(calls);
@@ -60,7 +60,7 @@ struct Player<'a, T> {
 struct State<'a, T> {
     judge: Judge<T>,
     calls: &'a Calls,
-    /// What callbacks do: the key whose callback it is, and the operation.
+    /// What callbacks are going to do: the key of the callback's timer, and the operation.
     reactions: Vec<(u32, Op)>,
     fault: Option<Fault>,
 }
@@ -175,7 +175,7 @@ impl<T: Timers> State<'_, T> {
         let at = |delay| now.saturating_add_signed(delay).min(now.saturating_add(T::HORIZON));
         match op {
             Op::ArmInCallback { other: key, delay, .. } => {
-                // With less, one call of `advance` could go on forever.
+                // With a shorter delay, callbacks could keep one call of `advance` busy forever.
                 self.change(timers, Op::Arm { key, delay: delay.max(one_tick::<T>()) }, inside)?;
             }
             Op::Arm { key, delay } if T::ARM_REPLACES || !self.judge.is_pending(key) => {

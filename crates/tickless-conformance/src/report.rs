@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How thoroughly the timers are tested.
+/// How thoroughly a set of timers is tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effort {
     /// The number of random histories.
@@ -43,7 +43,7 @@ pub struct Report {
     pub name: String,
     /// Every check with its result.
     pub checks: Vec<Checked>,
-    /// What was measured, unless it hung, panicked, or was not wanted.
+    /// The measurements; `None` if they hung or panicked, or if [`Effort::measure`] is false.
     pub measured: Option<Measured>,
 }
 
@@ -68,7 +68,7 @@ pub enum Verdict {
     NotOffered,
     /// A promise was broken.
     Broken {
-        /// Which, and by how much.
+        /// Which promise, and by how much.
         fault: Fault,
         /// The shortest history found.
         history: Vec<Op>,
@@ -134,7 +134,7 @@ fn within(effort: Effort, run: impl FnOnce() -> Verdict + Send + 'static) -> Ver
 }
 
 /// Runs a function on a thread of its own, since timers under test may hang. Returns its result, or
-/// nothing if it panicked or took too long.
+/// `None` if it panicked or took too long.
 fn on_a_thread<R: Send + 'static>(
     limit: Duration,
     run: impl FnOnce() -> R + Send + 'static,

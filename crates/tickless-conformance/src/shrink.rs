@@ -38,7 +38,7 @@ fn remove(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) 
     }
 }
 
-/// Brings each time as near to zero as halving the steps can.
+/// Brings each time as near to zero as the fault allows, by steps that are halved when one fails.
 fn shorten(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
     for at in 0..best.0.len() {
         let mut step = time(best.0[at]);
@@ -46,7 +46,7 @@ fn shorten(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>)
             let shorter = time(best.0[at]) - step;
             let mut ops = best.0.clone();
             set_time(&mut ops[at], shorter);
-            // Beyond zero it would be another kind of delay.
+            // A step beyond zero is not taken: it would turn a future deadline into a past one.
             match fails(&ops) {
                 Some(fault) if shorter.signum() != -step.signum() => *best = (ops, fault),
                 _ => step /= 2,

@@ -1,12 +1,12 @@
-//! Writes a history as a Rust test that its reader can run without this suite.
+//! Writes a history as a Rust test that runs without this suite.
 
 use crate::fault::Fault;
 use crate::history::Op;
 use crate::play::{Calls, What, play_and_record};
 use crate::timers::Timers;
 
-/// Returns a test that makes the calls of `ops` up to the one that broke a promise, and fails as
-/// `fault` says.
+/// Returns a test that makes the calls of `ops` up to the one that broke a promise, and ends with
+/// an assertion of that promise, or a comment that names it.
 pub fn test_source<T: Timers>(ops: &[Op], fault: &Fault) -> String {
     let source = T::source();
     let calls = Calls::default();

@@ -9,7 +9,7 @@ use core::ops::RangeInclusive;
 /// a map in the implementation.
 ///
 /// The constants are promises, and the suite holds the timers to them and to nothing else. The
-/// defaults are those of an exact queue without `next_event`.
+/// default values suit an exact queue without `next_event`.
 pub trait Timers: Sized {
     /// The name in reports.
     const NAME: &str;
@@ -77,8 +77,8 @@ pub trait Timers: Sized {
         first..=if deadline <= now { up(last).saturating_add(tick) } else { last }
     }
 
-    /// Returns how this suite writes the test of a failure, in the words of the timers' own
-    /// interface. By default, in those of this trait.
+    /// Returns how this suite writes the test that reproduces a failure: as calls of the timers'
+    /// own interface. By default it writes calls of this trait.
     fn source() -> Source {
         Source::default()
     }
@@ -98,8 +98,8 @@ pub enum Rounding {
 /// What [`Timers::cancel`] promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cancel {
-    /// There is none. The suite never cancels, and pushes out only if `push_out` is implemented
-    /// without it.
+    /// The timers cannot be cancelled. The suite never calls `cancel`, but it does call
+    /// [`Timers::push_out`], which must then be implemented without it.
     None,
     /// A cancelled timer does not fire. The result means nothing.
     Silent,
@@ -114,7 +114,7 @@ pub enum NextEvent {
     None,
     /// No timer is due before that time. A wakeup may turn out to be for nothing.
     Bound,
-    /// A timer is due at that time, and there is none if no timer is pending.
+    /// A timer is due at that time. The result is `None` if and only if no timer is pending.
     Exact,
 }
 
@@ -133,7 +133,7 @@ pub enum Order {
 /// the current time), `{now}` and `{by}` (the length of an advance); times are in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// The first lines: makes the set and a vector `fired`.
+    /// The first lines: they make the set and a vector `fired`.
     pub new: &'static str,
     /// Arms a timer.
     pub arm: &'static str,

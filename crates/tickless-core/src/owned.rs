@@ -206,8 +206,8 @@ mod tests {
     }
 
     /// Goal: `start_new` arms a timer on the same base as `start`: the caller's, or the next one if
-    /// the caller's base is offline (D8: no armed timer on an offline base). The timer can be
-    /// rearmed and cancelled after that.
+    /// the caller's base is offline (D8: timers for an offline base go to another one). The timer
+    /// can be rearmed and cancelled after that.
     fn starts_new<L: crate::bases::Family<Still>>() {
         for offline in [false, true] {
             let bases = Bases::new(Still, 2, Settings::default());

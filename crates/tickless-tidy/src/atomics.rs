@@ -1,14 +1,15 @@
-//! Atomic types of the `no_std` crate have one address: other modules use the platform's words,
-//! which the model checkers watch.
+//! In the `no_std` crate only one file may name an atomic type. Other modules use the platform's
+//! words, whose accesses the model checkers can watch.
 //!
-//! Unsafe code has its addresses by the lint `unsafe_code`. The workspaces in `SAFE` have none,
-//! and are checked here because the macros of their frameworks expand to unsafe code.
+//! The lint `unsafe_code` restricts unsafe code to the modules that allow it. The workspaces in
+//! `SAFE` have no unsafe code of their own. They are checked here instead, because the macros of
+//! their frameworks expand to unsafe code.
 
 use crate::Finding;
 use crate::mask::{find_words, is_word};
 use crate::source::SourceFile;
 
-/// The sources that must not name an atomic type, and the only file in them that may.
+/// The sources that must not name an atomic type, and the only file among them that may.
 const WATCHED: &str = "crates/tickless-core/src/";
 const ADDRESS: &str = "crates/tickless-core/src/word.rs";
 
@@ -30,7 +31,7 @@ pub fn unsafe_code(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// Returns the lines of the watched sources that name an atomic type outside its address.
+/// Returns the lines of the watched sources that name an atomic type, outside the file that may.
 pub fn atomics(file: &SourceFile) -> Vec<Finding> {
     if !file.path.starts_with(WATCHED) || file.path == ADDRESS {
         return Vec::new();

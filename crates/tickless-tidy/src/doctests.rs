@@ -6,7 +6,7 @@
 use crate::Finding;
 use crate::source::SourceFile;
 
-/// No documentation has an example in a crate whose manifest turns them off.
+/// Finds examples in the documentation of crates whose manifest turns the tests of examples off.
 pub fn unrun_examples(files: &[SourceFile]) -> Vec<Finding> {
     let manifests = files.iter().filter_map(|file| {
         let folder = file.path.strip_suffix("Cargo.toml")?;

@@ -1,14 +1,15 @@
-//! Floors: which module of a crate may use which, without circles of files.
+//! Floors: which modules of a crate a module may use. No files may use each other in a circle.
 //!
-//! A crate's modules stand on floors, listed in [`CRATES`] from the bottom up; a module uses those
-//! below it and none above. Whatever a path such as `crate::bases::start` or `super::start` names
-//! counts, in a `use` or anywhere else in code. The tests of a file do not count.
+//! Each module of a crate has a floor. [`CRATES`] lists the floors from the bottom up, and a module
+//! may use only modules of lower floors. Each path such as `crate::bases::start` or `super::start`
+//! counts as a use, in a `use` declaration or anywhere else in code, except in the tests of a file.
 //!
-//! A file with a folder of its own name (`wheel.rs`, `wheel/place.rs`) is one unit with what is in
-//! that folder; a folder with a `mod.rs` is a room, and each file in it a unit. The `mod.rs` of a
-//! room, and the crate's root, only list and re-export, so they use everything below them: a file
-//! that takes a name from its own room's front would close a circle, and one that takes a name from
-//! the crate's root looks up.
+//! A *unit* is a file together with the folder of its own name, if there is one (`wheel.rs`,
+//! `wheel/place.rs`). A folder with a `mod.rs` is a *room*, and each file in it is a unit. The
+//! *front* of a room is its `mod.rs`, that of a crate its root. A front only lists and re-exports,
+//! so it may use everything in its room. A file that takes a name from the front of its own room
+//! would therefore close a circle, and a file that takes a name from the crate's root uses what is
+//! above it.
 
 use crate::Finding;
 use crate::mask::{find_words, is_word};
@@ -78,12 +79,13 @@ pub const CRATES: &[Floors] = &[
 
 const RULE: &str = "floors";
 
-/// Every path in a listed crate leads down, and no files use each other in a circle.
+/// Finds paths in the listed crates that do not lead down, and files that use each other in a
+/// circle.
 pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<Finding> {
     crates.iter().flat_map(|floors| House::new(files, *floors).findings()).collect()
 }
 
-/// A unit: the file that stands for it, and whether it only lists what is in its room.
+/// A unit: the file that gives it its name, and whether that is the front of a room or of a crate.
 struct Unit<'a> {
     file: &'a SourceFile,
     is_front: bool,
@@ -97,7 +99,7 @@ struct House<'a> {
     files: Vec<(&'a SourceFile, Vec<&'a str>)>,
 }
 
-/// One path in the code: where it stands, and what it names, from the crate's root.
+/// A path in the code: its line, and what it names, as a path from the crate's root.
 struct Named<'a> {
     line: usize,
     path: Vec<&'a str>,
@@ -163,17 +165,18 @@ impl<'a> House<'a> {
         self.floors.0.split_once("::").map_or(self.floors.0, |(name, _)| name)
     }
 
-    /// The folder of the crate whose modules have floors; `None` if they are those of its root.
+    /// Returns the folder of the crate whose modules have floors; `None` if the modules of the
+    /// crate's root have them.
     fn folder(&self) -> Option<&'static str> {
         self.floors.0.split_once("::").map(|(_, folder)| folder)
     }
 
-    /// Returns whether a unit is one of those that have floors, or inside one.
+    /// Returns whether a unit is a module that should have a floor, or a part of such a module.
     fn is_inside(&self, unit: &[&str]) -> bool {
         self.folder().is_none_or(|folder| unit.len() > 1 && unit[0] == folder)
     }
 
-    /// The module of a unit that has a floor.
+    /// Returns the module that a unit is, or is a part of, and that should have a floor.
     fn module<'u>(&self, unit: &[&'u str]) -> Option<&'u str> {
         let depth = usize::from(self.folder().is_some());
         unit.get(depth).copied().filter(|_| self.is_inside(unit))
@@ -185,8 +188,9 @@ impl<'a> House<'a> {
         self.floors.1.iter().position(|floor| floor.contains(&top))
     }
 
-    /// Returns whether this arrow leads up, or to another module of the same floor. Arrows that
-    /// leave the folder are judged by the floors of the crate's root.
+    /// Returns whether the unit `from`, which uses `to`, must not: `to` is on a higher floor, or is
+    /// another module of the same floor. A use that leaves the folder is judged by the floors of
+    /// the crate's root.
     fn looks_up(&self, from: &[&str], to: &[&str]) -> bool {
         let leaves = self.folder().is_some() && to.first() != from.first();
         if !self.is_inside(from) || leaves || self.module(from) == self.module(to) {
@@ -195,18 +199,18 @@ impl<'a> House<'a> {
         match (self.floor(from), self.floor(to)) {
             (Some(from), Some(to)) => to >= from,
             // The front of the folder or the crate is above all its modules. A module without a
-            // floor has a finding already.
+            // floor has been reported already.
             _ => to.len() == usize::from(self.folder().is_some()),
         }
     }
 
-    /// The unit that a path leads into.
+    /// Returns the unit that contains what a path names.
     fn resolve(&self, path: &[&'a str]) -> &[&'a str] {
         let longest = (0..=path.len()).rev().find_map(|len| self.units.get_key_value(&path[..len]));
         longest.map_or(&[], |(unit, _)| unit)
     }
 
-    /// What the code of a file names by `crate::` and `super::`.
+    /// Returns the paths in the code of a file that begin with `crate::` or `super::`.
     fn named(&self, file: &'a SourceFile) -> Vec<Named<'a>> {
         let (_, inside) = file.library().unwrap_or_default();
         let module = inside.trim_end_matches(".rs").trim_end_matches("/mod");
@@ -231,7 +235,8 @@ impl<'a> House<'a> {
         found
     }
 
-    /// Units that use each other in a circle: one finding for each unit that can reach itself.
+    /// Finds units that use each other in a circle. Each unit that uses itself through others is a
+    /// finding.
     fn circles(&self, uses: &BTreeMap<&[&'a str], BTreeSet<&[&'a str]>>) -> Vec<Finding> {
         let next = |unit: &[&'a str]| -> Vec<&[&'a str]> {
             if self.units.get(unit).is_some_and(|unit| unit.is_front) {
@@ -263,7 +268,8 @@ impl<'a> House<'a> {
     }
 }
 
-/// All paths of a use tree that starts here, behind `base`.
+/// Appends to `paths` all paths of the use tree that `text` starts with, each with `base` before
+/// it. Returns the length of the use tree.
 fn tree<'a>(text: &'a str, base: &[&'a str], paths: &mut Vec<Vec<&'a str>>) -> usize {
     let mut path = base.to_vec();
     let mut at = 0;

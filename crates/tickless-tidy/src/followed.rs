@@ -1,4 +1,5 @@
-//! The path of one timer in ARCHITECTURE.md: every file and function of that table exists.
+//! Checks the table of ARCHITECTURE.md that follows one timer through the code: every file and
+//! function that it names exists.
 
 use crate::Finding;
 use crate::mask::find_words;
@@ -7,7 +8,8 @@ use crate::source::SourceFile;
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const SECTION: &str = "## Follow one timer";
 
-/// Every row of the table names a file that exists and functions that this file defines.
+/// Finds rows of the table with a file that does not exist, or a function that the file does not
+/// define.
 pub fn missing_steps(files: &[SourceFile]) -> Vec<Finding> {
     let Some(document) = files.iter().find(|file| file.path == DOCUMENT) else {
         return Vec::new();

@@ -5,8 +5,8 @@
 //! workspace's `Cargo.toml`, and in `clippy.toml`.
 //!
 //! Ground rules:
-//! - a rule is a function from files to [`Finding`]s, and has a unit test on a bad sample, because
-//!   a check that cannot fail is a defect;
+//! - a rule is a function from files to [`Finding`]s, and has a unit test with a text that breaks
+//!   the rule, because a check that cannot fail is useless;
 //! - rules for code read it with comments and strings blanked out ([`mask`]);
 //! - the exceptions of a rule are a const beside it, with their reasons.
 

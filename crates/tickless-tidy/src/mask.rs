@@ -22,11 +22,11 @@ struct Mask {
 }
 
 impl Mask {
-    /// Shows the tokens of the code.
+    /// Copies the tokens of the code to the output, which is blank at first.
     fn show(&mut self, tokens: TokenStream) {
         for token in tokens {
             let (from, to) = self.places(token.span());
-            // The tokens of a documentation comment.
+            // A documentation comment, which the parser returns as tokens of an attribute.
             if self.chars[from..to].starts_with(&['/', '/'])
                 || self.chars[from..to].starts_with(&['/', '*'])
             {

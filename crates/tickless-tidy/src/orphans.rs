@@ -6,7 +6,8 @@ use crate::Finding;
 use crate::mask::find_words;
 use crate::source::SourceFile;
 
-/// Every `.rs` file under a `src` folder is a crate's root or declared by its parent module.
+/// Finds `.rs` files under a `src` folder that are neither a crate's root nor declared by their
+/// parent module.
 pub fn unreachable_modules(files: &[SourceFile]) -> Vec<Finding> {
     let sources = files.iter().filter(|file| file.is_rust());
     let modules = sources.filter_map(|file| Some((file, Module::of(&file.path)?)));
@@ -18,7 +19,8 @@ pub fn unreachable_modules(files: &[SourceFile]) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// Every script in `ci/` is called by `.ci/run` or listed in the table of `ci/README.md`.
+/// Finds scripts in `ci/` that `.ci/run` does not call and the table of `ci/README.md` does not
+/// list.
 pub fn uncalled_scripts(files: &[SourceFile]) -> Vec<Finding> {
     let lines_of =
         |path| files.iter().filter(move |file| file.path == path).flat_map(|file| &file.lines);
@@ -51,12 +53,12 @@ fn names(line: &str, script: &str) -> bool {
 /// A module that another file must declare.
 struct Module<'a> {
     name: &'a str,
-    /// The folder of the modules that the parent declares.
+    /// The folder in which the parent's modules are.
     folder: &'a str,
 }
 
 impl<'a> Module<'a> {
-    /// `None` for a path outside `src`, and for a crate's root.
+    /// Returns the module of a file. `None` for a path outside `src`, and for a crate's root.
     fn of(path: &'a str) -> Option<Module<'a>> {
         let (folder, name) = path.strip_suffix(".rs")?.rsplit_once('/')?;
         let (_, inside) = path.rsplit_once("src/")?;
@@ -86,7 +88,7 @@ fn declares(file: &SourceFile, name: &str) -> bool {
     })
 }
 
-/// Returns whether an attribute `#[path = "..."]` in this file names that one.
+/// Returns whether an attribute `#[path = "..."]` in this file names the file at `path`.
 fn names_path(file: &SourceFile, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let named = format!("{name}\"");

@@ -10,8 +10,8 @@ use crate::source::SourceFile;
 /// The most phrases that the repository may have. Lower it when phrases go.
 pub const LIMIT: usize = 111;
 
-/// Phrases as words with `|` between alternatives. `^` is the start of a line, `$` its end; a word
-/// after `!` must not follow.
+/// Phrases as words with `|` between alternatives. `^` is the start of a line, `$` its end. `!`
+/// comes before words that must not be in that place.
 const PHRASES: &[&str] = &[
     "who|whoever|whom",
     "somebody|someone|nobody|anybody|anyone|everybody|everyone",
@@ -42,7 +42,8 @@ const PHRASES: &[&str] = &[
     ", as it is . $",
 ];
 
-/// Words that do not belong in a name, with `_` between the parts of a name.
+/// Phrases that do not belong in a name. The words of a name are its parts, between `_` or
+/// capitals.
 const NAMES: &[&str] = &[
     "believe|news|usually|usual|anew|whoever|somebody|nobody|heard|hear|told|elsewhere|knows",
     "looked|comes|goes|says|vouch|mover|gone",
@@ -69,7 +70,7 @@ pub fn phrases(files: &[SourceFile], limit: usize) -> Vec<Finding> {
 }
 
 fn phrases_of(file: &SourceFile) -> Vec<Finding> {
-    // Sources in other languages are the peers' own.
+    // The sources in `foreign/` keep the style of the libraries that the benchmark compares.
     if file.path.contains("/foreign/") {
         return Vec::new();
     }
@@ -111,7 +112,7 @@ fn prose(file: &SourceFile) -> Vec<(usize, String)> {
     for (number, line) in (1..).zip(&file.lines) {
         let code = code.next().unwrap_or_default().trim_end();
         let text = if file.is_rust() {
-            // Behind the code is a comment, or the inside of a string that goes on.
+            // After the code of a line comes a comment, or a part of a string of several lines.
             let behind = line.chars().skip(code.chars().count()).collect::<String>();
             behind.trim_start().strip_prefix("//").map(str::to_string)
         } else if is_document {

@@ -29,13 +29,15 @@ impl SourceFile {
         self.path.ends_with(".rs")
     }
 
-    /// Returns the crate under `crates/` that has this file in its `src/`, and the path in there.
+    /// Returns the crate under `crates/` that has this file in its `src/`, and the file's path
+    /// inside `src/`.
     pub fn library(&self) -> Option<(&str, &str)> {
         let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
         self.is_rust().then_some((name, rest.strip_prefix("src/")?))
     }
 
-    /// The code up to the module of its tests, which is the last by convention.
+    /// Returns the code before the module of unit tests, which by convention is the last item of a
+    /// file.
     pub fn code_without_tests(&self) -> &str {
         self.code.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
     }
@@ -45,7 +47,7 @@ impl SourceFile {
         1 + self.code[..offset].matches('\n').count()
     }
 
-    /// Returns a breach of `rule` in this file.
+    /// Makes a finding: a breach of `rule` in this file.
     pub fn finding(
         &self,
         line: usize,

@@ -1,6 +1,7 @@
 //! Rules for any text: line length, paths of one machine, marks of unfinished work.
 //!
-//! The forbidden words are concatenated, so that this file does not break its own rules.
+//! The forbidden words are joined from two parts each, so that this file does not break its own
+//! rules.
 
 use crate::Finding;
 use crate::mask::find_words;
@@ -24,7 +25,7 @@ const UNFINISHED: &[&str] = &[
     concat!("not yet impl", "emented"),
 ];
 
-/// No line of Rust, shell or TOML is longer than [`LINE_LENGTH_MAX`], unless it holds a URL.
+/// Finds lines of Rust, shell or TOML that are longer than [`LINE_LENGTH_MAX`] and have no URL.
 pub fn line_length(file: &SourceFile) -> Vec<Finding> {
     if !ends_in(file, &[".rs", ".sh", ".toml", ".ci/run"]) {
         return Vec::new();
@@ -40,7 +41,7 @@ pub fn line_length(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// No file names a folder of a developer's machine.
+/// Finds lines that name a folder of a developer's machine.
 pub fn machine_paths(file: &SourceFile) -> Vec<Finding> {
     let breaches = (1..).zip(&file.lines).flat_map(|(number, line)| {
         let hit = MACHINE_PATHS.iter().find(|path| begins_a_path(line, path));
@@ -52,7 +53,7 @@ pub fn machine_paths(file: &SourceFile) -> Vec<Finding> {
     breaches.collect()
 }
 
-/// No file has marks of unfinished work.
+/// Finds lines with a mark of unfinished work.
 pub fn unfinished_words(file: &SourceFile) -> Vec<Finding> {
     if file.path == "Cargo.lock" {
         return Vec::new();
