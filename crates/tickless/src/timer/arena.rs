@@ -1,17 +1,18 @@
-//! Where timers live: slots of one or two cache lines, packed.
+//! The allocator for timers: packs them into slots of one or two cache lines.
 //!
-//! A general allocator gives a 64-byte object that must be aligned to 64 bytes about twice that
-//! (80 bytes and the gap before the next boundary, with glibc), and spreads a million of them
-//! over 30,000 pages, so that a timer picked at random costs a walk of the page tables besides
-//! the cache miss. Here slots are cut from chunks that grow up to the size of a huge page, and
-//! the kernel is asked to use one.
+//! A general allocator gives a 64-byte object that must be aligned to 64 bytes about twice that (80
+//! bytes and the gap before the next boundary, with glibc), and spreads a million of them over
+//! 30,000 pages, so that a timer picked at random costs a walk of the page tables besides the cache
+//! miss. Here slots are cut from chunks that grow up to the size of a huge page, and the kernel is
+//! asked to use a huge page for each chunk of that size.
 //!
-//! Each CPU has a cache of free slots under a lock of its own, which nothing waits for. A slot is
-//! given back to the cache of the CPU that frees it. If one CPU makes timers and another drops
-//! them, slots travel through a common depot, [`BATCH`] at a time: so the memory of a set stays at
-//! the most timers that it had at once, and at most two batches for each CPU. (The design is that
-//! of J. Bonwick and J. Adams, "Magazines and Vmem", 2001.) Memory goes back to the system when the
-//! last timer and the last [`Timers`](crate::Timers) are gone.
+//! Each CPU has a cache of free slots with its own lock. A thread that finds the lock taken uses
+//! another CPU's cache instead. A slot is given back to the cache of the CPU that frees it. If one
+//! CPU makes timers and another drops them, slots travel through a common depot, [`BATCH`] at a
+//! time. So the memory of a set is bounded by the largest number of timers that it had at once,
+//! plus two batches for each CPU. (The design is that of J. Bonwick and J. Adams, "Magazines and
+//! Vmem", 2001.) Memory goes back to the system when the last timer and the last
+//! [`Timers`](crate::Timers) are gone.
 
 use crate::platform::cpu::CurrentCpu;
 use crate::platform::relax::relax;
@@ -22,17 +23,18 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError};
 
-/// A cache line, and what slots are multiples of.
+/// The size of a cache line. The size of a slot is a multiple of it.
 const LINE: usize = 64;
-/// Slot sizes that are pooled, in lines. Larger ones come from the general allocator.
+/// The number of slot sizes that are pooled: one cache line and two. Larger timers come from the
+/// general allocator.
 const CLASSES: usize = 2;
 const FIRST_CHUNK: usize = 16 << 10;
-/// The size of a huge page on x86-64 and on most others.
+/// The size of a huge page on x86-64 and most other architectures.
 const LAST_CHUNK: usize = 2 << 20;
 /// The number of slots that move between a CPU's cache and the depot at once.
 const BATCH: u64 = 64;
 
-/// Slots for timers. All of them must be given back before it is dropped.
+/// An allocator of slots for timers. All slots must be given back before the arena is dropped.
 #[derive(Debug)]
 pub struct Arena {
     cpu: CurrentCpu,
@@ -54,10 +56,10 @@ struct Cache(TryLock<FreeSlots, AtomicU64>);
 
 #[derive(Debug, Default)]
 struct FreeSlots {
-    /// Slots are taken from here and given back to here.
+    /// The batch from which slots are taken, and to which they are given back.
     first: Batch,
-    /// Full or empty. A CPU that takes and gives back around a full batch swaps the two, instead of
-    /// using the depot each time.
+    /// A spare batch, full or empty. It is swapped with `first` when that is empty or full, so a
+    /// CPU that takes and gives back slots in turn seldom needs the depot.
     second: Batch,
 }
 
@@ -70,7 +72,7 @@ struct Batch {
 
 struct FreeSlot {
     next: Option<NonNull<FreeSlot>>,
-    /// In the top slot of a batch in the depot, the next batch.
+    /// The next batch in the depot. Only the top slot of a batch in the depot uses this field.
     next_batch: Option<NonNull<FreeSlot>>,
 }
 
@@ -79,7 +81,7 @@ struct FreeSlot {
 struct Depot {
     /// Full batches.
     batches: Option<NonNull<FreeSlot>>,
-    /// The rest of the newest chunk.
+    /// The part of the newest chunk from which no slots have been cut yet: its start and size.
     rest: Option<(NonNull<u8>, usize)>,
     chunks: Vec<(NonNull<u8>, Layout)>,
 }
@@ -99,7 +101,8 @@ impl Arena {
     #[inline]
     pub fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
         let Some(class) = class_of(layout) else {
-            // SAFETY: a layout that no class fits has at least `CLASSES` lines.
+            // SAFETY: a layout that fits no class has at least `CLASSES` cache lines, so it is not
+            // empty.
             return NonNull::new(unsafe { std::alloc::alloc(layout) });
         };
         self.classes[class].take(self.cpu(), (class + 1) * LINE)
@@ -114,19 +117,20 @@ impl Arena {
     pub unsafe fn give_back(&self, slot: NonNull<u8>, layout: Layout) {
         match class_of(layout) {
             Some(class) => self.classes[class].give_back(self.cpu(), slot),
-            // SAFETY: as promised, and by the same decision as in `take`.
+            // SAFETY: the caller promises the layout that `take` got, so `take` also used this
+            // allocator.
             None => unsafe { std::alloc::dealloc(slot.as_ptr(), layout) },
         }
     }
 
-    /// Returns the number of the caller's CPU, or any number if there is one cache.
+    /// Returns the number of the caller's CPU, or 0, which is quicker, if there is only one cache.
     #[inline]
     fn cpu(&self) -> usize {
         if self.classes[0].caches.len() == 1 { 0 } else { self.cpu.number() }
     }
 }
 
-/// Returns the class of a layout, if it is pooled.
+/// Returns the index of the slot size for this layout; `None` if it needs the general allocator.
 fn class_of(layout: Layout) -> Option<usize> {
     let lines = layout.size().div_ceil(LINE).max(1);
     (layout.align() <= LINE && lines <= CLASSES).then(|| lines - 1)
@@ -157,7 +161,8 @@ impl Class {
         });
     }
 
-    /// Calls `body` with the free slots of this CPU, or of another one if a thread is using them.
+    /// Calls `body` with the free slots of this CPU, or with those of another CPU if a thread is
+    /// using this CPU's.
     #[inline]
     fn with_cache<R>(&self, cpu: usize, body: impl FnOnce(&mut FreeSlots) -> R) -> R {
         let mut round = 0;
@@ -173,7 +178,7 @@ impl Class {
         }
     }
 
-    /// Takes a slot for a CPU whose first batch is empty, and gives it another batch.
+    /// Replaces the first batch of a CPU, which is empty, and takes a slot from the new one.
     #[cold]
     fn refill(&self, free: &mut FreeSlots, size: usize) -> Option<NonNull<u8>> {
         swap(&mut free.first, &mut free.second);
@@ -183,7 +188,8 @@ impl Class {
         free.first.pop().map(NonNull::cast)
     }
 
-    /// Empties the first batch of a CPU, which is full.
+    /// Makes room in the first batch of a CPU, which is full: swaps it with the second one, and if
+    /// that is full, too, gives that to the depot.
     #[cold]
     fn make_room(&self, free: &mut FreeSlots) {
         swap(&mut free.first, &mut free.second);
@@ -209,7 +215,7 @@ impl Batch {
 
     #[inline]
     fn push(&mut self, slot: NonNull<FreeSlot>) {
-        // SAFETY: a slot is at least a line long, aligned to a line, and not in use.
+        // SAFETY: a slot is at least a cache line long, aligned to a cache line, and not in use.
         unsafe { slot.write(FreeSlot { next: self.top, next_batch: None }) };
         self.top = Some(slot);
         self.count += 1;
@@ -231,7 +237,7 @@ impl Depot {
         };
         let mut batch = Batch::default();
         let count = (left / size).min(BATCH as usize);
-        // From the last slot down, so that they are taken in the order of their addresses.
+        // Push the last slot first, so that slots are later taken in the order of their addresses.
         for nth in (0..count).rev() {
             // SAFETY: `left` bytes follow `start` in its chunk, enough for this many slots.
             batch.push(unsafe { start.add(nth * size) }.cast());
@@ -257,8 +263,8 @@ impl Depot {
         let chunk = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
         #[cfg(linux_platform)]
         if size == LAST_CHUNK && !cfg!(miri) {
-            // SAFETY: the range is a chunk of ours, and the advice changes nothing in it. A
-            // refusal costs speed only.
+            // SAFETY: the range is the chunk that was just allocated, and the advice does not
+            // change its contents. If the kernel refuses, only speed is lost.
             let _ = unsafe {
                 let advice = rustix::mm::Advice::LinuxHugepage;
                 rustix::mm::madvise(chunk.as_ptr().cast(), size, advice)
@@ -326,7 +332,7 @@ mod tests {
         unsafe { arena.give_back(slot, layout(129)) };
     }
 
-    /// Goal: a CPU whose cache another thread holds uses another cache.
+    /// Goal: a CPU whose cache is locked by another thread uses the cache of another CPU.
     #[test]
     fn a_cache_in_use_is_passed_over() {
         let class = Class::new(2);
@@ -337,9 +343,9 @@ mod tests {
         assert_eq!(class.take(1, 64), Some(slot));
     }
 
-    /// Goal: slots that one CPU takes and another gives back are used again: memory stays at the
-    /// most slots in use, and two batches for each CPU. Method: a thread takes on CPU 0, another
-    /// gives back on CPU 1; each writes all of a slot and checks it.
+    /// Goal: slots that one CPU takes and another gives back are used again: memory is bounded by
+    /// the most slots in use at once, plus two batches for each CPU. Method: one thread takes slots
+    /// as CPU 0 and fills them; another checks their contents and gives them back as CPU 1.
     fn churn(rounds: usize) {
         const IN_FLIGHT: usize = 500;
         let class = &Class::new(2);
@@ -356,12 +362,14 @@ mod tests {
             for (round, slot) in receiver.into_iter().enumerate() {
                 let slot = core::ptr::with_exposed_provenance_mut::<[usize; 8]>(slot);
                 let slot = NonNull::new(slot).unwrap();
-                // SAFETY: the other thread has written it and given it up.
+                // SAFETY: the other thread wrote the slot before it sent the address, and no longer
+                // uses it.
                 assert_eq!(unsafe { slot.read() }, [round; 8], "used by another thread");
                 class.give_back(1, slot.cast());
             }
         });
-        // In flight, in the hands of the threads, in the caches, and cut from a chunk in part.
+        // The slots in the channel, one in each thread, and two batches in the cache of each CPU.
+        // The newest chunk may be used only in part.
         let slots = IN_FLIGHT + 2 + 2 * 2 * BATCH as usize;
         assert!(held(class) <= (slots * 64).next_power_of_two() * 4, "{} bytes", held(class));
     }

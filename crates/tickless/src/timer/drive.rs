@@ -1,4 +1,5 @@
-//! The work of driver threads, expiry threads and event loops.
+//! The loops in which driver threads, expiry threads and event loops run the callbacks of due
+//! timers.
 
 use super::frame::{self, Runs};
 use super::run::{Batch, tell};
@@ -13,7 +14,7 @@ use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 impl Shared {
-    /// Runs everything that is due on one base.
+    /// Runs the callbacks of all timers that are due on one base.
     pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
         let mut batch = Batch::new(self, base, Runner::Handler, wakers);
         let expired = self.bases.expire_batch(base, &mut batch);
@@ -49,7 +50,8 @@ impl Shared {
         }
     }
 
-    /// Runs what is due, for a loop of the program. Returns how many timers fired.
+    /// Runs the callbacks that are due, called by an event loop of the program. Returns how many
+    /// timers fired.
     pub(crate) fn run_loop(&self, base: CpuId, wakers: &mut Wakers) -> u64 {
         self.bases.platform().devices[base.index()].quiet();
         let fired = self.expire(base, wakers).fired;
@@ -57,8 +59,9 @@ impl Shared {
         fired
     }
 
-    /// Emits an event, once, if the clock has fallen back to the system's. Not emitted by the clock
-    /// itself, which may find out under the lock of a base.
+    /// Emits an event, once, if the timers had to change from the CPU's counter to the system's
+    /// clock. The clock itself cannot emit it: it may detect the change under the lock of a base,
+    /// where no code of the program may run.
     fn report_clock_fallback(&self) {
         if let Some(why) = self.bases.platform().clock.take_new_fallback() {
             let emit = || tell(self, || events::clock_fell_back(why));
@@ -66,7 +69,8 @@ impl Shared {
         }
     }
 
-    /// Handles an event of a base: runs what is due, or wakes an expiry thread for it.
+    /// Handles an event of a base: runs the callbacks that are due, and wakes the base's expiry
+    /// thread for those that run there.
     fn handle(&self, base: CpuId, wakers: &mut Wakers) {
         if self.bases.settings().deferral == Deferral::None {
             self.expire(base, wakers);
@@ -84,7 +88,8 @@ impl Shared {
         self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread, &mut wakers));
     }
 
-    /// The main loop of the rescuer: it takes over from expiry threads that a callback keeps.
+    /// The main loop of the rescuer, a thread that takes over the work of an expiry thread which is
+    /// stuck in a callback.
     pub(crate) fn rescue(&self) {
         let mut wakers = Wakers::default();
         self.expirers.rescue(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
@@ -95,7 +100,8 @@ impl Shared {
         self.end_batch(wakers);
     }
 
-    /// Frees orphans and wakes tasks after a batch of callbacks.
+    /// After a batch of callbacks, frees timers that were dropped while their callback ran
+    /// (orphans), and wakes the tasks whose timers have fired.
     fn end_batch(&self, wakers: &mut Wakers) {
         self.orphans.free_ended(self);
         if !wakers.is_empty() {
@@ -103,11 +109,12 @@ impl Shared {
         }
     }
 
-    /// Wakes the tasks of a batch. Its runner is in no callback.
+    /// Wakes the tasks whose timers have fired in a batch. Called when the thread is in no
+    /// callback.
     #[cold]
     pub(super) fn wake(&self, wakers: &mut Wakers) {
-        // Counts as a callback: a waker may drop the last handle, which must not wait for the
-        // driver that runs the waker.
+        // Counts as a callback: a waker may drop the last handle of the set, and that drop must not
+        // wait for the driver that calls the waker.
         let panicked = frame::within(&Runs::nowhere(self), 0, || wakers.wake());
         self.panics.fetch_add(panicked, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! When the memory of a timer may be freed.
 //!
-//! Generic over the platform, so that the model checkers run this file. The caller states for
-//! which callbacks it must not wait: see [`super::pinned`].
+//! Generic over the platform, so that model checkers can run this file with their own. The caller
+//! must choose a function that does not wait where a wait could never end: see [`super::pinned`].
 
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Bases, Family};
@@ -16,8 +16,8 @@ pub enum End {
     /// Its callback runs, and the caller must not wait for it: free it when the callback has
     /// returned.
     Runs,
-    /// Its driver is in the parent process, and may have been anywhere when the process forked:
-    /// never free it.
+    /// This process is a forked child. The timer's driver exists in the parent only, and may have
+    /// been using the memory when the process forked: never free it.
     LeftByFork,
 }
 
@@ -41,8 +41,9 @@ pub fn end_own<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L
     found
 }
 
-/// Cancels a timer that only the caller arms, and waits for its callback. Inside that callback
-/// `detach_own` detaches it and returns `true`, and nothing waits.
+/// Cancels a timer that only the caller arms, and waits for its callback. If this is called inside
+/// that callback, `detach_own` detaches the callback from the timer and returns `true`, and this
+/// does not wait.
 #[inline]
 pub fn disarm<P: Platform, L: Family<P>>(
     bases: &Bases<P>,

@@ -1,11 +1,12 @@
-//! A timer inside a future: pinned, without an allocation of its own. It wakes a task.
+//! The timer inside a future, which wakes the future's task. It is a pinned field of the future, so
+//! it needs no allocation of its own.
 //!
 //! The task that owns the entry writes the waker, and the driver whose timer fires takes it out:
 //! [`super::turns`] is the protocol between the two.
 //!
-//! The callback only takes the waker out; the driver wakes it between callbacks or when its batch
-//! has ended (see [`super::wakers`]). So dropping an entry whose callback runs waits for
-//! nanoseconds.
+//! The callback only takes the waker out of the entry. The driver calls the waker between two
+//! callbacks or after the last one (see [`super::wakers`]). So a thread that drops an entry while
+//! its callback runs waits for nanoseconds only.
 
 use super::fired::Fired;
 use super::frame;
@@ -30,14 +31,15 @@ use tickless_core::time::{Ns, Window};
 pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
     waker: UnsafeCell<Option<Waker>>,
-    /// `None` if timers could not be started: then each poll reads the clock.
+    /// `None` if the system refused the driver threads: then no timer fires, and each poll compares
+    /// the deadline with the clock.
     shared: Option<Handle>,
-    /// The earliest time at which it fires. A reset changes it last, when it can no longer panic:
-    /// an entry that counts as fired has passed this deadline.
+    /// The earliest time at which the timer fires. A reset writes it after the steps that may
+    /// panic, so an entry that is marked as fired has always passed this deadline.
     deadline: Cell<Ns>,
     /// Units of 1.024 µs.
     slack: Cell<u32>,
-    /// Which of task and driver may access the waker.
+    /// Whether the task or the driver may access the waker.
     turns: Turns<AtomicU8>,
     /// Whether it has been armed.
     stage: Cell<Stage>,
@@ -55,15 +57,16 @@ enum Stage {
     Armed,
 }
 
-// SAFETY: the task may move between threads, and its entry with it. Drivers share the timer, which
-// is made for that, and the waker, to which `turns` regulates access.
+// SAFETY: the task may move between threads, and its entry with it. Drivers also access the timer,
+// whose type is made for many threads, and the waker, to which `turns` admits either the task or
+// the driver.
 unsafe impl<L: Family<Host>> Send for Entry<L> {}
-// SAFETY: a shared entry only returns its deadline and whether it has fired; the cells change
-// through `&mut` only.
+// SAFETY: through a shared future, other threads can only read the deadline and whether the timer
+// has fired. The cells change only through a `&mut` to the future, or before it is shared.
 unsafe impl<L: Family<Host>> Sync for Entry<L> {}
 
 impl<L: Family<Host>> Entry<L> {
-    /// An entry that is not armed: the first poll arms it.
+    /// Creates an entry that is not armed: its first poll arms it.
     pub(crate) fn new(timers: Option<&Handle>, deadline: Ns, slack: Ns) -> Entry<L> {
         Entry {
             timer: Timer::new(Self::GLUE),
@@ -82,7 +85,7 @@ impl<L: Family<Host>> Entry<L> {
         self.deadline.get()
     }
 
-    /// Sets by how much it may be late, from its next arming on.
+    /// Sets by how much the timer may be late. Applies from the next arming on.
     pub(crate) fn set_slack(&self, slack: Ns) {
         self.slack.set(slack_units(slack));
     }
@@ -92,7 +95,7 @@ impl<L: Family<Host>> Entry<L> {
         self.turns.has_fired()
     }
 
-    /// Returns the timers that it belongs to.
+    /// Returns the set of timers that it belongs to; `None` if no timers could be started.
     pub(crate) fn shared(&self) -> Option<&Shared> {
         self.shared.as_deref()
     }
@@ -126,7 +129,7 @@ impl<L: Family<Host>> Entry<L> {
         }
         // SAFETY: the timer is not armed, so no driver accesses the waker.
         unsafe { *entry.waker.get() = Some(cx.waker().clone()) };
-        // A forked child cannot arm it, so nothing wakes the task there.
+        // In the child of a fork, arming does nothing, so no driver wakes the task there.
         if entry.stage.replace(Stage::Armed) == Stage::New {
             // SAFETY: the timer has not been used before, and only its task uses it.
             unsafe { timer.start_new(entry.window(entry.deadline()), now) };
@@ -137,14 +140,14 @@ impl<L: Family<Host>> Entry<L> {
         Poll::Pending
     }
 
-    /// Changes the deadline, whether the entry has fired or not. An armed entry stays armed; making
-    /// a coarse one later takes one compare-and-swap.
+    /// Changes the deadline, whether the entry has fired or not. An armed entry stays armed. Moving
+    /// the deadline of a coarse timer to a later time takes one compare-and-swap.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(always)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
         let entry = self.into_ref();
         if let Some(timer) = entry.timer() {
-            // An entry that has fired is not pending, so it is not pushed out.
+            // `push_out` changes pending timers only, so it returns `false` for one that has fired.
             if entry.stage.get() == Stage::Armed && timer.push_out(entry.window(deadline), now) {
                 entry.deadline.set(deadline);
                 timer.label_as_polled();
@@ -154,7 +157,8 @@ impl<L: Family<Host>> Entry<L> {
         entry.reset_locked(deadline, now);
     }
 
-    /// [`reset`](Entry::reset) for an entry that cannot be pushed out without a lock.
+    /// The part of [`reset`](Entry::reset) for an entry whose deadline cannot be changed without a
+    /// lock.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
@@ -167,7 +171,7 @@ impl<L: Family<Host>> Entry<L> {
                 timer.label_as_polled();
                 return;
             }
-            // The entry has fired or is about to: a driver may be in its callback.
+            // The timer has fired or is about to: wait for a driver that may be in its callback.
             timer.disarm();
             self.stage.set(Stage::Idle);
         }
@@ -194,7 +198,8 @@ impl<L: Family<Host>> Entry<L> {
         })
     }
 
-    /// Without timers, compares the deadline with the clock and asks to be polled again.
+    /// Polls an entry for which no timers could be started: compares the deadline with the clock,
+    /// and asks to be polled again at once.
     #[cold]
     fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.deadline() <= system_now() {
@@ -220,9 +225,10 @@ impl<L: Family<Host>> Entry<L> {
     }
 
     /// # Safety
-    /// `node` is a live entry of this family.
+    /// `node` points to a live `Entry` of this type.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised; a drop of the entry waits until this has returned.
+        // SAFETY: the caller promises a live entry, and a thread that drops it waits until this has
+        // returned.
         let entry = unsafe { node.cast::<Self>().as_ref() };
         // SAFETY: `fire` calls this only when no task accesses the waker.
         let taken = entry.turns.fire(|| unsafe { (*entry.waker.get()).take() });
@@ -233,7 +239,8 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// Makes the batch that this callback belongs to pause after it.
+    /// Makes the driver pause after this callback, to call the wakers that it has collected, before
+    /// it runs the next callback of its batch.
     #[cold]
     fn pause_batch(&self) {
         if let (Some(shared), Some(callback)) = (self.shared(), frame::innermost()) {
@@ -244,7 +251,7 @@ impl<L: Family<Host>> Entry<L> {
 
 impl<L: Family<Host>> Drop for Entry<L> {
     fn drop(&mut self) {
-        // SAFETY: an entry that was armed was pinned, so it is dropped in place.
+        // SAFETY: an entry that was armed was pinned, so it has not moved since.
         let entry = unsafe { Pin::new_unchecked(&*self) };
         if let Some(timer) = entry.timer().filter(|_| entry.stage.get() == Stage::Armed) {
             timer.disarm();
@@ -316,8 +323,8 @@ mod tests {
     }
     static PANICS: AtomicBool = AtomicBool::new(false);
 
-    /// Goal: W1 (never early): a sleep whose waker panics when it is cloned, in whichever poll, is
-    /// neither ready nor lost.
+    /// Goal: W1 (never early): if cloning the waker panics in any poll, the sleep neither completes
+    /// early nor is lost.
     #[test]
     fn a_waker_that_panics_in_its_clone_makes_no_sleep_early() {
         const SECOND: Duration = Duration::from_secs(1);

@@ -2,11 +2,12 @@
 //!
 //! # Dropping
 //!
-//! The memory belongs to the program, so a drop must not return while another thread uses it: it
-//! waits for a running callback, inside other callbacks, too. Inside its own callback it does not
-//! wait: the callback has been moved out of the timer before the call, so it outlives its timer,
-//! and [`end_in_place`](Pinned::end_in_place) detaches it, so nothing follows the timer's address.
-//! If the wait would never end there is no sound way to go on, and the process is aborted.
+//! The memory belongs to the program, so a drop must not return while another thread uses it. So
+//! the drop waits for a running callback, even inside the callback of another timer. Inside the
+//! timer's own callback it does not wait: the callback was moved out of the timer before the call,
+//! so it outlives the timer, and [`end_in_place`](Pinned::end_in_place) detaches it, so that no
+//! thread uses the timer's address any more. If the wait would never end, the drop can neither wait
+//! nor return, so the process aborts.
 
 use super::fired::Fired;
 use super::frame;
@@ -25,7 +26,7 @@ use tickless_core::link::Timer;
 /// The callback of a timer inside a struct. Closures implement it; a type of the program's own has
 /// a name, which a struct's field needs.
 pub trait OnFire: Send + 'static {
-    /// Called when the timer has fired, on a driver thread, as other callbacks are.
+    /// Called on a driver thread when the timer has fired.
     fn fired(&mut self, fired: &mut Fired<'_>);
 }
 
@@ -45,10 +46,10 @@ pub(crate) struct Inline<L: Family<Host>, F: OnFire> {
     pinned: PhantomPinned,
 }
 
-// SAFETY: the callback is `Send` and is run by one driver at a time; the rest is the core's, which
-// is made for many threads, and no other thread knows the address before it is pinned.
+// SAFETY: the callback is `Send`, and one driver at a time runs it. The core's timer is made for
+// many threads, and no other thread has its address before it is pinned.
 unsafe impl<L: Family<Host>, F: OnFire> Send for Inline<L, F> {}
-// SAFETY: all shared use goes through the core.
+// SAFETY: through a shared reference only the core's timer is used, which is made for many threads.
 unsafe impl<L: Family<Host>, F: OnFire> Sync for Inline<L, F> {}
 
 impl<L: Family<Host>, F: OnFire> Inline<L, F> {
@@ -64,10 +65,11 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
         }
     }
 
-    /// The owner through which the borrower arms and cancels the timer. Must not be dropped.
+    /// Returns an owner through which a borrower arms and cancels the timer. It must not be
+    /// dropped, because that would end the timer.
     pub(crate) fn owner(self: Pin<&Self>) -> ManuallyDrop<Owned<L>> {
-        // SAFETY: it is pinned, so it stays where it is until it is dropped, which ends the timer
-        // first. The owner made here is not dropped, so neither is the copy of the handle.
+        // SAFETY: `self` is pinned, so it stays in place until its drop, which ends the timer
+        // first. The owner made here is never dropped, so neither is the copy of the handle.
         ManuallyDrop::new(unsafe {
             let shared = core::ptr::read(&*self.shared);
             Owned::around(Pinned::new(NonNull::from(self.get_ref()).cast(), shared))
@@ -75,10 +77,10 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
     }
 
     /// # Safety
-    /// `node` is a live timer of this type whose callback does not run.
+    /// `node` points to a live `Inline` of this type, whose callback is not running.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised; only this accesses the callback, and a timer is not run twice at
-        // once (X2).
+        // SAFETY: the caller promises a live timer. While it is live, only this function accesses
+        // the callback, and the callback of a timer never overlaps itself (X2).
         let place = unsafe { (*node.cast::<Self>().as_ptr()).callback.get() };
         // SAFETY: as above.
         let mut taken = Taken { place, callback: unsafe { (*place).take() } };
@@ -88,8 +90,8 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
     }
 }
 
-/// A callback while it runs. It moves back into its timer, also when it panics, unless it has been
-/// detached: then the timer is gone.
+/// Holds a callback while it runs. The drop, also after a panic, moves the callback back into its
+/// timer, unless it has been detached from the timer, whose memory may then be gone.
 struct Taken<F> {
     place: *mut Option<F>,
     callback: Option<F>,
@@ -106,7 +108,7 @@ impl<F> Drop for Taken<F> {
 
 impl<L: Family<Host>, F: OnFire> Drop for Inline<L, F> {
     fn drop(&mut self) {
-        // SAFETY: a timer that was armed was pinned, so it is dropped in place.
+        // SAFETY: a timer that was armed was pinned, so it has not moved since.
         let ended = unsafe { Pin::new_unchecked(&*self) }.owner().end_in_place();
         if self.shared.is_forked_child() {
             // A driver may have been in the callback when the process forked: leak it.
@@ -119,7 +121,8 @@ impl<L: Family<Host>, F: OnFire> Drop for Inline<L, F> {
     }
 }
 
-/// Aborts: a callback drops a timer whose own callback waits for it, or for a lock that it holds.
+/// Aborts the process: a callback has dropped a timer whose own callback is waiting for that
+/// callback to return, or for a lock that it holds.
 #[cold]
 #[expect(clippy::print_stderr, reason = "the process ends and should say why")]
 fn never_ends() -> ! {

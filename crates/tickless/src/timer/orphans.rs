@@ -7,9 +7,10 @@
 //! | callback of a: drops b | callback of b: drops a |
 //! | waits for b's callback | waits for a's callback |
 //!
-//! If a is b, it would wait for itself. So a timer that is dropped inside a callback while its own
-//! callback runs, there or elsewhere, is shut down and left here. The driver that runs it frees it
-//! after its batch, or any thread that leaves another timer here before that.
+//! If a and b are the same timer, its callback would wait for itself. So a timer that is dropped
+//! inside any callback while its own callback runs is only shut down and put on a list. The driver
+//! that runs its callback frees it after its batch of callbacks. A thread that puts another timer
+//! on the list may free it earlier.
 
 use super::arena::Arena;
 use super::frame::{self, RecheckWaits, Runs};
@@ -20,11 +21,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// The set of timers that orphans belong to.
+/// The set of timers that orphans (the timers on the list) belong to.
 pub(super) trait Keeper: RecheckWaits + 'static {
-    /// The bases that may run them.
+    /// The bases whose drivers may be running callbacks of orphans.
     fn bases(&self) -> &Bases;
-    /// The arena that their memory came from.
+    /// The allocator that the memory of orphans came from.
     fn arena(&self) -> &Arena;
     /// Reports that a callback panicked when it was dropped.
     fn callback_panicked(&self, payload: Box<dyn Any + Send>);
@@ -33,12 +34,12 @@ pub(super) trait Keeper: RecheckWaits + 'static {
 /// The timers of one set that wait to be freed.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
-    /// Whether there are any. Written under the lock.
+    /// Whether `nodes` has any. Written under its lock, and read without it.
     any: AtomicBool,
     nodes: Mutex<Vec<Orphan>>,
 }
 
-/// A node that has been shut down, and its one owner.
+/// Owns a node: the memory of a timer and its callback. The timer has been shut down.
 #[derive(Debug)]
 struct Orphan {
     node: NonNull<()>,
@@ -52,21 +53,23 @@ impl Orphans {
     /// Takes over a node whose callback may be running.
     ///
     /// # Safety
-    /// The node is live and has this glue, its timer belongs to `set` and has been shut down, and
-    /// the caller, its one owner, gives it up.
+    /// The node is live, and `glue` is for its type. Its timer belongs to `set` and has been shut
+    /// down. The caller is the node's only owner, and does not use it any more.
     pub(super) unsafe fn adopt(&self, set: &impl Keeper, node: NonNull<()>, glue: Task) {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         nodes.push(Orphan { node, glue });
         self.any.store(true, Ordering::Relaxed);
         drop(nodes);
-        // The callback may have returned, and its driver have been here, before the push.
+        // The callback may have returned, and its driver checked this list, before the push. Then
+        // no driver would free the node.
         self.free_ended(set);
     }
 
     /// Frees the timers whose callbacks have returned. Drivers call this after each batch.
     pub(super) fn free_ended(&self, set: &impl Keeper) {
-        // SeqCst: one thread adopts and then checks whether the callback runs; a driver ends the
-        // callback and then checks `any`. At least one sees what the other has written.
+        // SeqCst: `adopt` sets `any` and then checks whether the callback runs; a driver marks the
+        // callback as ended and then checks `any`. With this fence in both threads, at least one of
+        // them sees what the other has written, and frees the node.
         fence(Ordering::SeqCst);
         if self.any.load(Ordering::Relaxed) {
             self.free_found(set);
@@ -76,14 +79,16 @@ impl Orphans {
     #[cold]
     fn free_found(&self, set: &impl Keeper) {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: `adopt` requires live nodes of `set`, and a node leaves the list to be freed.
+        // SAFETY: `adopt` requires live nodes of `set`, and a node leaves the list before it is
+        // freed.
         let is_running =
             |orphan: &Orphan| unsafe { orphan.glue.is_running(set.bases(), orphan.node) };
         let (running, ended): (Vec<Orphan>, Vec<Orphan>) = nodes.drain(..).partition(is_running);
         *nodes = running;
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
-        // Counts as a callback: what the closures drop must not wait either.
+        // Counts as a callback: the closures that are freed here may drop other timers, and those
+        // drops must not wait either.
         let free = || ended.into_iter().for_each(|orphan| orphan.free(set));
         frame::within(&Runs::nowhere(set), 0, free);
     }
@@ -91,7 +96,7 @@ impl Orphans {
 
 impl Orphan {
     fn free(self, set: &impl Keeper) {
-        // SAFETY: `adopt` requires the node's one owner, and the callback has returned.
+        // SAFETY: the caller of `adopt` was the node's only owner, and the callback has returned.
         let free = || unsafe { self.glue.free(self.node, set.arena()) };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
             set.callback_panicked(payload);

@@ -1,12 +1,13 @@
 //! A timer with its callback in one allocation.
 //!
-//! The allocation is a node: the core's timer and behind it the user's closure, a single cache
-//! line when the closure captures at most 16 bytes. The core knows the timer; this file knows
-//! that it is a node.
+//! The allocation is called a node: the core's timer, and behind it the user's closure. It is a
+//! single cache line if the closure captures at most 16 bytes (8 for a precise timer). The core
+//! only has a pointer to the timer; this file converts it to one to the node.
 //!
-//! A node is freed when its [`Owned`] has been dropped and its callback does not run; if it runs,
-//! the node is left to [`super::orphans`]. A node in memory of the program is given back before its
-//! owner is dropped: see [`super::slot`].
+//! Dropping the [`Owned`] of a node frees the node. If that happens inside a callback while the
+//! node's own callback runs, the node is left to [`super::orphans`], which frees it later. A timer
+//! in memory of the program has an `Owned`, too, but its memory is given back first: see
+//! [`super::slot`].
 
 use super::arena::Arena;
 use super::cancel_error::CancelError;
@@ -60,16 +61,17 @@ impl<L: Family<Host>> Owned<L> {
         let callback = UnsafeCell::new(callback);
         let memory = match shared.is_forked_child() {
             false => shared.arena.take(glue.layout),
-            // Another thread may have held the arena's lock at the fork (K4). The memory is never
-            // given back: `drop` leaves a node to the end of a forked child.
+            // In a forked child, another thread may have held the arena's lock at the fork (K4: a
+            // child never waits for such a lock). So the memory comes from the general allocator.
+            // It is never given back to the arena: `drop` leaks a node in a forked child.
             // SAFETY: a node has at least one cache line.
             true => NonNull::new(unsafe { std::alloc::alloc(glue.layout) }),
         };
         let Some(memory) = memory else {
             handle_alloc_error(glue.layout);
         };
-        // SAFETY: the memory has this node's layout and is new. It stays until `drop` has ended the
-        // timer.
+        // SAFETY: the memory was just allocated with the node's layout. It stays valid until `drop`
+        // has ended the timer.
         let timer = unsafe {
             memory.cast().write(Node::<L, F> { timer: Timer::new(glue), callback });
             Pinned::new(memory.cast(), shared)
@@ -77,7 +79,7 @@ impl<L: Family<Host>> Owned<L> {
         Owned { timer }
     }
 
-    /// The owner of a timer in memory of the program.
+    /// Creates the owner of a timer in memory of the program.
     ///
     /// # Safety
     /// The timer has a glue made by [`Glue::embedded`] and no other owner. It stays where it is
@@ -87,11 +89,12 @@ impl<L: Family<Host>> Owned<L> {
         Owned { timer }
     }
 
-    /// Shuts down a timer in memory of the program, which may use the memory again. Waits as
-    /// `shutdown_sync` does, but not inside the timer's own callback.
+    /// Shuts down a timer in memory of the program. After a success the program may use the memory
+    /// again. Waits for a running callback like `shutdown_sync`, except inside that callback
+    /// itself.
     ///
     /// # Safety
-    /// This came from [`around`](Owned::around). After a success it is only dropped.
+    /// `self` came from [`around`](Owned::around). After a success the caller only drops it.
     pub(crate) unsafe fn give_back(&mut self) -> Result<(), CancelError> {
         self.timer.end_in_place()?;
         self.timer.forget_timer();
@@ -149,7 +152,8 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     /// # Safety
     /// `node` is a live `Node<L, F>`, whose closure does not run.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised; a timer is not run twice at once (X2).
+        // SAFETY: the caller promises a live node, and the callback of a timer never overlaps
+        // itself (X2).
         let callback = unsafe { &mut *(*node.cast::<Self>().as_ptr()).callback.get() };
         callback(fired);
     }
@@ -157,7 +161,7 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     /// # Safety
     /// `node` is a live `Node<L, F>` whose timer belongs to these bases.
     unsafe fn is_running(bases: &Bases, node: NonNull<()>) -> bool {
-        // SAFETY: as promised; the reference does not outlive this.
+        // SAFETY: the caller promises a live node, and the reference is only used in this call.
         bases.is_running(unsafe { TimerRef::<Host, L>::new(node.cast()) })
     }
 
@@ -165,7 +169,8 @@ impl<L: Family<Host>, F: FnMut(&mut Fired<'_>)> Node<L, F> {
     /// `node` came from `Owned::new` with this type and from this arena, and is no longer used.
     unsafe fn free(node: NonNull<()>, arena: &Arena) {
         let _memory = FreeMemory { node, layout: Layout::new::<Self>(), arena };
-        // SAFETY: as promised; the memory is freed after this.
+        // SAFETY: the caller promises that the node is no longer used. Its memory is freed after
+        // this line.
         unsafe { node.cast::<Self>().drop_in_place() };
     }
 }

@@ -1,4 +1,5 @@
-//! The state that the drivers and timers of a set share, and the handles that keep it running.
+//! The state that the drivers and timers of a set share, and the handles that keep its drivers
+//! running.
 
 use super::arena::Arena;
 use super::clock_timers::ClockTimers;
@@ -41,23 +42,25 @@ pub(crate) struct Shared {
     pub(crate) users: Users<AtomicU64>,
     /// Wakes the expiry threads, if there are any.
     pub(crate) expirers: Expirers,
-    /// The tick, if drivers wake on each one.
+    /// The ticks on which the drivers wake; `None` if they wake for deadlines only.
     pub(super) ticks: Option<Tick>,
-    /// How often a driver checks its base without an event; [`Ns::NEVER`] for never.
+    /// How often a driver checks for due timers although no event has woken it; [`Ns::NEVER`] for
+    /// never.
     pub(super) recheck: Ns,
-    /// How drivers wake for a deadline.
+    /// Whether drivers sleep until a deadline, or wake earlier and spin.
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
-    /// The phases that periodic timers use. Starts and stops take the lock; expiries do not.
+    /// The phases of periodic timers: at which point within its period each of them expires.
+    /// Starting or stopping such a timer takes the lock; an expiry does not.
     phases: Mutex<Phases>,
     /// The timers on clocks that can be set or include suspended time.
     pub(crate) clock_timers: ClockTimers,
-    /// The process that its drivers run in, or that moves its clock.
+    /// The process that created the set. Only in this process do its timers fire.
     process: Process,
     /// Whether the program moves its clock.
     is_virtual: bool,
-    /// The set's number, for the names of its threads; 0 for the set of the process.
+    /// The set's number, for the names of its threads; 0 for the set that the whole process shares.
     set: u32,
     on_panic: Option<Arc<PanicReporter>>,
 }
@@ -65,13 +68,14 @@ pub(crate) struct Shared {
 /// The settings of a set of timers.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    /// The set's number; 0 for the set of the process.
+    /// The set's number; 0 for the set that the whole process shares.
     pub(crate) set: u32,
     pub(crate) lifetime: Lifetime,
     pub(crate) core: bases::Settings,
     /// Whether drivers wake on every tick.
     pub(crate) ticks: bool,
-    /// How often a driver checks its base without an event; [`Ns::NEVER`] for never.
+    /// How often a driver checks for due timers although no event has woken it; [`Ns::NEVER`] for
+    /// never.
     pub(crate) recheck: Ns,
     pub(crate) wakeup: Wakeup,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
@@ -80,31 +84,33 @@ pub(crate) struct Setup {
     pub(crate) notes_armings: bool,
 }
 
-/// Gets the payload of a callback's panic.
+/// A function of the program that gets the payload of each panic of a callback.
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
 /// When a set of timers ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lifetime {
-    /// With the process: nothing counts its users.
+    /// When the process ends. Its users are not counted.
     Process,
-    /// When its last user is gone.
+    /// When its last user, a timer or a `Timers`, has been dropped.
     Users,
 }
 
-/// Keeps the drivers running for a timer. Drivers have none. Cloning and dropping it changes a
-/// count of the caller's CPU only, until the set is closed.
+/// Keeps the drivers of a set running; every timer has one. The drivers themselves have none,
+/// otherwise they would never end. Cloning or dropping one only changes a counter of the caller's
+/// CPU, until the last `Timers` of the set has been dropped.
 #[derive(Debug)]
 pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
 
-/// Keeps a set open, so that timers can be made: what every `Timers` has. When the last one is
-/// dropped the set is closed, and then the last handle stops the drivers.
+/// Keeps a set open, so that the program can make timers; every `Timers` contains one. Dropping the
+/// last one closes the set: from then on, dropping the last handle stops the drivers.
 ///
-/// All of these and all handles together own one count of the `Arc`.
+/// All `OpenSet`s and [`Handle`]s of a set together own a single reference count of its `Arc`.
 #[derive(Debug)]
 pub(crate) struct OpenSet(ManuallyDrop<Handle>);
 
-/// A program with more clones than this leaks them without end, as for an `Arc`.
+/// The process aborts at this number of clones, before the counter can overflow, as `Arc` does.
+/// Only a program that leaks clones in a loop has so many.
 const CLONES_MAX: usize = isize::MAX as usize;
 
 impl fmt::Debug for Shared {
@@ -163,17 +169,20 @@ impl Shared {
         self.bases.platform().clock.now_on(base)
     }
 
-    /// Converts all deadlines again: a clock was set, or the system was suspended.
+    /// After a clock was set or the system was suspended, computes again when the timers on such
+    /// clocks are due.
     pub(crate) fn clocks_stepped(&self) {
         self.clock_timers.stepped();
     }
 
-    /// Returns the label of a timer, or else that of its type.
+    /// Returns the label of the timer at this address, or the default label of its type if it has
+    /// none.
     pub(crate) fn label_of(&self, timer: usize, task: Task) -> &'static str {
         self.notes.of(timer).label.unwrap_or_else(|| task.label())
     }
 
-    /// Counts a cancel by what it has found.
+    /// Counts a cancel that found the timer idle or its callback running. (The bases count those
+    /// that found it pending.)
     #[inline]
     pub(crate) fn count_cancel(&self, found: Cancel) {
         if found != Cancel::Pending {
@@ -181,8 +190,9 @@ impl Shared {
         }
     }
 
-    /// Counts and reports a panic. Call it within the callback's frame: the reporter and the drop
-    /// of the payload may drop the timer.
+    /// Counts and reports the panic of a callback. Call it while the thread still counts as inside
+    /// that callback (see `frame`): the reporter, or the drop of the payload, may drop the timer,
+    /// and that drop must not wait for the callback.
     #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
@@ -195,7 +205,7 @@ impl Shared {
         discard(payload);
     }
 
-    /// Returns the name of one of its threads. The system keeps 15 bytes of it.
+    /// Returns the name for one of the set's threads. The system keeps 15 bytes of it.
     pub(crate) fn thread_name(&self, kind: &str, base: Option<CpuId>) -> String {
         match (self.set, base) {
             (0, None) => kind.into(),
@@ -226,7 +236,8 @@ impl Shared {
     }
 }
 
-/// Drops the payload of a panic. If that panics, the second payload is leaked.
+/// Drops the payload of a panic. If the drop panics, too, the payload of that second panic is
+/// leaked.
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
@@ -270,21 +281,21 @@ impl OpenSet {
 
 impl Clone for OpenSet {
     fn clone(&self) -> OpenSet {
-        // Relaxed: the caller has one, so the number is not zero.
+        // Relaxed: the caller has an `OpenSet`, so the number is not zero.
         if self.lifetime() == Lifetime::Users
             && self.open.0.fetch_add(1, Ordering::Relaxed) > CLONES_MAX
         {
             std::process::abort();
         }
-        // SAFETY: `self` and the new one own one count of the `Arc` together with all others, and
-        // the new one has been counted.
+        // SAFETY: all `OpenSet`s and handles of a set share one count of the `Arc`. The copy has
+        // just been counted in `open`, unless the set never ends.
         OpenSet(unsafe { core::ptr::read(&self.0) })
     }
 }
 
 impl Drop for OpenSet {
     fn drop(&mut self) {
-        // AcqRel: the last one sees what was done through the others.
+        // AcqRel: the thread that drops the last one sees what other threads did through theirs.
         if self.lifetime() == Lifetime::Users
             && self.open.0.fetch_sub(1, Ordering::AcqRel) == 1
             && self.users.close()
@@ -308,11 +319,12 @@ impl Handle {
     #[inline]
     pub(crate) fn handle(&self) -> Handle {
         self.users.add(|| self.cpu());
-        // SAFETY: all handles own one count of the `Arc` together, and this one has been counted.
+        // SAFETY: all handles of a set share one count of the `Arc`. The copy has just been counted
+        // in `users`, unless the set never ends.
         Handle(unsafe { core::ptr::read(&self.0) })
     }
 
-    /// A reference for a driver, which does not keep the drivers running.
+    /// Returns a reference for a driver. It keeps the memory alive, but not the drivers running.
     pub(crate) fn for_driver(&self) -> Arc<Shared> {
         Arc::clone(&self.0)
     }
@@ -337,12 +349,14 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// Stops the drivers: this was the last user of a closed set.
+    /// Stops the drivers and drops the state, because this handle was the last user of a closed
+    /// set.
     #[cold]
     fn end(&mut self) {
         if self.is_forked_child() {
-            // There are no drivers to join. Another thread may have held any lock of the set at the
-            // fork, and left the state under it half changed: nothing is freed (K4).
+            // A forked child has no drivers to join. Another thread may have held any lock of the
+            // set at the fork, and left the state under it half changed. So nothing is freed (K4: a
+            // child frees nothing of its parent's sets).
             return;
         }
         self.end_drivers();
@@ -352,8 +366,8 @@ impl Handle {
 }
 
 impl Shared {
-    /// Locks the phases in use. Not in a forked child: another thread may have held the lock when
-    /// the process forked.
+    /// Locks the phases of periodic timers. Do not call it in a forked child: another thread may
+    /// have held the lock at the fork, and then this would wait forever.
     pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -362,7 +376,7 @@ impl Shared {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts and adds a thread, unless the set has ended: then nothing would wait for the thread.
+    /// Starts and adds a thread, unless the set has ended: then no thread would join it.
     pub(crate) fn add_driver(&self, start: impl FnOnce() -> io::Result<Worker>) -> io::Result<()> {
         let mut threads = self.threads();
         if !self.is_stopped() {
@@ -384,9 +398,9 @@ impl Shared {
             starter.call();
         }
         self.clock_timers.end_watching();
-        // A callback that drops the last handle cannot wait for its own driver, and must not wait
-        // for another one, which may wait for it. Each driver ends when the callback that it is in
-        // has returned.
+        // A callback that drops the last handle cannot wait for the driver that runs it, and must
+        // not wait for another driver, whose callback may be waiting for this one. The drivers end
+        // by themselves when their current callbacks have returned.
         let can_wait = !frame::is_in_callback();
         let threads = std::mem::take(&mut *self.threads());
         for thread in threads {

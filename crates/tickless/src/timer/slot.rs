@@ -1,10 +1,12 @@
 //! Timers in memory that the caller provides.
 //!
-//! A [`Slot`] is a node like those of [`owned`](super::owned), but not allocated here. Its callback
-//! is `Copy` and is called from a copy, so the slot may be freed while the callback runs.
+//! A [`Slot`] holds a timer and its callback, like an allocation of [`owned`](super::owned), but
+//! the caller provides the memory. The callback is `Copy`, and a copy of it is called, so the slot
+//! may be freed while the callback runs.
 //!
-//! The caller frees the memory after `give_back` has succeeded. That waits for a running callback,
-//! or, inside it, [detaches](Pinned::end_in_place) it.
+//! The caller frees the memory after `give_back` has succeeded, which waits for a running callback.
+//! If that callback itself calls `give_back`, this does not wait, but
+//! [detaches](Pinned::end_in_place) the callback from the timer.
 
 use super::fired::Fired;
 use super::glue::{Glue, Host, Task};
@@ -37,7 +39,7 @@ pub(crate) trait Callback: Copy + 'static {
     fn call(self, fired: &mut Fired<'_>);
 }
 
-/// Holds the glue of a type of slot.
+/// Carries the constant that tells the core how to call the callbacks of one type of slot.
 struct Embedded<L, F>(PhantomData<(L, F)>);
 
 impl<L: Family<Host>, F: Callback> Embedded<L, F> {
@@ -46,7 +48,8 @@ impl<L: Family<Host>, F: Callback> Embedded<L, F> {
     /// # Safety
     /// `node` is a live slot of this type.
     unsafe fn call(node: NonNull<()>, fired: &mut Fired<'_>) {
-        // SAFETY: as promised; the callback never changes. It is called from this copy.
+        // SAFETY: the caller promises a live slot, whose callback never changes. The copy is
+        // called, because the callback may free the slot.
         let callback = unsafe { (*node.cast::<Slot<L, F>>().as_ptr()).callback };
         callback.call(fired);
     }
@@ -55,8 +58,8 @@ impl<L: Family<Host>, F: Callback> Embedded<L, F> {
 /// Makes a timer in a slot, and returns its owner.
 ///
 /// # Safety
-/// - The caller may write the slot. It stays valid, does not move, and is not used otherwise until
-///   `give_back` of the returned owner has succeeded.
+/// - The caller may write the slot. The slot stays valid, does not move, and is not used in any
+///   other way until `give_back` of the returned owner has succeeded.
 /// - `give_back` is called before the owner is dropped.
 /// - The callback may be called from any thread.
 pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
@@ -64,7 +67,8 @@ pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
     shared: &Handle,
     callback: F,
 ) -> Owned<L> {
-    // SAFETY: the caller may write the slot, and keeps it as the owner requires.
+    // SAFETY: the caller promises that the slot can be written, and that it stays valid and in
+    // place for as long as the owner requires.
     unsafe {
         slot.write(Slot { timer: Timer::new(Embedded::<L, F>::GLUE), callback });
         Owned::around(Pinned::new(slot.cast(), shared.handle()))
@@ -75,11 +79,11 @@ pub(crate) unsafe fn own<L: Family<Host>, F: Callback>(
 #[derive(Debug)]
 pub(crate) enum OwnOrLent<T: 'static> {
     Own(Arc<T>),
-    /// In a slot, until that is given back.
+    /// In the caller's slot, which is valid until it is given back.
     Lent(NonNull<T>),
 }
 
-// SAFETY: both give access through shared references to a `T` only.
+// SAFETY: both variants only give out `&T`, and `T` is `Send` and `Sync`.
 unsafe impl<T: Send + Sync> Send for OwnOrLent<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for OwnOrLent<T> {}
@@ -91,7 +95,7 @@ impl<T> core::ops::Deref for OwnOrLent<T> {
         match self {
             OwnOrLent::Own(own) => own,
             // SAFETY: the slot is valid until it is given back; after that the timer is only
-            // dropped, which does not come here.
+            // dropped, and its drop does not call this.
             OwnOrLent::Lent(lent) => unsafe { lent.as_ref() },
         }
     }

@@ -1,30 +1,33 @@
-//! Counts the users of a set of timers: by CPU while the set is open, in one word afterwards.
+//! Counts the users of a set of timers, to find out when the last one is gone: in a counter for
+//! each CPU while the set is open, in one counter afterwards.
 //!
-//! Generic over the words, so that the model checkers run this file.
+//! Generic over the atomic word, so that model checkers can run this file with their own atomics.
 //!
 //! Each timer is a user. A timer may be made on one CPU and dropped on another, so a single CPU's
 //! count may be negative, and only the sum over all CPUs is the number of users. The sum is needed
-//! when the last [`Timers`](crate::Timers) has been dropped. The thread that drops it closes the
-//! counts:
+//! only after the last [`Timers`](crate::Timers) has been dropped: from then on, the set ends when
+//! it reaches zero. The thread that drops it closes the counts:
 //!
 //! | a thread that adds or removes a user | the thread that closes the counts |
 //! |---|---|
 //! | changes its CPU's count | takes each CPU's count, leaving `CLOSED` |
 //! | if that was `CLOSED`: changes `all`, too | adds what it took to `all`, minus `OPEN` |
 //!
-//! Each change is either in a count that was taken or in `all`, because both are exchanges of the
-//! same word. While the counts are taken, `all` is near `OPEN`, so that no user finds it zero. What
-//! a closed CPU's count holds beside the bit `CLOSED` is not used.
+//! Each change reaches `all` exactly once, either in what was taken from a CPU's count or directly,
+//! because both threads change that count by an atomic read-modify-write. While the counts are
+//! being taken, `all` is still near `OPEN`, so no thread finds it zero. After a CPU's count has
+//! been closed, only its bit `CLOSED` is used.
 //!
 //! This is the idea of Linux's percpu-ref, with an atomic addition in place of its grace period.
 
 use core::sync::atomic::Ordering;
 
-/// The lowest bit of a CPU's count that is closed.
+/// The lowest bit of a CPU's count, which is set when the count has been closed.
 const CLOSED: u64 = 1;
-/// A user, in a CPU's count.
+/// What one user adds to a CPU's count, above the bit `CLOSED`.
 const USER: u64 = 2;
-/// More than there can be users. Part of `all` while a set is open.
+/// A number larger than that of users can be. `all` contains it while the set is open, so that it
+/// is not zero.
 const OPEN: u64 = 1 << 62;
 
 /// An atomic word.
@@ -40,9 +43,9 @@ pub trait Count {
 /// The number of users of a set.
 #[derive(Debug)]
 pub struct Users<C> {
-    /// A power of two of counts; none for a set that never ends.
+    /// One count for each CPU, and more up to a power of two; empty for a set that never ends.
     by_cpu: Box<[Line<C>]>,
-    /// [`OPEN`] while the set is open. Then the number of users.
+    /// [`OPEN`] while the set is open; afterwards the number of users.
     all: C,
 }
 
@@ -52,13 +55,13 @@ pub struct Users<C> {
 pub struct Line<C>(pub C);
 
 impl<C: Count> Users<C> {
-    /// Counts no user, in this many words; not at all with 0.
+    /// Creates counts for this many CPUs, without users. With 0, users are not counted at all.
     pub fn new(words: usize) -> Users<C> {
         let words = if words == 0 { 0 } else { words.next_power_of_two() };
         Users { by_cpu: (0..words).map(|_| Line(C::new(0))).collect(), all: C::new(OPEN) }
     }
 
-    /// Counts a user. The caller is a user itself, or keeps the set open.
+    /// Adds a user. The caller must be a user itself, or keep the set open.
     #[inline]
     pub fn add(&self, cpu: impl FnOnce() -> usize) {
         // Relaxed: the caller makes sure that the number is not zero.
@@ -73,8 +76,8 @@ impl<C: Count> Users<C> {
     #[inline]
     #[must_use]
     pub fn remove(&self, cpu: impl FnOnce() -> usize) -> bool {
-        // Release: pairs with the Acquire in `close`. The thread that ends the set sees what was
-        // done through this user.
+        // Release: pairs with the Acquire in `close`. The thread that ends the set sees everything
+        // that was done through this user.
         self.of_cpu(cpu).is_some_and(|Line(count)| {
             count.add(USER.wrapping_neg(), Ordering::Release) & CLOSED != 0
                 && self.remove_from_all()
@@ -83,12 +86,13 @@ impl<C: Count> Users<C> {
 
     #[cold]
     fn remove_from_all(&self) -> bool {
-        // AcqRel: as in `remove`, and the last one sees what was done through the others.
+        // AcqRel: Release for the reason in `remove`. Acquire, so that the thread that removes the
+        // last user sees what was done through the others.
         self.all.add(1u64.wrapping_neg(), Ordering::AcqRel) == 1
     }
 
-    /// Closes a set that counts its users. Called once. Returns whether it has no users; if it has,
-    /// the caller must not use the set any more.
+    /// Closes a set that counts its users. Called once. Returns whether no user is left, so that
+    /// the caller must end the set. If users are left, the caller must not use the set any more.
     #[must_use]
     pub fn close(&self) -> bool {
         // Acquire: pairs with the Release in `remove`.
@@ -108,19 +112,20 @@ impl<C: Count> Users<C> {
     pub fn count(&self) -> usize {
         // Acquire: a caller that gets 0 also sees the writes of the users that have ended.
         let counts = self.by_cpu.iter().map(|Line(count)| count.load(Ordering::Acquire));
-        // Negative if users were removed while this read the counts.
+        // The sum is negative if users were removed while the counts were being read.
         usize::try_from(users_in(counts.fold(0, u64::wrapping_add)) as i64).unwrap_or(0)
     }
 
     #[inline]
     fn of_cpu(&self, cpu: impl FnOnce() -> usize) -> Option<&Line<C>> {
         let mask = self.by_cpu.len().checked_sub(1)?;
-        // Without rseq, reading the CPU takes 50 instructions.
+        // With a single count, skip reading the CPU's number: without rseq that takes 50
+        // instructions.
         self.by_cpu.get(if mask == 0 { 0 } else { cpu() & mask })
     }
 }
 
-/// Returns the users in a sum of counts, which may be negative.
+/// Converts a sum of CPU counts to the number of users, which may be negative.
 fn users_in(counts: u64) -> u64 {
     (counts as i64 / USER as i64) as u64
 }

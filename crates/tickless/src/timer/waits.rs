@@ -1,14 +1,15 @@
-//! The wait graph, which tells a wait from a deadlock.
+//! The wait graph: which thread waits for which callback or lock, to detect deadlocks.
 //!
-//! A thread that cancels synchronously waits until a runner has returned from a callback. Inside
-//! that callback, the runner may itself be waiting: for another callback, or for a
+//! A thread that cancels a timer synchronously waits until the timer's callback has returned. The
+//! thread that runs that callback may itself be waiting, inside it: for another callback, or for a
 //! [`CallbackLock`](crate::callback::CallbackLock). Each thread that waits enters its wait into one
 //! table and then follows the waits from there. If they lead back to itself, its wait would never
-//! end (X6).
+//! end and is refused (X6).
 //!
-//! Only threads that are about to sleep use the table. The thread that closes a circle finds it,
-//! because each enters its wait before it follows the others, under one mutex. If that thread waits
-//! for a lock, which cannot be refused, it makes the cancellers in the circle check again.
+//! Only threads that are about to sleep use the table. The thread whose wait closes a circle finds
+//! the circle, because each thread enters its wait before it follows the others, under one mutex.
+//! If that thread waits for a lock, its own wait cannot be refused. Instead, it makes the
+//! cancelling threads in the circle check again, so that a cancel is refused.
 
 use super::frame::{self, CallbackId};
 use crate::platform::fork::ProcessLock;
@@ -16,7 +17,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Returns the number of this thread, which is never 0 and never used again.
+/// Returns the number of the calling thread. It is never 0, and no other thread ever gets it.
 pub fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -38,21 +39,23 @@ pub enum Goal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder(NonNull<AtomicU64>);
 
-// SAFETY: it leads to an atomic, which any thread may read while it exists.
+// SAFETY: it points to an atomic, which any thread may read while it exists.
 unsafe impl Send for Holder {}
 
 impl Holder {
-    /// The word of a lock for which the calling thread is about to wait.
+    /// Makes a reference to the word of a lock for which the calling thread is about to wait.
     ///
     /// # Safety
-    /// The word stays valid and in place while this is in the table.
+    /// The word stays valid and in place while the `Holder` is in the table of waits.
     pub unsafe fn new(holder: &AtomicU64) -> Holder {
         Holder(NonNull::from(holder))
     }
 
-    /// Returns the thread that holds the lock, or 0. Only while this is in the table.
+    /// Returns the number of the thread that holds the lock, or 0. Call this only while the
+    /// `Holder` is in the table of waits.
     fn thread(self) -> u64 {
-        // SAFETY: `new` requires a valid word; goals are read under the table's mutex only.
+        // SAFETY: `new` requires that the word is valid while this is in the table, and every
+        // caller has found this there, under the table's mutex.
         unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
     }
 }
@@ -76,7 +79,7 @@ struct Wait {
 
 static WAITS: ProcessLock<Vec<Wait>> = ProcessLock::new(Vec::new());
 
-/// A wait in the table. Dropping this removes it.
+/// A wait in the table of waits. Dropping this removes it.
 #[derive(Debug)]
 pub struct Entered<'a>(PhantomData<&'a AtomicU64>);
 
@@ -87,7 +90,8 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Enters a wait of this thread. Returns the circle that it closes, if it closes one.
+/// Enters a wait of this thread into the table. If it closes a circle of waits, so that it would
+/// never end, returns the kind of circle.
 pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     let (thread, within) = (this_thread(), frame::callbacks());
     let mut waits = WAITS.lock();
@@ -96,23 +100,26 @@ pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     (Entered(PhantomData), circle(&waits, thread))
 }
 
-/// Enters a wait of this thread for the lock whose holder is in this word, and makes the threads
-/// that wait for this thread's callbacks check for a deadlock again.
+/// Enters a wait of this thread for a lock, whose word `holder` has the number of the thread that
+/// holds it, and makes the threads that wait for this thread's callbacks check for a deadlock
+/// again.
 pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
-    // SAFETY: the entry ends before the borrow.
+    // SAFETY: the wait is removed from the table before the borrow of `holder` ends.
     let (entered, _) = enter(Goal::Lock(unsafe { Holder::new(holder) }));
-    // Copied: a recheck takes a base's lock, which must not happen under the table's mutex.
+    // Copy the goals first: checking again takes a base's lock, which is forbidden while the table
+    // of waits is locked.
     let goals: Vec<Goal> = WAITS.lock().iter().map(|wait| wait.goal).collect();
     frame::recheck_waiters(|callback| goals.contains(&Goal::Callback(callback)));
     entered
 }
 
-/// Returns the circle through which the wait of this thread leads back to it.
+/// Follows the waits from that of this thread. If they lead back to it, returns the kind of circle.
 fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     let mine = waits.iter().find(|wait| wait.thread == thread)?;
     let mut goal = mine.goal;
-    // Each step goes to the wait of another thread. The bound ends the walk in a circle without
-    // this thread: the thread that has closed that circle has found it, and is about to leave.
+    // Each step goes to the wait of another thread. The limit ends the walk if it enters a circle
+    // that this thread is not in: the thread that closed that circle has found it, and is about to
+    // remove its wait.
     for _ in 0..=waits.len() {
         let next = match goal {
             Goal::Callback(callback) if mine.within.contains(&callback) => {
@@ -142,7 +149,8 @@ mod tests {
         Wait { thread, within, goal }
     }
 
-    /// Goal: X6: circles of any length are found, and nothing else.
+    /// Goal: X6 (endless waits are refused): circles of any length are found, and no other wait is
+    /// taken for one.
     #[test]
     fn finds_circles_only() {
         let callback = |cpu| Goal::Callback(id(cpu));

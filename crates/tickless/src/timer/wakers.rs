@@ -1,17 +1,19 @@
-//! The wakers that a batch of callbacks has collected.
+//! The wakers that a driver collects while it runs a batch of callbacks, to call them later.
 //!
 //! A waker runs code of the program: it may run the task at once, wait for a lock, or drop any
-//! future, the one that fired included. So wakers run between two callbacks, when [`FULL`] have
-//! been collected, and when the batch has ended (K2): this runner is in no callback then, so no
-//! drop, cancel or shutdown waits for it. Each batch has its own list, on its runner's stack: a
-//! callback that advances the clock of other timers wakes their tasks, and none of its own batch.
-//! There is no thread-local here, so this works while a thread ends.
+//! future, including the one whose timer fired. So a driver calls wakers only between two
+//! callbacks, when it has collected [`FULL`] of them, and after the batch (K2: no drop waits for a
+//! waker). It is in no callback at that time, so no drop, cancel or shutdown waits for it. Each
+//! batch has its own list, on the stack of the thread that runs it: if a callback advances a
+//! virtual clock, that runs a batch of other timers, and wakes the tasks of that batch only. The
+//! list is not a thread-local, so this also works while a thread ends.
 
 use crate::platform::worker;
 use core::task::Waker;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A batch pauses to wake this many: the first does not wait for all others, and memory is bounded.
+/// A batch pauses to call its wakers when it has collected this many. So the first task does not
+/// wait for the whole batch, and the memory is bounded.
 const FULL: usize = 64;
 
 /// Whether a batch should pause when its callback has returned.
@@ -44,7 +46,7 @@ impl Wakers {
             for waker in self.0.drain(..) {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                     panicked += 1;
-                    // Its drop might panic again.
+                    // Leak the payload: its drop might panic again.
                     std::mem::forget(payload);
                 }
             }
