@@ -1,12 +1,13 @@
 //! Detection of a forked child, and locks that survive a fork.
 //!
-//! A forked child has a copy of its parent's memory, but only the thread that forked. It has no
-//! drivers, and a lock that another thread held at that moment is never released. So a child must
-//! not wait for anything it inherited, and it creates its own copy of each global of the library.
+//! A forked child has a copy of its parent's memory, but only the thread that forked. It has none
+//! of the library's threads, and a lock that another thread held at that moment is never released.
+//! So a child must not wait for anything that it inherited, and it creates its own copy of each
+//! global of the library.
 //!
-//! Comparing process ids would cost a system call for every arming. Instead the C library runs a
-//! handler in each child, which increments a global count. Checking the count costs one load from a
-//! cache line that is almost never written.
+//! To notice a fork by comparing process ids would cost a system call for every timer that is
+//! armed. Instead the C library runs a handler in each child, which increments a global count.
+//! Checking the count costs one load from a cache line that is almost never written.
 
 use crate::platform::relax::relax;
 use core::cell::UnsafeCell;
@@ -17,23 +18,24 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Incremented in every forked child, so that it differs from its value in the parent.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The process that a value belongs to.
+/// Identifies the process that a value belongs to, so that a forked child is told from its parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
     generation: u32,
-    /// The count to compare with. A reference to it spares other crates that inline `is_this` a
-    /// lookup of the static's address.
+    /// Refers to `GENERATION`, with which `is_this` compares. Other crates, into which `is_this` is
+    /// inlined, would otherwise have to look up the address of the static.
     current: &'static AtomicU32,
 }
 
 impl Process {
     /// Returns the calling process.
     pub fn this() -> Process {
-        // Not a `Once`: a child that is forked while another thread is in it would wait forever.
-        // Two threads may both register the handler; each child then increments the count twice.
+        // Not a `Once`: a child that is forked while another thread runs the closure would wait
+        // forever. Two threads may both register the handler; then each child increments the count
+        // twice, which does no harm.
         static COUNTED: AtomicBool = AtomicBool::new(false);
-        // Acquire: pairs with the Release below. The handler is registered before any value of
-        // this type exists.
+        // Acquire: pairs with the Release below, so that the handler is registered before any value
+        // of this type exists.
         if !COUNTED.load(Ordering::Acquire) {
             // SAFETY: `in_child` is a function of this program, and only increments an atomic,
             // which a child may do between fork and exec. Registration fails only for lack of
@@ -64,8 +66,8 @@ extern "C" fn in_child() {
 /// default value, even if a thread of the parent held it and was changing the value. The child
 /// neither uses nor drops the parent's value.
 ///
-/// Hold it for a few instructions, or for work that happens once: waiters spin, then sleep for
-/// short intervals.
+/// Hold it only for a few instructions, or for work that happens once: a waiting thread is not
+/// woken, but spins, then sleeps for short intervals.
 #[derive(Debug)]
 pub struct ProcessLock<T> {
     /// `2 * (generation + 1)` of the process that the value belongs to, plus 1 while a thread of
@@ -81,8 +83,8 @@ unsafe impl<T: Send> Sync for ProcessLock<T> {}
 #[derive(Debug)]
 pub struct ProcessGuard<'a, T> {
     lock: &'a ProcessLock<T>,
-    /// Gives the guard the auto traits of `&mut T`. The lock's own would be too wide: it is `Sync`
-    /// for any `T: Send`.
+    /// Gives the guard the auto traits of `&mut T`. Without this field it would be `Sync` for any
+    /// `T: Send`, as the lock is.
     value: PhantomData<&'a mut T>,
 }
 
@@ -94,7 +96,8 @@ impl<T> ProcessLock<T> {
 }
 
 impl<T: Default> ProcessLock<T> {
-    /// Waits until the lock is free and takes it. Does not wait for a thread of the parent process.
+    /// Waits until the lock is free and takes it. Does not wait for a thread of the parent process,
+    /// which does not exist in a child.
     pub fn lock(&self) -> ProcessGuard<'_, T> {
         let Process { generation, .. } = Process::this();
         let free = generation.wrapping_add(1).wrapping_mul(2);
@@ -110,8 +113,8 @@ impl<T: Default> ProcessLock<T> {
             let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
             if self.state.compare_exchange(state, free | 1, taken, not).is_ok() {
                 if state != free {
-                    // SAFETY: this thread has just taken the lock. The old value may be half
-                    // changed; `write` neither reads nor drops it.
+                    // SAFETY: this thread has just taken the lock. A thread of the parent may have
+                    // left the old value half changed; `write` neither reads nor drops it.
                     unsafe { self.value.get().write(T::default()) };
                 }
                 return ProcessGuard { lock: self, value: PhantomData };
@@ -138,9 +141,9 @@ impl<T> DerefMut for ProcessGuard<'_, T> {
 
 impl<T> Drop for ProcessGuard<'_, T> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `lock`. If the thread forked while it held this guard,
-        // the state still has the parent's generation here, and clearing the bit does not release
-        // a lock that the child has taken.
+        // Release: pairs with the Acquire in `lock`. If this thread forked while it held the guard,
+        // the state in the child still has the parent's generation. So clearing the bit there does
+        // not release a lock that the child has taken.
         let state = self.lock.state.load(Ordering::Relaxed);
         self.lock.state.store(state & !1, Ordering::Release);
     }
@@ -150,7 +153,8 @@ impl<T> Drop for ProcessGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Goal: there is one guard at a time, and within one process the value is kept.
+    /// Goal: no two threads have a guard at the same time, and the value lasts as long as the
+    /// process.
     #[test]
     fn there_is_one_guard_at_a_time() {
         static LOCK: ProcessLock<(u64, u64)> = ProcessLock::new((0, 0));
@@ -170,15 +174,15 @@ mod tests {
         assert_eq!(*LOCK.lock(), (3 * rounds, 3 * rounds));
     }
 
-    /// Goal: in a forked child the lock is free and has a default value, although the parent held
-    /// it (K4: a child does not wait for inherited locks).
+    /// Goal: in a forked child the lock is free and has a default value, although a thread of the
+    /// parent held it (K4: a child does not wait for inherited locks).
     #[test]
     fn a_child_has_its_own() {
         let lock = ProcessLock::new(vec![1, 2, 3]);
         lock.lock().push(4);
         assert_eq!(*lock.lock(), [1, 2, 3, 4]);
         core::mem::forget(lock.lock());
-        // Simulates a fork: the lock gets the generation before this process's.
+        // Simulates a fork: the lock's state now has the generation of a parent of this process.
         lock.state.fetch_sub(2, Ordering::Relaxed);
         assert!(lock.lock().is_empty());
         lock.lock().push(5);

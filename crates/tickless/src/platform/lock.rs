@@ -1,4 +1,5 @@
-//! The lock of a base: biased towards the thread that uses it most.
+//! The lock of a base, which holds one CPU's timers. The lock is biased: the thread that uses it
+//! most takes it by plain loads and stores.
 //!
 //! A base usually has one user, the thread that runs on its CPU, and its critical sections are a
 //! few dozen instructions. So the cost of an uncontended lock is most of the cost of arming a
@@ -9,22 +10,23 @@
 //! # How
 //!
 //! A thread that takes the lock [`STREAK`](Barriers::STREAK) times in a row becomes its owner. From
-//! then on it enters by a plain store to a slot of its own, which names the lock that it is
-//! *inside*, and a check that it is still the owner. Another thread takes the mutex, removes the
-//! owner, and checks whether the owner is inside. Each side must make its store visible before its
-//! load. The owner pays nothing for that: the other side makes every running thread of the process
-//! pass a full barrier, by membarrier(2). That costs about a microsecond, so a thread has to earn
-//! the bias.
+//! then on it takes the lock by a plain store and a load. The store writes the lock's name into the
+//! thread's own slot, which means that the thread is *inside* the lock; the load checks that it is
+//! still the owner. Any other thread takes a mutex, removes the owner, and waits while the owner's
+//! slot names this lock. Each of the two must make its store visible before its load. The owner
+//! pays nothing for that: the other thread makes every running thread of the process pass a full
+//! barrier, by membarrier(2). That costs about a microsecond, so a thread has to earn the bias.
 //!
 //! The protocol is in [`crate::platform::bias`], which the model checkers run. A former owner that
-//! reads the bias again sees that it has lost it; what it wrote until then is in its own slot,
-//! where no other thread reads it as its own.
+//! tries to enter sees that it has lost the bias. Until then it has written only to its own slot,
+//! and it clears that again.
 //!
 //! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003), with the
 //! asymmetric barrier of membarrier(2)'s manual page.
 //!
-//! Where the system has no membarrier there is no bias. A waiting thread spins, then yields, then
-//! sleeps for 50 µs at a time, because the holder does not wake it.
+//! Where the system has no membarrier, no thread gets the bias, and every thread takes the mutex. A
+//! thread that waits for the mutex spins, then yields, then sleeps for 50 µs at a time, because the
+//! holder does not wake it.
 
 use crate::platform::bias::{Barriers, Bias, ThreadSlot};
 use crate::platform::fork::ProcessLock;
@@ -37,24 +39,26 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use tickless_core::platform::Lock;
 
-/// A mutual exclusion lock for a base's state.
+/// A mutual-exclusion lock for the state of a base, biased towards the thread that uses it most.
 pub struct BiasedLock<T> {
     bias: Bias<Threads>,
     value: UnsafeCell<T>,
 }
 
-/// The threads of this process.
+/// Implements [`Barriers`] for the threads of this process.
 struct Threads;
 
 impl Barriers for Threads {
     type Word = AtomicU64;
-    /// Revoking the bias costs about a microsecond: a nanosecond for each of these.
+    /// Revoking the bias costs about a microsecond: a nanosecond for each time that its owner had
+    /// to take the mutex to earn it.
     const STREAK: u64 = if cfg!(test) { 8 } else { 1024 };
 
     #[inline]
     fn light_barrier() {
-        // The CPU may still perform the load before the store. Where that matters, the heavy
-        // barrier prevents it.
+        // This stops only the compiler: the CPU may still perform the load that follows before the
+        // store that precedes. While another thread revokes the bias, its heavy barrier prevents
+        // that.
         compiler_fence(Ordering::SeqCst);
     }
 
@@ -67,21 +71,23 @@ impl Barriers for Threads {
     }
 }
 
-/// The slot of a thread. It is never freed, because other threads may read it at any time. A thread
-/// that ends passes it on to another thread.
+/// The slot in which a thread names the lock that it is inside. It is never freed, because other
+/// threads may read it at any time. When its thread ends, another thread gets it.
 #[repr(align(128))]
 struct Slot(ThreadSlot<Threads>);
 
 static FREE_SLOTS: ProcessLock<Vec<&'static Slot>> = ProcessLock::new(Vec::new());
 
-/// The slot of threads that have no slot of their own. It names a lock that does not exist, so that
-/// such a thread enters no lock by a bias.
+/// The slot that is shared by all threads without a slot of their own. It names a lock that does
+/// not exist. So `enter` takes such a thread to be inside another lock, and the thread uses the
+/// mutex.
 static NO_SLOT: Slot = Slot(ThreadSlot::inside_of(AtomicU64::new(1)));
 
 thread_local! {
-    // A pointer: in old versions of Rust a constant cannot refer to mutable memory.
+    // This is a pointer, because in older versions of Rust a constant cannot contain a reference to
+    // a static with interior mutability.
     static SLOT: Cell<*const Slot> = const { Cell::new(&raw const NO_SLOT) };
-    /// Returns the slot when the thread ends.
+    /// When the thread ends, its destructor puts the thread's slot into `FREE_SLOTS`.
     static SLOT_RETURN: SlotReturn = const { SlotReturn };
 }
 
@@ -89,7 +95,8 @@ struct SlotReturn;
 
 // SAFETY: the value is accessed only through a guard, and there is one guard at a time.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
-// SAFETY: nothing in a lock depends on the thread that owns the lock object.
+// SAFETY: the value is `Send`, and nothing else in a lock depends on the thread that the lock
+// object belongs to.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 
 impl<T> fmt::Debug for BiasedLock<T> {
@@ -113,7 +120,7 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
         self.try_lock_fast().unwrap_or_else(|| self.take_mutex())
     }
 
-    /// Enters by the bias, if this thread owns it.
+    /// Takes the lock without the mutex, if this thread owns the bias.
     #[inline(always)]
     fn try_lock_fast(&self) -> Option<Guard<'_, T>> {
         let slot = slot();
@@ -132,7 +139,7 @@ impl<T: Send> Lock<T> for BiasedLock<T> {
 }
 
 impl<T> BiasedLock<T> {
-    /// The lock's address, which is compared and never dereferenced.
+    /// Returns the lock's name: its address, which is compared and never dereferenced.
     fn name(&self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
     }
@@ -151,7 +158,7 @@ impl<T> BiasedLock<T> {
 }
 
 impl Slot {
-    /// The slot's address.
+    /// Returns the slot's name: its address.
     #[inline]
     fn name(&'static self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
@@ -161,9 +168,9 @@ impl Slot {
         core::ptr::eq(self, &NO_SLOT)
     }
 
-    /// Returns the slot that a lock has recorded as its owner's.
+    /// Returns the slot with this name, which a lock has recorded as the slot of its owner.
     fn by_name(name: u64) -> &'static ThreadSlot<Threads> {
-        // SAFETY: slots are never freed, and locks record no other names.
+        // SAFETY: locks record no names but those of slots, and slots are never freed.
         &unsafe { &*core::ptr::with_exposed_provenance::<Slot>(name as usize) }.0
     }
 }
@@ -171,17 +178,18 @@ impl Slot {
 /// Returns the slot of this thread, or [`NO_SLOT`].
 #[inline(always)]
 fn slot() -> &'static Slot {
-    // SAFETY: it always points to a slot, and slots are never freed.
+    // SAFETY: `SLOT` always points to a slot, and slots are never freed.
     unsafe { &*SLOT.get() }
 }
 
-/// Returns this thread's slot, and gives it one if necessary; `None` while the thread is ending.
+/// Returns this thread's own slot, and first gives it one if it has none. Returns `None` if the
+/// thread is ending, because nothing would give the slot back.
 fn take_slot() -> Option<&'static Slot> {
     if slot().is_shared() && SLOT_RETURN.try_with(|_| ()).is_ok() {
         let free = FREE_SLOTS.lock().pop();
         let slot = free.unwrap_or_else(|| {
             let slot = Box::leak(Box::new(Slot(ThreadSlot::new())));
-            // Other threads reach it by its address.
+            // Other threads turn the address back into a reference, in `by_name`.
             let _ = core::ptr::from_ref(slot).expose_provenance();
             slot
         });
@@ -192,8 +200,8 @@ fn take_slot() -> Option<&'static Slot> {
 
 impl Drop for SlotReturn {
     fn drop(&mut self) {
-        // A lock may still name the slot as its owner's. Then the thread that gets the slot is the
-        // owner, as this thread was.
+        // A lock may still record this slot as that of its owner. The next thread that gets the
+        // slot is then the owner of that lock, just as this thread was.
         let slot = slot();
         SLOT.set(&raw const NO_SLOT);
         if !slot.is_shared() {
@@ -205,14 +213,14 @@ impl Drop for SlotReturn {
 /// Access to the value of a [`BiasedLock`].
 pub struct Guard<'a, T> {
     lock: &'a BiasedLock<T>,
-    /// The thread's slot, if it entered by its bias.
+    /// The thread's slot, if it took the lock by its bias; `None` if it holds the mutex.
     slot: Option<&'static Slot>,
-    /// Makes the guard not `Send`, because a slot belongs to its thread, and not `Sync` for every
-    /// `T: Send`, as the lock is.
+    /// Makes the guard neither `Send` nor `Sync`: a slot belongs to its thread, and the derived
+    /// `Sync` would require only `T: Send`, as that of the lock does.
     here: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives out shared references to the value, and nothing else.
+// SAFETY: threads that share a guard get only `&T` from it, which `T: Sync` allows.
 unsafe impl<T: Sync> Sync for Guard<'_, T> {}
 
 impl<T> Deref for Guard<'_, T> {
@@ -249,7 +257,7 @@ mod tests {
     use core::sync::atomic::AtomicBool;
     use std::sync::Barrier;
 
-    /// Two counters that stay equal only if one thread at a time is inside.
+    /// Two counters, which stay equal only if no two threads hold the lock at the same time.
     #[derive(Default)]
     struct Pair(Cell<u64>, Cell<u64>);
 
@@ -263,8 +271,9 @@ mod tests {
 
     const ROUNDS: u64 = if cfg!(miri) { 60 } else { 300_000 };
 
-    /// Goal: one guard at a time, with and without the bias. Method: threads that take the lock in
-    /// bursts long enough to earn the bias and short enough to lose it again.
+    /// Goal: no two threads have a guard at the same time, with and without the bias. Method:
+    /// threads take the lock in bursts that are long enough to earn the bias and short enough to
+    /// lose it again.
     #[test]
     fn only_one_thread_is_inside() {
         let lock = BiasedLock::new(Pair::default());
@@ -284,8 +293,8 @@ mod tests {
         assert_eq!(lock.lock().0.get(), 4 * ROUNDS);
     }
 
-    /// Goal: an owner that enters while its bias is revoked is seen.
-    /// Method: one thread that takes the lock all the time, and one that takes it sometimes.
+    /// Goal: a thread that revokes the bias notices an owner that enters the lock at that moment.
+    /// Method: one thread takes the lock all the time, and another one takes it sometimes.
     #[test]
     fn an_owner_that_enters_during_a_revocation_is_seen() {
         let lock = BiasedLock::new(Pair::default());
@@ -310,7 +319,8 @@ mod tests {
         assert_eq!(lock.lock().0.get(), owned + visits);
     }
 
-    /// Goal: the next thread with an owner's slot becomes the owner, and exclusion holds.
+    /// Goal: no two threads are inside the lock, even after a thread has inherited the owner's
+    /// slot.
     #[test]
     fn a_reused_slot_keeps_exclusion() {
         let lock = BiasedLock::new(Pair::default());
@@ -323,8 +333,8 @@ mod tests {
         assert_eq!(lock.lock().0.get(), 20 * 51);
     }
 
-    /// Goal: a holder, by the mutex or by its bias, sees that another thread waits, until that
-    /// thread has entered.
+    /// Goal: a thread that holds the lock, by the mutex or by its bias, sees that another thread
+    /// waits for it, until that thread has got it.
     #[test]
     fn a_holder_sees_a_waiting_thread() {
         for before in [0, 50] {
@@ -349,13 +359,14 @@ mod tests {
     }
 
     thread_local! {
-        /// The action of a round of waiting in [`Staged`].
+        /// What [`Staged`] does in the next round of a waiting loop.
         static ROUND: Cell<fn()> = const { Cell::new(|| ()) };
         static WAITED: Cell<u32> = const { Cell::new(0) };
         static STAGED: Bias<Staged> = Bias::new();
     }
 
-    /// A platform in which one thread performs the steps of all threads.
+    /// A platform for a test in which one thread plays two: whenever the waiting thread would
+    /// pause, `relax` performs the next steps of the other thread.
     struct Staged;
 
     impl Barriers for Staged {
@@ -368,7 +379,8 @@ mod tests {
         }
     }
 
-    /// Goal: a thread that releases the lock waits for a waiting thread, for a bounded time.
+    /// Goal: a thread that releases the lock gives a waiting thread time to take it, but not
+    /// endless time.
     #[test]
     fn a_release_yields_to_a_waiter_for_a_bounded_time() {
         fn release() {

@@ -1,22 +1,24 @@
-//! A clock that the program moves. It is stopped, or runs with real time.
+//! A clock for virtual time: the program moves it forwards, stops it, or lets it run with real
+//! time.
 //!
-//! Several sets of timers may share one. Reading it takes no lock. It is monotonic for all readers,
-//! even if it is stopped while they read it.
+//! Several sets of timers may share one clock. Reading it takes no lock. No reader sees it go back,
+//! even if the program stops it during the reading.
 
 use crate::platform::system_clock::system_now;
 use crate::platform::time_base::Steps;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::time::Ns;
 
-/// A clock that the program moves, from one thread at a time.
+/// A clock that the program moves. Any thread may read it; only one thread at a time may move it.
 #[derive(Debug, Default)]
 pub struct ManualClock {
-    /// The latest time that any reader was given.
+    /// The latest time that the clock has shown to a reader, or that it was set to.
     shown: AtomicU64,
-    /// How far it is ahead of `CLOCK_MONOTONIC` while it runs, wrapping.
+    /// While the clock runs: its time minus `CLOCK_MONOTONIC`, in wrapping arithmetic.
     ahead: AtomicU64,
     runs: AtomicBool,
-    /// The steps by which the program has moved boottime and realtime against this clock.
+    /// How far the program has moved boottime and realtime, the other clocks of virtual time,
+    /// against this one.
     pub steps: Steps,
 }
 
@@ -30,8 +32,8 @@ impl ManualClock {
     /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Ns {
-        // Acquire, here and below: a thread that sees the new time also sees the writes that the
-        // program made before it moved the clock.
+        // Acquire, for the flag here and the time below: a thread that sees the new time also sees
+        // the writes that the program made before it moved the clock.
         if self.runs.load(Ordering::Acquire) { self.read_running() } else { self.read_stopped() }
     }
 
@@ -42,7 +44,8 @@ impl ManualClock {
     #[cold]
     fn read_running(&self) -> Ns {
         let now = system_now().0.wrapping_add(self.ahead.load(Ordering::Relaxed));
-        // Keep the returned time, so that the clock shows no earlier one after it is stopped.
+        // Store the returned time: a clock that is stopped shows the stored time, which must not be
+        // earlier than any that a reader has seen.
         Ns(self.shown.fetch_max(now, Ordering::AcqRel).max(now))
     }
 
@@ -57,7 +60,7 @@ impl ManualClock {
     /// Makes the clock run with real time.
     pub fn run(&self) {
         self.ahead.store(self.read_stopped().0.wrapping_sub(system_now().0), Ordering::Relaxed);
-        // Release: a thread that sees the flag also sees `ahead`.
+        // Release: pairs with the Acquire in `now`; a thread that sees the flag also sees `ahead`.
         self.runs.store(true, Ordering::Release);
     }
 

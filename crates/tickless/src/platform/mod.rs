@@ -1,7 +1,9 @@
-//! The system layer: clocks, event devices, locks and threads on this machine. It does not depend
-//! on the owners of timers.
+//! The operating-system layer: clocks, event devices, locks and threads of this machine. It uses
+//! nothing of the modules that own timers. Three words are used everywhere here: a *base* holds the
+//! timers of one CPU; an *event device* wakes a base when its first timer is due; a *driver* is the
+//! thread that waits for the device and then runs the timers.
 //!
-//! It is internal; the public modules re-export what programs need from it.
+//! The module is internal; public modules re-export what programs need from it.
 //!
 //! | file | what |
 //! |---|---|
@@ -14,28 +16,28 @@
 //! | [`cpu`] | the CPU, and so the base, that the caller runs on |
 //! | [`device`] | event devices, which wake a base when its next timer is due |
 //! | [`driver`] | the timer slack and CPU affinity of driver threads |
-//! | [`expirer`] | expiry threads, for timers whose expiry is deferred |
+//! | [`expirer`] | expiry threads, which run callbacks in place of the driver |
 //! | [`fork`] | detection of a forked child |
-//! | [`host`] | the implementation of the core's `Platform` |
+//! | [`host`] | the implementation of the `Platform` trait of `tickless_core` |
 //! | `lock` | the lock around a base, biased towards one thread |
 //! | [`manual_clock`] | a clock that the program moves |
 //! | `membarrier` | a memory barrier on every running thread |
 //! | `parking` | how a synchronous cancel sleeps until a callback has returned |
 //! | [`per_process`] | one value per process, which a forked child creates again |
-//! | [`program_clocks`] | clocks for programs, beside the one that timers run on |
+//! | [`program_clocks`] | clocks that programs can use, apart from the one that timers run on |
 //! | `relax` | the back-off of a short wait: spin, yield, sleep |
 //! | [`runtime`] | what timers need of an asynchronous runtime that drives them |
 //! | [`system_clock`] | the system's clocks, through the vDSO |
 //! | [`time_base`] | the clocks that deadlines may be given on |
 //! | `trusted` | which counter the kernel keeps time with |
-//! | `try_lock` | a lock that nothing waits for |
-//! | `wait` | sleeping until a word changes |
+//! | `try_lock` | a lock that a thread takes only if it is free |
+//! | `wait` | sleeping until an atomic word changes |
 //! | [`wakeup`] | how long before its deadline a driver wakes, and spins |
-//! | [`watch`], `watcher` | detection of steps of the wall clock |
+//! | [`watch`], `watcher` | notice when the wall clock is set |
 //! | [`worker`] | the library's threads, and waiting until they end |
 //!
-//! Files with these names in `portable/` replace them on systems other than Linux, and use the
-//! standard library alone. `cfg(linux_platform)` selects between the two; see `build.rs`.
+//! On systems other than Linux, a file in `portable/` replaces the file of the same name here, and
+//! uses the standard library alone. `cfg(linux_platform)` selects one of the two; see `build.rs`.
 
 mod bias;
 pub mod chance;

@@ -1,9 +1,10 @@
-//! One value per process, created on first use and never freed.
+//! A global value of which each process has its own, created on first use and never freed.
 
 use crate::platform::fork::ProcessLock;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value that each process has once. A forked child may create its own.
+/// A value that exists once in each process. A forked child can create its own, in place of the one
+/// that it inherited.
 #[derive(Debug)]
 pub struct PerProcess<T> {
     value: AtomicPtr<T>,
@@ -17,15 +18,16 @@ impl<T: Sync> Default for PerProcess<T> {
 }
 
 impl<T: Sync> PerProcess<T> {
-    /// Creates an empty place for the value.
+    /// Creates an empty container; [`get`](PerProcess::get) creates the value.
     pub const fn new() -> PerProcess<T> {
         let value = AtomicPtr::new(core::ptr::null_mut());
         PerProcess { value, making: ProcessLock::new(()) }
     }
 
-    /// Returns the value. Creates it with `make` if there is none, or if the only one is the parent
-    /// process's, for which `is_ours` returns `false`. `None` if `make` fails; a later call tries
-    /// again. Costs a load once the value exists; threads that arrive during `make` wait for it.
+    /// Returns the value of this process. Creates it with `make` if there is none, or if `is_ours`
+    /// returns `false`: then the value was inherited from the parent process. Returns `None` if
+    /// `make` fails; a later call tries again. Once the value exists, this costs one load. If one
+    /// thread is in `make`, other callers wait for it.
     #[inline]
     pub fn get(
         &self,

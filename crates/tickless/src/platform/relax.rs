@@ -1,7 +1,8 @@
-//! The back-off of a thread that waits for a short action of another thread.
+//! What a thread does in a loop that waits for another thread, if that is expected to take only a
+//! short time and there is nothing to sleep on.
 
-/// Waits for one round: rounds below 100 spin, those below 120 yield the CPU, and later ones sleep
-/// for 50 µs.
+/// Pauses for one round of a waiting loop; `round` counts up from zero. Rounds below 100 spin,
+/// those below 120 yield the CPU, and later ones sleep for 50 µs.
 #[inline]
 pub fn relax(round: u32) {
     match round {

@@ -1,18 +1,19 @@
-//! What timers need of an asynchronous runtime that drives them.
+//! What timers need of an asynchronous runtime (such as tokio's) in which a task runs them.
 
 use core::fmt;
 use tickless_core::time::Ns;
 
-/// A runtime with a clock, and a task that drives timers. All methods may be called under the lock
-/// of a base, so none of them panics or uses timers.
+/// An asynchronous runtime, with a clock, and with a task that runs the timers. All methods may be
+/// called under the lock of a base (one CPU's timers), so an implementation must not panic or use
+/// timers.
 pub trait Runtime: fmt::Debug + Send + Sync {
     /// Returns the time on the runtime's clock.
     fn now(&self) -> Ns;
 
-    /// Returns whether the program moves that clock, or has moved it: then no device of the system
-    /// expires at the right time.
+    /// Returns whether the program moves the runtime's clock itself, or has done so. Then a timer
+    /// of the kernel would expire at the wrong time.
     fn is_virtual(&self) -> bool;
 
-    /// Makes the runtime poll the task that drives the timers.
+    /// Makes the runtime poll the task that runs the timers.
     fn wake_driver(&self);
 }

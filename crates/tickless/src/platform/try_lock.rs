@@ -1,10 +1,11 @@
-//! A lock that a thread takes or leaves: nothing waits for it.
+//! A lock that a thread takes only if it is free: no thread ever waits for it.
 //!
-//! For what each CPU has of its own. Another thread is only in the way if it lost that CPU while it
-//! held the lock; then the caller uses another CPU's. Taking it costs one atomic exchange, and
-//! releasing it a store.
+//! It guards a value that exists once for each CPU. A thread finds the lock of its CPU taken only
+//! if the holder lost that CPU while it held the lock. The thread then uses the value of another
+//! CPU. Taking the lock costs one atomic exchange, and releasing it one store.
 //!
-//! Generic over the word, so that the model checkers run this file.
+//! The lock is generic over the type of its atomic word, so that the model checkers, which have a
+//! type of their own, run this file.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -24,8 +25,8 @@ unsafe impl<T: Send, W: Sync> Sync for TryLock<T, W> {}
 /// Access to the value of a [`TryLock`]; unlocks it when dropped.
 pub struct TryGuard<'a, T, W: Word>(&'a TryLock<T, W>);
 
-// SAFETY: a shared guard gives out shared references to the value, and nothing else. (The lock is
-// `Sync` for any `T: Send`, so the derived implementation would be too wide.)
+// SAFETY: threads that share a guard get only `&T` from it, which `T: Sync` allows. (The derived
+// implementation would require only `T: Send`, because that is enough for the lock to be `Sync`.)
 unsafe impl<T: Sync, W: Word + Sync> Sync for TryGuard<'_, T, W> {}
 
 impl<T, W: Word> TryLock<T, W> {

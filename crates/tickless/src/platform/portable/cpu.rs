@@ -1,5 +1,6 @@
-//! Assigns a base to each thread. The standard library does not report the CPU that a thread runs
-//! on, so threads get bases in turn, on first use, and keep them.
+//! Assigns each thread a base: a group of timers with a lock of its own. The standard library does
+//! not report the CPU that a thread runs on. So each thread gets the next base in turn when it
+//! first uses timers, and keeps it.
 
 use crate::platform::chance::Chance;
 use core::cell::Cell;
@@ -7,36 +8,37 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use tickless_core::time::CpuId;
 
-/// The number of bases, and which one a thread has.
+/// Finds the base of the calling thread among a fixed number of bases.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
     bases: u16,
-    /// Chooses the base at random instead of by thread.
+    /// If present, `here` draws a random base from it, instead of using the thread's own.
     chance: Option<Arc<Chance>>,
 }
 
 thread_local! {
-    /// This thread's number, counted from one. Has no destructor.
+    /// This thread's number, counted from one; zero until the thread has got one. The variable has
+    /// no destructor, so a thread that is ending can still read it.
     static NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
 fn number() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if NUMBER.get() == 0 {
-        // Never zero, also when the count wraps.
+        // Skip zero when the count wraps: it means that the thread has no number yet.
         NUMBER.set(LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1));
     }
     NUMBER.get()
 }
 
 impl CpuMap {
-    /// Creates a base for each thread that the system can run at once.
+    /// Creates a map with as many bases as the system can run threads at the same time.
     pub fn of_this_process() -> CpuMap {
         let count = std::thread::available_parallelism().map_or(1, |count| count.get());
         CpuMap { bases: u16::try_from(count).unwrap_or(u16::MAX - 1), chance: None }
     }
 
-    /// Does nothing: no thread was pinned.
+    /// Does nothing: here no thread is ever pinned to a CPU.
     pub fn roam(&self) {}
 
     /// Sets the number of bases, at least one.
@@ -54,12 +56,12 @@ impl CpuMap {
         self.bases
     }
 
-    /// Returns `None`: the CPU of a base is not known.
+    /// Returns `None`: here a base does not belong to a CPU.
     pub fn cpu_of(&self, _: CpuId) -> Option<u32> {
         None
     }
 
-    /// Returns what reads the number of the calling thread.
+    /// Returns an object that reads the number of the calling thread.
     pub fn current(&self) -> CurrentCpu {
         CurrentCpu
     }
@@ -75,7 +77,8 @@ impl CpuMap {
     }
 }
 
-/// Reads the number of the calling thread, in place of its CPU's.
+/// Reads the number of the calling thread. On Linux, the type of this name reads the number of the
+/// thread's CPU instead.
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentCpu;
 

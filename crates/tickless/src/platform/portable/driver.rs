@@ -1,5 +1,5 @@
-//! Settings of driver threads. The standard library can set neither a thread's timer slack nor its
-//! CPU affinity, so these functions do nothing.
+//! Settings of driver threads, which sleep until timers are due. The standard library can set
+//! neither the timer slack nor the CPU affinity of a thread, so these functions do nothing.
 
 /// Does nothing.
 pub fn sharpen_sleep() {}

@@ -1,4 +1,5 @@
-//! Only Linux has a memory barrier on all threads. Without it, the lock of a base has no bias.
+//! Only Linux can make all threads of a process pass a memory barrier. Without that, the lock of a
+//! base is an ordinary mutex, which no thread can take by plain stores (see `lock`).
 
 /// Returns `false`: barriers are not available.
 pub fn is_available() -> bool {

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tickless_core::time::Ns;
 
-/// The time of the first reading. Not zero, where a subtraction that saturates would go unnoticed.
+/// The time that the first reading returns. It is not zero: near zero, a subtraction that saturates
+/// would give the expected result by accident, and hide an error.
 const BEGINNING: Ns = Ns::from_secs(1);
 
 /// Returns the time on the system's monotonic clock: one second plus the time since the first call.
@@ -14,7 +15,8 @@ pub fn system_now() -> Ns {
     BEGINNING.after(Ns::from_duration(BEGUN.get_or_init(Instant::now).elapsed()))
 }
 
-/// Returns the time of one of the system's clocks; zero for realtime before 1970.
+/// Returns the current time of one of the system's clocks. If realtime is set to before 1970,
+/// returns zero.
 pub fn system_time(base: TimeBase) -> Ns {
     match base {
         TimeBase::Monotonic => system_now(),

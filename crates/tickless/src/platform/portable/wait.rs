@@ -1,8 +1,10 @@
-//! Sleeping until a word changes, with the standard library: a table of slots, each with a mutex
-//! and a condition variable. The address of a word selects its slot.
+//! Lets threads sleep until an atomic word changes, as a futex does, with the standard library
+//! alone. There is a table of slots, each with a mutex and a condition variable. The address of the
+//! word selects its slot.
 //!
-//! A wakeup wakes every thread that waits in the slot. Threads that wait for another word check it
-//! and sleep again. That is rare, because few words are waited on: one per driver thread.
+//! A wakeup wakes every thread that waits in the slot. Threads that wait for another word of the
+//! same slot check it and sleep again. That is rare, because there are few words that threads wait
+//! for: one per driver thread.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -27,7 +29,8 @@ fn slot(word: &AtomicU32) -> &'static Slot {
 
 fn sleep(slot: &Slot, is_same: impl FnOnce() -> bool, until: Ns) {
     let guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // Check under the lock, which waking takes: a wakeup after this check finds the thread asleep.
+    // Check the word under the slot's mutex, which `wake` takes, too. So a wakeup that comes after
+    // this check finds the thread asleep, and is not lost.
     if !is_same() {
         return;
     }
@@ -46,8 +49,8 @@ fn wake(slot: &Slot) {
     slot.changed.notify_all();
 }
 
-/// Sleeps while the word has this value, at most until this time of [`system_now`]. May return
-/// early; the caller checks the word again.
+/// Sleeps while `word` has this value, but no longer than until the time `until` of [`system_now`].
+/// May return early, so the caller checks the word again.
 pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
     sleep(slot(word), || word.load(Ordering::SeqCst) == value, until);
 }
@@ -66,7 +69,8 @@ pub fn wake_all(word: &AtomicU32) {
 mod tests {
     use super::*;
 
-    /// Goal: a sleep reaches its deadline; a changed word or a passed deadline ends it at once.
+    /// Goal: a thread can sleep until its deadline. It does not sleep at all if the word has
+    /// another value or the deadline has passed.
     #[test]
     fn sleeps_reach_their_deadline() {
         let word = AtomicU32::new(7);
