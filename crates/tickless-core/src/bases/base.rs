@@ -1,16 +1,16 @@
 //! One CPU's base, and all bases together.
 //!
 //! A base is a lock around a wheel (coarse timers), a queue (precise, high-resolution timers) and
-//! the state of the event device. Beside the lock, words record which callbacks the base runs. As
-//! in Linux, a timer is armed on the base of the CPU that arms it: that base's lock and cache lines
-//! are in the arming CPU's cache, and other CPUs seldom take the lock.
+//! the state of the event device. Outside the lock, atomic words record which callbacks the base
+//! runs. As in Linux, a timer is armed on the base of the CPU that arms it: that base's lock and
+//! cache lines are in the arming CPU's cache, and other CPUs seldom take the lock.
 //!
 //! # Ground rules
 //!
 //! - Lock order: one base's lock at a time. To move a timer, a thread marks it as migrating under
 //!   the old lock, unlocks, and takes the new lock.
-//! - A timer whose callback runs stays on its base when it is rearmed (X2), so that one base shows
-//!   whether it runs, and its callback never overlaps itself.
+//! - A timer whose callback runs stays on its base when it is rearmed (X2), so that checking one
+//!   base shows whether the callback runs, and it never overlaps itself.
 //! - No callback or system call is made, no thread woken and no memory allocated under a lock,
 //!   except for programming the event device.
 //! - A thread moves or checks at most [`HOLDING`](super::HOLDING) timers while it holds a lock
@@ -38,23 +38,27 @@ pub struct Bases<P: Platform> {
     settings: Settings,
     /// Whether expiry is deferred.
     pub(crate) defers: bool,
-    /// Whether pending coarse timers are pushed out without a lock. Keeping them in the order in
-    /// which they were armed, or the device at the earliest of them, requires the lock.
+    /// Whether pending coarse timers are pushed out without a lock. Not if the settings keep timers
+    /// exactly in the order of arming, or the device always at the earliest one: both require the
+    /// lock.
     pub(crate) push_out_is_lazy: bool,
-    /// How far ahead a deadline must lie for each level of the wheel to be fine enough.
+    /// For each level of the wheel, how far ahead a deadline must be for that level to be fine
+    /// enough.
     pub(crate) least: [Ns; 16],
     /// The number of bases that are online.
     pub(crate) online: P::Word,
 }
 
-/// One CPU's base, on cache lines of its own, because its neighbours belong to other CPUs.
+/// One CPU's base. It has cache lines of its own, because the bases beside it in memory are used by
+/// other CPUs.
 #[repr(align(128))]
 pub(crate) struct Base<P: Platform> {
     pub(crate) state: P::Lock<BaseState>,
-    /// The callbacks that run here. Written under the lock; cancels read it without the lock.
+    /// The callbacks that this base runs. Written under the lock; cancels read it without the lock.
     pub(crate) running: Running<P>,
-    /// When the expiry thread is next needed, or earlier, never later (D4). Written under the
-    /// lock; ticks read it without the lock (D1). Only updated if expiry is deferred.
+    /// When the next timer of the expiry thread is due, or an earlier time, never a later one (D4).
+    /// Written under the lock; ticks read it without the lock (D1). Only updated if expiry is
+    /// deferred.
     pub(crate) thread_next: P::Word,
 }
 
@@ -67,14 +71,15 @@ pub(crate) struct BaseState {
     pub(crate) late: Late,
     /// The most timers that a thread has moved or checked while it held the lock.
     longest_holding: usize,
-    /// Whether a canceller waits for a callback of this base, or a runner must pause after one.
+    /// Whether a canceller waits for a callback of this base, or a runner (which executes
+    /// callbacks) must pause after one.
     pub(crate) has_waiters: bool,
     /// The runners that must pause after their callback: a bit for each.
     pub(crate) pauses: u8,
-    /// Whether timers may be armed here. If not, only those whose callback runs here may (X2).
+    /// Whether timers may be armed here. If not, only timers whose callback runs here may be (X2).
     pub(crate) is_online: bool,
-    /// Whether the base is online, the handler fires everything, and the device tracks every timer:
-    /// one check instead of two in every start.
+    /// Whether the base is online, and has neither an expiry thread nor timers that its device
+    /// ignores. One flag, so that every start makes one check instead of two.
     pub(crate) is_plain: bool,
 }
 
@@ -91,7 +96,8 @@ pub struct BaseCounts {
     pub cancelled: u64,
     /// Armings that fired.
     pub fired: u64,
-    /// Timers that came here from another base: armed here, or moved when that went offline.
+    /// Timers that came from another base: armed on this one, or moved when the other base went
+    /// offline.
     pub migrated: u64,
 }
 
@@ -135,7 +141,7 @@ impl BaseCounts {
 pub struct BaseView {
     /// The number of pending coarse timers.
     pub coarse: usize,
-    /// The levels of the wheel on which they are.
+    /// The number of coarse timers on each level of the wheel.
     pub levels: Levels,
     /// The number of pending precise timers.
     pub precise: usize,
@@ -293,8 +299,8 @@ impl<P: Platform> Bases<P> {
                 let Some(cpu) = life.base() else {
                     let first = first.filter(|_| !life.is_shut())?;
                     let claimed = life.migrating_to(first);
-                    // Acquire and Release: of two threads that race for the first start, one loses,
-                    // and continues with the word that the other wrote.
+                    // Acquire and Release: of two threads that race for the first start, one fails
+                    // here, and continues with the word that the other has written.
                     let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
                     let (current, new) = (life.word(), claimed.word());
                     if timer.word().compare_exchange(current, new, success, failure).is_ok() {
@@ -303,7 +309,8 @@ impl<P: Platform> Bases<P> {
                     continue;
                 };
                 let state = self.base(cpu).state.lock();
-                // The lock that the word names keeps the word from changing.
+                // The word is read again under the lock: if it still names this base, it does not
+                // change until the lock is released.
                 if timer.life(Ordering::Relaxed) == life {
                     return Some((cpu, state, life));
                 }
@@ -355,7 +362,7 @@ impl BaseState {
         self.deferred.earliest(&self.queues)
     }
 
-    /// Records that a thread has moved or checked so many timers while it held the lock.
+    /// Records how many timers a thread has moved or checked while it held the lock.
     #[inline]
     pub(crate) fn record_holding(&mut self, timers: usize) {
         if timers > self.longest_holding {

@@ -1,4 +1,4 @@
-//! Coarse timers that fire at their deadlines and in their order, for virtual time: see
+//! Coarse timers that fire at their deadlines, in the order of deadlines, for virtual time: see
 //! [`CoarseExpiry`].
 
 use super::base::Bases;
@@ -10,9 +10,9 @@ use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
     /// Returns when a base's next timer is due, like [`next_event`](Bases::next_event), but uses
-    /// the deadlines of coarse timers instead of their buckets if
-    /// [these are exact](super::CoarseExpiry::AtDeadline). O(n log n) for lists to which n
-    /// timers were added, under the lock.
+    /// the deadlines of coarse timers instead of their buckets if [these are
+    /// exact](super::CoarseExpiry::AtDeadline). Sorts the lists that have changed, under the lock:
+    /// O(n log n) for n timers on them.
     pub fn exact_next_event(&self, cpu: CpuId) -> Ns {
         let next = self.next_event(cpu);
         if self.settings().coarse == CoarseExpiry::WithBucket {
@@ -24,8 +24,8 @@ impl<P: Platform> Bases<P> {
     }
 }
 
-/// Makes the coarse timers due whose deadlines have passed, in the order of their deadlines, before
-/// their buckets come due.
+/// Moves the coarse timers whose deadlines have passed to the wheel's due list, in the order of
+/// their deadlines and before their buckets come due.
 #[cold]
 pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
     loop {
@@ -34,7 +34,7 @@ pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
             break;
         }
     }
-    // Deferrable timers, which `earliest_deadline` ignores.
+    // Last, deferrable timers that are due: `earliest_deadline` ignores them.
     wheel.gather(now, deadline_of::<P>);
 }
 

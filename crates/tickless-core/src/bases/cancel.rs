@@ -9,8 +9,8 @@
 //! | [`shutdown`](Bases::shutdown) | and every later one | reports it |
 //! | [`shutdown_sync`](Bases::shutdown_sync) | and every later one | waits until it has returned |
 //!
-//! `decide` has the decision, and this file carries it out: `disarm` for a pending timer whose
-//! callback does not run, `disarm_slow` for all others.
+//! `decide` decides what to do to the timer, and this file does it: `disarm` for a pending timer
+//! whose callback does not run, `disarm_slow` for all others.
 //!
 //! # Guarantees
 //!
@@ -21,15 +21,16 @@
 //! - X3 A callback that rearms its timer cannot keep its canceller waiting: until the wait ends,
 //!   such an arming counts as made and cancelled.
 //! - X4 A running timer is named by its address, which is compared and never dereferenced. A
-//!   callback that frees its timer detaches itself first, so no later timer there is taken for it.
+//!   callback that frees its timer detaches itself first, so that a later timer at the same address
+//!   is not taken for it.
 //! - X5 After a shutdown every later arming fails.
 //! - X7 A canceller spins briefly, then sleeps until the callback has returned.
 //! - X8 The single-shot form checks callbacks only if the timer is not pending, and reports a timer
 //!   that was armed again.
 //! - X10 Each arming is either cancelled or fires: both are decided under the lock of the timer's
 //!   base.
-//! - X3, X10 A cancel whose wait is refused leaves no mark on the timer: it can be armed again, by
-//!   its callback too, unless another canceller still waits.
+//! - X3, X10 A cancel whose wait is refused leaves no trace: the timer can be armed again, even by
+//!   its callback, unless another canceller still waits.
 //!
 //! X6 (a wait that could never end is refused) needs the wait graph, which only the caller has: see
 //! [`cancel_sync_unless`](Bases::cancel_sync_unless).
@@ -80,7 +81,7 @@ pub enum Wait {
     Parked,
 }
 
-/// What a cancel found under the lock.
+/// What a cancel found when it had the lock.
 #[derive(Clone, Copy)]
 struct Found {
     cancel: Cancel,
@@ -123,8 +124,9 @@ impl<P: Platform> Bases<P> {
     /// before it waited.
     ///
     /// If the callback is not running, this costs as much as [`cancel`](Bases::cancel). It must not
-    /// be called from that callback, nor from anything for which the callback waits; callers that
-    /// might be use [`cancel_sync_unless`](Bases::cancel_sync_unless).
+    /// be called from that callback, nor by a thread for which the callback waits: neither would
+    /// ever end. Callers that cannot rule this out use
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
     pub fn cancel_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         let Ok(found) = self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(()));
         found
@@ -145,9 +147,9 @@ impl<P: Platform> Bases<P> {
     }
 
     /// [`cancel_sync_unless`](Bases::cancel_sync_unless) for a timer that is never armed while its
-    /// callback runs, by that callback or by others. Such a timer does not run while it is pending,
-    /// so no callback is checked then. Returns `None` if the timer had been armed again; it has
-    /// been cancelled all the same.
+    /// callback runs, by that callback or by others. The callback of such a timer does not run
+    /// while the timer is pending, so a pending one is cancelled without checking that. Returns
+    /// `None` if the timer had been armed again; it has been cancelled all the same.
     #[inline]
     pub fn cancel_single_shot<L: Family<P>, E>(
         &self,
@@ -187,13 +189,16 @@ impl<P: Platform> Bases<P> {
     /// timer moves to another base (R10). A `true` may be out of date at once.
     pub fn is_active<L: Family<P>>(&self, timer: TimerRef<P, L>) -> bool {
         loop {
-            // Acquire: a thread that sees the timer idle sees that its base names it as running.
+            // Acquire: pairs with the Release in `set_life`. A base records a callback as running
+            // before it makes the timer idle, so a thread that sees the timer idle also sees that
+            // record.
             let life = timer.life(Ordering::Acquire);
             if life.is_pending() || life.is_migrating() {
                 return true;
             }
             let Some(cpu) = life.base() else { return false };
-            // Acquire: a thread that sees another timer there sees what this timer's restart wrote.
+            // Acquire: a thread that sees that the callback has ended also sees the state that its
+            // restart wrote, and finds it changed below.
             if self.base(cpu).running.has(timer.address(), Ordering::Acquire) {
                 return true;
             }
@@ -222,7 +227,8 @@ impl<P: Platform> Bases<P> {
     /// Only this very callback may call it, after it has shut its timer down; see
     /// [`TimerRef::new`]. Takes no lock.
     pub fn detach<L: Family<P>>(&self, timer: TimerRef<P, L>) {
-        // Relaxed: a running timer stays on its base (X2), which this thread has seen.
+        // Relaxed: a running timer stays on its base (X2), and this thread, which runs it, has seen
+        // that base.
         if let Some(cpu) = timer.life(Ordering::Relaxed).base() {
             self.base(cpu).running.detach(timer.address());
         }
@@ -249,16 +255,17 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Disarms a pending timer whose callback does not run, under a policy that keeps the device as
-    /// it is. Nearly every cancel ends here. Returns `None`, and changes nothing, in all other
-    /// cases, for [`disarm_slow`](Bases::disarm_slow).
+    /// Disarms a pending timer whose callback does not run, if the policy leaves the device as it
+    /// is. Nearly every cancel ends here. Returns `None`, and changes nothing, in all other cases,
+    /// for [`disarm_slow`](Bases::disarm_slow).
     #[inline]
     fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
-        // Acquire: as in `lock_timer`.
+        // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
         let base = self.bases().get(life.pending_at()?.index())?;
         let mut state = base.state.try_lock_fast()?;
-        // The lock that the word names keeps the word from changing.
+        // The word is read again under the lock: if it still names this base, it does not change
+        // until the lock is released.
         let is_usual = timer.life(Ordering::Relaxed) == life
             && !(operation.checks_running(life)
                 && base.running.has(timer.address(), Ordering::Relaxed))
@@ -278,8 +285,9 @@ impl<P: Platform> Bases<P> {
     #[inline(never)]
     fn disarm_slow<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let is_done = if operation == Operation::Shutdown {
-            // A timer that was never armed has no lock, so this races with a first start.
-            // Relaxed: what a timer was created with never changes.
+            // A timer that was never armed belongs to no base, so no lock excludes a concurrent
+            // first start: compare and swap. Relaxed: of this value only the urgency is used, which
+            // never changes.
             let fresh = timer.life(Ordering::Relaxed).never_armed();
             let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
             let (fresh, shut) = (fresh.word(), fresh.shut().word());
@@ -335,7 +343,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Waits until the callback has returned, and cancels every arming that is made until then.
-    /// Returns whether there was one.
+    /// Returns whether there was such an arming.
     #[cold]
     fn wait<L: Family<P>, E>(
         &self,
@@ -356,8 +364,8 @@ impl<P: Platform> Bases<P> {
             found = self.disarm_locked(timer, operation);
         }
         if self.settings().scan == Scan::AllBases {
-            // A running timer stays on its base, so this finds no callback. The check itself is
-            // what the study of cancels measures.
+            // Checks every base, as Linux did until 2005. A running timer stays on its base, so
+            // this finds nothing; a study of cancels measures what it costs.
             for cpu in 0..self.count() as u16 {
                 let Ok(()) =
                     self.wait_on(CpuId(cpu), timer.address(), &mut |_| Ok::<(), Infallible>(()));
@@ -366,11 +374,12 @@ impl<P: Platform> Bases<P> {
         Ok(was_armed | found.was_armed)
     }
 
-    /// Removes the mark of a canceller that does not wait after all, so that the timer can be armed
+    /// Stops counting a canceller that does not wait after all, so that the timer can be armed
     /// unless another canceller waits.
     ///
     /// The callback may have returned by now, and the timer may have been armed and its callback
-    /// started again, with other cancellers: a different arming in `life` shows it.
+    /// started again, with other cancellers. Then the word's generation differs from that of
+    /// `life`, and this changes nothing.
     #[cold]
     fn give_up<L: Family<P>>(&self, timer: TimerRef<P, L>, life: Life) {
         let locked = self.lock_timer(timer, None);
@@ -379,7 +388,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Waits until a base does not run this timer.
+    /// Waits until a base does not run the callback of the timer with this address: spins first,
+    /// then parks. Calls `refuse` before each.
     fn wait_on<E>(
         &self,
         cpu: CpuId,

@@ -26,12 +26,14 @@ pub enum BaseFault {
         /// When the earliest timer is due.
         earliest: Ns,
     },
-    /// The time that ticks read is after the next timer of the expiry thread (D4).
+    /// The time at which ticks wake the expiry thread, stored outside the lock, is after its next
+    /// timer is due (D4).
     LateTick {
-        /// The time that ticks read.
+        /// The stored time.
         cached: Ns,
     },
-    /// A timer is on a list of the base, and its word contradicts that (D2).
+    /// A timer is on a list of the base, but according to its state word it is elsewhere, or not
+    /// pending (D2).
     Word {
         /// The state in the word.
         life: Life,
@@ -59,8 +61,8 @@ impl fmt::Display for BaseFault {
 impl core::error::Error for BaseFault {}
 
 impl<P: Platform> Bases<P> {
-    /// Checks all timers of a base and its own records. Returns the first fault that it finds, and
-    /// `Ok` for a base that does not exist.
+    /// Checks all timers of a base, and the base's own records. Returns the first fault that it
+    /// finds, and `Ok` for a base that does not exist.
     ///
     /// Holds the base's lock for O(n). Does not allocate.
     pub fn check(&self, cpu: CpuId) -> Result<(), BaseFault> {

@@ -1,7 +1,8 @@
 //! What an operation does to a timer: decided here, carried out by `start`, `cancel` and `expiry`.
 //!
 //! A decision depends on the timer's state, on the operation, and on what the lock of the timer's
-//! base shows ([`Seen`]). A callback that runs is a property of the base, not of the timer's state:
+//! base shows ([`Seen`]). Whether a callback runs is recorded in the base, not in the timer's
+//! state. "Refuse once" counts the arming as made and cancelled; later ones may succeed:
 //!
 //! | operation | shut down | idle | pending | callback runs | runs, being cancelled |
 //! |---|---|---|---|---|---|
@@ -10,7 +11,7 @@
 //! | cancel | idle | idle | idle | idle | idle, still being cancelled |
 //! | try cancel | idle | idle | idle | keep | keep |
 //! | cancel and wait | idle | idle | idle | idle, one more waits | idle, one more waits |
-//! | cancel single shot | idle | idle | idle, unchecked (X8) | as with wait | as with wait |
+//! | cancel single shot | idle | idle | idle, unchecked (X8) | idle, one more waits | the same |
 //! | shut down | shut | shut | shut | shut | shut |
 
 use crate::state::Life;
@@ -23,15 +24,16 @@ pub enum IfPending {
     Rearm,
     /// Rearms it only if its deadline moves earlier (Linux's `timer_reduce`).
     Reduce,
-    /// Leaves it as it is, so that a callback's own restart does not undo a start by another thread
-    /// (R9).
+    /// Leaves it as it is, so that a callback that arms its own timer does not undo a start by
+    /// another thread.
     Leave,
 }
 
 /// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operation {
-    /// Arm it. The caller has resolved [`IfPending::Reduce`].
+    /// Arm it. For [`IfPending::Reduce`] the caller has compared the deadlines, and passes `Leave`
+    /// if the new one is not earlier.
     Start(IfPending),
     /// Arm it again, as its own callback requests.
     Restart,
@@ -52,7 +54,7 @@ pub(super) enum Operation {
 pub(super) struct Seen {
     /// The callback of the timer runs on this base.
     pub(super) is_running: bool,
-    /// The base is online and the one on which the timer should be armed.
+    /// The base is online, and it is the one on which the timer should be armed.
     pub(super) is_target: bool,
 }
 
@@ -64,7 +66,8 @@ pub(super) enum Action {
     Refuse,
     /// Leave the timer as it is.
     Keep,
-    /// Count an arming and a cancel, and store this state.
+    /// Do not arm the timer, because it is being cancelled: count an arming and a cancel, and store
+    /// this state.
     RefuseOnce(Life),
     /// Arm the timer on its base.
     Arm,
@@ -129,7 +132,8 @@ mod tests {
         Operation::Shutdown,
     ];
 
-    /// Each operation's decisions: not running, running.
+    /// A state, and what each operation decides in it: if the callback does not run, and if it
+    /// does.
     type Row = [(Life, [Action; 9], [Action; 9]); 5];
 
     /// Goal: every operation in every state, on the target base.
@@ -139,8 +143,8 @@ mod tests {
         let off = |life: Life| Disarm(life.idle());
         let waits = |life: Life| Disarm(life.idle().with_canceller());
         let shut = |life: Life| Disarm(life.idle().shut());
-        // An operation that cancels, by state; a single shot reads no runner if it is pending, so
-        // its caller passes `false` then.
+        // What the five cancelling operations do if the callback does not run, and if it does. A
+        // single shot that is pending does not check this, so its caller passes `false`.
         let idle = |life| [off(life), off(life), off(life), off(life), shut(life)];
         let runs = |life| [off(life), Keep, waits(life), waits(life), shut(life)];
         let row = |starts: [Action; 4], cancels: [Action; 5]| {
@@ -196,7 +200,8 @@ mod tests {
         }
     }
 
-    /// Goal: X8: a pending single shot is cancelled without checking what runs.
+    /// Goal: a pending single-shot timer is cancelled without checking whether its callback runs
+    /// (X8).
     #[test]
     fn a_pending_single_shot_checks_no_runner() {
         for operation in OPERATIONS {

@@ -6,24 +6,24 @@
 //!
 //! # Collecting
 //!
-//! The published patch moved expired timers to separate lists in the interrupt, and had to merge
-//! these with timers that the thread had not fired yet. Here the interrupt changes one number: the
-//! tick up to which the thread must empty the wheel
-//! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick have
-//! been collected, on whatever list they are, and can still be cancelled. A timer that is armed for
-//! the past from then on belongs to the next round. So collecting is a comparison and a store,
-//! merging is the maximum of two numbers, and neither needs memory. The thread splices the lists
-//! under the base's lock when it reaches them, in constant time each.
+//! The patch of 2016 for Linux's real-time branch that proposed this moved expired timers to
+//! separate lists in the interrupt, and had to merge these with timers that the thread had not
+//! fired yet. Here the interrupt changes one number: the tick up to which the thread must empty the
+//! wheel ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick
+//! have been collected, on whatever list they are, and can still be cancelled. A timer that is
+//! armed for the past from then on belongs to the next round. So collecting is a comparison and a
+//! store, merging is the maximum of two numbers, and neither needs memory. The thread splices the
+//! lists under the base's lock when it reaches them, in constant time each.
 //!
 //! # Guarantees
 //!
-//! - D1 A tick reads a scalar without a lock; lists change under the lock only.
+//! - D1 A tick reads one word without a lock; lists change under the lock only.
 //! - D3 The thread is woken only if a timer has expired, unless [`Deferral::EveryTick`] is set.
-//! - D4 The cached next expiry may be too early, never too late: arming lowers it at once, and only
-//!   the thread raises it, under the lock.
+//! - D4 The stored time of the thread's next timer may be too early, never too late: arming lowers
+//!   it at once, and only the thread raises it, under the lock.
 //! - D6 Collecting and merging take constant time and lose no timer.
 //! - D9 A callback that blocks delays the other timers of its thread until a second thread takes
-//!   over. The handler requests that when a timer is due and none has fired for
+//!   over. The handler requests the second thread when a timer is due and none has fired for
 //!   [`Settings::patience`](super::Settings::patience). A timer that is due again while its own
 //!   callback still runs waits for that callback (X2).
 //!
@@ -49,25 +49,26 @@ use crate::state::{FiresIn, Life};
 use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
-    /// Handles an event of `cpu`'s device on bases that defer: fires the handler's timers, collects
-    /// the others, and returns which thread to wake for them. Otherwise like
+    /// Handles an event of `cpu`'s device on bases with expiry threads: fires the timers that fire
+    /// in the handler, and returns which thread to wake for the other due timers. Otherwise like
     /// [`expire`](Bases::expire).
     pub fn collect(&self, cpu: CpuId, run: impl FnMut(&Firing<P>) -> CallbackResult) -> Collected {
         self.collect_batch(cpu, &mut NoPause(run))
     }
 
-    /// [`collect`](Bases::collect) with pauses.
+    /// Does the same as [`collect`](Bases::collect), with pauses between callbacks.
     pub fn collect_batch(&self, cpu: CpuId, batch: &mut impl Batch<P>) -> Collected {
         self.handle(cpu, Share::Handler, batch)
     }
 
     /// Handles a periodic tick of `cpu`: returns which thread to wake. Reads one word, and takes
-    /// the lock only if a timer has expired (D1). On bases that do not defer, [`Call::Thread`]
+    /// the lock only if a timer has expired (D1). On bases without expiry threads, [`Call::Thread`]
     /// means that there are timers to [`expire`](Bases::expire).
     pub fn tick(&self, cpu: CpuId) -> Call {
         let base = self.base(cpu);
         let now = self.platform().now();
-        // Acquire: pairs with the Release in `expect`. A CPU that reads an old value ticks again.
+        // Acquire: pairs with the Release in `expect_deferred`. A CPU that reads an old value reads
+        // the new one at a later tick.
         let next = Ns(base.thread_next.load(Ordering::Acquire));
         let every_tick = self.settings().deferral == Deferral::EveryTick;
         if now < next && !every_tick {
@@ -80,18 +81,19 @@ impl<P: Platform> Bases<P> {
             state.queues.wheel.advance(now);
             state.deferred.call(now)
         } else {
-            // The cached value was too early; now it is exact.
+            // The stored time was too early. Make it exact, so that later ticks return early.
             self.refresh(base, &mut state);
             Call::Nobody
         }
     }
 
-    /// Fires the timers that have been collected on a base, and all others of its thread that are
-    /// due. An expiry thread that has been woken calls this. Returns how many timers have fired.
+    /// Fires the timers that have been collected on a base, and all other due timers that fire in
+    /// its expiry thread. An expiry thread that has been woken calls this. Returns how many timers
+    /// have fired.
     ///
-    /// Each runner is in one call at a time: a second one returns at once. Callbacks run without a
-    /// lock and may use the bases. If a callback panics, its timer is idle, the base is as if this
-    /// had returned, and the panic continues in the caller, which calls this again.
+    /// Each runner executes one call at a time: a second call returns at once. Callbacks run
+    /// without a lock and may use the bases. If a callback panics, its timer is idle, the base is
+    /// as if this had returned, and the panic continues in the caller, which calls this again.
     pub fn fire(
         &self,
         cpu: CpuId,
@@ -101,7 +103,7 @@ impl<P: Platform> Bases<P> {
         self.fire_batch(cpu, runner, &mut NoPause(run))
     }
 
-    /// [`fire`](Bases::fire) with pauses.
+    /// Does the same as [`fire`](Bases::fire), with pauses between callbacks.
     pub fn fire_batch(&self, cpu: CpuId, runner: Runner, batch: &mut impl Batch<P>) -> u64 {
         let base = self.base(cpu);
         let mut state = base.state.lock();
@@ -128,7 +130,7 @@ impl<P: Platform> Bases<P> {
         fired
     }
 
-    /// Ends a runner's batch, and arms the device for the next timer.
+    /// Ends the batch of timers that a runner has fired, and arms the device for the next timer.
     pub(crate) fn end_batch(
         &self,
         cpu: CpuId,
@@ -148,13 +150,14 @@ impl<P: Platform> Bases<P> {
         if !deferred.is_active() {
             self.refresh(self.base(cpu), state);
         }
-        // Restarts by callbacks have not updated the device.
+        // Callbacks that restarted their timers have not updated the device.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, &mut state.device, rearm)
     }
 
-    /// Returns which thread to wake when a handler has fired its own timers. Under the lock.
+    /// Returns which expiry thread a handler must wake when it has fired its own timers. Under the
+    /// lock.
     pub(crate) fn collect_due(&self, state: &mut BaseState, now: Ns) -> Call {
         let BaseState { queues, deferred, .. } = state;
         if deferred.is_active() {
@@ -198,7 +201,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Makes the cached next expiry exact. Under the lock.
+    /// Makes the stored time of the thread's next timer exact. Under the lock.
     pub(crate) fn refresh(&self, base: &Base<P>, state: &mut BaseState) {
         if state.deferred.plain {
             return;

@@ -28,7 +28,7 @@ impl<P: Platform> Bases<P> {
         is_overdue
     }
 
-    /// Programs a base's event device after a handler that has deferred it
+    /// Programs a base's event device if the handler has left that to its caller
     /// ([`HandlerEnd::Defers`](crate::rearm::HandlerEnd)); does nothing otherwise. The base's own
     /// CPU calls this when it has chosen its next task, before it runs the task.
     pub fn settle_device(&self, cpu: CpuId) {
@@ -55,7 +55,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Programs a device that has refused a deadline for later ones, until it accepts one (R13).
+    /// Programs a device that has refused a deadline: tries later and later ones until the device
+    /// accepts one (R13).
     #[cold]
     fn program_later(&self, cpu: CpuId, device: &mut Device) -> Rearm {
         let mut tries = 0;
@@ -68,7 +69,7 @@ impl<P: Platform> Bases<P> {
         Rearm::Keep
     }
 
-    /// Unlocks, and does what [`carry_out`](Bases::carry_out) has returned.
+    /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) has returned that.
     #[inline]
     pub(crate) fn finish(&self, state: Guard<'_, P>, left: Rearm) {
         drop(state);
@@ -77,8 +78,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Does what [`finish`](Bases::finish) does, and moves the timers of a base that has gone
-    /// offline while it fired others.
+    /// Unlocks like [`finish`](Bases::finish). If the base has gone offline while it fired timers,
+    /// moves the remaining ones to other bases.
     pub(super) fn end_handling(&self, cpu: CpuId, state: Guard<'_, P>, left: Rearm) {
         let is_online = state.is_online;
         self.finish(state, left);

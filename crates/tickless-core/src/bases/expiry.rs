@@ -1,12 +1,12 @@
 //! Expiry: the handler of a base's event device.
 //!
 //! The handler passes each timer that is due to its caller, without the base's lock, and the caller
-//! runs the callback. The core itself calls no code that it does not know.
+//! runs the callback. The core does not know what a callback is.
 //!
 //! # Guarantees
 //!
 //! - W1 No timer fires before its deadline. W4 Timers of one instant fire in the order of arming.
-//! - R5, R6 The handler programs the device once, at its end, also when a callback panics.
+//! - R5, R6 The handler programs the device once, at its end, even if a callback panics.
 //! - X4 After a callback has started, the core accesses no field of its timer, unless the callback
 //!   requests a restart: then its timer has not been freed.
 
@@ -46,7 +46,7 @@ pub struct Expiry {
     pub fires_in: FiresIn,
     /// The time at which the handler found the timer due.
     pub now: Ns,
-    /// How long after the soft end of the window that is.
+    /// How long `now` is after the soft end of the window.
     pub late: Ns,
     /// The base on which the timer fires.
     pub cpu: CpuId,
@@ -80,7 +80,7 @@ pub struct Expired {
     pub next: Ns,
 }
 
-/// The due timers that a runner fires.
+/// Which of the due timers a runner (a handler or an expiry thread) fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// All of them.
@@ -96,8 +96,8 @@ pub trait Batch<P: Platform> {
     /// Runs a timer's callback.
     fn run(&mut self, firing: &Firing<P>) -> CallbackResult;
 
-    /// Called without a lock, between two callbacks, after a callback that has called
-    /// [`Bases::pause_after`]. May use the bases. Must not unwind.
+    /// Called without a lock after a callback that has called [`Bases::pause_after`]. May use the
+    /// bases. Must not unwind.
     fn pause(&mut self);
 }
 
@@ -123,7 +123,8 @@ struct Pass<'a, P: Platform> {
     fired: u64,
 }
 
-/// Ends the handler when a callback panics (R6).
+/// Exists while a callback runs. Dropped only if the callback panics: then it ends the handler,
+/// which programs the device (R6).
 struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
 
 /// The most pushed-out timers that the handler moves before it unlocks; one if another thread waits
@@ -145,10 +146,10 @@ enum Due<P: Platform> {
     Precise(TimerRef<P, QueueLink>, FiresIn),
 }
 
-/// The result of a handler that defers.
+/// The result of a handler that leaves timers to an expiry thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Collected {
-    /// The timers that the handler fired itself, and when the device fires next.
+    /// The number of timers that the handler fired itself, and when the device fires next.
     pub expired: Expired,
     /// The expiry thread to wake.
     pub call: Call,
@@ -168,7 +169,7 @@ impl<P: Platform> Bases<P> {
         self.expire_batch(cpu, &mut NoPause(run))
     }
 
-    /// [`expire`](Bases::expire) with pauses.
+    /// Does the same as [`expire`](Bases::expire), with pauses between callbacks.
     pub fn expire_batch(&self, cpu: CpuId, batch: &mut impl Batch<P>) -> Expired {
         if !self.defers {
             return self.handle(cpu, Share::All, batch).expired;
@@ -181,8 +182,8 @@ impl<P: Platform> Bases<P> {
         expired
     }
 
-    /// Makes the batch [pause](Batch::pause) when the callback that this runner of a base executes
-    /// has returned. Called inside that callback. Takes the base's lock.
+    /// Requests that the batch [pauses](Batch::pause) when the callback that `runner` executes has
+    /// returned. Called inside that callback. Takes the base's lock.
     #[cold]
     pub fn pause_after(&self, cpu: CpuId, runner: Runner) {
         let mut state = self.base(cpu).state.lock();
@@ -190,7 +191,8 @@ impl<P: Platform> Bases<P> {
         state.has_waiters = true;
     }
 
-    /// Fires the handler's share, and returns which expiry thread must be woken for the rest.
+    /// Fires the due timers in `share`, and returns which expiry thread must be woken for the other
+    /// due timers.
     pub(crate) fn handle(&self, cpu: CpuId, share: Share, batch: &mut impl Batch<P>) -> Collected {
         let base = self.base(cpu);
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
@@ -210,12 +212,13 @@ impl<P: Platform> Bases<P> {
             passes += 1;
             now = self.platform().now();
             if share == Share::Handler {
-                // In every pass, because a pass may take longer than `Settings::patience`.
+                // Collect in every pass, not only in the last: a pass may take longer than
+                // `Settings::patience`, after which a stuck thread is replaced.
                 call = call.and(self.collect_due(&mut state, now));
             }
             let earliest = state.earliest();
             if earliest > now {
-                // If it calls a thread, the event was not spurious.
+                // An event after which an expiry thread is called was not spurious.
                 let done = fired + u64::from(call != Call::Nobody);
                 break state.device.leave(earliest, done, now);
             }
@@ -257,7 +260,8 @@ impl<P: Platform> Bases<P> {
                 }
                 Taken::Nothing => break,
             };
-            // One branch for each family, so that the family is checked once.
+            // One branch for coarse and one for precise timers, so that the kind is checked only
+            // once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
                     let window = Window::at(deadline);
@@ -289,7 +293,8 @@ impl<P: Platform> Bases<P> {
     ) -> Guard<'a, P> {
         let &mut Pass { runner, share, base, .. } = pass;
         if share == Share::Thread && base.running.has_in_another(timer.address(), runner) {
-            // Its last callback has not returned: the next pass fires it.
+            // Another runner still executes the timer's previous callback: put the timer back, for
+            // the next pass.
             enqueue(timer, &mut state, firing.window, &firing);
             return state;
         }
@@ -303,7 +308,7 @@ impl<P: Platform> Bases<P> {
         let unwinding = Unwinding(pass);
         let result = batch.run(&firing);
         core::mem::forget(unwinding);
-        // Otherwise a callback that is always due keeps out a thread that wants to cancel it.
+        // Otherwise a timer that is always due would keep out a thread that wants to cancel it.
         if base.state.is_wanted() {
             base.state.yield_to_waiters();
         }
@@ -332,7 +337,7 @@ impl<P: Platform> Bases<P> {
         base.state.lock()
     }
 
-    /// Ends a callback that has returned or panicked.
+    /// Records that a callback has returned or panicked, and wakes the threads that wait for it.
     #[inline]
     fn end_callback<'a>(
         &'a self,
@@ -349,7 +354,7 @@ impl<P: Platform> Bases<P> {
         if state.has_waiters { self.end_waits(base, runner, state, pause) } else { state }
     }
 
-    /// Ends a callback that has panicked, and its pass.
+    /// Records that a callback has panicked, and ends the handler or the batch that it ran in.
     #[cold]
     #[inline(never)]
     fn end_by_panic(&self, cpu: CpuId, runner: Runner, share: Share, fired: u64) {
@@ -359,7 +364,8 @@ impl<P: Platform> Bases<P> {
         let left = if share == Share::Thread {
             self.end_batch(cpu, &mut state, runner, fired, now)
         } else {
-            // The called thread is never woken, so the device must fire for its timers again.
+            // The panic prevents the wakeup of a thread that has been called, so the device must
+            // fire for its timers again.
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);
@@ -368,8 +374,8 @@ impl<P: Platform> Bases<P> {
         self.end_handling(cpu, state, left);
     }
 
-    /// Wakes the cancellers that wait for a callback of this base; each checks whether it waits for
-    /// this one. Then pauses, if this runner's callback has requested it.
+    /// Wakes the cancellers that wait for a callback of this base; each checks whether the callback
+    /// that it waits for has returned. Then pauses, if this runner's callback has requested it.
     #[cold]
     fn end_waits<'a>(
         &'a self,
@@ -380,7 +386,7 @@ impl<P: Platform> Bases<P> {
     ) -> Guard<'a, P> {
         let is_paused = state.pauses & bit(runner) != 0;
         state.pauses &= !bit(runner);
-        // Another runner that must pause checks this first.
+        // Another runner that must pause checks this flag before it checks `pauses`.
         state.has_waiters = state.pauses != 0;
         base.running.end_waits();
         drop(state);
@@ -391,9 +397,9 @@ impl<P: Platform> Bases<P> {
         base.state.lock()
     }
 
-    /// Begins a pass: it fires what is due by now. A timer that is armed for the past from here on
-    /// fires in the next pass, so that a callback which keeps doing that cannot keep the handler
-    /// busy (R7).
+    /// Begins a pass, which fires the timers that are due at `now`. A timer that is armed for the
+    /// past from here on fires in the next pass, so that a callback which keeps doing that cannot
+    /// keep the handler busy (R7).
     fn begin_pass<'a>(
         &'a self,
         base: &'a Base<P>,
@@ -415,7 +421,8 @@ impl<P: Platform> Bases<P> {
         state
     }
 
-    /// Begins a pass over precise timers: queues those that were late for the last pass.
+    /// Begins a pass over precise timers: moves those that were armed too late for the last pass to
+    /// the queue.
     fn queue_late<'a>(
         &'a self,
         base: &'a Base<P>,
@@ -502,7 +509,7 @@ impl<P: Platform> Deadlines for BaseDeadlines<'_, P> {
 }
 
 impl<P: Platform> Drop for Unwinding<'_, '_, P> {
-    /// Inlined, so that a pass stays in registers: only this uses it by reference.
+    /// Inlined: nothing else uses the `Pass` by reference, so its fields can stay in registers.
     #[inline(always)]
     fn drop(&mut self) {
         let &Pass { bases, cpu, runner, share, fired, .. } = self.0;
@@ -537,28 +544,30 @@ impl Expiry {
     /// deadline as rounded by the wheel.
     #[inline]
     pub fn due(&self, tick: Tick) -> Ns {
-        // A timer that was gathered by its deadline is not due with its bucket.
+        // A timer that fires exactly at its deadline has left its bucket, so `place` does not tell
+        // when it was due.
         self.place.due(tick).max(self.window.hard)
     }
 
     /// Returns whether the timer fires more than `by` after it was due.
     #[inline]
     pub fn is_overdue(&self, by: Ns, tick: Tick) -> bool {
-        // The first comparison mostly decides.
+        // The first comparison is cheap, and mostly decides.
         self.late > by && self.now.since(self.due(tick)) > by
     }
 }
 
-/// Starts a callback: the base names the timer as running first, then the timer is idle.
+/// Records that a callback starts. First the base names the timer as running, then the timer
+/// becomes idle: in between no thread can take it for idle and not running.
 #[inline]
 fn begin<P: Platform, L: Family<P>>(timer: TimerRef<P, L>, base: &Base<P>, runner: Runner) {
     base.running.begin(runner, timer.address());
-    // The Release in this pairs with the Acquire in `is_active`.
+    // The Release in `set_life` pairs with the Acquire in `is_active`.
     timer.set_life(timer.life(Ordering::Relaxed).idle());
 }
 
-/// Rearms a timer as its callback requested. Its runner is still at work, and programs the device
-/// when it ends (R5).
+/// Rearms a timer as its callback requested. Leaves the device alone: the runner programs it when
+/// it ends (R5).
 fn restart<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,
@@ -582,7 +591,7 @@ fn restart<P: Platform, L: Family<P>>(
     }
 }
 
-/// Puts a timer back on a list of its base, as it was armed before.
+/// Puts a timer on a list of its base again, with the options with which it was last armed.
 fn enqueue<P: Platform, L: Family<P>>(
     timer: TimerRef<P, L>,
     state: &mut BaseState,

@@ -1,6 +1,6 @@
 //! A base's record of its expiry threads: which one is called, at work, or stuck.
 //!
-//! Used under the base's lock only; [`deferred`](super::deferred) explains what it is for.
+//! Used under the base's lock only. [`deferred`](super::deferred) explains expiry threads.
 
 use super::family::Queues;
 use super::running::Runner;
@@ -22,8 +22,8 @@ pub enum Call {
 }
 
 impl Call {
-    /// Combines two calls. A thread that has been called must be woken; the need for a rescuer is
-    /// checked again later.
+    /// Combines the calls of two passes into one. A call of the thread must not be lost, but a call
+    /// of the rescuer may be: the need for it is checked again later.
     pub(crate) fn and(self, later: Call) -> Call {
         match (self, later) {
             (Call::Thread, _) | (_, Call::Nobody) => self,
@@ -42,7 +42,8 @@ pub struct DeferredCounts {
     pub empty_wakes: u64,
     /// Timers that expiry threads fired.
     pub fired: u64,
-    /// Collections while a thread was still firing earlier timers.
+    /// How often the handler or a tick found timers due while a thread was still firing earlier
+    /// ones.
     pub merged: u64,
     /// The most timers that fired in one batch.
     pub longest_batch: u64,
@@ -70,17 +71,18 @@ pub(crate) struct Deferred {
     deferral: Deferral,
     events: WheelEvents,
     patience: Ns,
-    /// Whether the handler fires everything and the device tracks every timer.
+    /// Whether the handler fires all timers, and the device is programmed for all of them.
     pub(super) plain: bool,
     /// The thread has been called and has not finished a batch since.
     pub(super) called: bool,
     /// The runners that are firing: a bit for each [`Runner`].
     pub(super) at_work: u8,
-    /// When the handler checks whether the thread is stuck, if a timer is due by then.
+    /// From this time on, a handler that finds the thread's timers due checks whether the thread is
+    /// stuck.
     check_at: Ns,
-    /// How many callbacks had returned at the last check.
+    /// How many callbacks had returned at the last check for a stuck thread.
     fired_at_check: u64,
-    /// The value of the base's `thread_next`.
+    /// A copy of the base's `thread_next`, which is outside the lock.
     pub(super) next: Ns,
     pub(super) counts: DeferredCounts,
 }
@@ -106,7 +108,7 @@ impl Deferred {
         self.counts
     }
 
-    /// Counts a callback of a thread that has returned.
+    /// Counts a callback that has returned in an expiry thread.
     pub(crate) fn has_fired(&mut self) {
         self.counts.fired += 1;
     }
@@ -133,8 +135,8 @@ impl Deferred {
         }
     }
 
-    /// Returns whether `next` is at or before the thread's next timer (D4). Ticks do not use it
-    /// while the thread is at work.
+    /// Returns whether `next`, at which a tick wakes the thread, is not after the thread's next
+    /// timer (D4). While the thread is at work it may be, because ticks do not use it.
     pub(crate) fn is_early(&self, next: Ns, queues: &Queues) -> bool {
         self.plain || self.is_active() || next == self.next && next <= thread_next(queues)
     }
@@ -180,7 +182,7 @@ impl Deferred {
             return Call::Nobody;
         }
         if !self.works(Runner::Thread) && !self.called {
-            // The expiry thread has finished; the rescuer is stuck.
+            // The expiry thread has finished, but the rescuer (the second thread) is stuck.
             return self.call(now);
         }
         if self.works(Runner::Rescuer) {

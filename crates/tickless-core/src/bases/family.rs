@@ -1,4 +1,4 @@
-//! The differences between the two families of timers.
+//! The differences between the two families of timers, coarse and precise.
 //!
 //! Coarse timers live in the wheel, precise ones in the queue. Everything else about arming,
 //! cancelling and firing is common to both and is written once, in `start`, `cancel` and `expiry`.
@@ -32,11 +32,12 @@ pub struct Arming {
 
 /// What a base does differently for the two families of timers.
 pub trait Family<P: Platform>: Link {
-    /// The part of a window that the family uses, ordered so that its end is not before its start.
+    /// The part of a window that the family uses: both ends, or only the soft one. The end is
+    /// raised to the start if it is before it.
     fn window(window: Window) -> Window {
         Window::new(window.soft, window.hard)
     }
-    /// A timer with this window is due at this time or later.
+    /// The earliest time at which a timer with this window may be due.
     fn least_due(window: Window) -> Ns {
         window.hard
     }
@@ -49,7 +50,7 @@ pub trait Family<P: Platform>: Link {
     }
     /// Takes a pending timer off its list. Returns when it would have been due.
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
-    /// Takes a pending timer off its list, for another base. Returns how it was armed.
+    /// Takes a pending timer off its list, to move it to another base. Returns how it was armed.
     fn evacuate(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life) -> Arming;
     /// Returns a pending timer for which `wanted` returns true.
     fn find(
@@ -174,8 +175,8 @@ impl<P: Platform> Family<P> for QueueLink {
     }
 }
 
-/// How far ahead a deadline must lie for each level of a wheel with this tick to be fine enough: a
-/// timer that far ahead would be put on that level or a coarser one.
+/// For each level of a wheel with this tick, how far ahead a deadline must be for that level to be
+/// fine enough: such a timer would be put on that level or a coarser one.
 pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
     core::array::from_fn(|level| match level {
         0 => Ns::ZERO,
@@ -193,12 +194,12 @@ impl Queues {
         }
     }
 
-    /// When the event device must come for the precise timers that fire in the handler.
+    /// When the event device must fire for the precise timers that fire in the handler.
     pub(crate) fn earliest_in_handler(&self) -> Ns {
         self.precise.first().map_or(Ns::NEVER, |window| window.hard)
     }
 
-    /// When the event device would have to come for the precise timers that fire in the thread.
+    /// When the first of the precise timers that fire in the expiry thread must fire.
     pub(crate) fn earliest_in_thread(&self) -> Ns {
         self.deferred.first().map_or(Ns::NEVER, |window| window.hard)
     }

@@ -2,13 +2,14 @@
 //!
 //! When a base goes offline, its timers move to the next base that is online: pending timers, and
 //! those that have been collected but not fired. A timer whose callback runs there stays until the
-//! callback has returned, like any running timer (X2); if it has been rearmed by then, it moves. A
-//! timer that is armed on the offline base's CPU, or pinned to it, is armed on another base. Timers
-//! do not return by themselves when the base comes back; their next arming brings them back.
+//! callback has returned, like any running timer (X2); if the timer has been rearmed by then, it
+//! moves. A timer that is armed on the offline base's CPU, or pinned to it, is armed on another
+//! base. Timers do not return by themselves when the base comes back; their next arming brings them
+//! back.
 //!
 //! Timers move one by one. The thread holds one lock at a time, and the timer is migrating in
-//! between: a cancel waits for this moment and then finds the timer on its new base. So no timer is
-//! lost, fired twice, or left behind.
+//! between: a cancel waits until the move has ended, and then finds the timer on its new base. So
+//! no timer is lost, fired twice, or left behind.
 
 use super::base::Bases;
 use super::family::Family;
@@ -62,8 +63,8 @@ impl<P: Platform> Bases<P> {
             if online == 1 {
                 return Err(OnlineError::Last(cpu));
             }
-            // Relaxed: this is only a count. A thread that moves a timer checks the other base
-            // under its lock.
+            // Relaxed: no other memory depends on this count. A thread that moves a timer checks
+            // under the target's lock whether the target is online.
             let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
             if self.online.compare_exchange(online, online - 1, success, failure).is_ok() {
                 break;
@@ -74,7 +75,7 @@ impl<P: Platform> Bases<P> {
         Ok(self.evacuate(cpu))
     }
 
-    /// Brings a base back online. Timers return when they are armed.
+    /// Brings a base back online. Timers that have moved away return when they are next armed.
     ///
     /// The base's event device may have been switched off, so its deadline counts as lost. This
     /// programs the device for timers that have stayed on the base because their callbacks run
@@ -117,7 +118,8 @@ impl<P: Platform> Bases<P> {
             if state.is_online {
                 return moved;
             }
-            // The search may find the timer of each runner first, in each list of the base.
+            // The search below may first find a timer whose callback runs here, one for each
+            // runner.
             state.record_holding(RUNNERS + 1);
             let runs = |timer: TimerRef<P, L>| base.running.has(timer.address(), Ordering::Relaxed);
             let Some(timer) = L::find(&state.queues, |timer| !runs(timer)) else { return moved };

@@ -1,14 +1,15 @@
-//! Many bases, one for each CPU: timers that any CPU arms, cancels and fires.
+//! Many bases, one for each CPU. A base holds the timers that fire on its CPU; any CPU may arm and
+//! cancel them.
 //!
-//! From the bottom up: each file mainly uses the files above it.
+//! The files from the bottom up; each mainly uses the files above it in this table.
 //!
 //! | file | contents | contract |
 //! |---|---|---|
 //! | `settings` | the settings of bases | |
-//! | `running` | which callbacks a base runs, and waiting for one | X1, X7, R10 |
-//! | `decide` | what an operation does to a timer: a table | R9, X2-X5, X8 |
+//! | `running` | records which callbacks a base runs; how to wait for one | X1, X7, R10 |
+//! | `decide` | decides what an operation does to a timer | R9, X2-X5, X8 |
 //! | `family` | the differences between coarse and precise timers | |
-//! | `expiry_thread` | a base's record of its expiry threads | D3, D9 |
+//! | `expiry_thread` | records what a base's expiry threads do | D3, D9 |
 //! | `base` | one CPU's base: lock, queues, device; all bases together | W8 |
 //! | `device` | programs a base's event device; recovers from lost events | R1-R8, R13 |
 //! | `start` | arms timers | R1-R4, R9, X2, X3 |

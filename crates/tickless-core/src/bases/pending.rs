@@ -40,7 +40,7 @@ pub struct Pending<T> {
     pub wakes: Wakes,
 }
 
-/// The position of one walk over one base.
+/// The position of one walk over the timers of one base.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk(Part);
 
@@ -48,7 +48,8 @@ pub struct Walk(Part);
 enum Part {
     /// A position in the wheel.
     Wheel(At),
-    /// A position in one of the four queues.
+    /// A position in one of the four queues of precise timers: two of the handler, two of the
+    /// thread.
     Queue {
         nth: usize,
         ticket: u64,
@@ -70,8 +71,8 @@ impl Walk {
 
 impl<P: Platform> Bases<P> {
     /// Puts the next pending timers of a base into `slice`, as many as its capacity allows, but at
-    /// most [`HOLDING`]. Returns `false` if timers were skipped because another walk came in
-    /// between.
+    /// most [`HOLDING`]. Returns `false` if timers were skipped because another walk has replaced
+    /// this one's position.
     ///
     /// Holds the base's lock for the timers that it returns, and for a scan of the wheel's buckets,
     /// which takes a microsecond. Does not allocate: a slice without capacity ends the walk.
@@ -93,7 +94,7 @@ impl<P: Platform> Bases<P> {
                     let deadline = timer.node().deadline();
                     let window = Window::at(deadline);
                     let at = WheelPlace::of(node);
-                    // A push-out may have moved the deadline past the bucket.
+                    // A push-out may have moved the deadline to a time after the bucket comes due.
                     let (due, wakes) = (at.due(tick).max(deadline), at.wakes());
                     slice.push(Pending { place, due, wakes, ..of(timer, window) });
                 });

@@ -1,14 +1,15 @@
 //! The callbacks that a base runs, and waiting until one of them has returned.
 //!
-//! Beside a base's lock there is one word for each of its runners: the address of the timer whose
-//! callback that runner is in, or 0. The words are written under the lock and read without it by
-//! cancels. The address is compared and never followed: the timer may be gone (X4).
+//! For each of its runners (the handler and the expiry threads), a base has a word outside the
+//! lock: the address of the timer whose callback the runner executes, or 0. The words are written
+//! under the lock; cancels read them without it. The address is compared and never dereferenced,
+//! because the timer may have been freed (X4).
 //!
 //! # Identity
 //!
 //! If a callback frees its timer, another timer may be made at the same address while the callback
 //! still runs. So the callback must [detach](super::Bases::detach) itself from its timer first:
-//! the word is 0 from then on, and no other timer is taken for the one that is gone.
+//! from then on the word is 0, and a new timer at the address is not taken for the freed one.
 //!
 //! # Waiting (X7)
 //!
@@ -42,7 +43,8 @@ pub(super) const RUNNERS: usize = 3;
 /// The callbacks that a base runs.
 pub(crate) struct Running<P: Platform> {
     timers: [P::Word; RUNNERS],
-    /// How many callbacks have returned for which a thread waited.
+    /// How often waiting threads have been told to check again, mostly because a callback has
+    /// returned. They park on this.
     ended: P::ParkingWord,
 }
 
@@ -52,67 +54,71 @@ impl<P: Platform> Running<P> {
         Running { timers: core::array::from_fn(word), ended: P::ParkingWord::zero() }
     }
 
-    /// Returns whether a runner is in this timer's callback. Exact under the lock. Without it,
-    /// `false` may be out of date; read with Acquire, `false` comes with all that the callback
-    /// wrote (X1).
+    /// Returns whether a runner executes this timer's callback. Exact under the lock; without it,
+    /// the answer may be out of date. A caller that reads `false` with Acquire sees what the
+    /// callback wrote (X1).
     #[inline]
     pub(crate) fn has(&self, address: u64, order: Ordering) -> bool {
         self.timers.iter().any(|timer| timer.load(order) == address)
     }
 
-    /// Returns whether another runner is in this timer's callback. Under the lock.
+    /// Returns whether another runner than this one executes the timer's callback. Under the lock.
     pub(crate) fn has_in_another(&self, address: u64, runner: Runner) -> bool {
         let mut others = self.timers.iter().enumerate().filter(|(at, _)| *at != runner as usize);
         others.any(|(_, timer)| timer.load(Ordering::Relaxed) == address)
     }
 
-    /// Returns the runner that is in this timer's callback. Out of date at once.
+    /// Returns the runner that executes this timer's callback. Without the lock, the answer may be
+    /// out of date.
     pub(crate) fn runner_of(&self, address: u64) -> Option<Runner> {
         let all = [Runner::Handler, Runner::Thread, Runner::Rescuer];
         all.into_iter().find(|runner| self.timer(*runner).load(Ordering::Acquire) == address)
     }
 
-    /// A callback is about to start. Under the lock, and before the timer's word becomes idle: a
-    /// thread that reads both without the lock sees one of the two (R10).
+    /// Records that a callback is about to start. Under the lock, and before the timer's word
+    /// becomes idle: a thread that reads both without the lock sees the timer pending, or running,
+    /// or both, but never neither (R10).
     #[inline]
     pub(crate) fn begin(&self, runner: Runner, address: u64) {
-        // Release: pairs with the Acquire in `has`. A thread that waits for the last timer and
-        // finds this one must see what the last one's callback wrote (X1) and whether it was
-        // restarted (R10).
+        // Release: pairs with the Acquire in `has`. A thread that waits for the runner's previous
+        // timer, and finds this one in its place, must see what the previous callback wrote (X1)
+        // and whether it restarted its timer (R10).
         self.timer(runner).store(address, Ordering::Release);
     }
 
-    /// A callback has returned. Under the lock.
+    /// Records that a callback has returned. Under the lock.
     #[inline]
     pub(crate) fn end(&self, runner: Runner) {
         // Release: pairs with the Acquire in `has`, and publishes what the callback wrote (X1).
         self.timer(runner).store(0, Ordering::Release);
     }
 
-    /// The callback of this timer, which calls this, has nothing to do with it any more. Without
-    /// the lock: only a runner writes its own word, and a timer that is made at this address comes
-    /// after this store for every thread that knows it.
+    /// Records that a callback no longer belongs to its timer. The callback itself calls this.
+    /// Needs no lock: only a runner writes its own word, and every thread that knows a later timer
+    /// at this address sees this store, which came first.
     pub(crate) fn detach(&self, address: u64) {
         for timer in &self.timers {
             if timer.load(Ordering::Relaxed) == address {
-                // Release: as in `begin`, for a thread that waits for the last timer.
+                // Release: pairs with the Acquire in `has`, as in `begin`, for a thread that waits
+                // for the runner's previous timer.
                 timer.store(0, Ordering::Release);
             }
         }
     }
 
-    /// How many waits have ended here. Under the lock.
+    /// The value on which a thread that begins to wait must park. Under the lock.
     pub(crate) fn ended(&self) -> u32 {
         self.ended.count(Ordering::Relaxed)
     }
 
-    /// Ends all waits. Under the lock; wake the waiters after it has been released.
+    /// Makes all waiting threads check again. Under the lock; the caller unlocks and then wakes
+    /// them.
     pub(crate) fn end_waits(&self) {
         // Release: pairs with the Acquire in `still_waits`.
         self.ended.set_count(self.ended().wrapping_add(1), Ordering::Release);
     }
 
-    /// Returns whether no wait has ended since `ended` was read.
+    /// Returns whether waiting threads have not been told to check again since `ended` was read.
     pub(crate) fn still_waits(&self, ended: u32) -> bool {
         self.ended.count(Ordering::Acquire) == ended
     }

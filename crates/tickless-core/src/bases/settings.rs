@@ -1,4 +1,5 @@
-//! The settings of bases: each choice, and the behaviour that it replaces.
+//! The settings of bases: the choices, among them what Linux does now or did earlier, for
+//! comparison.
 
 use crate::queues::wheel::PushOut;
 use crate::rearm::{HandlerEnd, LazyTimers, Limits, Policy};
@@ -56,7 +57,7 @@ pub enum CoarseExpiry {
     /// With its bucket, which is cheap: late by up to 13 % of its distance and a tick.
     #[default]
     WithBucket,
-    /// At its deadline, if the handler runs at the time that
+    /// Exactly at its deadline, if the handler runs at the time that
     /// [`exact_next_event`](super::Bases::exact_next_event) returns. Requires [`PushOut::Eager`].
     /// For virtual clocks only, because the time for which the lock is held is not bounded.
     AtDeadline,
@@ -93,11 +94,11 @@ impl Default for Settings {
 /// Where the callbacks of coarse timers run, and those of precise timers that request it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Deferral {
-    /// In the handler, like all others. There is no expiry thread.
+    /// In the handler, like those of all other timers. There is no expiry thread.
     #[default]
     None,
     /// In an expiry thread that is woken only when a timer has expired.
     OnExpiry,
-    /// In an expiry thread that every tick wakes: Linux before the patch.
+    /// In an expiry thread that every tick wakes, as in Linux's real-time branch.
     EveryTick,
 }

@@ -2,7 +2,7 @@
 //!
 //! A start takes the lock of the base that the timer's word names, and a second lock if the timer
 //! moves to another base. Between the two locks the timer is migrating, and other threads leave it
-//! alone. `decide` has the decision, and `arm_locked` carries it out.
+//! alone. `decide` decides what to do to the timer, and `arm_locked` does it.
 //!
 //! | the timer | function | cost |
 //! |---|---|---|
@@ -12,13 +12,14 @@
 //!
 //! # Guarantees
 //!
-//! - X2 A timer whose callback runs stays on its base, and with its runner.
+//! - X2 A timer whose callback runs stays on its base, and its next callback runs in the same place
+//!   (handler or thread).
 //! - X3 While a synchronous cancel waits for its callback, a timer is not armed.
 //! - D8 Nothing is armed on an offline base, except a timer whose callback still runs there; that
 //!   timer moves when the callback has returned.
-//! - R3, R4 What the event device is told: see `rearm`.
+//! - R3, R4 Which starts program an event device, and how often: see `rearm`.
 //! - W1 The current time that a caller passes is a hint: it never moves a base's time beyond the
-//!   platform's clock, so a wrong one affects no other timer.
+//!   platform's clock, so a wrong value affects no other timer.
 
 use super::base::{BaseState, Bases, Guard, Locked};
 pub use super::decide::IfPending;
@@ -151,16 +152,18 @@ impl<P: Platform> Bases<P> {
             self.arm_plain(state, timer, life, self.arming::<L>(window, options), now);
         } else {
             drop(state);
-            // Relaxed: no other thread knows the timer. Its start publishes it.
+            // Relaxed: no other thread knows the timer. The start below publishes it.
             timer.word().store(life.word(), Ordering::Relaxed);
-            // Only a timer that was shut down is refused.
+            // The result is always `Ok`: only a timer that was shut down is refused, and this one
+            // is new.
             let _ = self.start_slow(timer, window, now, options);
         }
     }
 
-    /// Arms a timer that is idle, on the base on which it belongs, with a device that tracks every
-    /// timer. All other starts continue in another function, so that this one keeps its values and
-    /// the guard in registers.
+    /// Arms a timer that is idle and already on the right base, if that base is plain: online,
+    /// without expiry threads, and with a device that is programmed for every timer. All other
+    /// starts continue in another function, so that this one keeps its values and the guard in
+    /// registers.
     #[inline(never)]
     fn start_fast<L: Family<P>>(
         &self,
@@ -170,13 +173,14 @@ impl<P: Platform> Bases<P> {
         options: Options,
     ) -> Result<Started, StartError> {
         let target = options.pinned.unwrap_or_else(|| self.here());
-        // Acquire: as in `lock_timer`.
+        // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
         let base = self.bases().get(target.index()).filter(|_| life.is_idle_at(target));
         let Some(state) = base.and_then(|base| base.state.try_lock_fast()) else {
             return self.start_slow(timer, window, now, options);
         };
-        // The lock that the word names keeps the word from changing.
+        // The word is read again under the lock: if it still names this base, it does not change
+        // until the lock is released.
         if timer.life(Ordering::Relaxed) != life || !state.is_plain {
             drop(state);
             return self.start_slow(timer, window, now, options);
@@ -185,7 +189,7 @@ impl<P: Platform> Bases<P> {
         Ok(Started::Idle)
     }
 
-    /// Arms an idle timer on a plain base, whose lock is held.
+    /// Arms an idle timer on a plain base (see `BaseState::is_plain`), whose lock is held.
     #[inline(always)]
     fn arm_plain<L: Family<P>>(
         &self,
@@ -229,8 +233,8 @@ impl<P: Platform> Bases<P> {
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
         // In all other cases it makes no difference whether the callback runs, and the check reads
-        // a word for each runner. A first start (migrating) makes the check only because the prices
-        // of the simulated machine are calibrated with it.
+        // a word for each runner. A first start (migrating) does not need the check; it is kept
+        // because the instruction costs of the simulated machine were calibrated with it.
         let checks_running =
             !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
         let is_running =
@@ -279,7 +283,7 @@ impl<P: Platform> Bases<P> {
         if life.is_pending() {
             let locality = if cpu == self.here() { Locality::Local } else { Locality::Remote };
             if moves_to.is_some() || state.device.policy() == Policy::Eager {
-                // The removal programs the device by itself.
+                // The removal programs the device separately.
                 left = self.take_out(cpu, &mut state, timer, life, locality);
                 life = life.idle();
             } else {
@@ -307,7 +311,7 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// The part of the options that the timer's family uses.
+    /// The window and those options that the timer's family (coarse or precise) uses.
     #[inline(always)]
     fn arming<L: Family<P>>(&self, window: Window, options: Options) -> Arming {
         let fires_in = if self.defers { options.fires_in } else { FiresIn::Handler };
@@ -323,8 +327,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Updates the event device after a timer has been armed. `old` is when the device would have
-    /// had to come for a timer that was pending.
+    /// Updates the event device after a timer has been armed. If the timer was pending, `old` is
+    /// when the device would have had to fire for it, and whose device that is.
     #[inline(never)]
     fn update_device<L: Family<P>>(
         &self,
@@ -338,8 +342,9 @@ impl<P: Platform> Bases<P> {
         let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
-        // Read under the lock. A caller that has waited for the lock has an older time, and several
-        // that arm for the past would each program the device for a little earlier (R8).
+        // Read under the lock. A caller's own time is older if it has waited for the lock. With
+        // such times, several callers that arm for the past would each program the device for a
+        // slightly earlier time (R8).
         let now = || self.platform().now();
         let rearm = match old {
             None => device.started(new, now),

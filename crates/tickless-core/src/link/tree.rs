@@ -4,8 +4,8 @@
 //! one field of one node.
 //!
 //! # Rules
-//! - The accessors are sound because the caller of [`QueueRef::new`] has promised what its `#
-//!   Safety` section lists.
+//! - The accessors are sound because the caller of [`QueueRef::new`] has promised what its safety
+//!   section lists.
 //! - A node's content is in one `UnsafeCell` and is accessed through the raw pointer. No reference
 //!   into a node is ever made, so the owner may hold a `&` to the timer that embeds the node while
 //!   the queue relinks it. The owner must not hold a `&mut` to a queued timer.
