@@ -1,29 +1,29 @@
-//! The machine at hand, as far as it matters for what is measured on it.
+//! The properties of this machine that influence live measurements.
 
 use crate::measure;
 use serde::Serialize;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The machine at hand.
+/// The properties of this machine that the report shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
     /// The processor's name.
     pub cpu: String,
-    /// How many CPUs this process may use.
+    /// The number of CPUs that this process may use.
     pub cpus: usize,
     /// The kernel's release.
     pub kernel: String,
-    /// The kernel's clock source; null if it does not say.
+    /// The kernel's clock source; null if it is unknown.
     pub clock_source: Option<String>,
     /// The load averages over 1, 5 and 15 minutes before the run.
     pub load: Vec<f64>,
-    /// What to say about other work, if there is so much that it disturbs times.
+    /// A warning, if so much other work runs on the machine that measured times are disturbed.
     pub disturbance: Option<String>,
 }
 
 impl Facts {
-    /// Looks at the machine.
+    /// Reads the properties from the system.
     pub fn here() -> Facts {
         let read = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_string());
         let load = read("/proc/loadavg").unwrap_or_default();
@@ -39,13 +39,14 @@ impl Facts {
     }
 }
 
-/// Now, as `2026-01-31T12:34:56Z`.
+/// Returns the current time in the form `2026-01-31T12:34:56Z`.
 pub fn date() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     of_seconds(since.as_secs())
 }
 
-/// Seconds since 1970 as a date (H. Hinnant, "chrono-compatible low-level date algorithms").
+/// Formats seconds since 1970 as a date. The algorithm is from H. Hinnant, "chrono-compatible
+/// low-level date algorithms".
 fn of_seconds(seconds: u64) -> String {
     const DAY: u64 = 86_400;
     let (days, of_day) = (seconds / DAY + 719_468, seconds % DAY);
@@ -53,7 +54,7 @@ fn of_seconds(seconds: u64) -> String {
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Months from March on, so that the day that is sometimes there comes last.
+    // Months are counted from March, so that the leap day is the last day of a year.
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };

@@ -1,20 +1,21 @@
-//! Writing files whole or not at all.
+//! Writes the report's files completely or not at all.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the report goes.
+/// The paths of the report's files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Files {
-    /// The page.
+    /// The page, in HTML.
     pub page: PathBuf,
-    /// The figures.
+    /// The figures, in JSON.
     pub json: PathBuf,
 }
 
 impl Files {
-    /// In this directory, or as this page with the figures beside it.
+    /// Returns the paths for `out`: a directory, or a page with the extension `html`, next to which
+    /// the figures are placed.
     pub fn at(out: &Path) -> Files {
         if out.extension().is_some_and(|extension| extension == "html") {
             return Files { page: out.to_path_buf(), json: out.with_extension("json") };
@@ -22,7 +23,8 @@ impl Files {
         Files { page: out.join("report.html"), json: out.join("report.json") }
     }
 
-    /// Could they be written? Found out before two minutes are spent.
+    /// Checks that both files can be written. The run takes minutes, and an error should come
+    /// before it.
     pub fn prepare(&self) -> io::Result<()> {
         if let Some(folder) = self.page.parent().filter(|path| !path.as_os_str().is_empty()) {
             fs::create_dir_all(folder)?;
@@ -36,7 +38,7 @@ impl Files {
         })
     }
 
-    /// Writes both.
+    /// Writes both files. Each is written under another name and renamed when it is complete.
     pub fn write(&self, page: &str, json: &str) -> io::Result<()> {
         for (file, content) in [(&self.json, json), (&self.page, page)] {
             fs::write(beside(file), content)
@@ -46,16 +48,17 @@ impl Files {
         Ok(())
     }
 
-    /// Removes what was not finished.
+    /// Removes the incomplete files of a failed write.
     pub fn remove_halves(&self) {
         for file in [&self.page, &self.json] {
-            // As a rule there is nothing.
+            // Usually there is no such file, so an error is ignored.
             let _ = fs::remove_file(beside(file));
         }
     }
 }
 
-/// The unfinished file: in the same folder, so that it can be renamed.
+/// Returns the path of the incomplete file. It is in the same folder, because a rename across file
+/// systems would fail.
 fn beside(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!(".{name}.{}", std::process::id()))
@@ -71,7 +74,7 @@ mod tests {
         path
     }
 
-    /// Goal: a folder that is not there is made, both files are there, and nothing else.
+    /// Goal: a missing folder is created, and it contains both files and nothing else.
     #[test]
     fn both_files_are_written_and_nothing_else() {
         let out = folder("files");
@@ -87,8 +90,8 @@ mod tests {
         fs::remove_dir_all(out).unwrap();
     }
 
-    /// Goal: where nothing can be written, that is known before anything is measured; and what
-    /// fails leaves no halves.
+    /// Goal: `prepare` detects that a file cannot be written, and a failed write leaves no
+    /// incomplete files.
     #[test]
     fn what_cannot_be_written_is_said_at_once() {
         let out = folder("refused");

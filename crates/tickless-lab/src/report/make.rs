@@ -5,7 +5,8 @@ use super::{Facts, Report, Verdict, facts};
 use crate::progress::Progress;
 use std::time::Instant;
 
-/// Runs what was planned; `bar` makes a progress for the study of this name.
+/// Runs the planned studies and makes the report. `bar` makes the progress display for the study of
+/// a given name.
 pub fn make(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Report {
     let (begun, date, machine) = (Instant::now(), facts::date(), Facts::here());
     let studies = run(plan, bar);

@@ -1,25 +1,26 @@
 //! `tickless report`: all five studies, simulated and live, on one page.
 //!
-//! The page is self-contained: no script, no font, no picture from elsewhere, and a content policy
-//! that forbids them. `report.json` beside it has the same figures for programs
-//! (`docs/book/src/report.md`).
+//! A study compares a timer mechanism with the behaviour that it replaced. The page is
+//! self-contained: it loads no script, font or picture, and its content policy forbids that.
+//! `report.json` next to it has the same figures for programs (`docs/book/src/report.md`).
 //!
 //! # Ground rules
 //!
-//! - Each figure is marked as published, calibrated, implied, predicted or live.
-//! - A study that fails does not affect the others: it is shown as failed, with what to do.
-//! - Files are there whole or not at all.
+//! - Each figure is marked with its origin: published (measured by others), calibrated (a parameter
+//! was fitted to it), implied (a formula gives it), predicted (by the simulation) or live.
+//! - A study that fails does not affect the others: the page shows the error and what to do.
+//! - Files are written completely or not at all.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `make` | a report from its beginning to its end |
-//! | `run` | the simulated studies side by side, then the live ones one by one |
-//! | `facts` | the machine at hand |
-//! | `verdict` | each mechanism in one figure, before and after |
+//! | `make` | makes a report: facts of the machine, studies, verdicts |
+//! | `run` | runs the simulated studies in parallel, then the live ones one by one |
+//! | `facts` | the properties of this machine |
+//! | `verdict` | each mechanism in one figure, without the mechanism and with it |
 //! | `page`, `section`, `table` | the page |
-//! | `sheet` | what all pages of this program have in common |
-//! | `draw` | plots as inline SVG whose colours follow the page |
-//! | `files` | writing files whole or not at all |
+//! | `sheet` | parts that all pages of this program share |
+//! | `draw` | plots as inline SVG, with colours that the page chooses |
+//! | `files` | writes files completely or not at all |
 //! | `readme` | the picture and the table of the README, from simulated figures |
 
 mod draw;
@@ -45,28 +46,29 @@ use serde::Serialize;
 /// The whole report. Serialises to the JSON that `docs/book/src/report.md` documents.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The form of this JSON; a greater number has more keys.
+    /// The version of the JSON's form. A version with a greater number has more keys.
     pub schema: u32,
-    /// Of the program.
+    /// The version of the program.
     pub version: &'static str,
-    /// When it began, in UTC.
+    /// When the run began, in UTC.
     pub date: String,
-    /// How long it took.
+    /// How long the run took.
     pub seconds: f64,
     /// The requested effort.
     pub effort: &'static str,
-    /// Where randomness started.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Where it ran.
+    /// The machine on which it ran.
     pub machine: Facts,
-    /// Each mechanism in a figure.
+    /// The most important figure of each mechanism.
     pub verdicts: Vec<Verdict>,
-    /// The studies, in the order of their seeds.
+    /// The results of the studies, in the order of the report.
     pub studies: Vec<Done>,
 }
 
 impl Report {
-    /// The parts that failed: which, and what to do.
+    /// Returns the failed parts: the study's name, whether it was simulated or live, and the error
+    /// with what to do.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         self.studies.iter().flat_map(|done| {
             let parts = [("simulated", &done.sim), ("live", &done.live)];

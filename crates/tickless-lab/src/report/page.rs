@@ -1,4 +1,4 @@
-//! The page: one file that needs nothing but itself.
+//! Makes the report's page: one HTML file that loads no other file.
 
 use super::section::section;
 use super::sheet;
@@ -9,7 +9,7 @@ use crate::studies::{Role, Study};
 use maud::{Markup, html};
 use std::io;
 
-/// The page of a report.
+/// Makes the page of a report.
 pub fn page(report: &Report) -> io::Result<String> {
     let cpus = report.machine.cpus;
     let mut sections = Vec::new();
@@ -196,7 +196,7 @@ mod tests {
 
     const HOSTILE: &str = "<script>alert(1)</script> & \"quoted\"";
 
-    /// A study of which everything that comes from outside is hostile.
+    /// Returns a result in which every text from outside the program contains markup.
     fn study(name: &'static str, world: World) -> StudyResult {
         let request = Request::new(world, Effort::Quick, 0);
         let mut study = StudyResult::new(name, &request, HOSTILE);
@@ -249,8 +249,8 @@ mod tests {
         }
     }
 
-    /// Goal: the page has a part for every study, with all roles told apart, and shows what fails
-    /// with what to do; studies that are left out are no failures.
+    /// Goal: the page has a section for every study, marks the origins of figures differently, and
+    /// shows each failed part with what to do. A study that was not run is no failure.
     #[test]
     fn every_study_has_its_part() {
         let report = report();
@@ -271,7 +271,7 @@ mod tests {
         assert!(html.contains("what the mechanism changes"), "claims are not shown");
     }
 
-    /// Goal: nothing that comes from outside becomes markup, and every element is closed.
+    /// Goal: markup in texts from outside the program is escaped, and every element is closed.
     #[test]
     fn text_from_outside_is_escaped() {
         let html = page(&report()).unwrap();
@@ -291,7 +291,7 @@ mod tests {
         assert!(open.is_empty(), "{open:?} left open");
     }
 
-    /// Goal: the page loads nothing and runs nothing, and its content policy forbids both.
+    /// Goal: the page loads no file and runs no script, and its content policy forbids both.
     #[test]
     fn the_page_needs_nothing_but_itself() {
         let html = page(&report()).unwrap();
@@ -303,7 +303,7 @@ mod tests {
         assert!(html.contains("prefers-color-scheme: dark"));
     }
 
-    /// Goal: programs get valid JSON, a failed part included.
+    /// Goal: the JSON is valid, also for a study that failed or was not run.
     #[test]
     fn the_json_is_valid() {
         let text = serde_json::to_string(&report()).unwrap();

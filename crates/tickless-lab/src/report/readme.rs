@@ -1,5 +1,6 @@
-//! The table and the picture of the five mechanisms in the book, from simulated figures alone.
-//! These are equal on all machines, so a test compares them (`tests/all/readme.rs`).
+//! Makes the table and the picture of the five mechanisms in the README and the book. They contain
+//! only simulated figures, which are equal on all machines, so a test can compare them
+//! (`tests/all/readme.rs`).
 
 use super::draw::{colour, draw, groups};
 use crate::progress::Hidden;
@@ -8,16 +9,16 @@ use crate::text::grouped;
 use std::fmt::Write;
 use std::io;
 
-/// What stands around the table.
+/// The comments before and after the table in the file.
 pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
-/// All simulated studies, in the order of the seeds.
+/// Runs all simulated studies, and returns their results in the order of the report.
 pub fn studies() -> Result<Vec<StudyResult>, StudyError> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
     STUDIES.iter().map(|study| study.run(&request, &Hidden)).collect()
 }
 
-/// The five mechanisms with their figures, as Markdown.
+/// Returns the table of the five mechanisms with their figures, as Markdown.
 pub fn table(studies: &[StudyResult]) -> String {
     let mut text = String::from(
         "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
@@ -38,8 +39,8 @@ pub fn table(studies: &[StudyResult]) -> String {
     text
 }
 
-/// A figure; one that set a parameter or follows from those by a formula proves nothing, and is
-/// marked.
+/// Formats a figure. A mark is added if it proves nothing, because a parameter was fitted to it or
+/// a formula gives it.
 fn shown(cell: &Cell) -> String {
     let mark = match cell.role {
         Role::Calibrated => "*",
@@ -49,7 +50,8 @@ fn shown(cell: &Cell) -> String {
     format!("{}{mark}", grouped(cell.value))
 }
 
-/// Returns a page with this table between its marks; `None` if it has no marks.
+/// Returns the text of a file with its table replaced by this one. `None` if it lacks the comments
+/// that mark the table's place.
 pub fn with_table(readme: &str, table: &str) -> Option<String> {
     let [begin, end] = MARKS;
     let (before, rest) = readme.split_once(begin)?;
@@ -57,7 +59,7 @@ pub fn with_table(readme: &str, table: &str) -> Option<String> {
     Some(format!("{before}{begin}\n\n{table}\n{end}{after}"))
 }
 
-/// Two plots of the report side by side, as a picture that stands by itself.
+/// Returns two plots of the report side by side, as an SVG that needs no page around it.
 pub fn picture(studies: &[StudyResult]) -> io::Result<String> {
     const SHOWN: [(&str, &str); 2] = [("cancel", "cost"), ("clock", "read_percent")];
     let mut pictures = Vec::new();
@@ -70,7 +72,7 @@ pub fn picture(studies: &[StudyResult]) -> io::Result<String> {
     Ok(beside(&pictures))
 }
 
-/// Each in a part of its own, with its title above it.
+/// Places the pictures side by side, each with its title above it.
 fn beside(pictures: &[(String, String)]) -> String {
     const WIDTH: usize = 580;
     const HEIGHT: usize = 340;

@@ -1,7 +1,7 @@
-//! Runs the studies: the simulated ones side by side, then the live ones one by one.
+//! Runs the studies: the simulated ones in parallel, then the live ones one by one.
 //!
-//! Simulated studies are deterministic, so they may share the machine. Live ones have it to
-//! themselves, as far as this program can see to that.
+//! Simulated studies are deterministic, so running them at the same time does not change their
+//! figures. A live study runs alone, so that no other work of this program disturbs it.
 
 use crate::progress::Progress;
 use crate::studies::{Effort, Request, Study, StudyError, StudyResult, World};
@@ -13,35 +13,35 @@ use std::time::Instant;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The studies.
+    /// The studies to run.
     pub studies: Vec<&'static Study>,
-    /// Where.
+    /// Whether to run them simulated, live, or both.
     pub worlds: Vec<World>,
-    /// How long the live ones may take.
+    /// How long the live studies may take.
     pub effort: Effort,
-    /// Where randomness starts.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
-/// A study in both worlds.
+/// The results of a study, simulated and live.
 #[derive(Clone, Debug, Serialize)]
 pub struct Done {
-    /// Its name.
+    /// The study's name.
     pub study: &'static str,
-    /// Simulated; null if that was left out.
+    /// The simulated run; null if it was not requested.
     pub sim: Option<Part>,
-    /// Measured here; null if that was left out.
+    /// The live run on this machine; null if it was not requested.
     pub live: Option<Part>,
 }
 
-/// A study in one world: either a result or an error.
+/// A simulated or a live run of a study: either a result or an error.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
-    /// How long it took.
+    /// How long the run took.
     pub seconds: f64,
-    /// What came out.
+    /// The result, if the run succeeded.
     pub result: Option<StudyResult>,
-    /// Why nothing came out, and what to do.
+    /// Why the run failed, and what to do.
     pub error: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Part {
     }
 }
 
-/// Runs what was planned.
+/// Runs the planned studies. `bar` makes the progress display for the study of a given name.
 pub fn run(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Vec<Done> {
     let of = |study: &&'static Study| Done { study: study.name, sim: None, live: None };
     let mut done: Vec<Done> = plan.studies.iter().map(of).collect();
@@ -108,7 +108,8 @@ mod tests {
     static BREAKS: Study = Study { name: "breaks", live: breaks, sim: works, ..REARM };
     static WORKS: Study = Study { name: "works", live: works, sim: works, ..REARM };
 
-    /// Goal: the error of a study that fails is shown in its world only; the other studies run.
+    /// Goal: if the live run of a study fails, its error is in that run's result only; the
+    /// simulated run and the other studies succeed.
     #[test]
     fn a_failure_does_not_affect_other_studies() {
         let plan = Plan {
@@ -126,7 +127,7 @@ mod tests {
         assert!(others.iter().all(|part| part.as_ref().unwrap().result.is_some()));
     }
 
-    /// Goal: what is left out is not there.
+    /// Goal: a run that was not requested is missing in the result.
     #[test]
     fn one_world_is_enough() {
         let worlds = vec![World::Live];

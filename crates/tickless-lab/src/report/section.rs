@@ -1,4 +1,4 @@
-//! A study's part of the page.
+//! Makes a study's section of the page.
 
 use super::draw;
 use super::run::{Done, Part};
@@ -9,7 +9,7 @@ use crate::studies::{Answer, Study, StudyResult, World};
 use maud::{Markup, html};
 use std::io;
 
-/// What this study is about, its tables and plots, its answers.
+/// Makes the section of a study: its question, its tables and plots, its answers.
 pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Result<Markup> {
     let published = &study.published;
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
@@ -58,14 +58,14 @@ fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
     }
 }
 
-/// What the simulated figures claim, each beside what one would get without the mechanism.
+/// Makes the table of the simulated effects, each next to the effect if the mechanism did nothing.
 fn claims(results: &Results<'_>) -> Markup {
     html! {
         @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
     }
 }
 
-/// What does not lie where it should.
+/// Lists the figures that lie outside the range in which they should lie.
 fn outside(results: &Results<'_>) -> Markup {
     let of = |study: Option<&StudyResult>| -> Vec<String> {
         study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
@@ -99,10 +99,11 @@ fn command(study: &str, effort: &str) -> Markup {
     }
 }
 
-/// So many plots are about as high as the tables beside them.
+/// The number of plots that are about as high as the tables next to them.
 const BESIDE_TABLES: usize = 3;
 
-/// The plots beside the tables, those first that show the point; and those below the tables.
+/// Returns the plots to show next to the tables, beginning with the study's most important ones,
+/// and the plots to show below the tables.
 fn plots(results: &Results<'_>, published: &PublishedReport) -> io::Result<[Markup; 2]> {
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for group in draw::groups(results.sim, results.live) {
@@ -117,7 +118,8 @@ fn plots(results: &Results<'_>, published: &PublishedReport) -> io::Result<[Mark
     Ok([all(first), all(others)])
 }
 
-/// Open questions; what both worlds say about the same one stands together.
+/// Makes the list of questions that the published report left open, with the answers of the
+/// simulated and the live run.
 fn answers(results: &Results<'_>) -> Markup {
     let of = |study: Option<&StudyResult>, world| -> Vec<(World, Answer)> {
         let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
@@ -140,7 +142,7 @@ fn answers(results: &Results<'_>) -> Markup {
     }
 }
 
-/// Where an answer's figures come from.
+/// Makes the mark that shows whether an answer's figures are simulated or live.
 fn mark(world: World) -> Markup {
     match world {
         World::Sim => html! { span.chip.predicted { "simulated" } },
@@ -148,7 +150,7 @@ fn mark(world: World) -> Markup {
     }
 }
 
-/// Everything else: all figures, tables of the studies' own, notes.
+/// Makes the folded details: all figures, the study's own tables, and its notes.
 fn details(results: &Results<'_>) -> Markup {
     let both = [("simulated", results.sim), ("live", results.live)];
     html! {

@@ -1,4 +1,4 @@
-//! What pages of this program have in common: a document that needs nothing but itself, in the
+//! Parts that all pages of this program share: an HTML document that loads no other file, in the
 //! report's style, and plots with their titles.
 
 use super::draw::{self, Part, colour};
@@ -7,11 +7,11 @@ use crate::studies::plot::Plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::io;
 
-/// Nothing may be loaded from anywhere, and nothing may run.
+/// The content policy: the page may load no file and run no script.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// A whole page with this title and body.
+/// Returns a complete HTML document with this title and body.
 pub fn document(title: &str, body: &Markup) -> String {
     let html = html! {
         (DOCTYPE)
@@ -30,16 +30,16 @@ pub fn document(title: &str, body: &Markup) -> String {
     html.into_string()
 }
 
-/// A plot as inline SVG, below its title.
+/// Returns a plot as inline SVG, below its title.
 ///
 /// # Errors
 ///
-/// What the drawing returns.
+/// Returns the error of the drawing.
 pub fn picture(world: World, plot: &Plot) -> io::Result<Markup> {
     group(&[(world, plot)])
 }
 
-/// Draws the plots of one name, of both worlds, as one SVG.
+/// Draws plots of the same name, of the simulated and the live study, as one SVG.
 pub(super) fn group(parts: &[Part<'_>]) -> io::Result<Markup> {
     let svg = draw::draw(parts)?;
     let title = parts.first().map_or("", |(_, plot)| plot.title.as_str());

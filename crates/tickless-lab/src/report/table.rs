@@ -1,15 +1,15 @@
-//! Tables of the page. Each entry shows its origin by its column, its letter and its background, so
-//! not by colour alone.
+//! Makes the tables of the page. The origin of each figure is visible in its column, a letter and
+//! the background, so it does not depend on colour alone.
 
 use crate::studies::published::{Entry, Table};
 use crate::studies::{Cell, Exhibit, Role, claim, wanted};
 use crate::text::grouped;
 use maud::{Markup, html};
 
-/// So many columns still have room between them.
+/// A table with more columns than this gets less space between them.
 const WIDE: usize = 8;
 
-/// A published table, with ours.
+/// Makes a table in the form of a published one, with our figures next to the published ones.
 pub fn of_published(table: &Table) -> Markup {
     let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
     let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
@@ -65,7 +65,7 @@ fn of_entry(entry: &Entry) -> Markup {
 
 const CELL_COLUMNS: [&str; 6] = ["figure", "value", "", "low \u{2013} high", "published", "wanted"];
 
-/// All figures of a study, as programs get them.
+/// Makes the table of all figures of a study, under the names that they have in JSON.
 pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     html! {
         div.scroll {
@@ -92,7 +92,7 @@ pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     }
 }
 
-/// A table of a study's own.
+/// Makes an exhibit: a table that a study shows in addition to its list of figures.
 pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
     html! {
         p.caption { (title) }
@@ -113,7 +113,7 @@ pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
     }
 }
 
-/// How a role looks.
+/// Returns the style sheet's class for a figure of this origin.
 pub fn class(role: Role) -> &'static str {
     match role {
         Role::Calibrated => "calibrated",
@@ -123,7 +123,7 @@ pub fn class(role: Role) -> &'static str {
     }
 }
 
-/// The role's letter, behind each of its figures.
+/// Returns the letter for a figure's origin, which is shown after the figure.
 pub fn letter(role: Role) -> Markup {
     let letter = match role {
         Role::Calibrated => "C",
@@ -134,7 +134,7 @@ pub fn letter(role: Role) -> Markup {
     html! { sup.role { (letter) } }
 }
 
-/// A mark for whether the cell lies in its band.
+/// Returns a mark that shows whether the figure lies in its band, the range in which it should lie.
 fn sign(cell: &Cell) -> Markup {
     match cell.inside {
         Some(true) => html! { span.good title="inside its band" { "\u{2713}" } },
@@ -157,7 +157,8 @@ fn tooltip(cell: &Cell) -> String {
 const CLAIM_COLUMNS: [&str; 7] =
     ["what the mechanism changes", "effect", "published", "null model", "wanted", "score", ""];
 
-/// What the cells claim, with their verdicts; nothing if none claims anything.
+/// Makes the table of the effects that figures claim for the mechanism, with verdicts. Empty if
+/// there is no such figure.
 pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     let claims: Vec<(&Cell, [String; 5])> =
         cells.filter_map(|cell| Some((cell, claim(cell)?))).collect();
@@ -181,7 +182,7 @@ pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     }
 }
 
-/// From where to where the repetitions went, below the figure.
+/// Returns the range of the repetitions, to be shown below the figure.
 fn range(cell: &Cell) -> Markup {
     match plain_range(cell) {
         range if range.is_empty() => html! {},
@@ -196,7 +197,7 @@ fn plain_range(cell: &Cell) -> String {
     format!("{}\u{2013}{}", number(cell.low), number(cell.high))
 }
 
-/// A figure as a page shows it.
+/// Formats a figure for the page.
 pub fn number(value: f64) -> String {
     grouped(value).replace('-', "\u{2212}")
 }
@@ -207,8 +208,8 @@ mod tests {
     use crate::measure::Spread;
     use crate::studies::Band;
 
-    /// Goal: roles are told apart by the letter as well as by the class, and a figure says
-    /// whether it lies in its band and from where to where it went.
+    /// Goal: an entry shows its origin by a letter as well as by a class, whether it lies in its
+    /// band, and the range of its repetitions.
     #[test]
     fn an_entry_shows_its_origin() {
         let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };

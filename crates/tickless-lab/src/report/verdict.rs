@@ -1,44 +1,46 @@
-//! Each mechanism in one figure, before and after: published, simulated, live.
+//! The most important figure of each mechanism, without the mechanism and with it: as published,
+//! simulated and measured live.
 
 use super::run::{Done, Part};
 use crate::studies::{Role, Study, StudyResult};
 use crate::text::figure;
 use serde::Serialize;
 
-/// A mechanism in one figure.
+/// The most important figure of a mechanism.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// Its study.
+    /// The name of its study.
     pub study: &'static str,
-    /// The mechanism, in a line.
+    /// The mechanism, in one line.
     pub mechanism: &'static str,
-    /// What the two sides of its switch are called.
+    /// The names of the two compared settings: without the mechanism, and with it.
     pub sides: [&'static str; 2],
-    /// What was reported; null if no figure was given.
+    /// The published figures; null if there are none.
     pub published: Option<Figures>,
-    /// What came out of the simulated machine; null if that was left out or failed.
+    /// The simulated figures; null if the simulated run was not requested or failed.
     pub simulated: Option<Figures>,
-    /// What was measured here; null if that was left out or failed.
+    /// The figures measured on this machine; null if the live run was not requested or failed.
     pub live: Option<Figures>,
 }
 
-/// A figure before and after.
+/// A figure without the mechanism and with it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// What it is counted in.
+    /// The unit of the figure.
     pub unit: &'static str,
-    /// Before, and where it comes from; no role if it was published.
+    /// The figure without the mechanism, and its origin; no origin if it was published.
     pub before: (f64, Option<Role>),
-    /// After.
+    /// The figure with the mechanism, and its origin.
     pub after: (f64, Option<Role>),
-    /// How many figures of the study should lie in a band.
+    /// The number of the study's figures that have a range in which they should lie.
     pub checked: usize,
-    /// The names of the figures outside their band.
+    /// The names of the figures that lie outside that range.
     pub outside: Vec<String>,
 }
 
 impl Verdict {
-    /// Of a study that has a published report.
+    /// Makes the verdict of a study. `cpus` is the number of CPUs of this machine, which is part of
+    /// the names of some live figures.
     pub fn of(done: &Done, cpus: usize) -> Option<Verdict> {
         let mechanism = &Study::named(done.study)?.published;
         let headline = &mechanism.headline;
@@ -75,13 +77,13 @@ fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Fi
 }
 
 impl Figures {
-    /// How many lie in their bands, in words.
+    /// Returns in words how many figures lie in the range in which they should lie.
     pub fn checks(&self) -> String {
         let inside = self.checked - self.outside.len().min(self.checked);
         format!("{inside} of {} checks hold", self.checked)
     }
 
-    /// Before and after, for a line of text.
+    /// Returns both figures as a line of text.
     pub fn line(&self) -> String {
         format!("{} -> {}", figure(self.before.0), figure(self.after.0))
     }

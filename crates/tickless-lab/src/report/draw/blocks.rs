@@ -1,4 +1,5 @@
-//! Bars, histograms, and strips of a period: all of them rectangles.
+//! Draws the plots that consist of rectangles: bars, histograms, and strips, which show when groups
+//! of tasks run within a period.
 
 use super::Part;
 use super::canvas::{Anchor, Area, Legend, WIDTH, block, line, mark, picture, text};
@@ -9,11 +10,11 @@ use crate::text::figure;
 use plotters::prelude::*;
 use std::io;
 
-/// Where names end and bars begin.
+/// The x coordinate at which the names end and the bars begin.
 const LEFT: i32 = 150;
 const RIGHT: i32 = WIDTH - 14;
 
-/// Lying bars, those of each world below each other.
+/// Draws horizontal bars: those of the simulated study, and below them those of the live study.
 pub fn bars(parts: &[Part<'_>]) -> io::Result<String> {
     const ROW: i32 = 26;
     const VALUE: i32 = 62;
@@ -51,7 +52,8 @@ fn worlds(parts: &[Part<'_>]) -> Vec<World> {
     parts.iter().map(|(world, _)| *world).collect()
 }
 
-/// Standing bars, the ways of a bin beside each other; shares of each way's whole.
+/// Draws a histogram with vertical bars. The variants of a bin stand side by side. Each bar shows
+/// the percentage of its variant's total.
 pub fn histogram(parts: &[Part<'_>]) -> io::Result<String> {
     let Some((world, plot)) = parts.last() else { return Ok(String::new()) };
     let Shape::Histogram { unit, ends, ways } = &plot.shape else { return Ok(String::new()) };
@@ -79,7 +81,7 @@ pub fn histogram(parts: &[Part<'_>]) -> io::Result<String> {
             for (at, (way, shares)) in ways.iter().zip(&shares).enumerate() {
                 let from = left + 3 + each * at as i32;
                 let share = shares.get(bin).copied().unwrap_or(0.0);
-                // Whatever happened at all is seen.
+                // A bar that is not empty has at least two pixels, so that rare events are visible.
                 let top = if share > 0.0 { y(share).min(BELOW - 2) } else { BELOW };
                 let column = [(from, top), (from + each - 1, BELOW)];
                 block(area, column, colour::of(way.side).into())?;
@@ -94,7 +96,7 @@ pub fn histogram(parts: &[Part<'_>]) -> io::Result<String> {
     })
 }
 
-/// In percent.
+/// Returns the counts of a variant in percent of their sum.
 fn shares(way: &Counts) -> Vec<f64> {
     let all = way.counts.iter().sum::<u64>().max(1) as f64;
     way.counts.iter().map(|&count| 100.0 * count as f64 / all).collect()
@@ -120,8 +122,8 @@ fn tick(us: f64) -> String {
     }
 }
 
-/// A row for each lane, as long as a period: the darker, the more often it runs there. A line
-/// where it is refilled.
+/// Draws a row for each group of tasks, as long as a period. The colour is darker where the group
+/// runs in more of the periods. A line marks when its CPU quota is refilled.
 pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
     const ROW: i32 = 24;
     let Some((_, plot)) = parts.first() else { return Ok(String::new()) };

@@ -8,17 +8,17 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::io;
 
-/// How wide every picture is.
+/// The width of every picture.
 pub const WIDTH: i32 = 560;
-/// The size of texts, which a telephone shows at two thirds.
+/// The font size. A telephone shows the picture at two thirds of its size.
 pub const TEXT: i32 = 14;
-/// Roughly how wide a letter is.
+/// The approximate width of a letter.
 const LETTER: i32 = 7;
 
-/// A picture to draw in.
+/// A drawing area.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws a picture of this height.
+/// Makes a picture of this height and returns it as SVG.
 pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> io::Result<String> {
     let mut svg = String::new();
     {
@@ -30,18 +30,18 @@ pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> i
     Ok(svg)
 }
 
-/// Where a text stands beside its point.
+/// Which part of a text is at the given point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// The point is at its left end.
+    /// The text's left end is at the point.
     Left,
-    /// The point is in its middle.
+    /// The text's middle is at the point.
     Middle,
-    /// The point is at its right end.
+    /// The text's right end is at the point.
     Right,
 }
 
-/// A text, vertically in the middle of its point.
+/// Draws a text. The point is at its middle vertically, and at `anchor` horizontally.
 pub fn text(area: &Area<'_>, what: &str, at: (i32, i32), anchor: Anchor) -> io::Result<()> {
     let place = match anchor {
         Anchor::Left => HPos::Left,
@@ -54,17 +54,17 @@ pub fn text(area: &Area<'_>, what: &str, at: (i32, i32), anchor: Anchor) -> io::
     area.draw(&Text::new(what.to_string(), at, style)).map_err(io::Error::other)
 }
 
-/// A filled rectangle.
+/// Draws a filled rectangle.
 pub fn block(area: &Area<'_>, [from, to]: [(i32, i32); 2], colour: RGBAColor) -> io::Result<()> {
     area.draw(&Rectangle::new([from, to], colour.filled())).map_err(io::Error::other)
 }
 
-/// A straight line.
+/// Draws a straight line.
 pub fn line(area: &Area<'_>, ends: [(i32, i32); 2], colour: RGBAColor) -> io::Result<()> {
     area.draw(&PathElement::new(ends.to_vec(), colour.stroke_width(1))).map_err(io::Error::other)
 }
 
-/// The mark of a simulated or live figure.
+/// Draws the mark of a figure: a disc if it is simulated, a square if it was measured live.
 pub fn mark(area: &Area<'_>, world: World, (x, y): (i32, i32), colour: RGBColor) -> io::Result<()> {
     match world {
         World::Sim => area.draw(&Circle::new((x, y), 4, colour.filled())),
@@ -75,25 +75,25 @@ pub fn mark(area: &Area<'_>, world: World, (x, y): (i32, i32), colour: RGBColor)
     .map_err(io::Error::other)
 }
 
-/// The mark of a published figure.
+/// Draws the mark of a published figure: a hollow diamond.
 pub fn diamond(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor) -> io::Result<()> {
     let path = vec![(x, y - 7), (x + 7, y), (x, y + 7), (x - 7, y), (x, y - 7)];
     area.draw(&PathElement::new(path, colour.stroke_width(2))).map_err(io::Error::other)
 }
 
-/// What stands above a picture: ways with their colours, then marks with where figures come
-/// from.
+/// The legend above a picture: the variants with their colours, then the marks that show where
+/// figures come from.
 pub struct Legend {
-    /// The ways.
+    /// The variants, with their sides: with the study's mechanism or without it.
     pub ways: Vec<(String, Side)>,
-    /// Whose figures are shown.
+    /// Whether simulated figures, live figures or both are shown.
     pub worlds: Vec<World>,
     /// Whether published figures are shown.
     pub has_published: bool,
 }
 
 impl Legend {
-    /// Of these ways, each once.
+    /// Makes a legend that lists each of these variants once.
     pub fn new(ways: impl Iterator<Item = (String, Side)>, worlds: Vec<World>) -> Legend {
         let mut legend = Legend { ways: Vec::new(), worlds, has_published: false };
         for (name, side) in ways {
@@ -104,10 +104,10 @@ impl Legend {
         legend
     }
 
-    /// How many pixels it takes at the top.
+    /// The height of the legend in pixels.
     pub const HEIGHT: i32 = 30;
 
-    /// Draws it, from this pixel on.
+    /// Draws the legend. `from` is the x coordinate of its left end.
     pub fn draw(&self, area: &Area<'_>, from: i32) -> io::Result<()> {
         const Y: i32 = 14;
         let mut x = from;
@@ -128,13 +128,13 @@ impl Legend {
     }
 }
 
-/// A word of the legend behind its mark; where the next one begins.
+/// Draws a word of the legend to the right of its mark. Returns where the next entry begins.
 fn word(area: &Area<'_>, what: &str, x: i32, y: i32) -> io::Result<i32> {
     text(area, what, (x + 16, y), Anchor::Left)?;
     Ok(x + 16 + LETTER * what.chars().count() as i32 + 18)
 }
 
-/// What a world is called in a picture.
+/// Returns the word for simulated or live figures in a picture.
 pub fn world_name(world: World) -> &'static str {
     match world {
         World::Sim => "simulated",

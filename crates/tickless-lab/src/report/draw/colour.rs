@@ -1,7 +1,8 @@
 //! Colours that a style sheet chooses.
 //!
-//! The plotting crate knows red, green and blue. So each role has a colour that nothing else
-//! has, and in the finished picture that is replaced by the style sheet's variable.
+//! The plotting crate only knows fixed colours. So each use of colour, such as axes, has a fixed
+//! colour that is used for nothing else. In the finished picture, each fixed colour is replaced by
+//! a variable of the style sheet.
 
 use crate::studies::plot::Side;
 use plotters::style::RGBColor;
@@ -10,14 +11,14 @@ use plotters::style::RGBColor;
 pub const INK: RGBColor = RGBColor(1, 0, 0);
 /// Lines of the grid.
 pub const FAINT: RGBColor = RGBColor(1, 0, 1);
-/// What is under everything.
+/// The background.
 pub const PAPER: RGBColor = RGBColor(1, 0, 2);
 
 const BEFORE: RGBColor = RGBColor(1, 0, 3);
 const AFTER: RGBColor = RGBColor(1, 0, 4);
 const BESIDE: RGBColor = RGBColor(1, 0, 5);
 
-/// Each colour's variable.
+/// The variable of the style sheet for each colour.
 const VARIABLES: [(RGBColor, &str); 6] = [
     (INK, "ink"),
     (FAINT, "line"),
@@ -27,7 +28,7 @@ const VARIABLES: [(RGBColor, &str); 6] = [
     (BESIDE, "beside"),
 ];
 
-/// The colour of a side of the switch.
+/// Returns the colour of a side: the replaced behaviour, the mechanism, or another variant.
 pub const fn of(side: Side) -> RGBColor {
     match side {
         Side::Before => BEFORE,
@@ -36,14 +37,14 @@ pub const fn of(side: Side) -> RGBColor {
     }
 }
 
-/// With variables for colours.
+/// Replaces the fixed colours in a picture by variables of the style sheet.
 pub fn themed(svg: &str) -> String {
     VARIABLES.iter().fold(svg.to_string(), |svg, (RGBColor(red, green, blue), name)| {
         svg.replace(&format!("#{red:02X}{green:02X}{blue:02X}"), &format!("var(--{name})"))
     })
 }
 
-/// What the variables are, on paper and on a dark screen. Blue and vermilion differ for
-/// every kind of colour vision (Okabe and Ito, 2002), and each has enough contrast with its
-/// background.
+/// The style sheet that defines the variables, for paper and for a dark screen. Blue and vermilion
+/// can be told apart with every kind of colour vision (Okabe and Ito, 2002), and each has enough
+/// contrast with its background.
 pub const STYLE: &str = include_str!("../colours.css");

@@ -1,4 +1,4 @@
-//! Lines over numbers.
+//! Draws lines over a numeric axis.
 
 use super::Part;
 use super::canvas::{Area, Legend, TEXT, diamond, mark, picture};
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 const HEIGHT: i32 = 290;
 
-/// Draws the curves of both worlds on the same axes.
+/// Draws the curves of the simulated and of the live study on the same axes.
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let curves: Vec<(World, &Line)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();
@@ -48,7 +48,8 @@ fn lines(world: World, shape: &Shape) -> impl Iterator<Item = (World, &Line)> {
     lines.iter().map(move |line| (world, line))
 }
 
-/// From where to where the figures go, published ones included, with some room above.
+/// Returns the range that an axis must cover: all figures, published ones included, with some room
+/// above.
 fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
     let points = curves.iter().flat_map(|(_, line)| line.points.iter().chain(&line.published));
     let is_shown = |value: &f64| value.is_finite() && (scale == Scale::Linear || *value > 0.0);
@@ -57,7 +58,8 @@ fn extent(curves: &[(World, &Line)], axis: usize, scale: Scale) -> Range<f64> {
     let least = values.iter().copied().fold(f64::NAN, f64::min);
     match scale {
         _ if values.is_empty() => 1.0..10.0,
-        // All else begins at 0: a cut axis makes little look like much.
+        // A linear axis begins at 0, because an axis that is cut off makes small differences look
+        // large.
         Scale::Linear => 0.0..if most > 0.0 { most * 1.08 } else { 1.0 },
         Scale::Log => least / 1.3..most * 1.5,
     }
@@ -118,7 +120,7 @@ where
     Ok(())
 }
 
-/// The line through the marks: solid if simulated, dashed if live.
+/// Draws the line through the marks: solid for simulated figures, dashed for live ones.
 fn trace(area: &Area<'_>, world: World, points: &[(i32, i32)], colour: RGBColor) -> io::Result<()> {
     let style = colour.stroke_width(2);
     match world {
@@ -133,7 +135,7 @@ fn trace(area: &Area<'_>, world: World, points: &[(i32, i32)], colour: RGBColor)
     .map_err(io::Error::other)
 }
 
-/// A figure that fits an axis.
+/// Formats a figure so that it fits beside an axis.
 fn short(value: f64) -> String {
     match value.abs() {
         1e6.. => format!("{}M", trimmed(value / 1e6)),
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Goal: an even axis begins at 0, and published points are inside.
+    /// Goal: a linear axis begins at 0, and axes cover published points too.
     #[test]
     fn axes_hold_everything() {
         let mut line = Line::new("a", Side::Before, vec![[10.0, 3.0]]);

@@ -1,14 +1,15 @@
-//! Plots as inline SVG whose colours follow the page.
+//! Draws plots as inline SVG, with colours that the page's style sheet chooses.
 //!
-//! Before, after and what stands beside them have one colour each, everywhere; where a figure
-//! comes from is told by the mark: a disc and a solid line are simulated, a square and a dashed
-//! line live, a hollow diamond published. So nothing hangs on colour alone.
+//! The behaviour without the mechanism, the behaviour with it and other variants have one colour
+//! each in all plots. The mark shows where a figure comes from: a disc and a solid line are
+//! simulated, a square and a dashed line live, a hollow diamond published. So nothing can be read
+//! from colour alone.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `colour` | colours that a style sheet chooses |
 //! | `canvas` | a drawing area in pixels, its texts and its legend |
-//! | `curve` | lines over numbers |
+//! | `curve` | lines over a numeric axis |
 //! | `blocks` | bars, histograms, strips of a period |
 
 mod blocks;
@@ -20,10 +21,10 @@ use crate::studies::plot::{Plot, Shape};
 use crate::studies::{StudyResult, World};
 use std::io;
 
-/// A plot of one world.
+/// A plot, and whether it is of the simulated or of the live study.
 pub type Part<'a> = (World, &'a Plot);
 
-/// The plots of both worlds, those of the same name together.
+/// Returns the plots of the simulated and the live study, in groups of plots with the same name.
 pub fn groups<'a>(
     sim: Option<&'a StudyResult>,
     live: Option<&'a StudyResult>,
@@ -40,8 +41,8 @@ pub fn groups<'a>(
     groups
 }
 
-/// One picture of plots of the same name, as SVG. Colours are variables of the style sheet,
-/// see [`colour`].
+/// Draws plots of the same name as one picture in SVG. Its colours are variables of the style
+/// sheet, see [`colour`].
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let Some((_, first)) = parts.first() else { return Ok(String::new()) };
     let svg = match &first.shape {
@@ -53,14 +54,14 @@ pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     Ok(colour::themed(&entitled(&svg, &first.title)))
 }
 
-/// With a name that is read out, and without a size of its own: the page gives it one.
+/// Adds a title, which screen readers read out, and removes the size, which the page determines.
 fn entitled(svg: &str, title: &str) -> String {
     let start = svg.find("viewBox").unwrap_or(0);
     let open = format!(
         "<svg role=\"img\" aria-label=\"{}\" ",
         title.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
     );
-    // A page or another picture around it makes the namespace unnecessary.
+    // The picture is always inside a page or another SVG, so it needs no namespace of its own.
     let rest = svg[start..].replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1);
     format!("{open}{rest}")
 }
@@ -92,8 +93,8 @@ mod tests {
         ]
     }
 
-    /// Goal: every form becomes one image with a name, names are escaped, and all colours are the
-    /// style sheet's.
+    /// Goal: every kind of plot becomes one image with a title, names are escaped, and all colours
+    /// are variables of the style sheet.
     #[test]
     fn every_form_is_drawn() {
         for shape in shapes() {
@@ -108,7 +109,8 @@ mod tests {
         }
     }
 
-    /// Goal: what cannot be drawn, such as no points at all, is an empty picture and no panic.
+    /// Goal: a plot that cannot be drawn, such as one without points, becomes an empty picture
+    /// instead of a panic.
     #[test]
     fn an_empty_plot_is_an_empty_picture() {
         assert_eq!(draw(&[]).unwrap(), "");

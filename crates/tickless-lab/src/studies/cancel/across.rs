@@ -1,8 +1,8 @@
-//! Measures the time of a call on another CPU's base.
+//! Measures how long it takes to cancel a timer on another CPU's base.
 //!
-//! One thread owns the timers: it arms them on its CPU's base. The other, on another CPU, cancels
-//! them. The two take turns, so neither waits for the other's lock. The figure is the cost of cache
-//! lines that are in another CPU's cache.
+//! One thread owns the timers: it arms them on the base of its CPU. The other thread, on another
+//! CPU, cancels them. The two threads take turns, so neither waits for the other's lock. The figure
+//! is the cost of cache lines that are in another CPU's cache.
 
 use super::calls::{Call, Finds, median};
 use crate::measure::{self, MeasureError, Stopwatch, joined};
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 use tickless::{Timeout, Timers};
 
-/// The sequence of calls.
+/// The order of the two threads' calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rhythm {
     /// The owner arms one timer and the other thread cancels it: every line comes from the owner's
@@ -26,7 +26,7 @@ pub enum Rhythm {
 const OWNER: u32 = 0;
 const OTHER: u32 = 1;
 
-/// Returns the median of `turns` turns, in counts for each call.
+/// Measures `turns` turns. Returns the median time of a call, in counts of the stopwatch.
 pub fn cancel_across(
     watch: &Stopwatch,
     cpus: [usize; 2],
@@ -86,7 +86,8 @@ fn hand_over(turn: &AtomicU32, to: u32) {
     turn.store(to, Ordering::Release);
 }
 
-/// Spins, and yields the CPU if the other thread cannot be running.
+/// Spins until it is this thread's turn. Yields now and then, because the other thread may need
+/// this CPU.
 fn wait_for(turn: &AtomicU32, me: u32) {
     const SPINS: u32 = 500;
     let mut spins = 0;
@@ -103,7 +104,7 @@ fn wait_for(turn: &AtomicU32, me: u32) {
 mod tests {
     use super::*;
 
-    /// Goal: both rhythms end on any CPUs, with a time above zero.
+    /// Goal: both orders of calls end, also if both threads share a CPU, with a time above zero.
     #[test]
     fn turns_are_taken() {
         let watch = Stopwatch::new();

@@ -1,4 +1,4 @@
-//! Measures the time of one call on the caller's own base.
+//! Measures how long it takes to cancel a timer on the caller's own base.
 
 use crate::measure::{Evictor, MeasureError, Stopwatch};
 use std::thread;
@@ -19,12 +19,12 @@ pub enum Call {
 }
 
 impl Call {
-    /// Cancels `timer` by this call. Returns `None` if the call is refused.
+    /// Cancels `timer` with this kind of call. Returns `None` if the call is refused.
     #[inline]
     pub fn make(self, timer: &Timeout) -> Option<Cancel> {
         match self {
             Call::Plain => Some(timer.cancel()),
-            // Refused only inside callbacks.
+            // The call is refused only inside a callback, and this is not one.
             Call::Sync => timer.cancel_sync().ok(),
             Call::SingleShot => timer.cancel_single_shot().ok(),
         }
@@ -40,7 +40,7 @@ pub enum Finds {
     Idle,
 }
 
-/// The distance of the deadlines, so that no timer fires.
+/// Timers are armed this far ahead, so that none of them fires.
 const FAR: Duration = Duration::from_secs(3_600);
 /// The number of warm calls that are timed together, so that the stopwatch's cost is negligible.
 const BATCH: usize = 64;
@@ -53,8 +53,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns when the drivers of the bases that the timers use are asleep: a thread that starts
-    /// would disturb the measurement.
+    /// Starts the timers. Returns when the driver threads of the bases that the timers use are
+    /// asleep, because a thread that starts would disturb the measurement.
     pub fn start(bases: u16, scan: Scan) -> Result<Subject, MeasureError> {
         let timers = Timers::builder().bases(bases).scan(scan).start()?;
         let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
@@ -66,7 +66,8 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Returns the median of `batches` batches, in counts for each call.
+    /// Measures batches of calls with warm caches. Returns the median time of a call, in counts of
+    /// the stopwatch.
     pub fn warm(&self, watch: &Stopwatch, call: Call, finds: Finds, batches: usize) -> f64 {
         let one_batch = |_: usize| {
             self.set_up(finds);
@@ -80,7 +81,8 @@ impl Subject {
         median((0..batches).map(one_batch).collect()) / BATCH as f64
     }
 
-    /// Returns the median of single calls, each with cold caches.
+    /// Measures single calls, each with cold caches. Returns the median, in counts of the
+    /// stopwatch.
     pub fn cold(
         &self,
         watch: &Stopwatch,
@@ -119,7 +121,7 @@ pub fn median(mut counts: Vec<u64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: each timed call finds the timer in the state that the set-up left.
+    /// Goal: each timed call finds the timer pending or idle, as it was set up.
     #[test]
     fn calls_find_what_was_set_up() {
         let subject = Subject::start(3, Scan::AllBases).unwrap();

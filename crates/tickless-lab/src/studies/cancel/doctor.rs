@@ -1,4 +1,4 @@
-//! Timers that are cancelled: how many, and how often.
+//! The doctor's check for cancelled timers: what share of timers is cancelled, and how often.
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Judged, Judgement, Verdict};

@@ -1,10 +1,11 @@
-//! The study of synchronous cancel on this machine.
+//! The study of synchronous cancel on this machine. A synchronous cancel waits for the timer's
+//! callback if it is running.
 //!
-//! "Before", a cancel that waits checks every base for a running callback of the timer; "after", it
-//! checks only the base that the timer's word names. Both run the same code with different settings
-//! of [`Scan`](tickless::policy::Scan). 2 to 512 bases, more than there are CPUs, stand for a large
-//! machine. On a real one most bases would also be in other CPUs' caches; the cold column is
-//! closest to that.
+//! "Before", such a cancel checks every timer base for the running callback. "After", it checks
+//! only the base that is recorded in the timer. Both run the same code with different settings of
+//! [`Scan`](tickless::policy::Scan). 2 to 512 bases, more than there are CPUs, stand for a large
+//! machine. On a real large machine most bases would also be in other CPUs' caches; the figures
+//! with cold caches are closest to that.
 
 use super::across::{Rhythm, cancel_across};
 use super::calls::{Call, Finds, Subject};
@@ -70,7 +71,7 @@ impl State {
     }
 }
 
-/// The stopwatch's counts for each call, by variant and state.
+/// The time of a call in counts of the stopwatch, for each variant and state.
 type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
 /// Runs the study.
@@ -166,7 +167,8 @@ fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatc
     }
 }
 
-/// Adds the published table with more columns, in cycles and in nanoseconds.
+/// Adds tables like the published one, with a column for each number of bases, in cycles and in
+/// nanoseconds.
 fn tables(study: &mut StudyResult, bases: &[u16]) {
     let header: Vec<String> =
         [String::new()].into_iter().chain(bases.iter().map(|bases| format!("{bases}p"))).collect();
@@ -213,7 +215,7 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     study.plots.push(plot.in_exhibit());
 }
 
-/// Adds the published table, with each published figure next to the measured one.
+/// Adds a table with the published figures and ours next to each of them.
 fn thread_table(study: &mut StudyResult) {
     let pair = |bases: u16, way: usize, state: State| {
         let id = format!("{bases}.{}.{}", VARIANTS[way].name, state.name());
@@ -235,7 +237,8 @@ fn thread_table(study: &mut StudyResult) {
     study.exhibits.push(Exhibit::new(title, header, rows));
 }
 
-/// Adds the growth of each variant with the number of bases, and its ratio to a plain cancel.
+/// Adds how many times longer each variant takes with the most bases than with the fewest, and how
+/// many times longer than a cancel that does not wait.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {

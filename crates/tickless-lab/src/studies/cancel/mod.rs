@@ -1,9 +1,10 @@
-//! A cancel that waits looks at one base, not at all.
+//! The study `cancel`: a cancel that waits for the timer's callback checks one timer base instead
+//! of all of them.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `calls` | what one call takes: warm and cold, on the caller's base |
-//! | `across` | the same on another CPU's base |
+//! | `calls` | the time of a cancel with warm and cold caches, on the caller's own base |
+//! | `across` | the time of a cancel on another CPU's base |
 
 mod across;
 mod calls;
@@ -27,5 +28,5 @@ pub const STUDY: Study = Study {
     checks: &[doctor::CANCELS],
 };
 
-/// The workload's numbers in a machine's file.
+/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 3] = ["workload.hz", "workload.timers_per_tick", "workload.timer_work_ns"];

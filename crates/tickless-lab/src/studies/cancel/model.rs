@@ -1,19 +1,24 @@
-//! The workload: synchronous cancels that check one base, or all of them.
+//! The simulated workload: synchronous cancels, which wait for a running callback and for that
+//! check one timer base or all of them.
 //!
-//! All CPUs do timer work: each has a few periodic timers whose callbacks start and end there, so
-//! the line that names a base's running timer is dirty in that CPU's cache. (On an idle machine
-//! every line would be shared after the first call, which cannot give the published 29,000 cycles.)
-//! CPU 0 arms a timer, waits about a tick, and cancels it, counting cycles.
+//! Every CPU but CPU 0 has a few periodic timers, whose callbacks keep changing the word that names
+//! the base's running timer. So the cache line of that word is dirty in that CPU's cache. (On an
+//! idle machine every line would be shared after the first call, which cannot give the published
+//! 29,000 cycles.) CPU 0 arms a timer, waits about a tick, cancels the timer, and counts the cycles
+//! of the cancel.
 //!
-//! | cell | role |
+//! The table lists the published figures, with what each is used for: *calibrates* means that a
+//! parameter of the simulated machine is fitted to it, *implied* that a formula gives it.
+//!
+//! | figure | use |
 //! |---|---|
-//! | 32p before, warm: 29,000 | calibrates the distance between nodes |
-//! | 4p after, warm: 88 | calibrates the private work of a critical section, on both machines |
-//! | 32p after, warm: 95 | implied: checking one base costs the same on both machines |
-//! | 4p before, warm: 505 | implied if checking each base is one transfer |
-//! | all cold ones | how many times longer than warm, within 1.5x |
+//! | 32 CPUs before, warm: 29,000 | calibrates the distance between nodes |
+//! | 4 CPUs after, warm: 88 | calibrates a critical section's own work, on both machines |
+//! | 32 CPUs after, warm: 95 | implied: checking one base costs the same on both machines |
+//! | 4 CPUs before, warm: 505 | implied if checking each base is one transfer of a line |
+//! | all with cold caches | predicted: how many times longer than warm, within 1.5x |
 //!
-//! The published cold cells are not consistent with each other.
+//! The published figures for cold caches are not consistent with each other.
 
 use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
 use std::cell::Cell as Shared;
@@ -35,19 +40,19 @@ use tickless_machine::random::Random;
 use tickless_machine::size::{Sized, sizes};
 use tickless_machine::spec::Spec;
 
-/// The seeds that each cell is run with.
+/// Each figure is simulated once with each of these seeds.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// The state of all CPUs' caches before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Caches {
-    /// As the last call left them.
+    /// The caches are as the previous call left them.
     Warm,
-    /// Flushed before each call.
+    /// All caches are flushed before each call.
     Cold,
 }
 
-/// Which cancel is called.
+/// The function that is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// `cancel_sync`.
@@ -61,32 +66,33 @@ pub enum Form {
 pub struct Case {
     /// Which bases it checks.
     pub scan: Scan,
-    /// What is in the caches.
+    /// Whether the caches are warm or cold.
     pub caches: Caches,
-    /// Which form.
+    /// The function that is called.
     pub form: Form,
     /// How many calls are averaged.
     pub calls: u32,
 }
 
 impl Case {
-    /// 1000 warm calls of `cancel_sync`, as published.
+    /// Returns the published case: 1000 calls of `cancel_sync` with warm caches.
     pub const fn new(scan: Scan) -> Case {
         Case { scan, caches: Caches::Warm, form: Form::Sync, calls: 1_000 }
     }
 
-    /// This case with empty caches.
+    /// Returns this case with cold caches.
     #[must_use]
     pub const fn cold(self) -> Case {
         Case { caches: Caches::Cold, ..self }
     }
 }
 
-/// The switch: which bases a cancel checks.
+/// The two compared settings: a cancel checks all bases, or only the base that runs the callback.
 pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
 
-/// The published cells, on the two machines that they are from: `big` has 32 CPUs, `small` has 4.
-/// `cold` is the state of the caches in the cold cells: tests break it, and the switch.
+/// Simulates the published figures on the two published machines: `big` has 32 CPUs, `small` has 4.
+/// `cold` is the state of the caches for the figures with cold caches. Tests pass warm caches, or
+/// equal `sides`, to check that verdicts are lost.
 pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::Result<Vec<Cell>> {
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };
@@ -101,11 +107,12 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let [[few_before, few_cold], [few_after, few_after_cold]] = figures(small)?;
     let plain =
         |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
-    // How many times longer a call takes on empty caches.
+    // Makes a figure with cold caches. It claims how many times longer a call takes than with warm
+    // caches.
     let slower = |id: &str, figure: Figure, warm: Figure, published: [f64; 2]| {
         plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
     };
-    // Checking another base costs one transfer of a line.
+    // The formula: checking each further base costs one transfer of a cache line.
     let others = f64::from(small.costs().topology.cpus()) - 1.0;
     let looks = others * small.value("line.node_ns") * small.value("cpu.ghz");
     Ok(vec![
@@ -125,14 +132,14 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     ])
 }
 
-/// Claims that `less` is as many times less than `more` as was published, within 1.5 times.
+/// Claims that the ratio of `more` to `less` is the published ratio, within a factor of 1.5.
 fn times(more: Figure, less: Figure, published: [f64; 2]) -> Claim {
     let times = published[0] / published[1];
     Claim::times_less(more.value, less.value, Band::times(times, 1.5)).published(times, times)
 }
 
-/// What K. Chen measured in 2005 on two other machines of the kind, in nanoseconds. Nothing is set
-/// from it.
+/// Simulates what K. Chen measured in 2005 on two other machines of the same kind, in nanoseconds.
+/// No parameter is fitted to these figures.
 pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     let machines = [
         ("32w", big, "line.far_ns", [19_313.0, 81.0, 74.0]),
@@ -162,8 +169,9 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The fitted numbers set again: the private work of a section on `small`, which has the same
-/// processors, then the distance between nodes. On a machine of one node only the former.
+/// Fits the calibrated parameters again: first the own work of a critical section on `small`, which
+/// has the same processors, then the distance between nodes. A machine of one node has only the
+/// first of the two.
 pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     const SHARED: [&str; 6] = [
         "cpu.ghz",
@@ -191,7 +199,8 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     Ok(both(&spec))
 }
 
-/// The cells of any other machine, about which nothing was published and nothing was fitted.
+/// Simulates the figures of any other machine. There are no published figures for it, and no
+/// parameter is fitted.
 pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let (before, after) = (Case::new(Scan::AllBases), Case::new(Scan::RunningBase));
@@ -210,7 +219,7 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     cases.into_iter().map(cell).collect()
 }
 
-/// A short run, for a timeline.
+/// Simulates a few calls, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
     cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)
@@ -219,8 +228,9 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 /// The unit of the published table.
 const UNIT: &str = "cycles/call";
 
-/// The shape: before and after on machines of the same kind with other numbers of CPUs, warm, 200
-/// calls. Cells carry the number that their machine has ([`sized`](tickless_machine::size::sized)).
+/// Simulates the curve: the time of a call before and after, on machines of the same kind with
+/// other numbers of CPUs, with warm caches and 200 calls. The names of the figures contain the
+/// number of CPUs that the machine really has ([`sized`](tickless_machine::size::sized)).
 pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec, .. } in sizes(big, cpus) {
@@ -239,10 +249,10 @@ fn figure(spec: &Spec, case: Case) -> io::Result<Figure> {
     Ok(Figure::of(runs?))
 }
 
-/// A CPU's periodic timers.
+/// The periodic timers of one CPU.
 type Timers = Vec<OwnedTimer<Sim, QueueLink>>;
 
-/// The mean cycles of a call.
+/// Simulates one case and returns the mean cycles of a call.
 pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -285,7 +295,7 @@ fn expire_in_interrupts(machine: &mut Machine, bases: &Arc<Bases<Sim>>, spec: &S
     });
 }
 
-/// Starts this CPU's periodic timers and computes until the end.
+/// Starts this CPU's periodic timers, and computes until the simulation ends.
 fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     for (timer, offset) in timers.iter().zip(offsets) {
         let first = Ns(1 + offset);
@@ -297,11 +307,12 @@ fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     }
 }
 
-/// Arms, waits about a tick, cancels; returns how long all cancels took.
+/// Arms a timer, waits about a tick and cancels it, over and over. Returns the total time of the
+/// cancels.
 fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) -> Ps {
     let timer = OwnedTimer::<Sim, QueueLink>::new(bases, 0);
     let mut spent = Ps::ZERO;
-    // Within two ticks every CPU's timers have fired once.
+    // Wait for two ticks, within which every CPU's timers have fired at least once.
     cpu::work(Ps::from_ns(Ns(2 * period.0)));
     for _ in 0..case.calls {
         let now = tickless_machine::platform::now();

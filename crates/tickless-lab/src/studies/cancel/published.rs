@@ -1,4 +1,5 @@
-//! A cancel that waits looks at one base.
+//! The published report for the study `cancel`, and its tables: a cancel that waits for the timer's
+//! callback checks one timer base instead of all.
 
 use crate::studies::published::{
     Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published,

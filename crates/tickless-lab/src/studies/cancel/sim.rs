@@ -1,4 +1,4 @@
-//! The simulated run: its cells, plots, answers and notes.
+//! The simulated run of the study: its figures, plots, answers and notes.
 
 use super::NEEDS;
 use super::model;
@@ -31,7 +31,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
             answers(&mut result);
         }
     }
-    // Each machine by itself: a number of one machine does not affect the other's cells.
+    // Each machine is treated separately, because a parameter of one does not affect the other's
+    // figures.
     let is_set = |id: &str| result.cell(id).is_some_and(|cell| cell.role == Role::Calibrated);
     let set = ["32p.before.warm", "4p.after.warm"].map(|id| (id, is_set(id)));
     for spec in specs {
@@ -54,7 +55,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(result)
 }
 
-/// The points of the plotted curve.
+/// Returns the numbers of CPUs for which the curve is plotted.
 fn curve_cpus(effort: Effort) -> &'static [u16] {
     const ALL: &[u16] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
     effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)

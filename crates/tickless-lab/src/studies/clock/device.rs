@@ -1,4 +1,4 @@
-//! Slow counters to read: an emulated one, and one of this machine.
+//! The slow counters that the live study reads: an emulated one, and one of this machine.
 
 use crate::studies::StudyError;
 use std::cell::Cell;
@@ -13,8 +13,8 @@ thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The number of device reads of the calling thread. Each thread counts its own, because a shared
-/// count would cost as much as the measured reads.
+/// Returns how often the calling thread has read a device. Each thread counts its own reads,
+/// because a shared count would cost as much as the measured reads.
 pub fn device_reads() -> u64 {
     READS.get()
 }
@@ -52,17 +52,18 @@ impl Counter for Counted {
     }
 }
 
-/// An emulated device that serves one reading at a time and takes a microsecond for each, about as
-/// long as a device behind a bus.
+/// An emulated device that serves one read at a time. Each takes a microsecond, about as long as a
+/// device behind a bus.
 ///
-/// A reading reserves the first free microsecond and waits until that has passed. So the queue is
-/// in the device, as in hardware: a reader that loses its CPU does not delay other readers.
+/// A read reserves the first free microsecond and waits until it has passed. So the queue is in the
+/// device, as in hardware: a reader that loses its CPU does not delay the others.
 pub struct Emulated {
     clock: Arc<Clock>,
     free_at: Booked,
 }
 
-/// The end of the last reservation, in nanoseconds. On its own cache line.
+/// The end of the last reservation, in nanoseconds. It has its own cache line, so that access to
+/// other data does not slow it down.
 #[repr(align(128))]
 struct Booked(AtomicU64);
 
@@ -70,7 +71,7 @@ struct Booked(AtomicU64);
 pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
-    /// Returns an idle device that measures its microseconds by this clock.
+    /// Returns an idle device that measures its microseconds with this clock.
     pub fn new(clock: Arc<Clock>) -> Emulated {
         Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
     }
@@ -112,9 +113,9 @@ impl Counter for Emulated {
 
 /// A slow counter.
 pub struct Slow {
-    /// The name in cells.
+    /// The name that is part of the names of its figures.
     pub id: &'static str,
-    /// The name in texts.
+    /// The name in texts for the user.
     pub name: String,
     /// Opens a new, idle counter.
     pub open: Box<Opener>,
@@ -166,8 +167,8 @@ const PTP: &str = "/dev/ptp0";
 mod tests {
     use super::*;
 
-    /// Goal: the emulated device serves one reading at a time: readings of several threads take as
-    /// long as those of one, and no two return the same value.
+    /// Goal: the emulated device serves one read at a time: reads by several threads take as long
+    /// in total as reads by one thread, and no two return the same value.
     #[test]
     fn the_device_serves_one_at_a_time() {
         let clock = clock().unwrap();

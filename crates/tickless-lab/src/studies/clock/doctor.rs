@@ -1,4 +1,5 @@
-//! The kernel's clock: which one, the cost of reading it, whether it is trusted.
+//! The doctor's checks of the kernel's clock: which one it is, the cost of reading it, and whether
+//! the kernel trusts it.
 
 use crate::doctor::facts::{Facts, ReadCost};
 use crate::doctor::finding::{Judged, Judgement, Verdict};
@@ -32,14 +33,15 @@ pub const WATCHDOG: Check = Check {
     judge: watchdog,
 };
 
-/// The fallback clock sources of a kernel: devices behind a bus, and counters of ticks.
+/// Clock sources that a kernel uses if it has no better one: devices behind a bus, and counters of
+/// ticks.
 const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refined-jiffies"];
 
-/// A limit between a counter that programs read directly, 15 to 60 ns, and a system call for each
-/// reading, 100 to 400 ns.
+/// The limit from which to warn. Reading a counter directly takes 15 to 60 ns, a system call 100 to
+/// 400 ns.
 const READ_WARN_NS: f64 = 200.0;
 
-/// The published time of an uncontended read of the HPET.
+/// The limit that is bad: the published time of an uncontended read of the HPET.
 const READ_BAD_NS: f64 = 1_000.0;
 
 fn source(facts: &Facts) -> Judged<'_> {
@@ -69,24 +71,26 @@ fn source(facts: &Facts) -> Judged<'_> {
     Ok(Judgement { verdict, figure: read_ns, how, advice: advice.to_string() })
 }
 
-/// Reads by all CPUs may take two to three times as long without any contention for the clock: two
-/// threads share a core, and a busy machine runs slower than an idle one.
+/// From this ratio on, warn. Reads by all CPUs at once may take two to three times as long without
+/// any contention for the clock: two threads share a core, and a busy processor has a lower
+/// frequency than an idle one.
 const CONTENTION_WARN: f64 = 4.0;
 
-/// If a device serves one reader at a time, each of N readers waits for the others.
+/// This ratio is bad. If a device serves one reader at a time, each of N readers waits for the
+/// others, and the ratio is about N.
 const CONTENTION_BAD: f64 = 8.0;
 
 fn contention(facts: &Facts) -> Judged<'_> {
     let cost = facts.clock_read.as_ref()?;
     let ReadCost { alone_ns, together_ns, threads } = *cost;
     let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
-    // Few readers make a short queue, so the limit depends on their number. The verdict also
-    // depends on the time of a read.
+    // With few readers the ratio cannot get high, so the limit depends on their number.
     let bad = CONTENTION_BAD.min(0.75 * threads as f64).max(2.0);
     let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
-        // A read that waits for a device takes longer than this, so the ratio does not matter.
+        // A read that waits for a device takes longer than this, so there is no such wait, whatever
+        // the ratio.
         _ if together_ns < READ_WARN_NS => Verdict::Ok,
-        // Two threads that share a core may be the only cause.
+        // Such a time can have the harmless cause that two threads share a core, so only warn.
         Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
         verdict => verdict,
     };

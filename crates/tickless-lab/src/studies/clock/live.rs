@@ -1,8 +1,9 @@
-//! The study of combined reads on this machine: direct and combined reads of a slow counter, by one
-//! thread to twice as many threads as there are CPUs.
+//! The study of combined reads on this machine: threads read a slow counter, either each by itself
+//! (*direct*), or such that one thread's read serves all that wait (*combined*). One thread reads,
+//! then two, up to twice the number of CPUs.
 //!
-//! It measures two devices. One is emulated, serves one reading at a time like the published
-//! counter, and is labelled as emulated wherever it appears. The other is a real device of this
+//! It measures two devices. One is emulated: it serves one read at a time, as the published counter
+//! does, and is labelled as emulated wherever it appears. The other is a real device of this
 //! machine.
 
 use super::device::{self, EMULATED_READ_NS, Slow};
@@ -87,20 +88,21 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     let id = format!("{}.{threads}t.{policy}", device.id);
     study.cells.extend(columns::cells(&id, &COLUMNS, taken));
     if let Some(cell) = study.cells.iter_mut().rfind(|cell| cell.id.ends_with("per_read")) {
-        // Each direct value is exactly one device read. A combined value takes at most one, except
-        // for holders whose turn was taken over.
+        // A direct read takes exactly one device read. A combined read takes at most one, except
+        // for a reader that lost its turn to another thread and read the device in vain.
         let band = if policy == "direct" { Band::between(1.0, 1.0) } else { Band::at_most(1.1) };
         *cell = cell.clone().within(band);
     }
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
     let cell =
         Cell::live(format!("{id}.backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
-    // Only the emulated device is guaranteed not to go back.
+    // Only the emulated device is guaranteed never to go back.
     let is_ours = device.id == "emulated";
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
 }
 
-/// Adds the gain of combined over direct reads, turn by turn.
+/// Adds the ratio of combined to direct reads per second, turn by turn. For one thread, adds the
+/// inverse ratio, which is the cost of combining.
 fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
     let rates =
         |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };
@@ -112,7 +114,8 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
         return;
     }
     let cell = Cell::live(id("gain"), "x", Spread::of_ratios(&combined, &direct));
-    // Two readers on two CPUs get two values for each device read, less the cost of passing one on.
+    // Two readers on two CPUs get up to two values for each device read, less the cost of passing
+    // the value on.
     let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;
     study.cells.push(cell.within(is_target.then_some(Band::at_least(1.7))));
 }

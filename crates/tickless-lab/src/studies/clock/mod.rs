@@ -1,8 +1,8 @@
-//! One reader reads a slow shared counter, and the others take its value.
+//! The study `clock`: one CPU reads a slow shared counter, and the others that wait take its value.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `device` | the slow counters: an emulated one, and what this machine has |
+//! | `device` | the slow counters: an emulated one, and one that this machine has |
 //! | `readers` | threads that read one counter as fast as they can, and check every value |
 
 mod device;
@@ -27,5 +27,5 @@ pub const STUDY: Study = Study {
     checks: &[doctor::SOURCE, doctor::CONTENTION, doctor::WATCHDOG],
 };
 
-/// The workload's numbers in a machine's file.
+/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 3] = ["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"];

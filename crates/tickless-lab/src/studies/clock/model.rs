@@ -1,12 +1,15 @@
-//! The workload: computing on all CPUs, with ticks that read a slow shared counter, each CPU by
-//! itself or one for all.
+//! The simulated workload: all CPUs compute, and their ticks read a slow shared counter (the HPET),
+//! either each CPU by itself, or one CPU for all that wait (*combined*).
 //!
-//! Every CPU computes for its users and takes a tick every millisecond, a timer of its base like
-//! any other. The tick reads the clock a few times. Ticks of different CPUs come at the same
-//! moment unless they are skewed, and that is where all the contention comes from: users of this
-//! workload read no clock.
+//! Every CPU computes for its users and takes a tick every millisecond, which is a timer on its
+//! base. The tick reads the clock a few times. The ticks of all CPUs come at the same moment unless
+//! they are skewed. All contention comes from that, because the users of this workload read no
+//! clock.
 //!
-//! | cell | role |
+//! The table lists the published figures, with what each is used for: *calibrates* means that a
+//! parameter of the simulated machine is fitted to it, *predicted* that the simulation gives it.
+//!
+//! | figure | use |
 //! |---|---|
 //! | TSC throughput, both machines | calibrates the work per job |
 //! | 72 CPUs, HPET, 4.99 % of the time in the read | calibrates the device's service time |
@@ -16,8 +19,8 @@
 //! | HPET throughputs | predicted, shown without a band |
 //!
 //! The published HPET throughputs are lower than the time in the read explains (it explains 614k
-//! and 2.08M jobs). The rest is lock holding and retries outside of the read, which the profile
-//! does not name; there is no factor here that would hide it.
+//! and 2.08M jobs). The remaining loss comes from lock holding and retries outside of the read,
+//! which the published profile does not name. No extra parameter was added here to hide it.
 
 use crate::studies::{Band, Cell, Claim, Figure, Role, Scale, Sides, fitted};
 use std::cell::{Cell as Shared, RefCell};
@@ -40,10 +43,10 @@ use tickless_machine::size::{Sized, sizes};
 use tickless_machine::spec::Spec;
 use tickless_machine::{cpu, irq};
 
-/// What ticks read.
+/// The clock that ticks read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// Each CPU's own counter.
+    /// The counter of the tick's own CPU.
     Tsc,
     /// The shared device, read by each CPU.
     Direct,
@@ -51,39 +54,39 @@ pub enum Source {
     Combined,
 }
 
-/// When the CPUs' ticks come.
+/// How the ticks of the CPUs are placed in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ticks {
-    /// All at once, as a kernel's do.
+    /// All at the same moment, as in the kernel.
     Aligned,
-    /// Evenly over the period.
+    /// Evenly spread over the period.
     Skewed,
 }
 
 /// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// Jobs of the workload, by all CPUs.
+    /// Jobs of the workload per minute, on all CPUs together.
     pub jobs_per_min: f64,
-    /// How much of all CPUs' time passed in reads of the clock.
+    /// The percentage of all CPUs' time that was spent in reads of the clock.
     pub read_percent: f64,
     /// The mean of one read, in nanoseconds.
     pub read_ns: f64,
-    /// One in a thousand takes this long or longer.
+    /// The time that one read in a thousand takes or exceeds, in nanoseconds.
     pub read_p999_ns: f64,
     /// Reads of the device for each read of the clock.
     pub device_reads: f64,
-    /// What the engine did.
+    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
-/// How much simulated time a run measures, after two ticks that it does not.
+/// The simulated time that a run measures, after two ticks of warm-up.
 const MEASURED: Ns = Ns::from_ms(20);
 
-/// The switch: which CPUs read the device.
+/// The two compared settings: every CPU reads the device, or one CPU reads it for all.
 pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
 
-/// The cells of a machine, published and unpublished, with this setting of the switch.
+/// Simulates all figures of a machine, published or not, with these two settings.
 pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let published = PUBLISHED.iter().find(|published| published.cpus == cpus);
@@ -112,8 +115,8 @@ pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The fitted numbers set again: the device's service time on `small`, which is the machine of
-/// 72 CPUs and has the same device and workload, then the work per job.
+/// Fits the calibrated parameters again: the device's service time on `small`, which is the machine
+/// of 72 CPUs and has the same device and workload; then the work per job.
 pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     const SHARED: [&str; 4] =
         ["counter.latency_ns", "counter.service_ns", "workload.hz", "workload.reads_per_tick"];
@@ -132,8 +135,9 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// The curve over CPU counts: machines of the same kind with fewer or more CPUs. Cells carry the
-/// number that their machine has ([`sized`](tickless_machine::size::sized)).
+/// Simulates the curve over numbers of CPUs, on machines of the same kind with fewer or more CPUs.
+/// The names of the figures contain the number of CPUs that the machine really has
+/// ([`sized`](tickless_machine::size::sized)).
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec: smaller, .. } in sizes(spec, cpus) {
@@ -148,7 +152,7 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// One run with direct reads, for a timeline.
+/// Simulates one run with direct reads, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, Source::Direct, Ticks::Aligned).map(drop)
 }
@@ -166,7 +170,8 @@ struct Published {
 }
 
 impl Published {
-    /// What the first five cells claim beside what was published.
+    /// Adds the published figures and the expected effects to the first five cells (figures of the
+    /// study).
     fn claims(
         &self,
         cells: Vec<Cell>,
@@ -178,8 +183,8 @@ impl Published {
         let mut next = move |published: f64| Some(cells.next()?.published(published));
         let [tsc_jobs, jobs, shared_jobs, read, shared_read] =
             [self.tsc, self.hpet, self.combined, self.hpet_read, self.combined_read].map(&mut next);
-        // The time in the read grows with the number of CPUs that wait for the device, as on any
-        // machine on which it is the bottleneck.
+        // The formula: the time in the read grows in proportion to the number of CPUs that wait for
+        // the device, as long as the device is the bottleneck.
         let [reference, ..] = PUBLISHED;
         let in_proportion = reference.hpet_read * f64::from(self.cpus) / f64::from(reference.cpus);
         let loss = 100.0 * (self.hpet / self.tsc - 1.0);
@@ -213,12 +218,13 @@ impl Published {
     }
 }
 
-/// How much of what `direct` loses `combined` takes back, in percent.
+/// Returns which part of the jobs that are lost with direct reads is regained with combined reads,
+/// in percent.
 fn share(tsc: f64, direct: f64, combined: f64) -> f64 {
     100.0 * (combined - direct) / (tsc - direct)
 }
 
-/// A published effect, give or take a quarter.
+/// Returns the band of a published effect plus or minus a quarter.
 fn a_quarter(effect: f64) -> Band {
     Band::around(effect, 25.0)
 }
@@ -242,15 +248,15 @@ const PUBLISHED: [Published; 2] = [
     },
 ];
 
-/// What the CPUs of one run share.
+/// The state that the CPUs of one run share.
 struct Run {
     bases: Arc<Bases<Sim>>,
     clock: RefCell<Option<Rc<SharedClock>>>,
     source: Source,
     reads: RefCell<Vec<u64>>,
-    /// What was computed, in picoseconds of a thread alone on its core.
+    /// The amount of computing, as the picoseconds that it would take threads alone on their cores.
     computed: Shared<u64>,
-    /// And how much time passed over it.
+    /// The time in picoseconds that the computing really took.
     passed: Shared<u64>,
 }
 
@@ -306,7 +312,7 @@ fn tick_in_interrupts(machine: &mut Machine, run: &Rc<Run>, spec: &Spec, period:
     machine.on_interrupt(move |_: irq::Vector| {
         run.bases.expire(engine::here(), |firing| {
             for read in 0..reads {
-                // What a tick does beside reading the clock lies between the reads.
+                // The tick's other work is spread between its reads of the clock.
                 if read > 0 || reads == 1 {
                     engine::charge(Ps(tick.0 / u64::from(reads.max(2) - 1)));
                 }
@@ -338,7 +344,8 @@ impl Run {
         if self.source == Source::Tsc {
             platform::now();
         } else {
-            // Not borrowed across the read, which may suspend.
+            // The `RefCell` must not stay borrowed during the read: the simulated CPU may be
+            // suspended in it, and another CPU borrows the cell.
             let clock = self.clock.borrow().clone();
             if let Some(clock) = clock {
                 clock.read();
@@ -349,7 +356,8 @@ impl Run {
         }
     }
 
-    /// Computes in small jobs until the end of the measured time, and counts them.
+    /// Computes in small jobs until the end of the measured time, and adds up the jobs and the
+    /// time.
     fn compute(&self, period: Ns) {
         const JOB: Ps = Ps(10_000_000);
         let end = Ps::from_ns(Ns(2 * period.0 - period.0 / 2).after(MEASURED));
@@ -366,7 +374,7 @@ impl Run {
 
     fn outcome(&self, spec: &Spec, cpus: u16, digest: u64) -> Outcome {
         let mut reads = self.reads.borrow_mut();
-        // The last entry is the device's own count, set-up and warm-up included.
+        // The last entry is the device's own count of reads, which includes set-up and warm-up.
         let device = reads.pop().unwrap_or(0);
         let total: u64 = reads.iter().sum();
         reads.sort_unstable();

@@ -60,7 +60,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
-/// The live comparison, on an emulated device that serves one read at a time.
+/// Makes the table of the live figures, for an emulated device that serves one read at a time.
 fn live(results: &Results<'_>) -> Option<Table> {
     results.live?;
     let all = format!("{} threads", results.cpus);

@@ -12,7 +12,8 @@ use tickless_core::clock::combined::ReadPolicy;
 /// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// Direct or combined reads.
+    /// Whether each thread reads the device (direct), or one thread's read serves all that wait
+    /// (combined).
     pub policy: ReadPolicy,
     /// The number of threads.
     pub threads: usize,
@@ -37,8 +38,8 @@ pub struct Taken {
     pub latency: Histogram<u64>,
     /// The fewest and the most values that a thread read.
     pub per_thread: [u64; 2],
-    /// The number of values below one that the thread had read before, or that another thread had
-    /// passed on.
+    /// How often a value was less than an earlier one, which the same thread had read or another
+    /// thread had passed on. Time must not go back.
     pub backwards: u64,
 }
 
@@ -70,7 +71,7 @@ struct Own {
 const READER: &str = "that reads the counter";
 
 impl Plan<'_> {
-    /// Reads a counter of its own.
+    /// Reads `counter` with all threads for the planned duration.
     pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, MeasureError> {
         let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
         let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));
@@ -100,7 +101,7 @@ impl Plan<'_> {
 fn sum(own: &[Own]) -> Taken {
     let mut latency = empty();
     own.iter().for_each(|own| {
-        // All have the same bounds, so this cannot fail.
+        // All histograms have the same bounds, so this cannot fail.
         let _ = latency.add(&own.latency);
     });
     let counts = || own.iter().map(|own| own.latency.len());
@@ -131,8 +132,9 @@ fn read_until(clock: &Clock, counter: &Combined<Counted>, stop: &AtomicBool) -> 
     own
 }
 
-/// Returns how often a value is below one that another thread has passed on. This is not part of
-/// the measurement, because passing values on takes a shared word.
+/// Returns how often a value was less than one that another thread had passed on. This is a
+/// separate pass, because passing values on takes a shared word, which would slow the measured
+/// reads down.
 fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, MeasureError> {
     const READS: usize = 500;
     let latest = AtomicU64::new(0);
@@ -161,7 +163,8 @@ fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, Measur
 }
 
 fn empty() -> Histogram<u64> {
-    // Allocated in advance, because growing would be part of the measurement.
+    // The histogram is allocated in full, because growing it would take time during the
+    // measurement.
     const HIGHEST_NS: u64 = 1 << 40;
     Histogram::new_with_max(HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
@@ -173,8 +176,8 @@ mod tests {
     use crate::measure::cpus;
     use std::sync::Arc;
 
-    /// Goal: a direct value takes one device read, a combined one at most one, and time goes back
-    /// for no reader.
+    /// Goal: a direct read takes one device read and a combined one at most one. No reader sees
+    /// time go back.
     #[test]
     fn device_reads_are_counted() {
         for policy in [ReadPolicy::Direct, ReadPolicy::Combined] {
@@ -186,7 +189,8 @@ mod tests {
             assert!(taken.reads > 0 && taken.per_thread[0] <= taken.per_thread[1]);
             match policy {
                 ReadPolicy::Direct => assert_eq!(taken.device_reads, taken.reads),
-                // A holder whose turn was taken over reads the device, and then takes a value.
+                // A reader that lost its turn to another thread has read the device in vain, and
+                // then takes a value that another thread read.
                 ReadPolicy::Combined => assert!(taken.device_reads <= 2 * taken.reads),
             }
         }

@@ -1,4 +1,4 @@
-//! The simulated run: its cells, plots, answers and notes.
+//! The simulated run of the study: its figures, plots, answers and notes.
 
 use super::model;
 use super::{NEEDS, STUDY};
@@ -49,7 +49,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(result)
 }
 
-/// The points of the plotted curve: a socket with fewer cores, or whole sockets of 30 CPUs.
+/// Returns the numbers of CPUs for which the curve is plotted: one socket with fewer cores, or
+/// whole sockets of 30 CPUs.
 fn curve_cpus(effort: Effort) -> &'static [u16] {
     const ALL: &[u16] = &[4, 16, 30, 60, 120, 180, 240, 300, 360, 420, 480];
     effort.pick(&[4, 30, 120, 240, 480], ALL, ALL)
