@@ -21,7 +21,7 @@
 //! | `sheet` | parts that all pages of this program share |
 //! | `draw` | plots as inline SVG, with colours that the page chooses |
 //! | `files` | writes files completely or not at all |
-//! | `readme` | the picture and the table of the README, from simulated figures |
+//! | `readme` | the picture and the table in the book, from simulated figures |
 
 mod draw;
 mod facts;

@@ -1,6 +1,5 @@
-//! Makes the table and the picture of the five mechanisms in the README and the book. They contain
-//! only simulated figures, which are equal on all machines, so a test can compare them
-//! (`tests/all/readme.rs`).
+//! Makes the table and the picture of the five mechanisms in the book. They contain only simulated
+//! figures, which are equal on all machines, so a test can compare them (`tests/all/readme.rs`).
 
 use super::draw::{colour, draw, groups};
 use crate::progress::Hidden;

@@ -1,27 +1,28 @@
-//! What is compared in which circumstances.
+//! The circumstances (tick rate, load, kind of probe) in which the study measures, and what it
+//! compares in each of them.
 
 use super::scene::{ExpiryWakes, Load, Probe};
 
-/// Circumstances in which the ways are compared.
+/// Circumstances in which variants of waking the expiry thread are compared.
 pub struct Circumstances {
-    /// What its cells' names begin with.
+    /// The prefix of the names of its figures.
     pub id: &'static str,
-    /// In words.
+    /// A description for the user.
     pub title: &'static str,
-    /// The tick.
+    /// Ticks in a second.
     pub hz: u32,
-    /// What else runs.
+    /// The other load on the machine.
     pub load: Load,
-    /// Where the probe runs.
+    /// Whether the probe (the measuring thread) is pinned.
     pub probe: Probe,
-    /// What is compared in them.
+    /// The variants that are compared.
     pub ways: &'static [ExpiryWakes],
 }
 
-/// The mechanism and what it replaced.
+/// The replaced behaviour and the mechanism.
 pub const BOTH: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After];
 
-/// All of them.
+/// All circumstances in which the study measures.
 pub const CIRCUMSTANCES: [Circumstances; 5] = [
     Circumstances {
         id: "1000hz.idle",

@@ -1,4 +1,5 @@
-//! What runs for nothing: softirqs, ticks on idle CPUs, threads that every tick wakes.
+//! The doctor's checks for needless work: softirqs, ticks on idle CPUs, threads that every tick
+//! wakes.
 
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
 use crate::doctor::finding::{Judged, Judgement, Verdict};
@@ -44,12 +45,15 @@ pub const TICK_WAKERS: Check = Check {
     judge: tick_wakers,
 };
 
-/// The percentage of CPU time in softirqs that is normal for a server that handles packets there.
+/// The limit from which to warn, in percent of CPU time. Up to this, softirq time is normal for a
+/// server, which handles packets in softirqs.
 const SOFTIRQ_WARN: f64 = 10.0;
-/// The percentage from which other work is delayed: the scheduler does not control this time.
+/// The limit that is bad, in percent of CPU time: other work is delayed, because the scheduler does
+/// not control the time of softirqs.
 const SOFTIRQ_BAD: f64 = 30.0;
 
-/// Timer softirqs per CPU and second below which timers are not the cause of softirq time.
+/// With fewer timer softirqs than this per CPU and second, the softirq time has other causes than
+/// timers.
 const SOFTIRQ_TIMERS: f64 = 1_000.0;
 
 fn softirq(facts: &Facts) -> Judged<'_> {
@@ -81,12 +85,13 @@ fn softirq(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// The percentage of ticks that raise the softirq. If only expiry raises it, about a tenth do.
+/// Limits for the percentage of timer interrupts that raise the timer softirq. If only expired
+/// timers raise it, about a tenth do.
 const RAISED_BAD: f64 = 90.0;
 const RAISED_WARN: f64 = 70.0;
 
-/// Interrupts per CPU and second that are needed for a verdict: an idle CPU may wake only for
-/// expiries.
+/// The fewest interrupts per CPU and second for a verdict. With fewer, the CPU may be idle and wake
+/// only when a timer expires, so that nearly all interrupts rightly raise the softirq.
 const INTERRUPTS_ENOUGH: f64 = 80.0;
 
 fn empty_softirqs(facts: &Facts) -> Judged<'_> {
@@ -121,7 +126,7 @@ const IDLE_SHARE: f64 = 0.95;
 /// machine of traces/idle.
 const IDLE_TICKS_WARN: f64 = 150.0;
 
-/// About one interrupt per millisecond: deep sleep states do not pay.
+/// About one interrupt per millisecond: too many for deep sleep states to save power.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
 fn idle_ticks(facts: &Facts) -> Judged<'_> {
@@ -155,8 +160,8 @@ fn idle_ticks(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Returns the verdict on a rate of interrupts, with a text on the kernel's tick. A rate equal to
-/// the kernel's tick rate means that idle CPUs do not stop their tick.
+/// Returns the verdict on a rate of interrupts on idle CPUs, with a text on the kernel's tick. If
+/// the rate equals the kernel's tick rate, idle CPUs do not stop their tick.
 fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
     let by_rate = Verdict::from_limits(rate, IDLE_TICKS_WARN, IDLE_TICKS_BAD);
     let is_hz = counted.hz.is_some_and(|hz| (0.95..1.1).contains(&(rate / f64::from(hz))));
@@ -168,10 +173,11 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
     }
 }
 
-/// Wakes per second at about the rate of a slow tick, 250 Hz, with an allowance for late ones.
+/// Limit from which to warn: a thread is woken at about the rate of a slow tick, 250 Hz. It is a
+/// little lower because some wakes are late.
 const WAKES_WARN: f64 = 200.0;
 
-/// Wakes per second at about the rate of the fastest usual tick, 1000 Hz.
+/// Limit that is bad: a thread is woken at about the rate of the fastest usual tick, 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
 fn tick_wakers(facts: &Facts) -> Judged<'_> {
@@ -188,7 +194,7 @@ fn tick_wakers(facts: &Facts) -> Judged<'_> {
     let often: Vec<&(u32, f64)> = rates.iter().filter(|(_, rate)| *rate >= WAKES_WARN).collect();
     let most = rates.first().map_or(0.0, |(_, rate)| *rate);
     const NAMED_MAX: usize = 4;
-    // The thread that is woken most often is shown in any case.
+    // The output names the thread that is woken most often, even if the verdict is good.
     let named = rates.iter().take(often.len().clamp(1, NAMED_MAX)).map(|(pid, rate)| {
         let name = recorded.threads.get(pid).map_or("gone since", String::as_str);
         format!("{name} ({pid}) {} times a second", figure(*rate))

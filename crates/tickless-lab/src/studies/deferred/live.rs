@@ -1,9 +1,10 @@
-//! The study of deferred expiry on this machine.
+//! The study of deferred expiry on this machine. Expired timers are fired by an expiry thread,
+//! which is woken on every tick (before) or only when a timer has expired (after).
 //!
-//! The expected result is a count: with a tick of 1 ms and few expiring timeouts, waking the expiry
-//! thread only when a timer expired takes a small part of the wakes. The published effects are
-//! measured in a probe: an unpinned probe wakes earlier on average, with an unchanged maximum, and
-//! a probe on each CPU shows no difference.
+//! The main result is a count: with a tick of 1 ms and few expiring timeouts, waking the thread
+//! only for expired timers takes a small part of the wakes. The published effects are on the
+//! lateness of a probe, which is a measuring thread: an unpinned probe wakes earlier on average,
+//! with an unchanged maximum, and for a pinned probe on each CPU nothing changes.
 
 use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
 use super::report;
@@ -24,7 +25,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(study)
 }
 
-/// Returns the results of all turns, for each of the circumstances and each of its variants.
+/// Measures in all circumstances. Returns for each of them, and for each variant compared in it,
+/// the results of all turns.
 fn circumstances(
     request: &Request,
     progress: &dyn Progress,
@@ -50,7 +52,8 @@ fn circumstances(
     Ok(CIRCUMSTANCES.iter().map(of_ways).collect())
 }
 
-/// Returns the results of all turns, for each phase, before and after.
+/// Measures with each phase, which is the time from a tick to the probe's wakeup. Returns the
+/// results of all turns for each phase, before and after.
 fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
     let turns = request.effort.turns(1, 2, 5);
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));

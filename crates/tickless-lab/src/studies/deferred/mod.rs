@@ -1,10 +1,11 @@
-//! The expiry thread is woken when something expired, not on every tick.
+//! The study `deferred`: a thread that fires expired timers is woken when a timer has expired,
+//! instead of on every tick.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `scene` | one measurement: ticking drivers, a few timeouts, a probe, perhaps load |
-//! | `circumstances` | what is compared in which circumstances |
-//! | `report` | its tables, plots and answers |
+//! | `scene` | one measurement: ticking drivers, a few timeouts, a measuring thread, load |
+//! | `circumstances` | the tick rates and loads in which variants are compared |
+//! | `report` | the tables, plots and answers of the live run |
 
 mod circumstances;
 mod doctor;
@@ -29,5 +30,5 @@ pub const STUDY: Study = Study {
     checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],
 };
 
-/// The workload's numbers in a machine's file.
+/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 3] = ["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"];

@@ -1,24 +1,27 @@
-//! The workload: a measuring task, and an expiry thread that is woken on every tick or only when a
-//! timer has expired.
+//! The simulated workload: a measuring task, and an expiry thread (which fires expired timers) that
+//! is woken on every tick or only when a timer has expired.
 //!
-//! Two cores with a real-time kernel. A task of high priority sleeps for a millisecond at a time,
-//! like cyclictest: one task that may run on either CPU, or one bound to each CPU. Each CPU has
-//! ticks, a coarse timer that expires occasionally, and an expiry thread that fires it. Before,
-//! every tick wakes that thread; after, only an expired timer does.
+//! The machine has two cores and a real-time kernel. A task of high priority sleeps for a
+//! millisecond at a time, like cyclictest: one task that may run on either CPU (*unbound*), or one
+//! task on each CPU (*bound*). Each CPU has ticks, a coarse timer that expires occasionally, and an
+//! expiry thread that fires it. Before, every tick wakes that thread; after, only an expired timer
+//! does.
 //!
-//! Only signs were published: unbound, the average falls; bound, nothing changes; the maxima stay.
-//! The report counted in histogram bins, so "22 to 70 us" is a share of samples.
+//! Only the directions of the changes were published: for an unbound task, the average latency
+//! falls; for bound tasks it stays; the maxima stay. The report read them off a histogram, so its
+//! "22 to 70 us" is a share of samples.
 //!
-//! The result depends on the skew between the CPUs' ticks. If both CPUs tick at one instant, both
-//! are about to run their expiry thread, and an unbound task does not move; a few microseconds
-//! later the other CPU is free. The skew of the published machine is unknown, so each seed draws
-//! one, and the claim is the number of seeds with the published sign. One CPU maintains the time,
-//! so its tick is longer. Callbacks run in a thread, and tasks of higher priority preempt them.
+//! The result depends on the skew between the CPUs' ticks. If both CPUs tick at the same instant,
+//! both are about to run their expiry thread, and an unbound task does not move to the other CPU;
+//! if the ticks are a few microseconds apart, the other CPU is free. The skew of the published
+//! machine is unknown. So each seed draws one, and the claim is in how many of the 20 seeds the
+//! published direction appears. One CPU maintains the time, so its tick is longer. Callbacks run in
+//! a thread, and tasks of higher priority preempt them.
 //!
-//! | cell | role |
+//! | figure | use |
 //! |---|---|
-//! | `contrast.seeds`: where the unbound average falls more | predicted, 15 of 20; a coin: 10 |
-//! | `average.change`, `max.change` | shown: "stays" is what no mechanism gives, too |
+//! | `contrast.seeds`: seeds where unbound falls more | predicted: 15 of 20; by chance: 10 |
+//! | `average.change`, `max.change` | no verdict: without any mechanism it "stays", too |
 
 use crate::studies::{Band, Cell, Claim, Figure, Sides};
 use std::cell::RefCell;
@@ -37,12 +40,12 @@ use tickless_machine::ps::Ps;
 use tickless_machine::random::Random;
 use tickless_machine::spec::Spec;
 
-/// The CPUs of the measuring tasks.
+/// The CPUs on which the measuring tasks may run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Binding {
-    /// One task, on any CPU.
+    /// One task, which may run on any CPU.
     Unbound,
-    /// One on each CPU (`cyclictest -S`).
+    /// One task on each CPU (`cyclictest -S`).
     PerCpu,
 }
 
@@ -55,7 +58,8 @@ pub struct Case {
     pub binding: Binding,
     /// The time from tick to tick.
     pub tick: Ns,
-    /// The number of sleeps of each task at each phase between its period and the tick.
+    /// How often each task sleeps at each phase, which is the time from a tick to the end of the
+    /// sleep.
     pub samples: u32,
 }
 
@@ -64,34 +68,37 @@ pub struct Case {
 pub struct Outcome {
     /// The mean time from the end of a sleep to the task's first step, in microseconds.
     pub average_us: f64,
-    /// The longest such time.
+    /// The longest time from the end of a sleep to the task's first step, in microseconds.
     pub max_us: f64,
-    /// The percentage of times from 22 to 70 microseconds.
+    /// The percentage of these times that are 22 to 70 microseconds.
     pub tail_percent: f64,
     /// Wakes of expiry threads, per second and CPU.
     pub wakes_per_s: f64,
-    /// Timers that they fired, per second and CPU.
+    /// Timers that the expiry threads fired, per second and CPU.
     pub fired_per_s: f64,
-    /// The engine's counts.
+    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
 /// The measuring tasks' period: cyclictest's default of 1 ms.
 const PERIOD: Ns = Ns::from_ms(1);
-/// Skews that are drawn, and with each one what expires when.
+/// The number of seeds. Each seed draws the skew of the ticks, and the times at which timers
+/// expire.
 const SEEDS: u64 = 20;
-/// The number of steps in which the phase is swept over the period, because a period of a
-/// millisecond is locked to a tick of a millisecond. A tick affects sleeps that end within about
-/// 10 us of it.
+/// The number of phases that are tried, evenly over the period. A period of a millisecond stays
+/// locked to a tick of a millisecond, so the phase does not change by itself. A tick affects only
+/// sleeps that end within about 10 us of it.
 const PHASES: u64 = 100;
-/// The number of seeds with a sign that exceeds chance: a coin reaches it once in fifty times.
+/// If at least this many seeds show the published direction, it is not chance: tossing a coin
+/// reaches it once in fifty times.
 const SIGNIFICANT: f64 = 15.0;
 
-/// The switch: when the expiry thread is woken.
+/// The two compared settings: the expiry thread is woken on every tick, or when a timer has
+/// expired.
 pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
 
-/// Returns the cells of which only the direction of the change was published, for ticks of 1000 Hz
-/// and 250 Hz, with the deferrals of `sides`.
+/// Simulates the figures, of which only the direction of the change was published, for ticks of
+/// 1000 Hz and 250 Hz, with the deferrals of `sides`.
 pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for hz in [1_000, 250] {
@@ -132,7 +139,8 @@ pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Returns by how much more the unbound average falls than the bound one, and in how many seeds.
+/// Returns two figures: by how much more the average of the unbound task falls than that of the
+/// bound tasks, and in how many seeds it falls more.
 fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     let apart: Vec<f64> = unbound.iter().zip(bound).map(|(free, bound)| free - bound).collect();
     let falls = apart.iter().filter(|points| **points < 0.0).count() as f64;
@@ -144,7 +152,7 @@ fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     ]
 }
 
-/// A short run with an expiry thread that every tick wakes, for a timeline.
+/// Simulates a short run with an expiry thread that every tick wakes, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case {
         deferral: Deferral::EveryTick,
@@ -158,8 +166,8 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 const US: &str = "us";
 const PERCENT: &str = "%";
 
-/// Runs one case, with its samples at each phase, one phase after the other. The seed draws the
-/// skew of the ticks and the expiries.
+/// Simulates one case, with its samples at each phase, one phase after the other. The seed draws
+/// the skew of the ticks and the times at which timers expire.
 pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -210,11 +218,12 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     })
 }
 
-/// Sleeps and measures as cyclictest does.
+/// Sleeps until the next deadline, over and over, and records how late it wakes, as cyclictest
+/// does.
 fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     let alarm = kernel.alarm();
     for phase in 0..PHASES {
-        // The last sample of the previous phase has ended by then.
+        // This start leaves time for the last sample of the previous phase to end.
         let whole = PERIOD.0 * (20 + phase * u64::from(case.samples + 1));
         let mut next = Ns(whole + PERIOD.0 * phase / PHASES);
         for _ in 0..case.samples {
@@ -226,7 +235,7 @@ fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     }
 }
 
-/// Runs a coarse timer on each CPU that rearms itself, at times drawn by the seed.
+/// Starts a coarse timer on each CPU. It rearms itself for times that the seed draws.
 fn expire_now_and_then(
     kernel: &Rc<Kernel>,
     machine: &mut Machine,
@@ -240,7 +249,7 @@ fn expire_now_and_then(
         let random = RefCell::new(Random::new(seed << 16 | u64::from(cpu)));
         let draw = move || Ns(1 + random.borrow_mut().below(2 * apart.0));
         let callback = kernel.callback(move |firing| {
-            // In the expiry thread, which tasks of higher priority preempt.
+            // This runs in the expiry thread, so tasks of higher priority can preempt it.
             cpu::work(work);
             let at = firing.now.after(draw());
             CallbackResult::Restart(Window::at(at))

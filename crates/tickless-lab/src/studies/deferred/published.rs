@@ -1,4 +1,5 @@
-//! The expiry thread is woken when something expired.
+//! The published report for the study `deferred`, and its tables: a thread that fires expired
+//! timers is woken when a timer has expired, not on every tick.
 
 use crate::studies::published::{
     Entry, Headline, PUBLISHED, PublishedReport, Results, Table, group, published, row,

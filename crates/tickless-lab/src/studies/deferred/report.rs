@@ -1,4 +1,4 @@
-//! The results of the study of deferred expiry: cells, tables, plots, answers.
+//! Makes the results of the live study of deferred expiry: its figures, tables, plots and answers.
 
 use super::circumstances::{CIRCUMSTANCES, PHASES_US};
 use super::scene::{ExpiryWakes, Taken};
@@ -22,7 +22,8 @@ const FIGURES: [Column<Taken>; 9] = [
     ("timeouts_p99_us", "t/o p99", "us", |taken| us(&taken.timeouts, 0.99)),
 ];
 
-/// The figures that the first table shows, and those of the probe alone.
+/// The figures that the first table shows, and those about the probe, which is the measuring
+/// thread.
 const SHOWN: Range<usize> = 1..8;
 const OF_PROBE: Range<usize> = 5..8;
 
@@ -78,7 +79,7 @@ fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<V
     ));
 }
 
-/// Plots the wakes of expiry threads, and the probe's lateness.
+/// Plots the wakes of expiry threads, and how late the probe (the measuring thread) woke.
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
     let bars = bars.flat_map(|(here, taken)| {
@@ -115,7 +116,7 @@ fn sum(taken: &[Taken]) -> Tally {
     sum
 }
 
-/// Compares before with after, turn by turn.
+/// Adds the ratios of before to after, turn by turn.
 fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         let [before, after] = [0, 1].map(|way| &taken[way]);
@@ -133,8 +134,8 @@ fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
         push("less_cpu", fewer(|taken| taken.cpu_percent), None);
         let later = |of| Spread::of_ratios(&values(after, of), &values(before, of));
         push("probe_avg_after_over_before", later(|taken| taken.probe.average_ns()), None);
-        // A maximum is one wakeup among thousands, so on a shared machine it depends mostly on
-        // other load. The band only detects a maximum that grows in every turn.
+        // A maximum is a single wakeup among thousands, so on a shared machine it depends mostly on
+        // other load. The wide band only detects a maximum that grows in every turn.
         let max = later(|taken| us(&taken.probe, 1.0));
         push("probe_max_after_over_before", max, Some(Band::at_most(1.5)));
     }
@@ -195,7 +196,8 @@ fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     );
 }
 
-/// Answers with the three comparisons of the thread, as measured here.
+/// Answers the questions about latency that the published mail thread left open, with the changes
+/// measured here.
 fn signs(study: &mut StudyResult) {
     let change = |id: &str| {
         let change = 100.0 * (study.value(id) - 1.0);

@@ -1,9 +1,10 @@
-//! One measurement: ticking drivers, a few timeouts that expire, and a probe.
+//! One live measurement: driver threads that tick, a few timeouts that expire, and a probe.
 //!
-//! Each base has a driver, which stands for the interrupt, and an expiry thread, both on the base's
-//! CPU. A few timeouts expire, and the CPUs are mostly idle, like most machines. The probe works
-//! like cyclictest: a thread without timers of the library that measures its own lateness. Needless
-//! wakes of other threads delay it.
+//! Each timer base has a driver thread, which stands for the timer interrupt, and an expiry thread,
+//! which fires expired timers. Both are pinned to the base's CPU. A few timeouts expire, and the
+//! CPUs are mostly idle, like most machines. The probe works like cyclictest: it is a thread that
+//! sleeps without timers of this library and measures how late it wakes. Needless wakes of other
+//! threads delay it.
 
 use crate::latency::{Plan, Sleeper, Tally, Until};
 use crate::measure::{MeasureError, Threads, cpus, joined, stay_on};
@@ -22,16 +23,16 @@ use tickless_machine::random::Random;
 /// The occasions on which the expiry thread is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpiryWakes {
-    /// On every tick.
+    /// On every tick: the replaced behaviour.
     Before,
-    /// On ticks that find an expired timer.
+    /// On ticks that find an expired timer: the mechanism.
     After,
     /// When a timer has expired, without ticks: the driver sleeps until a timer is due.
     Tickless,
 }
 
 impl ExpiryWakes {
-    /// Returns the name in cells.
+    /// Returns the name that is part of the names of figures.
     pub const fn name(self) -> &'static str {
         match self {
             ExpiryWakes::Before => "before",
@@ -41,16 +42,16 @@ impl ExpiryWakes {
     }
 }
 
-/// The other load.
+/// The load on the CPUs in addition to the timers and the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// No load from the study.
+    /// No additional load.
     Idle,
     /// A thread on each CPU that never waits.
     Busy,
 }
 
-/// The CPUs of the probe.
+/// The CPUs on which the probe runs, which is the measuring thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
     /// One unpinned thread.
@@ -66,19 +67,19 @@ pub struct Scene {
     pub way: ExpiryWakes,
     /// Ticks each second.
     pub hz: u32,
-    /// The other load.
+    /// The load on the CPUs in addition to the timers and the probe.
     pub load: Load,
-    /// Where the probe runs.
+    /// Whether the probe is pinned.
     pub probe: Probe,
-    /// The time after a tick of 1 ms at which the probe wakes; `None` for any.
+    /// How long after a tick of 1 ms the probe wakes; `None` for an arbitrary time.
     pub phase: Option<Duration>,
     /// The duration.
     pub duration: Duration,
-    /// The seed of the timeouts' distances.
+    /// The seed from which the timeouts' durations are drawn.
     pub seed: u64,
 }
 
-/// The result of a scene. Rates are for each base and second.
+/// The result of a measurement. Rates are per base and second.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
     /// The lateness of the probe's wakeups.
@@ -89,26 +90,27 @@ pub struct Taken {
     pub ticks_per_s: f64,
     /// Wakes of the expiry thread.
     pub wakes_per_s: f64,
-    /// Wakes that found no due timer.
+    /// Wakes of the expiry thread that found no due timer.
     pub empty_wakes_per_s: f64,
     /// Context switches of driver and expiry thread.
     pub switches_per_s: f64,
-    /// CPU time of both, in percent of one CPU.
+    /// CPU time of driver and expiry thread, in percent of one CPU.
     pub cpu_percent: f64,
-    /// Times that more timers came due before the expiry thread had finished.
+    /// How often more timers came due before the expiry thread had finished.
     pub merged: u64,
-    /// The most timeouts that one wake fired.
+    /// The largest number of timeouts that one wake of the expiry thread fired.
     pub longest_batch: u64,
 }
 
-/// Timeouts on each base that expire every 40 to 60 ms: 40 expiries a second, mostly idle.
+/// The number of timeouts on each base. Each expires every 40 to 60 ms: 40 expiries a second in
+/// all, so that most ticks find none.
 const TIMEOUTS: u64 = 2;
 const SHORTEST_MS: u64 = 40;
 const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
-    /// Runs the scene.
+    /// Runs the measurement.
     pub fn play(&self) -> Result<Taken, MeasureError> {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
@@ -185,8 +187,8 @@ impl Scene {
         Tick::new(length).unwrap_or(Tick::MILLISECOND)
     }
 
-    /// A timeout that rearms itself for the exact time of a later tick, so that its lateness does
-    /// not include the rounding to a tick.
+    /// Makes a timeout that rearms itself for the exact time of a later tick, so that its lateness
+    /// does not include the rounding to a tick.
     fn timeout(&self, timers: &Timers, tick: Tick, at: u64, late: Arc<Mutex<Tally>>) -> Timeout {
         let base = CpuId((at / TIMEOUTS) as u16);
         let mut random = Random::new(self.seed.wrapping_add(at));
@@ -216,7 +218,7 @@ fn longest_batch(stats: &Stats) -> u64 {
     stats.bases.iter().map(|base| base.deferred.longest_batch).max().unwrap_or(0)
 }
 
-/// The names of drivers and expiry threads.
+/// Takes a snapshot of the driver and expiry threads, which are found by their names.
 fn threads() -> Threads {
     Threads::named(&["tickless/", "tickless-x/"])
 }
@@ -252,8 +254,8 @@ mod tests {
         Scene { way, hz: 1_000, load, probe, phase: None, duration, seed: 1 }.play().unwrap()
     }
 
-    /// Goal: before, ticks wake the expiry thread, mostly without a due timer; after, it is woken
-    /// only if a timer expired (D3).
+    /// Goal: with the replaced behaviour, ticks wake the expiry thread, mostly without a due timer.
+    /// With the mechanism, it is woken only if a timer expired (D3, a wake only for due timers).
     #[test]
     fn the_thread_is_woken_when_something_expired() {
         let (before, after, tickless) =

@@ -1,4 +1,4 @@
-//! The simulated run: its cells, plots, answers and notes.
+//! The simulated run of the study: its figures, plots, answers and notes.
 
 use super::model;
 use super::{NEEDS, STUDY};
@@ -25,7 +25,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     let shape = Shape::Bars { unit: "wakes/s", bars };
     result.plots.push(Plot::new("wakes", title, shape).in_exhibit());
     answers(&mut result);
-    // No number of this machine is fitted.
+    // No parameter of this machine is fitted, so there is nothing to fit again.
     sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);
     sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(

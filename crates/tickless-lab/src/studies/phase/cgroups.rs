@@ -1,9 +1,10 @@
-//! Groups of the kernel's own controller, selected by their phases.
+//! Cgroups with a CPU quota, whose refills by the kernel are near to each other or far apart.
 //!
-//! The kernel chooses a group's phase when the group is created, and keeps it. So the study creates
+//! The kernel refills a group's quota once in every period. It chooses the phase, which is the time
+//! of the refills in the period, when the group is created, and keeps it. So the study creates
 //! several groups, observes when each is refilled, and uses the nearest and the farthest pair. It
-//! removes all groups at the end, also after Ctrl-C; the next run removes those of a run that was
-//! killed.
+//! removes all groups at the end, also after Ctrl-C. If a run was killed, the next run removes its
+//! groups.
 
 use super::work::now_ns;
 use crate::interrupt;
@@ -31,7 +32,7 @@ pub(super) struct Cgroup {
     pub(super) phase_ns: Option<u64>,
 }
 
-/// Creates groups with this quota, and finds their phases.
+/// Creates groups with this quota and period, and finds out when each is refilled.
 pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Vec<Cgroup>, String> {
     let controller = Path::new(CONTROLLER);
     if !controller.join("cpu.cfs_quota_us").exists() {
@@ -49,8 +50,8 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
         drop(made);
         let mut group = Cgroup { path: path.clone(), phase_ns: None };
         group.write("cpu.cfs_period_us", period.as_micros()).map_err(refused)?;
-        // A small quota during the observation, so that the group is throttled in every period
-        // under any other load.
+        // Use a small quota during the observation, so that the group uses it up and is throttled
+        // in every period, even if other load leaves it little CPU time.
         group.write("cpu.cfs_quota_us", quota.as_micros() / 10).map_err(refused)?;
         group.phase_ns = group.find_phase(period);
         group.write("cpu.cfs_quota_us", quota.as_micros()).map_err(refused)?;
@@ -59,7 +60,7 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
     (0..count).map(make).collect()
 }
 
-/// Returns the distance of two phases, around the period.
+/// Returns the distance of two phases in a period that repeats.
 pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
     let (apart, period) = (one.abs_diff(other), period.as_nanos() as u64);
     apart.min(period - apart)
@@ -70,7 +71,7 @@ impl Cgroup {
     pub(super) fn enter(&self) -> Result<(), MeasureError> {
         const REFUSED: &str = "a thread could not enter its cgroup; run it outside of containers, \
                                or not as root, which leaves cgroups out";
-        // Zero stands for the writing thread.
+        // Zero means the thread that writes it.
         self.write("tasks", 0).map_err(MeasureError::system(REFUSED))
     }
 
@@ -78,8 +79,9 @@ impl Cgroup {
         fs::write(self.path.join(file), value.to_string())
     }
 
-    /// Uses CPU time in the group for some periods, and records when it continues after a pause.
-    /// Other load causes pauses too, so several of them must agree.
+    /// Finds the phase of the group's refills: uses CPU time in the group for eight periods, and
+    /// records when it continues after a pause. Other load causes pauses too, so at least three of
+    /// these times must agree.
     fn find_phase(&self, period: Duration) -> Option<u64> {
         let period_ns = period.as_nanos() as u64;
         let resumed: Vec<u64> = std::thread::scope(|scope| {
@@ -101,7 +103,8 @@ impl Cgroup {
         let near = |&&one: &&u64| {
             resumed.iter().filter(|&&other| apart(one, other, period) < period_ns / 50).count()
         };
-        // The earliest of those that agree: no thread continues before the refill.
+        // Take a time that agrees with the most other times. A thread does not continue before the
+        // refill.
         resumed.iter().max_by_key(near).filter(|one| near(one) >= 3).copied()
     }
 }
@@ -122,17 +125,17 @@ fn remove(group: &Path) {
     }
 }
 
-/// Moves this process out of all created groups, and removes them.
+/// Moves this process out of all groups that it created, and removes the groups.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
     let _ = fs::write(root, std::process::id().to_string());
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.iter().for_each(|group| remove(group));
-    // Never unlocked, so that no group is created until the program has ended.
+    // Keep the lock for ever, so that no group is created before the program ends.
     std::mem::forget(made);
 }
 
-/// Removes the groups of processes that have ended.
+/// Removes groups that were left by runs whose process has ended.
 fn remove_leftovers(controller: &Path) {
     let entries = fs::read_dir(controller).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,4 +1,5 @@
-//! The accuracy and the cost of the library's controller.
+//! Measures the accuracy and the cost of the library's bandwidth controller, which limits groups of
+//! threads to a quota of CPU time.
 
 use super::work::{Throttled, Work, now_ns, pause};
 use crate::measure::{self, MeasureError, Spread, timed};
@@ -28,7 +29,8 @@ pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
     )(std::io::Error::other(error.to_string()))
 }
 
-/// Adds the error of two groups' use against their quotas, and the cost of a thousand groups.
+/// Adds how much the use of two groups deviates from their quotas, and the cost of a thousand
+/// groups.
 pub(super) fn cells(
     study: &mut StudyResult,
     request: &Request,
@@ -39,14 +41,16 @@ pub(super) fn cells(
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
 }
 
-/// Measures two groups with unlimited demand over 100 periods.
+/// Measures how much CPU time two groups use over 100 periods, if they always want more than their
+/// quota.
 fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), StudyError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;
     let timers = Timers::builder().start()?;
     let start = |_| timers.throttle(quota, period).slice(quota / 20).start().map_err(refused);
     let groups: Vec<Throttle> = (0..2).map(start).collect::<Result<_, _>>()?;
-    // Runs one period more than it measures, because the pool begins full.
+    // The work lasts four periods longer than the measurement: the first periods are not measured,
+    // because each group's pool of time begins full.
     let work = Work { of_group: quota * (PERIODS + 4), ..work };
     let looks = std::thread::scope(|scope| {
         let looks = scope.spawn(|| {
@@ -81,7 +85,8 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), St
     Ok(())
 }
 
-/// Measures a thousand groups of 100 ms, each with a permanent waiter.
+/// Measures the CPU time that refilling a thousand groups takes. Their period is 100 ms, and in
+/// each a future always waits for the next refill.
 fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
     const GROUPS: usize = 1_000;
     let period = Duration::from_millis(100);

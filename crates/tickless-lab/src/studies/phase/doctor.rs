@@ -1,4 +1,5 @@
-//! Timers of one period that expire together: quotas of groups, and any others.
+//! The doctor's checks for timers with the same period that expire together: those that refill the
+//! CPU quotas of cgroups, and any others.
 
 use crate::doctor::facts::{Facts, Quota};
 use crate::doctor::finding::{Judged, Judgement, Verdict};
@@ -25,7 +26,7 @@ pub const ALIGNED: Check = Check {
     judge: aligned,
 };
 
-/// The function that refills a group.
+/// The kernel's function that refills a cgroup's CPU quota.
 const REFILL: &str = "sched_cfs_period_timer";
 
 /// Callbacks of timers that the kernel has once for each CPU, such as the tick. They expire
@@ -39,17 +40,18 @@ const TOGETHER_ON_PURPOSE: [&str; 5] = [
     "dl_task_timer",
 ];
 
-/// The percentage of expiries within a hundredth of the period of another timer's expiry. A few
-/// percent occur by chance.
+/// The limit from which to warn: the percentage of expiries that are within a hundredth of the
+/// period of another timer's expiry. A few percent occur by chance.
 const TOGETHER_WARN: f64 = 25.0;
-/// The percentage from which the timers' phases coincide permanently.
+/// The limit that is bad: the timers expire together in most of their periods.
 const TOGETHER_BAD: f64 = 75.0;
 
 fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
     let recorded = match &facts.recorded {
-        // Groups with different periods do not stay together, recorded or not.
+        // Without a shared period, groups are not refilled together for long, so the recording is
+        // not needed.
         Err(_) if shared.is_empty() => {
             return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
         }

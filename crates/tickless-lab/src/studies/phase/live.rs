@@ -1,10 +1,12 @@
-//! The study of interleaved periods on this machine.
+//! The study of interleaved periods on this machine. The *phase* of a group is the time in its
+//! period at which its CPU quota is refilled.
 //!
-//! Two groups, each with a quota of a quarter of the machine and as many workers as there are
-//! CPUs, do a fixed amount of work. Refilled together, they run concurrently, each at half speed,
-//! and then both wait. Refilled half a period apart, each has the machine to itself. The gain in
-//! time depends on the machine: with SMT, a core runs a single thread faster (the published gain).
-//! On every machine the windows get shorter and the switches fewer.
+//! Two groups, each with a quota of a quarter of the machine's CPU time and as many workers as
+//! there are CPUs, do a fixed amount of work. If they are refilled together, they run at the same
+//! time, each at half speed, and then both wait. If they are refilled half a period apart, each has
+//! the machine to itself. Whether the work ends sooner depends on the machine: with SMT, a core
+//! runs a single thread faster, which is the published gain. On every machine the groups run for
+//! shorter times, with fewer switches.
 
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};
@@ -22,7 +24,7 @@ use tickless::periodic::Phase;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A placement of the refills of two groups.
+/// A variant: the groups are the library's, with chosen phases, or a pair of the kernel's cgroups.
 enum Placement {
     Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
     Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
@@ -31,7 +33,8 @@ enum Placement {
 /// The result of one run.
 struct Taken {
     done: Done,
-    /// Wakeups of the library's drivers; `None` for the kernel's timers.
+    /// Wakeups of the library's driver threads; `None` for cgroups, which the kernel's timers
+    /// refill.
     wakeups: Option<u64>,
     /// The time in the period at which each group was refilled.
     places_ns: [u64; 2],
@@ -108,7 +111,8 @@ fn library_ways() -> Vec<Placement> {
     ]
 }
 
-/// Returns the nearest and the farthest pair of the groups whose phase was found.
+/// Returns two variants with cgroups: the pair whose refills are nearest to each other, and the
+/// pair whose refills are farthest apart. Groups whose phase was not found are left out.
 fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     let known: Vec<(usize, u64)> =
         groups.iter().enumerate().filter_map(|(n, group)| Some((n, group.phase_ns?))).collect();
@@ -147,7 +151,7 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
-/// Runs the work in two new groups of the library, with phases chosen for this run.
+/// Runs the work in two new groups of the library's, with the given phase.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
@@ -209,8 +213,8 @@ fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     ));
 }
 
-/// Plots the windows of a period in which each group ran, from the first group's refill on. Omits
-/// random phases, which differ in each turn.
+/// Plots when each group runs in a period that begins with the first group's refill. Random phases
+/// are left out, because they differ in each turn.
 fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     let mut lanes = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
@@ -234,7 +238,8 @@ fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     study.plots.push(Plot::new("strip", title, shape));
 }
 
-/// Returns the mean of all turns, with times relative to the first group's refill.
+/// Returns the plot's row for one group: the mean of all turns, with times relative to the first
+/// group's refill.
 fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     let period_ns = PERIOD.as_nanos() as u64;
     let of_turn = |taken: &Taken| {

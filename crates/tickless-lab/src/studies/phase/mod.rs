@@ -1,10 +1,11 @@
-//! Refills of bandwidth groups that come together, or apart.
+//! The study `phase`: the CPU quotas of two groups of threads are refilled at the same moment, or
+//! half a period apart.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `work` | two groups of threads with a fixed amount of work, and what became of it |
-//! | `cgroups` | groups of the kernel's own controller, picked by their phases |
-//! | `control` | how exact the library's controller is, and what it costs |
+//! | `work` | two groups of threads that do a fixed amount of work, and their times |
+//! | `cgroups` | cgroups of the kernel, selected by when they are refilled |
+//! | `control` | the accuracy and the cost of the library's bandwidth controller |
 
 mod cgroups;
 mod control;
@@ -29,5 +30,5 @@ pub const STUDY: Study = Study {
     checks: &[doctor::QUOTAS, doctor::ALIGNED],
 };
 
-/// The workload's numbers in a machine's file.
+/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 2] = ["workload.hz", "workload.work_s"];

@@ -1,23 +1,30 @@
-//! The workload: bandwidth groups whose periods begin together, or apart.
+//! The simulated workload: groups of workers with a quota of CPU time in each period, whose periods
+//! begin together (*aligned*) or at different moments (*apart*).
 //!
-//! One SMT8 core. Two groups of four workers, each with a quota of 200 ms in every 100 ms, so that
-//! a group's workers run for 50 ms and then wait. Aligned, all eight threads of the core are busy
-//! in those 50 ms and slow each other down; apart, four are busy at a time. Groups use the
-//! library's bandwidth controller, each refilled by one of its timers; the simulated machine
-//! determines a thread's speed when its siblings are busy.
+//! The machine is one core with eight threads (SMT8). Two groups have four workers each and a quota
+//! of 200 ms in every 100 ms, so a group's workers run for 50 ms and then wait. Aligned, all eight
+//! threads of the core are busy in these 50 ms and slow each other down; apart, four are busy at a
+//! time. The groups use the library's bandwidth controller, in which one of the library's timers
+//! refills each group. The simulated machine determines the speed of a thread whose siblings are
+//! busy.
 //!
-//! | cell | role |
+//! The table lists the figures, with what each is used for: *calibrates* means that a parameter of
+//! the simulated machine is fitted to it, *implied* that a formula gives it, *predicted* that the
+//! simulation gives it.
+//!
+//! | figure | use |
 //! |---|---|
 //! | alone, 120 s | calibrates the work of a worker |
-//! | together, aligned, 155 s | calibrates a thread's rate beside seven others |
+//! | together, aligned, 155 s | calibrates a thread's speed beside seven others |
 //! | 30 ms and 50 ms apart, 131 and 121 s | implied by these two: the formula is in the source |
 //! | utilisations, periods of 97 and 103 ms, power, energy | predicted |
 //! | power +15 %, energy -7 to -18 % of a later version | predicted, within a factor of 1.5 |
 //!
-//! The later version was measured elsewhere and has a machine file of its own.
+//! The later version of the patch was measured on another machine, which has a file of its own.
 //!
-//! The report names no offsets: its patch made them multiples of 10 ms, and its three runs took
-//! 131, 155 and 121 s. 30, 0 and 50 ms are the offsets that fit.
+//! The report does not state how far apart the groups were. Its patch made the offsets multiples of
+//! 10 ms, and its three runs took 131, 155 and 121 s. The offsets that fit these times are 30, 0
+//! and 50 ms.
 
 use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
 use std::cell::{Cell as Shared, RefCell};
@@ -41,18 +48,18 @@ use tickless_machine::spec::Spec;
 /// One group of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GroupPlan {
-    /// The period of the refills.
+    /// The time from one refill of the quota to the next.
     pub period: Ns,
-    /// CPU time per period.
+    /// The CPU time that the group may use in each period.
     pub quota: Ns,
-    /// The phase of its periods.
+    /// When its periods begin, relative to other groups.
     pub phase: Phase,
-    /// Its workers.
+    /// The number of its workers.
     pub workers: u16,
 }
 
 impl GroupPlan {
-    /// The published group: four workers, 200 ms in 100 ms.
+    /// Returns the published group: four workers with 200 ms of CPU time in every 100 ms.
     pub const fn published(phase: Phase) -> GroupPlan {
         let (period, quota) = (Ns::from_ms(100), Ns::from_ms(200));
         GroupPlan { period, quota, phase, workers: 4 }
@@ -62,7 +69,7 @@ impl GroupPlan {
 /// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// The mean duration of the groups' work, in seconds.
+    /// The mean time in which a group completes its work, in seconds.
     pub seconds: f64,
     /// The average power of the core, in watts.
     pub watts: f64,
@@ -70,7 +77,7 @@ pub struct Outcome {
     pub joules: f64,
     /// Context switches per second.
     pub switches_per_s: f64,
-    /// The engine's counts.
+    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
@@ -83,22 +90,23 @@ pub struct Windows {
     pub ran: Vec<(Ns, Ns)>,
 }
 
-/// A run of two aligned groups, for a timeline.
+/// Simulates two aligned groups, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, &pair(Phase::Aligned)).map(drop)
 }
 
-/// The share of the work that is simulated; times are scaled up.
+/// The part of the work that is simulated. The resulting times are scaled up to the whole work.
 const SHARE: f64 = 0.1;
 
-/// The slice of a member: 5 ms, the kernel's default.
+/// The CPU time that a worker takes from its group's quota at once: 5 ms, the kernel's default.
 const SLICE: Ns = Ns::from_ms(5);
 
-/// The switch: the phase of the second group's periods.
+/// The two compared settings: the second group's periods begin together with the first group's, or
+/// 50 ms later.
 pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
-/// Returns the published cells, and cells without a published figure.
+/// Simulates the published figures, and some for which nothing was published.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     let one = Figure::once;
     let alone = run(spec, &[GroupPlan::published(Phase::Aligned)])?;
@@ -153,17 +161,19 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Returns the duration of two groups whose bursts of 50 ms begin `offset` ms apart, if one group
-/// alone takes `alone`, and a thread with all siblings busy runs at `rate` of the speed with half
-/// of them busy.
+/// The formula for the time that two groups take, if their bursts of 50 ms begin `offset` ms apart.
+/// `alone` is the time of one group alone. `rate` is a thread's speed with all siblings busy,
+/// relative to its speed with half of them busy.
 fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
     let overlap = (1.0 - offset / 50.0).max(0.0);
     alone / (1.0 - overlap * (1.0 - rate))
 }
 
-/// Returns the cells of a later version of the patch, measured on another machine of the kind.
+/// Simulates the figures of a later version of the patch, measured on another machine of the same
+/// kind.
 ///
-/// The published completion times set the machine's numbers; power and energy are predicted.
+/// The machine's parameters are fitted to the published completion times; power and energy are
+/// predicted.
 pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
     let aligned = run(spec, &pair(sides.before))?;
     let apart = run(spec, &pair(sides.after))?;
@@ -181,8 +191,8 @@ pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> 
     ])
 }
 
-/// A worker's work and a thread's rate beside seven others, set again from the group alone and
-/// from two aligned ones.
+/// Fits the two calibrated parameters again: a worker's work to the time of one group alone, then
+/// the speed of a thread beside seven others to the time of two aligned groups.
 pub fn refit(spec: &Spec) -> io::Result<Spec> {
     let spec = fitted(spec, "workload.work_s", 120.0, |spec| {
         Ok(run(spec, &[GroupPlan::published(Phase::Aligned)])?.seconds)
@@ -190,8 +200,8 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(&spec, "smt.rate_8", 155.0, |spec| Ok(run(spec, &pair(Phase::Aligned))?.seconds))
 }
 
-/// Fits the machine of the later versions: from the completion time of groups half a period apart,
-/// and from its ratio to that of aligned ones.
+/// Fits the machine of the later versions of the patch: to the completion time of groups half a
+/// period apart, and to its ratio to the completion time of aligned groups.
 pub fn refit_second_source(spec: &Spec) -> io::Result<Spec> {
     let of = |spec: &Spec, phase| -> io::Result<f64> { Ok(run(spec, &pair(phase))?.seconds) };
     let spec = fitted(spec, "workload.work_s", 33.05, |spec| of(spec, SIDES.after))?;
@@ -202,8 +212,8 @@ const SECONDS: &str = "s";
 const WATTS: &str = "W";
 const JOULES: &str = "J";
 
-/// Returns the gain of two groups half a period apart, if each worker may run for a percentage of
-/// the time.
+/// Returns how many times faster two groups are half a period apart than aligned, if each worker
+/// may run for `percent` of the time.
 fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     let with = |phase| {
         let quota = Ns::from_ms(4 * percent);
@@ -214,12 +224,12 @@ fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     Ok(aligned.seconds / apart.seconds)
 }
 
-/// Returns two of the published groups, the first one aligned.
+/// Returns two of the published groups. The first is aligned, the second has the phase `second`.
 pub fn pair(second: Phase) -> [GroupPlan; 2] {
     [GroupPlan::published(Phase::Aligned), GroupPlan::published(second)]
 }
 
-/// A group with the tasks that are its members.
+/// The state of a group in a run, and the tasks that are its workers.
 struct Member {
     first_refill: Ns,
     ran: RefCell<Vec<(Ns, Ns)>>,
@@ -230,12 +240,12 @@ struct Member {
     left: Shared<u16>,
 }
 
-/// Runs some groups until all their workers are done.
+/// Simulates groups until all their workers are done.
 pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
     Ok(run_watched(spec, plans)?.0)
 }
 
-/// Runs some groups as [`run`] does. Returns when each of them ran.
+/// Simulates groups as [`run`] does, and returns when each of them ran.
 pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
     Ok(run_watched(spec, plans)?.1)
 }
@@ -322,15 +332,16 @@ struct Worker {
     member: Rc<Member>,
     running: Rc<Shared<usize>>,
     plan: GroupPlan,
-    /// When the group's first refill is due, for the worker that arms its timer.
+    /// When the group's first refill is due, in the worker that arms the refill timer; `None` in
+    /// the other workers.
     first: Option<Ns>,
 }
 
 impl Worker {
     fn run(self, work: Ps) {
         let _timer = self.first.map(|first| self.arm_refills(first));
-        // A group begins with its first refill: before it, nothing could run but the quota that
-        // it was made with.
+        // Wait for the group's first refill. Before it, only the quota with which the group was
+        // created could be used, which would shorten the measured time.
         cpu::wait_until(Ps::from_ns(self.first_refill()));
         self.member.began.set(engine::clock());
         let me = self.member.group.lock().join();

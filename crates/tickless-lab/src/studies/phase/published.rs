@@ -1,4 +1,5 @@
-//! Refills of bandwidth groups, together or apart.
+//! The published report for the study `phase`, and its tables: groups with a CPU quota are refilled
+//! together, or at different moments.
 
 use crate::studies::published::{
     Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published,

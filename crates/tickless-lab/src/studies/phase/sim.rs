@@ -1,4 +1,4 @@
-//! The simulated run: its cells, plots, answers and notes.
+//! The simulated run of the study: its figures, plots, answers and notes.
 
 use super::NEEDS;
 use super::model::{self, GroupPlan};
@@ -35,7 +35,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(result)
 }
 
-/// Plots time and energy over the distance between the refills.
+/// Plots completion time and energy over the distance in time between the two groups' refills.
 fn plot_offsets(result: &mut StudyResult) {
     let line = |figure: &str, places: &[u16]| {
         let id = |apart: u16| match apart {
@@ -59,7 +59,7 @@ fn plot_offsets(result: &mut StudyResult) {
     result.plots.push(Plot::new("joules", title, shape("energy, J", joules)).in_exhibit());
 }
 
-/// Plots when each group runs in a period, aligned and spread.
+/// Plots when each group runs in a period, with the refills together and spread over the period.
 fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {
     let mut lanes = Vec::new();
     let period_ns = GroupPlan::published(Phase::Aligned).period.0;

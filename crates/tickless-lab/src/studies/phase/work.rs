@@ -1,7 +1,7 @@
-//! Two groups of threads with a fixed amount of work, and its result.
+//! Runs two groups of threads that do a fixed amount of work, and measures their times.
 //!
-//! A worker works in units of 0.1 ms of CPU time and records the end of each unit. The windows in
-//! which a group ran follow from these times, for the library's and for the kernel's throttling.
+//! A worker works in units of 0.1 ms of CPU time and records the end of each unit. From these times
+//! follows when a group ran, whether the library or the kernel throttled it.
 
 use crate::measure::{MeasureError, Usage, joined, timed};
 use crate::studies::plot::merged;
@@ -13,11 +13,11 @@ use std::time::Duration;
 /// The CPU time of a unit.
 const UNIT: Duration = Duration::from_micros(100);
 
-/// The number of units of one worker in a burst. The study measures how long bursts take.
+/// The number of units in a burst. The study measures how long a worker takes for a burst.
 const BURST_UNITS: u64 = 50;
 
-/// A worker that ends no unit for this time counts as not running. It is longer than the threads of
-/// one CPU wait for each other.
+/// A worker that completes no unit for this time counts as not running. Threads that share a CPU
+/// wait for each other less than this.
 const PAUSE_NS: u64 = 10_000_000;
 
 /// The work of both groups.
@@ -27,31 +27,32 @@ pub(super) struct Work {
     pub(super) of_group: Duration,
     /// Threads of each group.
     pub(super) workers: usize,
-    /// Turns of the loop that make up a unit.
+    /// Iterations of the work loop that make up a unit.
     pub(super) turns_of_unit: u64,
 }
 
 /// The result of the work.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// The time at which the last worker of each group finished.
+    /// How long after the start the last worker of each group finished.
     pub(super) completion_s: [f64; 2],
     /// The durations of bursts of 5 ms of CPU time, in ms, sorted.
     pub(super) bursts_ms: Vec<f64>,
-    /// Of the time in which the less busy group ran, the part in which both did.
+    /// The part of the less busy group's running time in which the other group ran too.
     pub(super) overlap: f64,
     /// The windows in which each group ran.
     pub(super) windows: [Vec<(u64, u64)>; 2],
     pub(super) usage: Usage,
 }
 
-/// A means of throttling a worker.
+/// What throttles a worker: the library or the kernel.
 pub(super) trait Throttled {
-    /// Called between two units.
+    /// A worker calls this between two units. It waits while the worker's group has no CPU time
+    /// left.
     fn check(&mut self) -> Result<(), MeasureError>;
 }
 
-/// A worker in a cgroup: the kernel throttles it.
+/// For a worker in a cgroup. The kernel throttles it, so there is nothing to do.
 impl Throttled for () {
     fn check(&mut self) -> Result<(), MeasureError> {
         Ok(())
@@ -69,7 +70,8 @@ fn ns_of(clock: ClockId) -> u64 {
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Sleeps for the duration. Parks again if it is unparked early, by a thread that has ended.
+/// Sleeps for the duration. Parks again if it wakes early, because an earlier unpark may have been
+/// left by a thread that has ended.
 pub(super) fn pause(long: Duration) {
     let until = now_ns() + long.as_nanos() as u64;
     while let left @ 1.. = until.saturating_sub(now_ns()) {
@@ -83,7 +85,7 @@ fn spin(turns: u64) {
     }
 }
 
-/// Returns the number of turns of a loop in a unit, from the fastest of some tries.
+/// Returns the number of iterations of the work loop in a unit, from the fastest of 20 tries.
 pub(super) fn turns_of_unit() -> u64 {
     const TURNS: u64 = 200_000;
     let tries = (0..20).map(|_| {
@@ -104,8 +106,8 @@ struct Notes {
 }
 
 impl Work {
-    /// Runs the work in both groups. Calls `throttled` on each worker's thread, with the number of
-    /// its group.
+    /// Runs the work in both groups. Each worker's thread first calls `throttled` with the number
+    /// of its group, which makes what throttles it.
     pub(super) fn run<R: Throttled>(
         &self,
         throttled: impl Fn(usize) -> Result<R, MeasureError> + Sync,
@@ -179,8 +181,8 @@ impl Done {
     }
 }
 
-/// Returns, of the time in which the less busy group ran, the part in which both did. Counts only
-/// the time until the first group has finished, because then it cannot overlap any more.
+/// Returns the part of the less busy group's running time in which the other group ran too. Counts
+/// only the time until the first group has finished, because after that they cannot overlap.
 fn overlap(one: &[(u64, u64)], other: &[(u64, u64)]) -> f64 {
     let end = |windows: &[(u64, u64)]| windows.last().map_or(0, |window| window.1);
     let until = end(one).min(end(other));
@@ -204,7 +206,7 @@ mod tests {
         let one = merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]);
         assert_eq!(overlap(&one, &[(10, 20), (41, 50)]), 0.0);
         assert_eq!(overlap(&one, &one), 1.0);
-        // 15 units in which both run, of the 20 in which the second does until the first ends.
+        // Both run for 15 units of time. Until the first ends, the second runs for 20 units.
         assert_eq!(overlap(&one, &[(5, 15), (30, 60)]), 0.75);
         assert_eq!(overlap(&[], &one), 0.0);
     }
@@ -215,7 +217,7 @@ mod tests {
         let work = Work { of_group: Duration::from_millis(20), workers: 2, turns_of_unit };
         let done = work.run(|_| Ok(())).unwrap();
         assert!(done.completion_s.iter().all(|&seconds| seconds > 0.0));
-        // Two workers do 200 units of a group; an incomplete burst is not counted.
+        // Two workers do the 200 units of a group. An incomplete burst is not counted.
         assert!(done.bursts_ms.len() >= 4 && done.burst_ms(50) <= done.burst_ms(99));
         assert!((0.0..=1.0).contains(&done.overlap));
     }

@@ -1,5 +1,5 @@
-//! The guards on each event device of the library: the cost of an eager write depends on the
-//! device, and on a timerfd each write is a system call.
+//! Compares the policies for programming the event device on each of the library's devices: on a
+//! timerfd each write is a system call, on a futex it is not.
 
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
 use crate::measure::{Spread, interleave};
@@ -17,7 +17,7 @@ const POLICIES: [(&str, Policy); 3] =
 
 const VARIANTS: usize = DEVICES.len() * POLICIES.len();
 
-/// Runs each policy on each device and adds the results.
+/// Measures each policy on each device and adds the results.
 pub fn compare(
     study: &mut StudyResult,
     request: &Request,
@@ -46,7 +46,7 @@ pub fn compare(
     Ok(())
 }
 
-/// Returns one row of the table, and adds its cells.
+/// Returns one row of the table, and adds its figures to the study.
 fn row(
     study: &mut StudyResult,
     device: &str,

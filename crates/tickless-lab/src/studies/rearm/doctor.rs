@@ -1,4 +1,5 @@
-//! The timer device: how often it is written, and how much of that is for removals.
+//! The doctor's checks of the timer device: how often it is written, and how many of the writes are
+//! made because a timer was removed.
 
 use crate::doctor::facts::Facts;
 use crate::doctor::finding::{Judged, Judgement, Verdict};
@@ -24,14 +25,14 @@ pub const REMOVALS: Check = Check {
     judge: removals,
 };
 
-/// Writes per interrupt. A CPU that goes idle and wakes makes two: it stops the tick and starts it
-/// again.
+/// The limit from which to warn, in writes per interrupt. A CPU that goes idle and wakes makes two
+/// writes: it stops the tick and starts it again.
 const WRITES_WARN: f64 = 4.0;
-/// Writes per interrupt above which most writes are for timers that never fire.
+/// The limit that is bad, in writes per interrupt: most writes are for timers that never fire.
 const WRITES_BAD: f64 = 10.0;
 
-/// Writes per CPU and second that are too few to matter. A write takes 0.1 us on hardware and up to
-/// 5 us under a hypervisor, so these take at most half a percent of the CPU.
+/// Fewer writes than this per CPU and second do not matter. A write takes 0.1 us on hardware and up
+/// to 5 us under a hypervisor, so they take at most half a percent of the CPU.
 const WRITES_FEW: f64 = 1_000.0;
 
 fn writes(facts: &Facts) -> Judged<'_> {
@@ -67,13 +68,15 @@ fn writes(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// The share of all writes, in percent, from which removals matter.
+/// The limit from which writes for removed timers matter, in percent of all writes.
 const REMOVALS_WARN: f64 = 20.0;
 
-/// Removals per CPU and second that are too few to matter: at 5 us a write, 0.05 % of the CPU.
+/// Fewer writes for removals than this per CPU and second do not matter: at 5 us a write they take
+/// 0.05 % of the CPU.
 const REMOVALS_FEW: f64 = 100.0;
 
-/// Removals per CPU and second that take one percent of the CPU, at 5 us a write.
+/// The limit that is bad, in writes for removals per CPU and second: at 5 us a write they take one
+/// percent of the CPU.
 const REMOVALS_MANY: f64 = 2_000.0;
 
 fn removals(facts: &Facts) -> Judged<'_> {
@@ -110,7 +113,7 @@ fn removals(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Returns a count of the recording per CPU and second.
+/// Converts a count of the whole recording to a rate per CPU and second.
 fn each_second(facts: &Facts, summary: &Summary, count: f64) -> f64 {
     let cpus = usize::from(summary.trace.cpus).min(facts.cpus.max(1)).max(1);
     count / summary.trace.seconds.max(1e-3) / cpus as f64

@@ -1,10 +1,11 @@
 //! The study of lazy rearming on this machine.
 //!
-//! A guard is armed before every wait and cancelled after it. The expected result is a count. With
-//! lazy rearming the guards never program the event device: it stays armed for the first deadline,
-//! and every later deadline is later. With eager rearming both the arming and the removal program
-//! it, in both threads. The difference in time depends on the cost of a device write: for our
-//! driver thread, a system call that wakes the thread.
+//! Two threads wake each other. Each arms a timer, its *guard*, before every wait and cancels it
+//! after the wait. The main result is a count of writes to the event device. With lazy rearming the
+//! guards never program the device: it stays armed for the first deadline, and every later deadline
+//! is later than that. With eager rearming both threads program it when a guard is armed and again
+//! when it is removed. The difference in time depends on the cost of a device write. For our driver
+//! thread, a write is a system call that wakes the thread.
 
 use super::devices;
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
@@ -17,13 +18,13 @@ use std::time::Duration;
 use tickless::driver::Device;
 use tickless::policy::Policy;
 
-/// A variant of the guard of a wait.
+/// A variant: the policy for the timer that guards a wait.
 struct GuardVariant {
     name: &'static str,
     policy: Option<Policy>,
     /// The published figures, in us per round trip: real, user, system.
     published: Option<[f64; 3]>,
-    /// The bounds on device writes per round trip.
+    /// The range in which the device writes per round trip should lie.
     writes: Band,
 }
 
@@ -34,7 +35,7 @@ const UNGUARDED: usize = 3;
 
 /// The CPUs of the two threads.
 struct Pairing {
-    /// The prefix of its cells' names.
+    /// The prefix of the names of its figures.
     prefix: &'static str,
     cpus: [usize; 2],
 }
@@ -44,7 +45,8 @@ const VARIANTS: [GuardVariant; 4] = [
         name: "lazy",
         policy: Some(Policy::Lazy),
         published: Some([5.32425, 0.11175, 2.28575]),
-        // Other load may make a few guards expire, which also write.
+        // Other load may delay a few waits until their guards expire, which also writes to the
+        // device.
         writes: Band::at_most(0.001),
     },
     GuardVariant {
@@ -62,7 +64,8 @@ const VARIANTS: [GuardVariant; 4] = [
     GuardVariant { name: "unguarded", policy: None, published: None, writes: Band::at_most(0.0) },
 ];
 
-/// The distance of a guard. No guard expires, and the deadlines still increase from wait to wait.
+/// How far ahead a guard is armed. No guard expires, and each deadline is later than the one
+/// before.
 const GUARD: Duration = Duration::from_secs(600);
 
 /// Runs the study.
@@ -104,9 +107,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(study)
 }
 
-/// Returns the pairings to measure: both threads on one CPU, where a round trip is only two
-/// switches, and, if there are two CPUs, each on its own, where a round trip waits for idle CPUs to
-/// wake.
+/// Returns the CPUs to measure on. First, both threads share one CPU, where a round trip is only
+/// two context switches. If there are two CPUs, then also each thread on its own CPU, where a round
+/// trip waits for idle CPUs to wake.
 fn places() -> Vec<Pairing> {
     let cpus = measure::cpus();
     let last = cpus[cpus.len() - 1];
@@ -115,7 +118,7 @@ fn places() -> Vec<Pairing> {
     if cpus[0] == last { vec![one] } else { vec![one, two] }
 }
 
-/// Adds a short table of the runs with each thread on its own CPU.
+/// Makes a short table of the runs in which each thread has its own CPU.
 fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
     let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
         figure(Spread::of(per_trip(taken, trips, value)).median)
@@ -191,7 +194,7 @@ fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     )
 }
 
-/// Adds the ratios of two policies' times, turn by turn.
+/// Adds the ratios of the times with two policies, turn by turn.
 fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
     let pairs = [
@@ -240,7 +243,8 @@ fn how(places: &[Pairing], trips: u32) -> String {
     )
 }
 
-/// Measures the distance of the guard below which lazy rearming costs more than it saves.
+/// Measures round trips with nearer guards, to find the distance below which lazy rearming costs
+/// more than it saves: the device then fires for guards that were cancelled.
 fn density(
     study: &mut StudyResult,
     request: &Request,

@@ -1,9 +1,10 @@
-//! Removing a timer does not program the event device.
+//! The study `rearm`: removing the first timer leaves the event device (the CPU's timer hardware)
+//! as it is, instead of programming it for the next timer.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `ping_pong` | two threads that wake each other, each wait guarded by a timer |
-//! | `devices` | the same on each event device: a futex, a timerfd |
+//! | `ping_pong` | two threads that wake each other; a timer guards each wait |
+//! | `devices` | the same measurement on each event device: a futex, a timerfd |
 
 mod devices;
 mod doctor;
@@ -27,6 +28,6 @@ pub const STUDY: Study = Study {
     checks: &[doctor::WRITES, doctor::REMOVALS],
 };
 
-/// The workload's numbers in a machine's file.
+/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 4] =
     ["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"];

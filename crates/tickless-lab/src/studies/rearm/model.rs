@@ -1,25 +1,29 @@
-//! The workload: tasks that pass a byte back and forth, with timers that are removed and armed each
-//! time.
+//! The simulated workload: tasks that pass a byte back and forth, with timers that are removed and
+//! armed each time.
 //!
 //! Two tasks on two cores pass a byte back and forth through pipes. Each waits for the other, so in
 //! a round trip each CPU goes idle once. As in the kernel of that time (3.10), going idle moves the
 //! tick, which is the CPU's first timer, to the time of its next coarse timer; leaving idle cancels
-//! it and arms it for the next tick. The next timer after the tick is the soft-lockup detector's.
-//! Under the eager policy each removal programs the device for that timer, and each arming for the
-//! tick again. Leaving idle counts as CPU time of the task that woke up, because the queue's clock
-//! was not read again in between.
+//! the tick and arms it for the next regular time. The next timer after the tick is the soft-lockup
+//! detector's. Under the eager policy each removal of the tick programs the device for that timer,
+//! and each arming programs it for the tick again. Leaving idle counts as CPU time of the task that
+//! woke up, because the run queue's clock was not read again in between.
 //!
-//! | cell | role |
+//! The table lists the figures, with what each is used for: *calibrates* means that a parameter of
+//! the simulated machine is fitted to it, *predicted* that the simulation gives it.
+//!
+//! | figure | use |
 //! |---|---|
-//! | lazy, 5.324 us per round trip | calibrates what a pipe call does in itself |
+//! | lazy, 5.324 us per round trip | calibrates the own work of a pipe call |
 //! | device writes per round trip, each policy | predicted: they come out of the library's code |
 //! | eager against lazy, +30 to +35 % | predicted, within a quarter |
 //! | CPU time of a task, eager against lazy, +30 to +37 % | predicted, within a quarter |
-//! | share of time that the tasks were on their CPUs | predicted, shown |
+//! | share of time that the tasks were on their CPUs | predicted, shown without a verdict |
 //!
-//! `time` on the published test counted the parent alone, which forks and does not wait, so both
-//! tasks together took twice what it printed: 90 % of the time that passed, not 45. The least of
-//! each published effect leaves out one run of 9.3 s among seven of 7.
+//! For the published test, `time` counted only the parent, which forks and does not wait for its
+//! child. So both tasks together took twice the printed CPU time: 90 % of the elapsed time, not 45
+//! %. The lower end of each published effect is without one run of 9.3 s, which stands among seven
+//! of about 7 s.
 
 use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
 use std::cell::Cell as Shared;
@@ -39,12 +43,12 @@ use tickless_machine::spec::Spec;
 /// The number of measured round trips, after a warm-up of a tenth as many.
 const ROUNDS: u32 = 20_000;
 
-/// The timers in addition to the tick on the two CPUs.
+/// Which timers the two CPUs have in addition to the tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Others {
     /// Nothing.
     None,
-    /// On each CPU the timer of the kernel's soft-lockup detector, seconds away.
+    /// The timer of the kernel's soft-lockup detector on each CPU, which expires seconds later.
     Watchdog,
 }
 
@@ -61,15 +65,16 @@ pub struct Outcome {
     pub task_us: f64,
     /// CPU time of both tasks, in percent of the elapsed time.
     pub task_percent: f64,
-    /// The engine's counts.
+    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
-/// The switch: the effect of a removal on the device. "After" is the patch, so the effect is that
-/// of the change that it reverted.
+/// The two compared settings: a removal programs the device (eager), or leaves it as it is (lazy).
+/// "After" is with the published patch. The patch reverted an earlier change, so the study measures
+/// the effect of that change.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
-/// The published cells, with this setting of the switch.
+/// Simulates the published figures, with these two settings.
 pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
@@ -103,7 +108,7 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         Cell::predicted("eager.us_per_round_trip", US, Figure::once(eager.us))
             .published(7.202)
             .claims(slower)
-            // The time if each write had delayed the round trip.
+            // The formula: the time that a round trip would take if each write delayed it.
             .beside_formula(lazy.us + eager.writes * program_us),
         Cell::predicted("restart_aware.us_per_round_trip", US, Figure::once(aware.us)),
         writes("lazy", lazy),
@@ -123,25 +128,26 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     ])
 }
 
-/// Sets the work of a pipe call again, from the lazy round trip.
+/// Fits the own work of a pipe call again, to the time of a round trip with the lazy policy.
 pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(spec, "workload.pipe_ns", 5.324, |spec| {
         Ok(run(spec, SIDES.after, Others::Watchdog, ROUNDS / 10)?.us)
     })
 }
 
-/// A short run of the eager policy, for a timeline.
+/// Simulates a short run with the eager policy, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, Policy::Eager, Others::Watchdog, 200).map(drop)
 }
 
 const US: &str = "us";
 const WRITES: &str = "writes";
-/// The eager writes per round trip. Going idle moves the tick, and leaving idle cancels and arms
-/// it: each is a removal and an arming, each of which writes once. Both happen on both CPUs.
+/// The expected writes per round trip with the eager policy. Going idle moves the tick, and leaving
+/// idle cancels and arms it: each is a removal and an arming, and each of these writes once. Both
+/// happen on both CPUs.
 const WRITES_EAGER: f64 = 8.0;
 
-/// The records of the tasks of one run.
+/// What the tasks of a run record at the beginning and at the end of the measured round trips.
 #[derive(Default)]
 struct Notes {
     began: Shared<Ps>,
@@ -152,7 +158,7 @@ struct Notes {
     ran_after: Shared<u64>,
 }
 
-/// Runs the ping-pong once.
+/// Simulates one run: two tasks that pass a byte back and forth `rounds` times.
 pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let millis = |key| Ns((spec.value(key).max(1.0) * 1e6) as u64);

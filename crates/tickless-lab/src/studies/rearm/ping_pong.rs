@@ -1,9 +1,9 @@
-//! Two threads that wake each other through pipes, each wait guarded by a timer.
+//! Two threads that wake each other through pipes. A timer, the *guard*, limits each wait.
 //!
-//! The guard is a timeout as in servers: armed before every wait, cancelled after it, and rarely
-//! fired. In the published test the guard was the kernel's own tick, which was stopped and started
-//! again around every idle period. A current kernel no longer does that for a pipe, so the guard is
-//! a timer of the library.
+//! The guard is like the timeouts of servers: it is armed before every wait, cancelled after it,
+//! and rarely fires. In the published test, the kernel's own tick had this role: it was stopped and
+//! started again around every idle period. A current kernel no longer does that for a pipe, so here
+//! the guard is a timer of the library.
 
 use crate::measure::{self, MeasureError, Usage, joined, stay_on, stay_within};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -19,7 +19,7 @@ use tickless::{HrTimer, Timers};
 /// The parameters of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// The guard of the waits, if any.
+    /// The guard, which is a timer that limits each wait; `None` for waits without one.
     pub guard: Option<Guard>,
     /// The number of measured round trips.
     pub trips: u32,
@@ -27,18 +27,18 @@ pub struct Plan {
     pub cpus: [usize; 2],
 }
 
-/// The guard of a wait.
+/// The timer that limits a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
     /// Whether a cancel programs the event device.
     pub policy: Policy,
-    /// The distance of the guard's deadline.
+    /// How far ahead the guard is armed.
     pub after: Duration,
-    /// The event device of the drivers.
+    /// The event device that the driver threads use.
     pub device: Device,
 }
 
-/// The cost of a plan's round trips.
+/// The cost of the measured round trips.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Taken {
     /// Time and switches of the whole process.
@@ -53,7 +53,7 @@ pub struct Taken {
     pub fired: u64,
 }
 
-/// One thread's end of both pipes, and its guard.
+/// One thread's ends of both pipes, and its guard.
 struct Player {
     from: PipeReader,
     to: PipeWriter,
@@ -64,7 +64,8 @@ impl Plan {
     /// Runs the round trips, after a warm-up.
     pub fn play(&self) -> Result<Taken, MeasureError> {
         thread::scope(|scope| {
-            // Drivers inherit the CPUs of the thread that starts them, and bases are its CPUs.
+            // Driver threads inherit the CPUs of the thread that starts them, and there is a timer
+            // base for each of these CPUs.
             let starter = scope.spawn(|| {
                 stay_within(&self.cpus)?;
                 self.play_here()
@@ -118,7 +119,8 @@ impl Plan {
 
 /// Runs the round trips on the thread that begins them.
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, MeasureError> {
-    // Long enough for a driver that was woken for the first deadline to check it and sleep again.
+    // So many round trips take long enough for a driver thread, which the first deadline woke, to
+    // check that deadline and sleep again.
     const WARM_UP: u32 = 300;
     for _ in 0..WARM_UP {
         ping.round_trip()?;
@@ -195,14 +197,14 @@ mod tests {
         Plan { guard, trips: 300, cpus: [cpus[0], *cpus.last().unwrap()] }.play().unwrap()
     }
 
-    /// Goal: a cancelled guard does not program the device under the lazy policy, and programs it
-    /// on each of two waits under the eager one (R2, R12).
+    /// Goal: under the lazy policy a cancelled guard does not program the device; under the eager
+    /// one it does, on both waits of a round trip (R2, R12: which operations program the device).
     #[test]
     fn lazy_leaves_the_device_alone_and_eager_does_not() {
         for device in [Device::Futex, Device::Timerfd] {
             let lazy = play(Policy::Lazy, device);
-            // Not always 0: on a busy machine the driver's first check may come late and find no
-            // due timer.
+            // The count may exceed 0: on a busy machine the driver's first check may come late and
+            // find no due timer.
             assert!(lazy.device.writes < 30, "{lazy:?}");
             assert_eq!(lazy.fired, 0);
             let eager = play(Policy::Eager, device);

@@ -1,4 +1,5 @@
-//! Removing a timer does not program the event device.
+//! The published report for the study `rearm`, and its tables: removing the first timer does not
+//! program the event device.
 
 use crate::studies::published::{
     Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, group, published, row,
@@ -78,7 +79,7 @@ fn causes(results: &Results<'_>) -> Vec<Row> {
         [Entry::Nothing, results.sim(&id), results.live(&id)]
     };
     let share = |way: &str| {
-        // `time` counted one of the two tasks.
+        // The published percentage is doubled, because `time` counted only one of the two tasks.
         let percent = if way == "lazy" { "90" } else { "91" };
         [published(percent), results.sim(&format!("{way}.task_percent")), Entry::Nothing]
     };
