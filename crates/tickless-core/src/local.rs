@@ -190,7 +190,7 @@ impl<T> LocalTimers<T> {
         LocalTimers::with_push_out(now, tick, PushOut::default())
     }
 
-    /// Returns a set with another kind of push-out, for this project's measurements.
+    /// Returns a set that pushes timers out lazily or eagerly, for this project's measurements.
     #[doc(hidden)]
     pub fn with_push_out(now: Instant, tick: Tick, push_out: PushOut) -> LocalTimers<T> {
         LocalTimers {
@@ -286,7 +286,7 @@ impl<T> LocalTimers<T> {
         self.wheel.pending() + self.heap.len()
     }
 
-    /// Returns the current time: the latest that an advance was given.
+    /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
         self.now.into()
     }
@@ -321,7 +321,7 @@ impl<T> LocalTimers<T> {
         self.start_in(key, deadline, deadline.since(self.now))
     }
 
-    /// `distance` is the time from now to the deadline.
+    /// Arms a timer for a deadline, `distance` from now.
     #[inline]
     fn start_in(&mut self, key: Key, deadline: Ns, distance: Ns) -> Result<(), LocalError> {
         let slot = key.coarse();

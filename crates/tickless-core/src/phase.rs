@@ -15,8 +15,8 @@
 //!   for any time.
 //! - [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its period
 //!   (P4). After n timers have been added and none removed, the largest gap is less than twice the
-//!   even gap, and equal to it if n is a power of two. After any removals, each new timer halves
-//!   the largest gap.
+//!   even gap (the period divided by n), and equal to the even gap if n is a power of two. After
+//!   any removals, each new timer halves the largest gap.
 //! - Each period has a circle of its own, on which the place of the first timer depends on the
 //!   period (P5): a single timer of 10 ms and a single one of 20 ms do not meet at the clock's
 //!   zero.
@@ -41,7 +41,8 @@ use core::time::Duration;
 /// How a periodic timer's phase is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Phase {
-    /// Multiples of the period on the clock: all aligned timers of one period share a wakeup.
+    /// Expiries at the multiples of the period on the clock: all aligned timers of one period share
+    /// a wakeup.
     Aligned,
     /// As far as possible from the other timers of the same period that have a phase policy.
     Spread,
@@ -68,8 +69,8 @@ pub enum PhaseError {
     },
 }
 
-/// The longest period that has phases: 292 years, so that a second expiry is within the clock's
-/// range.
+/// The longest period for which a phase can be chosen: 292 years, so that a second expiry is within
+/// the clock's range.
 pub const PERIOD_MAX: Ns = Ns(u64::MAX / 2);
 
 impl fmt::Display for PhaseError {
@@ -154,7 +155,7 @@ impl Phases {
         let circle = self.circles.entry(period).or_insert_with(|| Circle::new(period));
         let turn = circle.choose(phase, period);
         circle.occupy(turn);
-        // A turn is finer than a nanosecond, but a fixed phase may lie between two turns.
+        // A fixed phase is taken as it is: converted to a turn and back, it might be rounded.
         let phase = match phase {
             Phase::Fixed(phase) => Ns::from_duration(phase),
             _ => turn.of_period(period),
@@ -190,8 +191,8 @@ pub struct CircleView {
     pub gap_max: Duration,
 }
 
-/// A fraction of a full turn, in units of 2^-64: it can be halved exactly 64 times, unlike a number
-/// of nanoseconds.
+/// A point on the circle, as a fraction of a full turn in units of 2^-64: a gap can be halved
+/// exactly 64 times, unlike a number of nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Turn(u64);
 
@@ -217,7 +218,7 @@ struct Circle {
     /// set is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
-    /// The number of timers that were ever added, so that two random phases of one seed differ.
+    /// The number of timers that were ever added, so that two random phases from one seed differ.
     arrivals: u64,
 }
 

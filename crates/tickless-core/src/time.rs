@@ -12,7 +12,8 @@ pub use ns::Ns;
 pub use tick::{Tick, TickError};
 pub use window::Window;
 
-/// The number of a CPU and of its base, counted from zero.
+/// The number of a CPU, counted from zero. The base of the CPU, which has its timers, has the same
+/// number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct CpuId(pub u16);
 

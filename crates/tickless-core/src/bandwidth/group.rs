@@ -19,7 +19,7 @@ pub use refill::Refill;
 #[derive(Debug)]
 pub struct Group {
     settings: Settings,
-    /// How many times the period is doubled now.
+    /// How many times the period has been doubled and not halved again.
     stretch: u32,
     /// When the next refill is due.
     next: Ns,
@@ -105,7 +105,7 @@ impl Group {
         Group::with_pool(settings, settings.quota, first)
     }
 
-    /// Makes a group with `pool` in the pool, limited to quota and extra.
+    /// Makes a group with the amount `pool` in its pool, but at most the sum of quota and extra.
     pub fn with_pool(settings: Settings, pool: u64, first: Ns) -> Result<Group, SettingsError> {
         settings.check()?;
         let pool = pool.min(settings.most());

@@ -70,7 +70,7 @@ pub enum Take {
 }
 
 impl<W: Word> Permits<W> {
-    /// Makes a closed word: every caller asks the group.
+    /// Makes a word that is closed: until it is opened, every caller must ask the group.
     pub fn closed() -> Permits<W> {
         Permits { word: W::new(CLOSED), until: W::new(0) }
     }

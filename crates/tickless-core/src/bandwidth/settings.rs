@@ -14,8 +14,8 @@ pub struct Settings {
     pub quota: u64,
     /// How often the quota is refilled.
     pub period: Ns,
-    /// The unused amount of earlier periods that the group keeps. It holds at most
-    /// `quota + extra` at any time.
+    /// The unused amount of earlier periods that the group keeps. The group holds at most `quota +
+    /// extra` at any time.
     pub extra: u64,
     /// The amount that a member takes at a time, to spend without further calls.
     pub slice: u64,

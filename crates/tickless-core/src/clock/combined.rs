@@ -12,7 +12,8 @@
 //!
 //! # Guarantees
 //!
-//! - One device read for each holding of the lock. A thread tries the lock and never queues for it.
+//! - Each time a thread holds the lock, it reads the device once. A thread tries to take the lock
+//!   and never queues for it.
 //! - A thread that does not get the lock takes a value that was published after its arrival, by the
 //!   holder that it saw or by a later one.
 //! - One release store of one 64-bit word publishes the value and unlocks; readers use Acquire.
@@ -80,7 +81,8 @@ impl Patience {
     pub const ENDLESS: Patience = Patience(u32::MAX);
 }
 
-/// A counter that one thread reads for all threads that read it at that moment.
+/// A counter that is read by one thread at a time, for all threads that want its value at that
+/// moment.
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
@@ -93,18 +95,20 @@ pub struct Combined<W, C, R> {
     patience: Patience,
 }
 
-/// A word on two cache lines of its own, because CPUs prefetch lines in pairs.
+/// A word that has two cache lines for itself, because CPUs prefetch lines in pairs and would bring
+/// in changes of other data.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<W>(W);
 
-/// The number of bits of the counter that the word contains.
+/// How many bits of the counter's value the word contains.
 pub const VALUE_BITS: u32 = 56;
-/// The full value is replaced when a reading is this far from it.
+/// The stored full value is replaced when a new reading is this far from it.
 const FAR: u64 = 1 << (VALUE_BITS - 2);
 
 impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
-    /// Combines the reads of a counter. Reads it once.
+    /// Makes a counter whose concurrent reads are combined. Reads the device once, for a first
+    /// value.
     pub fn new(counter: C, relax: R) -> Combined<W, C, R> {
         let now = counter.read();
         Combined {
@@ -186,7 +190,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.try_hold(seen, seen.locked())
     }
 
-    /// Changes the word from `seen` to `held`, then reads and publishes as its holder.
+    /// Changes the word from `seen` to `held`, then reads the device and publishes its value as the
+    /// holder of the lock.
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
         // Acquire, both: pairs with the Release in `publish`. The device is read after the previous
@@ -238,7 +243,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         let near = self.near.0.load(Ordering::Relaxed);
         if value.wrapping_sub(near).wrapping_add(FAR) >= 2 * FAR {
             // Release: pairs with the Acquire in `read_combined`. A compare-exchange, because a
-            // holder that has lost its lock must not undo a later change.
+            // holder that has lost its lock to a waiter must not undo a later change.
             let _ = self.near.0.compare_exchange(near, value, Ordering::Release, Ordering::Relaxed);
         }
     }
@@ -295,7 +300,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     }
 }
 
-/// So a [timekeeper](super::timekeeper) may use a combined counter.
+/// Lets a [timekeeper](super::timekeeper) use a combined counter.
 impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
     #[inline]
     fn read(&self) -> u64 {
@@ -361,7 +366,7 @@ impl State {
         State(self.0 & !State::TAKEOVERS | takeovers)
     }
 
-    /// The unlocked word with the next sequence number and this value.
+    /// Returns the unlocked word with the next sequence number and this value.
     #[inline]
     fn published(self, value: u64) -> State {
         let sequence = self.0.wrapping_add(State::PUBLICATION) & State::SEQUENCE;

@@ -8,10 +8,10 @@
 //! | `line` | a segment that one thread replaces while others read it, without locks |
 //! | `discipline` | measures a counter's rate against another clock; pure |
 //! | `combined` | one reader reads a slow shared counter, the others take its value |
-//! | `ratchet` | a counter that never goes back, over one that may |
+//! | `ratchet` | makes a counter that never goes back from one that may |
 //! | `sources` | the counters of a machine, and which of them is the best; pure |
-//! | `watchdog` | tells a disturbed reading from a bad counter; pure |
-//! | `timekeeper` | monotonic, boottime and realtime, over the best counter |
+//! | `watchdog` | finds bad counters, and does not mistake a disturbed reading for one; pure |
+//! | `timekeeper` | the monotonic, boottime and realtime clocks, computed from the best counter |
 //! | `skew` | checks whether two CPUs read the same values from a counter |
 //!
 //! `line`, `combined`, `ratchet`, `timekeeper` and `skew` are generic over

@@ -24,7 +24,7 @@ pub struct Ratchet<W, C> {
 }
 
 impl<W: Word, C: Counter> Ratchet<W, C> {
-    /// Puts a counter behind a ratchet. Reads it once.
+    /// Makes a ratchet over a counter, and reads the counter once.
     pub fn new(counter: C) -> Ratchet<W, C> {
         Ratchet { highest: W::new(counter.read()), counter }
     }

@@ -64,7 +64,7 @@ impl<W: Word> Handover<W> {
             let now = read();
             let is_behind = self.width.elapsed(before, now) == 0 && before != now;
             let left = if is_behind { before } else { now };
-            // Release: pairs with the Acquire of the next turn.
+            // Release: pairs with the Acquire of the CPU that takes the next turn.
             let order = (Ordering::Release, Ordering::Acquire);
             match self.last.compare_exchange(before, left, order.0, order.1) {
                 Ok(_) if is_behind => return self.warped(self.width.elapsed(now, before)),

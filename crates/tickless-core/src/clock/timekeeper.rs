@@ -84,8 +84,8 @@ impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
         Ns(monotonic.0.wrapping_add(self.wall.load(Ordering::Relaxed)))
     }
 
-    /// Returns a number that increases whenever realtime was set or the machine was suspended. A
-    /// timer on realtime or boottime must then be checked again.
+    /// Returns a number that increases whenever realtime was set or the machine was suspended. The
+    /// deadlines of timers on realtime or boottime must then be checked again.
     pub fn steps(&self) -> u64 {
         // Acquire: pairs with the Release in `stepped`.
         self.steps.load(Ordering::Acquire)
@@ -184,7 +184,7 @@ pub struct Change {
 
 impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     /// Makes a timekeeper that starts at zero and uses the best of these counters. The second best
-    /// is the watchdog's reference.
+    /// is the reference, with which the watchdog compares the others.
     pub fn new(counters: Vec<C>, relax: R) -> Result<Timekeeper<W, C, R>, NoCounter> {
         let sources = Sources::new(&counters);
         let best = sources.best().ok_or(NoCounter)?;
@@ -230,7 +230,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.counts
     }
 
-    /// Returns the longest time between two ticks that loses no time.
+    /// Returns the longest time that may pass between two calls of [`tick`](Self::tick). Beyond it
+    /// the clocks lose time.
     pub fn max_idle(&self) -> Ns {
         self.counter(self.reader.source()).map_or(Ns::NEVER, max_idle)
     }
@@ -241,7 +242,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.bend(|old| old.slope);
     }
 
-    /// Changes the slope of time from now on.
+    /// Changes how fast time advances for each count of the counter, from now on.
     pub fn steer(&mut self, slope: Slope) {
         self.bend(|_| slope);
     }

@@ -98,7 +98,7 @@ impl Scale {
         Scale { width: counter.width(), slope: Slope::of(counter.frequency()) }
     }
 
-    /// Returns the time from one count to another, less whole wraps in between.
+    /// Returns the time from one count to another. Whole wraps in between are not seen.
     fn between(self, from: u64, to: u64) -> Ns {
         self.slope.ns(to.wrapping_sub(from) & self.width.mask())
     }
@@ -166,8 +166,8 @@ pub fn judge(
     compare(ours.0, theirs.0, counter.wrap().0, reference.wrap().0, tolerance)
 }
 
-/// Compares how far two counters advanced, in nanoseconds. Whole wraps are missing in both
-/// distances.
+/// Compares how far two counters advanced, in nanoseconds. If a counter has wrapped, whole wraps
+/// are missing in its distance.
 fn compare(
     ours: u64,
     theirs: u64,

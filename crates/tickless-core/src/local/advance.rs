@@ -6,7 +6,8 @@ use crate::time::{Instant, Ns};
 use alloc::vec::Vec;
 
 impl<T> LocalTimers<T> {
-    /// Returns when to advance next; `None` if nothing is pending. O(levels).
+    /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending. O(levels
+    /// of the wheel).
     ///
     /// The returned time may have passed. It is never later than the time at which the next timer
     /// comes due. It is earlier if all timers of a bucket were pushed out or cancelled, and for
@@ -16,9 +17,9 @@ impl<T> LocalTimers<T> {
         event(self.wheel.next_event().min(self.heap.next_event()))
     }
 
-    /// Returns when to advance next, exact to the tick; `None` if nothing is pending. Moves timers
-    /// that were pushed out to their proper buckets, until the earliest bucket has a timer that is
-    /// due when the bucket is.
+    /// Returns when to call [`advance`](Self::advance) next, exact to the tick; `None` if nothing
+    /// is pending. Moves timers that were pushed out to their proper buckets, until the earliest
+    /// bucket has a timer that is due when the bucket is.
     ///
     /// O(1) for each moved timer; a timer moves at most once for each time that it was pushed out.
     /// Use it instead of [`next_event`](Self::next_event) where a needless wakeup costs more, such
@@ -73,8 +74,8 @@ impl<T> LocalTimers<T> {
     /// Sets the current time and appends the keys of all due timers to `fired`, in the order in
     /// which they would fire. They are no longer pending. Returns how many there are.
     ///
-    /// This is the fastest way to take many timers, because it takes a cache line of them at a
-    /// time.
+    /// This is the fastest way to take many timers, because it takes at once all timers whose
+    /// numbers are in one cache line.
     pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
         self.advance_into_at_most(now, usize::MAX, fired)
     }
@@ -124,7 +125,7 @@ impl<T> LocalTimers<T> {
     }
 }
 
-/// Returns the time of an event, if there is one.
+/// Converts the time of an event; `None` if it is [`Ns::NEVER`].
 #[inline]
 pub(super) fn event(at: Ns) -> Option<Instant> {
     (at != Ns::NEVER).then_some(at.into())

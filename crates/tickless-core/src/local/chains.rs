@@ -18,9 +18,10 @@ use chunk::{COUNT_MASK, Chunk, NEXT, PREV};
 
 pub(super) use chunk::PER_CHUNK;
 
-/// Two neighbours with at most this many numbers together are merged.
+/// Two neighbouring chunks with at most this many slot numbers together are merged.
 const MERGED_MAX: u32 = PER_CHUNK;
-/// A link is a chunk's number, or this plus the number of the chain that ends here.
+/// A link of a chunk is the number of its neighbour or, at the end of a chain, this plus the number
+/// of the chain.
 const END: u32 = 1 << 27;
 /// Stored in place of a chunk's number where there is no chunk.
 const NO_CHUNK: u32 = u32::MAX;
@@ -49,21 +50,22 @@ pub(super) struct Chains {
     occupied: Vec<u64>,
     /// The chain that is read.
     reading: usize,
-    /// The remaining numbers of the first chunk of the chain that is read, once some have been
-    /// popped.
+    /// The slot numbers that remain in the first chunk of the chain that is read, once some have
+    /// been popped.
     batch: Batch,
-    /// That chunk, or `NO_CHUNK`.
+    /// The number of that first chunk, or `NO_CHUNK` while none of its slot numbers has been
+    /// popped.
     batch_of: u32,
     /// The chunk that the next sweep examines.
     sweep: u32,
-    /// The count of numbers in all chains, without the batch.
+    /// The count of slot numbers in all chains, without those in the batch.
     len: usize,
     /// The count of chunks that are not free.
     in_use: usize,
 }
 
 impl Chains {
-    /// Returns this many empty chains; the chain `reading` can be read from its front.
+    /// Returns this many empty chains. Only the chain `reading` can be read from its front.
     pub(super) fn new(chains: usize, reading: usize) -> Chains {
         Chains {
             chunks: Vec::new(),
@@ -87,11 +89,11 @@ impl Chains {
         self.occupied.resize(chains.div_ceil(64), 0);
     }
 
-    /// Allocates room for this many numbers, in whatever order they are added and removed.
+    /// Allocates room for this many slot numbers, in whatever order they are added and removed.
     pub(super) fn reserve(&mut self, numbers: usize) {
         // The last chunk of a chain, and the first chunk of the chain that is read, may hold a
-        // single number. Any two other neighbours hold more than `MERGED_MAX` together after a
-        // sweep.
+        // single number. Any two other neighbouring chunks hold more than `MERGED_MAX` together
+        // after a sweep.
         let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
         let chunks = merged.min(numbers + 1).min(END as usize);
         if chunks > self.chunks.capacity() {
@@ -109,8 +111,8 @@ impl Chains {
         self.ends[chain].head == NO_CHUNK
     }
 
-    /// Returns the chain that the number at this place was appended to. The number is still on that
-    /// chain, or on the chain that the whole chain was spliced to.
+    /// Returns the chain to which the slot number at this place was appended. The number is still
+    /// on that chain, or on the chain that the whole chain was spliced to.
     #[inline]
     pub(super) fn chain_of(&self, place: u32) -> Option<usize> {
         self.allocated_for.get((place >> 4) as usize).map(|&chain| chain as usize)
@@ -122,7 +124,7 @@ impl Chains {
         self.occupied[sixty_fours]
     }
 
-    /// Appends a number to a chain. Returns its place.
+    /// Appends a slot number to a chain. Returns its place: chunk and index.
     #[inline]
     pub(super) fn push(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
         self.len += 1;
@@ -155,7 +157,7 @@ impl Chains {
         }
     }
 
-    /// Moves all numbers of one chain behind those of another. O(1).
+    /// Appends all slot numbers of the chain `from` to the chain `onto`. O(1).
     pub(super) fn splice(&mut self, from: usize, onto: usize) {
         let Ends { head, tail } = core::mem::replace(&mut self.ends[from], Ends::EMPTY);
         if head == NO_CHUNK {
@@ -185,7 +187,8 @@ impl Chains {
         let tail = self.ends[chain].tail;
         let chunk = self.chunks.get(tail as usize);
         if chunk.is_some_and(|chunk| chunk.held() <= PER_CHUNK / 2) {
-            // At least half are holes: move the numbers to the front instead of adding a chunk.
+            // At least half of the chunk are holes: move its slot numbers to the front instead of
+            // adding a chunk.
             self.squeeze(tail, records);
             return tail << 4 | self.chunks[tail as usize].add(slot);
         }
@@ -217,7 +220,7 @@ impl Chains {
         }
     }
 
-    /// Unlinks and frees a chunk that holds no numbers.
+    /// Unlinks and frees a chunk that holds no slot numbers.
     #[inline(never)]
     fn release(&mut self, number: u32) {
         let Some(chunk) = self.chunks.get_mut(number as usize) else { return };
@@ -246,7 +249,8 @@ mod tests {
     const CHAINS: usize = 5;
     const READ: usize = 4;
 
-    /// Chains, and vectors with the same numbers, with which the chains are compared.
+    /// Chains of slot numbers, and vectors with the same numbers, with which the chains are
+    /// compared.
     struct ChainsAndTwin {
         chains: Chains,
         table: Table<()>,
@@ -307,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Goal: chains keep numbers in order through random appends, removals, splices and pops.
+    /// Goal: chains keep slot numbers in order through random appends, removals, splices and pops.
     #[test]
     fn chains_keep_their_order() {
         for seed in 0..if cfg!(miri) { 2 } else { 60 } {
@@ -341,8 +345,8 @@ mod tests {
         }
     }
 
-    /// Goal: appending never allocates and garbage is bounded. Method: all but one in fourteen
-    /// numbers are removed again and again.
+    /// Goal: appending never allocates and garbage is bounded. Method: again and again, slot
+    /// numbers are added until all are on chains, and then all but one in fourteen are removed.
     #[test]
     fn garbage_is_bounded() {
         let numbers = if cfg!(miri) { 200 } else { 3_000 };

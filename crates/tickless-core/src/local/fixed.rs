@@ -59,8 +59,8 @@ pub use class::Class;
 
 /// The chain of timers that have come due.
 const DUE: usize = 0;
-/// The number of chains of a class. Timers of later spans share the last chain and are examined
-/// early.
+/// The number of chains of a class, one for each span of start times. Timers of later spans share
+/// the last chain and are examined early.
 const SPANS: usize = 128;
 
 /// Identifies a timer of one [`FixedTimeouts`]. After the timer has been removed, its key finds no
@@ -182,7 +182,7 @@ impl<T> FixedTimeouts<T> {
         self.pending
     }
 
-    /// Returns the current time: the latest that an advance was given.
+    /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
         self.now.into()
     }
@@ -235,7 +235,8 @@ impl<T> FixedTimeouts<T> {
         self.table.records.find(key.slot()).is_some_and(|record| record.is_pending())
     }
 
-    /// Returns when to advance next; `None` if nothing is pending. O(classes).
+    /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending.
+    /// O(classes).
     ///
     /// The returned time may have passed. It is never later than a timer must fire. It is earlier
     /// if all timers of a span were restarted or cancelled.
@@ -284,8 +285,8 @@ impl<T> FixedTimeouts<T> {
         fired
     }
 
-    /// Handles a timer that has been taken off [`DUE`]. Returns whether it fires; if it was
-    /// restarted it is moved to its span.
+    /// Handles a timer that has been taken off the chain [`DUE`]. Returns whether it fires; if it
+    /// was restarted it is moved to its span.
     fn is_due(&mut self, slot: u32) -> bool {
         let due = self.classes.get(self.due).map_or(Ns::ZERO, |class| class.scaled);
         let Some(record) = self.table.records.record(slot) else { return false };
@@ -303,7 +304,8 @@ impl<T> FixedTimeouts<T> {
         false
     }
 
-    /// Puts a timer that was started at the time `stamp` on the chain of its span.
+    /// Puts a timer that was started at the time `stamp` on the chain of the span that contains
+    /// this time.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
         // The class is empty only if `DUE` has none of its timers either: those may have to be put
         // back on earlier spans than this timer's.
@@ -325,7 +327,7 @@ impl<T> FixedTimeouts<T> {
         }
     }
 
-    /// Returns the first span of a class that has timers, and when it comes due.
+    /// Returns the earliest span of start times of a class that has timers, and when it comes due.
     fn oldest(&self, class: usize) -> Option<(u64, Ns)> {
         let state = self.classes.get(class)?;
         let word = chain_of(class, 0) / 64;
@@ -346,7 +348,8 @@ impl<T> FixedTimeouts<T> {
         Some((span, state.due_at(span).min(misplaced)))
     }
 
-    /// Collects the spans of the next class that have come due. Returns whether there are any.
+    /// Finds the next class with spans that have come due, and moves their timers to the chain
+    /// [`DUE`]. Returns whether there is one.
     #[cold]
     fn collect(&mut self) -> bool {
         (0..self.classes.len()).any(|class| {

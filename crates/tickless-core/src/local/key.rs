@@ -12,9 +12,9 @@ pub struct Key(
     u64,
 );
 
-/// Set in the slot number of a precise timer. All slots have smaller numbers.
+/// This bit is set in the low half of a precise timer's key. The numbers of slots are smaller.
 const PRECISE: u32 = 1 << 31;
-/// The half of a key that holds the generation.
+/// The bits of a key that hold the generation: the high half.
 const GENERATIONS: u64 = !(u32::MAX as u64);
 
 impl Key {

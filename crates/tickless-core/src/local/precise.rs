@@ -41,7 +41,7 @@ pub(super) struct PreciseHeap {
     orders: u64,
     /// The time of the last pass.
     pass: Option<Ns>,
-    /// Whether that pass has fired all its timers.
+    /// Whether the last pass has fired all its timers.
     is_done: bool,
 }
 
@@ -50,7 +50,7 @@ impl PreciseHeap {
         PreciseHeap { heaps: [Vec::new(), Vec::new()], orders: 0, pass: None, is_done: true }
     }
 
-    /// Allocates room for this many timers in all.
+    /// Allocates room for this many timers in all, rather than for this many more.
     pub(super) fn reserve(&mut self, timers: usize) {
         for heap in &mut self.heaps {
             heap.reserve_exact(timers.saturating_sub(heap.len()));
@@ -115,7 +115,8 @@ impl PreciseHeap {
         Some(records.key_of(slot))
     }
 
-    /// Returns whether the first timer may fire in the last pass that began.
+    /// Returns whether the window of the first timer had begun at the time of the pass that began
+    /// last.
     fn is_due(&self) -> bool {
         let first = self.heaps[QUEUED].first();
         self.pass.is_some_and(|now| first.is_some_and(|entry| entry.soft <= now))
@@ -132,7 +133,8 @@ impl PreciseHeap {
         self.rise(records, heap, at);
     }
 
-    /// Takes an entry out; the last entry takes its place.
+    /// Removes an entry of a heap. The last entry takes its place, and is moved to where it
+    /// belongs.
     fn remove(&mut self, records: &mut Records, heap: usize, at: usize) {
         self.heaps[heap].swap_remove(at);
         if at < self.heaps[heap].len() {
@@ -141,7 +143,7 @@ impl PreciseHeap {
         }
     }
 
-    /// Swaps an entry with its parents until none of them is later.
+    /// Swaps an entry with its parent in the heap until the parent is not later.
     fn rise(&mut self, records: &mut Records, heap: usize, mut at: usize) {
         let entries = &mut self.heaps[heap];
         while at > 0 && entries[at].is_before(&entries[(at - 1) / 2]) {
@@ -152,7 +154,7 @@ impl PreciseHeap {
         records.put(entries[at].slot, at as u32);
     }
 
-    /// Swaps an entry with its earlier child until neither child is earlier.
+    /// Swaps an entry with the earlier of its children in the heap until neither child is earlier.
     fn sink(&mut self, records: &mut Records, heap: usize, mut at: usize) {
         let entries = &mut self.heaps[heap];
         loop {

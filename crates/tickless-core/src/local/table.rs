@@ -11,7 +11,7 @@ pub(crate) const SLOTS_MAX: u32 = 1 << 29;
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// All levels are below this.
 pub(super) const LEVELS_MAX: u32 = UNLINKED;
-/// Stored in place of a level if the timer's number is on no chain.
+/// Stored in place of a level if the timer's slot number is on no chain.
 const UNLINKED: u32 = LEVEL_MASK;
 const LEVEL_MASK: u32 = (1 << LEVEL_BITS) - 1;
 const LEVEL_BITS: u32 = 4;
@@ -21,7 +21,7 @@ const PENDING: u32 = 1 << LEVEL_BITS;
 const FREE: u32 = STATES as u32 - 1;
 /// All states are below this. A state is a level with or without [`PENDING`].
 pub(super) const STATES: usize = 1 << STATE_BITS;
-/// The generation is stored above this many bits of state.
+/// How many bits the state has. In a word, the generation is stored above them.
 pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
 /// The first generation of a slot. Generations have zeros in place of the state, here and in keys.
 const FIRST_GENERATION: u32 = 1 << STATE_BITS;
@@ -42,14 +42,14 @@ pub(crate) struct SlotKey {
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Record {
-    /// The time by which the table's owner orders timers, mostly the deadline. In a free slot, the
-    /// number of the next free one.
+    /// The time by which the table's owner orders timers: a deadline, or the start time of a fixed
+    /// timeout. In a free slot, the number of the next free one.
     pub(super) time: Ns,
     /// The slot's generation and, below it, the state: whether the timer is pending, and the level
     /// of the chain that has its number, or [`UNLINKED`]; or [`FREE`]. The number of a cancelled
     /// timer may still be on a chain.
     meta: u32,
-    /// The position of its number in that chain.
+    /// The position of the timer's slot number in that chain.
     pub(super) place: u32,
 }
 
@@ -82,7 +82,8 @@ impl Record {
         self.meta & GENERATION_MAX
     }
 
-    /// Returns the state if `generation` is the slot's, and that of a free slot otherwise.
+    /// Returns the state if `generation` is the slot's generation, and the state of a free slot
+    /// otherwise.
     #[inline]
     pub(super) fn state_in(self, generation: u32) -> usize {
         ((self.meta ^ generation) as usize).min(FREE as usize)
@@ -93,19 +94,20 @@ impl Record {
         self.meta |= PENDING;
     }
 
-    /// The timer is no longer pending; its number stays on its chain.
+    /// Records that the timer is no longer pending. Its slot number stays on its chain.
     #[inline]
     pub(super) fn cancel(&mut self) {
         self.meta &= !PENDING;
     }
 
-    /// The timer is no longer pending, and its number is on no chain.
+    /// Records that the timer is no longer pending, and that its slot number is on no chain.
     #[inline]
     pub(super) fn rest(&mut self) {
         self.meta = self.generation() | UNLINKED;
     }
 
-    /// The timer is pending now, and its number has been put on a chain of this level.
+    /// Records that the timer is pending now, and that its slot number has been put on a chain of
+    /// this level.
     #[inline]
     pub(super) fn arm(&mut self, time: Ns, level: u32, place: u32) {
         *self = Record { time, meta: self.generation() | PENDING | level, place };
@@ -150,7 +152,7 @@ impl Records {
         self.get(slot).map_or(SlotKey { index: slot, generation: 0 }, |record| record.key(slot))
     }
 
-    /// Records the new position of a timer's number.
+    /// Records the new position of a timer's slot number on its chain.
     #[inline]
     pub(super) fn put(&mut self, slot: u32, place: u32) {
         if let Some(record) = self.0.get_mut(slot as usize) {
@@ -198,8 +200,8 @@ impl<T> Table<T> {
         self.values.reserve(self.capacity().min(SLOTS_MAX as usize));
     }
 
-    /// Puts an idle timer into a free slot; `None` if all numbers are taken. Allocates if no slot
-    /// is free.
+    /// Puts a timer that is not armed into a free slot; `None` if all slots are taken. Allocates if
+    /// no slot is free.
     #[inline]
     pub(super) fn insert(&mut self, value: T) -> Option<SlotKey> {
         let slot = self.free;
@@ -228,7 +230,7 @@ impl<T> Table<T> {
         Some(self.records.key_of(slot))
     }
 
-    /// Frees the slot of a timer whose number is on no chain.
+    /// Removes a timer whose slot number is on no chain, and frees its slot.
     #[inline]
     pub(super) fn remove(&mut self, key: SlotKey) -> Option<T> {
         let free = self.free;

@@ -43,7 +43,8 @@ const fn nearest() -> [u64; LEVELS] {
 
 pub(super) struct LocalWheel {
     tick: Tick,
-    /// All timers that are due at or before this tick are on `DUE` or `OVERDUE`.
+    /// The wheel's clock, in ticks: all timers that are due at or before this tick are on `DUE` or
+    /// `OVERDUE`.
     clk: u64,
     /// When that tick began.
     clk_began: Ns,
@@ -57,8 +58,8 @@ pub(super) struct LocalWheel {
     /// timers on no chain.
     stays_beyond: [Ns; STATES],
     push_out: PushOut,
-    /// For each chain: the beginning of the granule, the span of time, whose timers it holds; zero
-    /// for `DUE` and `OVERDUE`.
+    /// For each chain: the beginning of the span of time (granule) whose timers it holds; zero for
+    /// `DUE` and `OVERDUE`.
     begins: Vec<Ns>,
     chains: Chains,
     pending: usize,
@@ -99,9 +100,9 @@ impl LocalWheel {
         self.chains.reserve(timers);
     }
 
-    /// Arms a timer without moving its number, if it may stay in its bucket: the bucket comes due
-    /// before the new time, or after it by at most the level's granule, which is fine enough for
-    /// the distance. Returns whether the timer was armed.
+    /// Arms a timer without moving its slot number, if it may stay in its bucket: the bucket comes
+    /// due before the new time, or after it by at most the level's granule, which is fine enough
+    /// for the distance. Returns whether the timer was armed.
     #[inline]
     pub(super) fn push_out(
         &mut self,
@@ -123,8 +124,8 @@ impl LocalWheel {
         stays
     }
 
-    /// Returns whether the bucket with this place comes due no later than the bucket of a timer for
-    /// `time` on the same level.
+    /// Returns whether the bucket that contains this place comes due no later than the bucket of a
+    /// timer for `time` on the same level.
     #[inline]
     fn is_due_by(&self, place: u32, time: Ns) -> bool {
         let begins = self.chains.chain_of(place).and_then(|chain| self.begins.get(chain));
@@ -142,7 +143,7 @@ impl LocalWheel {
         self.pending += 1;
     }
 
-    /// Cancels a pending timer. Its number stays in its bucket, except with `PushOut::Eager`.
+    /// Cancels a pending timer. Its slot number stays in its bucket, except with `PushOut::Eager`.
     #[inline]
     pub(super) fn cancel(&mut self, record: &mut Record, slot: u32) {
         self.pending -= 1;
@@ -153,7 +154,7 @@ impl LocalWheel {
         }
     }
 
-    /// Cancels a timer if it is pending, and takes its number out of its bucket.
+    /// Cancels a timer if it is pending, and takes its slot number out of its bucket.
     #[inline]
     pub(super) fn detach(&mut self, records: &mut Records, slot: u32) {
         let Some(record) = records.record(slot) else { return };
@@ -164,7 +165,7 @@ impl LocalWheel {
         }
     }
 
-    /// Puts a timer into its proper bucket, by its distance from the clock.
+    /// Puts a timer into the bucket for the distance from the wheel's clock to its deadline.
     #[inline]
     fn place(&mut self, records: &mut Records, slot: u32, time: Ns) {
         let (chain, level) = self.bucket(time);
@@ -220,7 +221,8 @@ impl LocalWheel {
         for level in 0..LEVELS {
             let occupied = self.chains.occupied(level);
             if occupied != 0 {
-                // The buckets of a level are 1 to 64 granules after the clock's granule.
+                // The buckets of a level expire 1 to 64 granules after the granule in which the
+                // clock is.
                 let first = (self.clk >> (3 * level)) + 1;
                 let ahead = occupied.rotate_right((first % SLOTS as u64) as u32).trailing_zeros();
                 earliest = earliest.min((first + u64::from(ahead)) << (3 * level));

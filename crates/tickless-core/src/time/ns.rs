@@ -7,7 +7,7 @@ use core::fmt;
 
 /// A point in time or a distance, in nanoseconds. Range: 584 years.
 ///
-/// The function that returns a point in time documents its clock.
+/// A function that returns a point in time documents the clock to which it belongs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ns(pub u64);
 

@@ -1,5 +1,5 @@
-//! A timer's soft expiry, before which it never fires, and its hard expiry, for which the device is
-//! armed. The time between them is the timer's slack.
+//! A timer's soft expiry, before which it never fires, and its hard expiry, for which the event
+//! device (what wakes the base) is armed. The time between them is the timer's slack.
 
 use super::Ns;
 

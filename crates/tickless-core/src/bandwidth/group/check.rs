@@ -13,7 +13,7 @@ pub enum BandwidthFault {
         /// The sum of the used, expired and held amounts.
         found: i128,
     },
-    /// The sum of the balances is not the recorded one.
+    /// The sum of the members' balances is not the recorded sum.
     Lent {
         /// The recorded sum.
         recorded: i128,

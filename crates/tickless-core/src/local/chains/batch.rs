@@ -1,11 +1,13 @@
-//! A copy of the numbers of a chain's first chunk while the chain is read.
+//! A copy of the slot numbers of a chain's first chunk while the chain is read.
 //!
-//! With the copy, the chunk's count is updated once, not once for each number. The chunk stays
-//! linked until all numbers have been taken, so that the places in their records remain valid.
+//! With the copy, the chunk's count is updated once, not once for each slot number. The chunk stays
+//! linked until all its numbers have been taken, because the records of their timers still refer to
+//! it.
 
 use crate::local::table::NO_SLOT;
 
-/// Room for the numbers of a chunk: a power of two, so that a masked index needs no bounds check.
+/// Room for the slot numbers of a chunk: a power of two, so that a masked index needs no bounds
+/// check.
 const ROOM: usize = 16;
 
 /// The remaining numbers of one chunk.
@@ -31,8 +33,8 @@ impl Batch {
         &self.slots[self.at..self.end]
     }
 
-    /// Replaces the numbers by those of a chunk: of its first `used` words, `held` are numbers and
-    /// the others are holes.
+    /// Replaces the slot numbers by those of a chunk: of its first `used` words, `held` are numbers
+    /// and the others are holes.
     #[inline]
     pub(super) fn fill(&mut self, chunk: &[u32; ROOM], used: usize, held: usize) {
         (self.slots, self.at, self.end) = (*chunk, 0, held);
@@ -46,7 +48,7 @@ impl Batch {
         }
     }
 
-    /// Takes the next number. The caller has checked that there is one.
+    /// Takes the next slot number. The caller has checked that there is one.
     #[inline]
     pub(super) fn next(&mut self) -> u32 {
         let slot = self.slots[self.at % ROOM];

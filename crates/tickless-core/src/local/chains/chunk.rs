@@ -1,11 +1,12 @@
 //! A chunk: a cache line of slot numbers with holes between them, and links to its neighbours.
 
-/// The number of slot numbers in a chunk.
+/// How many slot numbers a chunk has room for.
 pub(in crate::local) const PER_CHUNK: u32 = 14;
-/// The word with the link to the next chunk, and in its low bits the number of used places.
+/// The index of the word with the link to the next chunk and, in its low bits, the count of used
+/// places, holes included.
 pub(super) const NEXT: usize = PER_CHUNK as usize;
-/// The word with the link to the previous chunk, and in its low bits the number of places that hold
-/// a number: the other used ones are holes.
+/// The index of the word with the link to the previous chunk and, in its low bits, the count of
+/// places that hold a slot number. The other used places are holes.
 pub(super) const PREV: usize = NEXT + 1;
 /// The bits of either count.
 pub(super) const COUNT_MASK: u32 = 15;
@@ -36,7 +37,8 @@ impl Chunk {
         self.0[word] = link << 4 | self.0[word] & COUNT_MASK;
     }
 
-    /// Appends a number and returns its index. The caller has checked that there is room.
+    /// Appends a slot number and returns its index in the chunk. The caller has checked that there
+    /// is room.
     #[inline]
     pub(super) fn add(&mut self, slot: u32) -> u32 {
         let used = self.used();

@@ -4,8 +4,9 @@ use super::chunk::{COUNT_MASK, NEXT, PREV};
 use super::{Chains, NO_CHUNK};
 
 impl Chains {
-    /// Takes the first number off the chain that is read. At the first number of a chunk, it calls
-    /// `fetch` for the numbers of a later chunk, so that the caller can prefetch their records.
+    /// Takes the first slot number off the chain that is read. At the first one of a chunk, it
+    /// calls `fetch` for the slot numbers of a later chunk, so that the caller can prefetch their
+    /// records.
     #[inline(always)]
     pub(in crate::local) fn pop(&mut self, fetch: impl Fn(u32)) -> Option<u32> {
         if self.batch.is_empty() && !self.begin_batch(fetch) {
@@ -18,7 +19,7 @@ impl Chains {
         Some(slot)
     }
 
-    /// Returns whether some numbers of the first chunk have been popped, but not all.
+    /// Returns whether some slot numbers of the first chunk have been popped, but not all.
     #[inline]
     pub(in crate::local) fn is_amid_chunk(&self) -> bool {
         !self.batch.is_empty()
@@ -43,7 +44,7 @@ impl Chains {
         self.batch_of = NO_CHUNK;
     }
 
-    /// Removes a number from the remaining ones of the first chunk.
+    /// Removes a slot number that remains in the first chunk of the chain that is read.
     #[cold]
     pub(super) fn remove_from_batch(&mut self, slot: u32) {
         self.batch.remove(slot);
@@ -52,9 +53,9 @@ impl Chains {
         }
     }
 
-    /// Returns the first chunk of the chain that is read: its numbers with holes between them, and
-    /// the count of numbers. Removes nothing. Call it only while none of the chunk's numbers has
-    /// been popped.
+    /// Returns the first chunk of the chain that is read: its slot numbers with holes between them,
+    /// and their count. Removes nothing. Call it only while none of the chunk's numbers has been
+    /// popped.
     #[inline]
     pub(in crate::local) fn first_chunk(
         &self,
@@ -66,7 +67,7 @@ impl Chains {
         Some((chunk.0.first_chunk()?, chunk.held() as usize))
     }
 
-    /// Drops the first chunk of the chain that is read, with all its numbers.
+    /// Drops the first chunk of the chain that is read, with all its slot numbers.
     #[inline]
     pub(in crate::local) fn drop_first_chunk(&mut self) {
         let head = self.ends[self.reading].head;
@@ -77,9 +78,9 @@ impl Chains {
         }
     }
 
-    /// Calls `fetch` for the numbers of the second chunk after this one, and prefetches the fourth.
-    /// One chunk ahead would be too late: a record of a large table takes longer to arrive than the
-    /// timers of one chunk take to fire.
+    /// Calls `fetch` for the slot numbers of the second chunk after this one, and prefetches the
+    /// fourth chunk. One chunk ahead would be too late: a record of a large table takes longer to
+    /// arrive than the timers of one chunk take to fire.
     #[inline(never)]
     fn fetch_ahead(&self, number: u32, fetch: impl Fn(u32)) {
         let Some(second) = self.next(number).and_then(|next| self.next(next)) else { return };

@@ -11,17 +11,17 @@ use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
 use super::{Chains, MERGED_MAX, NO_CHUNK};
 use crate::local::table::{NO_SLOT, Records};
 
-/// A chunk with more numbers than this is not merged.
+/// A chunk with more slot numbers than this is not merged.
 const SPARSE_MAX: u32 = PER_CHUNK - 1;
-/// If chunks hold this many numbers on average, nothing is swept.
+/// If chunks hold this many slot numbers on average, no chunks are examined for merging.
 const DENSE: usize = 9;
-/// The number of chunks that are examined for each that is allocated.
+/// Whenever a chunk is allocated, this many chunks are examined for merging.
 const SWEPT: usize = 4;
 
 impl Chains {
     /// Allocates a chunk.
     pub(super) fn take_chunk(&mut self, records: &mut Records) -> u32 {
-        // Nothing is swept while there are hardly more chunks than needed.
+        // No chunks are examined while there are hardly more chunks than needed.
         if self.in_use > self.len / DENSE + self.ends.len() / 4 {
             for _ in 0..SWEPT {
                 self.sweep_one(records);
@@ -49,7 +49,8 @@ impl Chains {
         while self.merge(number, records) {}
     }
 
-    /// Merges a chunk with the next one if their numbers fit into one. Returns whether it did.
+    /// Merges a chunk with the next one of its chain if the slot numbers of both fit into one
+    /// chunk. Returns whether it did.
     fn merge(&mut self, number: u32, records: &mut Records) -> bool {
         let chunk = self.chunks[number as usize];
         // A free chunk holds nothing; the chunk that is being read must not change.
@@ -71,7 +72,7 @@ impl Chains {
         true
     }
 
-    /// Moves the numbers of a chunk to its front, so that the holes are at its end.
+    /// Moves the slot numbers of a chunk to its front, so that its free places are at its end.
     pub(super) fn squeeze(&mut self, number: u32, records: &mut Records) {
         let chunk = &mut self.chunks[number as usize];
         let old = chunk.0;

@@ -5,7 +5,8 @@ use super::{FixedTimeouts, LocalError, SPANS};
 use crate::time::Ns;
 use core::time::Duration;
 
-/// How many spans the duration of a class is divided into.
+/// The duration of a class is divided into this many spans. Timers that are started within one span
+/// of time share a chain.
 const SPANS_OF_DURATION: u64 = 32;
 /// The most spans that the duration of a class may cover after it has grown: fewer than [`SPANS`],
 /// because timers are also started while the oldest span comes due.
@@ -67,12 +68,12 @@ impl ClassState {
 }
 
 /// Returns a duration times a factor, rounded up: no timer fires early. The result is exact; that
-/// of a multiplication in `f64` would not be beyond 104 days.
+/// of a multiplication in `f64` would not be exact for durations beyond 104 days.
 fn multiplied(after: Ns, factor: f64) -> Ns {
     const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     let exponent = (factor.to_bits() >> MANTISSA_BITS) as i32;
     let mantissa = factor.to_bits() & ((1 << MANTISSA_BITS) - 1);
-    // A subnormal factor lacks the leading one, and counts its exponent from 1 as well.
+    // A subnormal factor has no implicit leading one bit, and its exponent counts as 1.
     let (mantissa, exponent) = match exponent {
         0 => (mantissa, 1),
         _ => (mantissa | 1 << MANTISSA_BITS, exponent),
