@@ -58,9 +58,9 @@
 //! special cases:
 //! - Inside the timer's own callback the drop does not wait: the callback outlives its timer. So a
 //!   callback may drop the last reference to the struct that its timer belongs to.
-//! - Inside another callback the drop does wait. (Other timers do not wait there, because another
-//!   thread can free their memory later.) Such a wait would never end if each of two callbacks
-//!   drops the other's timer, or if the timer's callback waits for a
+//! - Inside another callback the drop does wait. (Timers that are not part of a struct do not wait
+//!   there, because their memory can be freed later.) Such a wait would never end if each of two
+//!   callbacks drops the other's timer, or if the timer's callback waits for a
 //!   [`CallbackLock`](crate::callback::CallbackLock) that the caller holds. In that case the
 //!   process prints a message and aborts.
 
@@ -79,7 +79,7 @@ use tickless_core::link::QueueLink;
 
 pub use crate::timer::inline::OnFire;
 
-/// A timer inside a struct, borrowed as its ordinary type.
+/// Borrows a timer inside a struct as its ordinary type, [`Timeout`] or [`HrTimer`].
 #[derive(Debug)]
 struct Lent<'a, T> {
     timer: ManuallyDrop<T>,

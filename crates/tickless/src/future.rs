@@ -34,9 +34,9 @@
 //! No future completes early. [`Sleep`] and [`Interval`] are late by two thread wakeups, the
 //! driver's and the task's, and by their slack: the time by which they may be late to share a
 //! wakeup. The default slack is a thousandth of the time to sleep, at most 50 ms: 1 ms for a
-//! second, and negligible for 1 ms. [`coarse_timeout`] and [`CoarseSleep`] are on the timer wheel:
-//! pushing them out costs one compare-and-swap, and they are late by up to 13 % of the time to
-//! sleep.
+//! second, and negligible for 1 ms. [`coarse_timeout`] and [`CoarseSleep`] use a timer wheel:
+//! moving their deadline to a later time ("pushing out") costs one compare-and-swap, and they are
+//! late by up to 13 % of the time to sleep.
 //!
 //! # Corner cases
 //!
@@ -121,11 +121,11 @@ pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
 }
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed.
-/// `Elapsed` comes up to 13 % of `after` late. For timeouts that seldom fire: cheaper than
-/// [`timeout`], most of all to push out.
+/// `Elapsed` is returned up to 13 % of `after` late. For timeouts that seldom fire: cheaper than
+/// [`timeout`], above all when the deadline is moved to a later time.
 ///
-/// For an idle timeout, put one of these around each read. To push out a pending one, pin it and
-/// call `reset` of the [`Timeout`]:
+/// For an idle timeout, put one of these around each read. To move the deadline of a pending one,
+/// pin it and call `reset` of the [`Timeout`]:
 ///
 /// ```
 /// use std::pin::pin;
@@ -144,8 +144,8 @@ pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, Coars
 }
 
 /// Labels all timers that `future` arms while it is polled. [`timer_list`](Timers::timer_list) and
-/// [`leaks`](Timers::leaks) show the label. Each arming takes a lock that all timers of the set
-/// share.
+/// [`leaks`](Timers::leaks) show the label. To store the label, each arming takes a lock that all
+/// timers of the set share.
 ///
 /// ```
 /// use std::time::Duration;
@@ -170,7 +170,8 @@ pub fn now() -> Instant {
 }
 
 impl Timers {
-    /// The slack of a sleep; zero in virtual time, where sleeps are exact.
+    /// Returns how late a sleep of this duration may be by default; zero in virtual time, where
+    /// sleeps are exact.
     fn default_slack(&self, after: Duration) -> Ns {
         if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) }
     }

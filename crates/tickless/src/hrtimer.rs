@@ -45,7 +45,7 @@ pub struct HrTimer {
     pub(crate) timer: Owned<QueueLink>,
     /// In units of [`SLACK_UNIT_NS`], so that the handle fits three words.
     slack: u32,
-    /// An `Option` of the base would take two bytes more.
+    /// Whether the timer is pinned to `base`. An `Option` of the base would take two bytes more.
     is_pinned: bool,
     base: CpuId,
     fires_in: FiresIn,
@@ -74,7 +74,7 @@ impl HrTimer {
         HrTimer::around(Owned::new(timers.shared.handle(), callback))
     }
 
-    /// Creates a timer over an owner that must not be dropped; so neither must the timer.
+    /// Makes a timer of an owner that must not be dropped, so the timer must not be dropped either.
     #[inline]
     pub(crate) fn lent(timer: ManuallyDrop<Owned<QueueLink>>) -> ManuallyDrop<HrTimer> {
         ManuallyDrop::new(HrTimer::around(ManuallyDrop::into_inner(timer)))
@@ -108,7 +108,7 @@ impl HrTimer {
 
     /// Lets the timer be late by up to `slack`, to share wakeups with other timers; zero by
     /// default. The slack is rounded down to a multiple of 1.024 µs, and is at most 73 minutes. It
-    /// applies to every later arming but [`start_range`](Self::start_range).
+    /// applies to every later arming, except by [`start_range`](Self::start_range).
     pub fn slack(mut self, slack: Duration) -> HrTimer {
         let units = Ns::from_duration(slack).0 / SLACK_UNIT_NS;
         self.slack = u32::try_from(units).unwrap_or(u32::MAX);
@@ -153,7 +153,7 @@ impl HrTimer {
         self.arm(self.window(now + after), now, IfPending::Reduce)
     }
 
-    /// Like [`start`](Self::start), with a slack for this arming: for the C interface.
+    /// Like [`start`](Self::start), but with this slack for this arming only. For the C interface.
     ///
     /// # Errors
     ///
@@ -180,8 +180,8 @@ impl HrTimer {
         self.start_window(self.window(deadline.into()))
     }
 
-    /// Arms or rearms the timer to fire within a window: not before `soft`, from then on with any
-    /// event of its base, and at `hard` with an event of its own.
+    /// Arms or rearms the timer to fire within a window: not before `soft`, then together with the
+    /// next event of its base, and at `hard` with an event of its own if there was none.
     ///
     /// # Errors
     ///
@@ -216,10 +216,11 @@ impl HrTimer {
     /// spins for a few microseconds and then sleeps. Armings made during the wait, including the
     /// callback's own, are cancelled, too. The callback does not inherit the caller's priority.
     ///
-    /// While many timers come due on the timer's base, the wait for the base's lock is bounded as
-    /// for a start: the driver releases the lock for every callback, otherwise after at most 64
-    /// timers, and a waiting thread gets it next. If the scheduler takes the CPU away from the
-    /// caller or the driver during the call, the call also takes that time, some milliseconds.
+    /// While many timers come due on the timer's base, this waits for the base's lock for a bounded
+    /// time only, like an arming: the driver releases the lock for every callback, and otherwise
+    /// after at most 64 timers, and a waiting thread gets the lock next. If the scheduler takes the
+    /// CPU away from the caller or the driver during the call, the call also takes that time, some
+    /// milliseconds.
     ///
     /// A wait that would never end is an error; [`CancelError`] lists the cases that are detected.
     ///

@@ -78,8 +78,9 @@ impl<F: OnFired> Callback for F {
 
 impl<F: OnPeriod> Callback for Beat<F> {
     fn call(self, fired: &mut Fired<'_>) {
-        // SAFETY: `pass` uses the run before the callback, when the slot is in use. It uses it
-        // after the callback only if the slot was not given back in the callback.
+        // SAFETY: `self.run` points into the slot. `pass` uses it before the callback, when the
+        // slot is still in use, and after the callback only if the callback did not give back the
+        // slot.
         let run = || periodic::lock(unsafe { self.run.as_ref() });
         periodic::pass(run, fired, |period| {
             self.callback.period(period);
@@ -129,7 +130,7 @@ pub unsafe fn periodic<F: OnPeriod>(
     callback: F,
 ) -> Periodic {
     // SAFETY: the caller promises that the slot can be written, and is not moved or freed until
-    // `give_back` has succeeded. The timer uses the run only until then.
+    // `give_back` has succeeded. The timer uses `run`, which is in the slot, only until then.
     unsafe {
         let run = NonNull::new_unchecked(&raw mut (*slot.as_ptr()).run);
         run.write(Mutex::new(Run::new(missed)));
@@ -140,8 +141,8 @@ pub unsafe fn periodic<F: OnPeriod>(
     }
 }
 
-// A slot is freed without dropping its mutex. On systems other than Linux, some mutexes allocate;
-// a slot leaks that memory there.
+// A slot is freed without dropping its mutex. On systems other than Linux, a mutex may own
+// allocated memory, which each freed slot leaks.
 #[cfg(linux_platform)]
 const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dropped");
 
@@ -213,7 +214,7 @@ pub fn users(timers: &Timers) -> usize {
 
 /// Returns whether the calling thread is in a callback of this set of timers.
 pub fn is_in_callback_of(timers: &Timers) -> bool {
-    // A frame has the address of the set, not of a handle.
+    // The record of a running callback has the address of the set's state, not that of a handle.
     let set: &Shared = &timers.shared;
     frame::is_in_callback_of(set)
 }

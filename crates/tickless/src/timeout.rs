@@ -15,9 +15,10 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 /// A coarse timer with its callback; from [`Timers::timeout`].
 ///
 /// It never fires early, and is late by at most 13 % of the time from arming to the deadline, plus
-/// a tick (1 ms by default). Pushing out a pending timeout takes no lock; all other operations take
-/// one uncontended lock. No operation allocates. Arming makes a system call only if the base's
-/// driver sleeps and the new deadline is earlier than the one it waits for.
+/// a tick (1 ms by default). Moving the deadline of a pending timeout to a later time ("pushing
+/// out") takes no lock; all other operations take one uncontended lock. No operation allocates.
+/// Arming makes a system call only if the base's driver sleeps and the new deadline is earlier than
+/// the one it waits for.
 ///
 /// A pending timeout that is pushed out, from any CPU, stays on its base until it fires or is armed
 /// for an earlier time. The driver may wake once at the old deadline without firing it.
@@ -41,7 +42,8 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 #[derive(Debug)]
 pub struct Timeout {
     pub(crate) timer: Owned<WheelLink>,
-    /// Each method sets `pending` itself, so that a push-out does not check it.
+    /// The options for arming the timer. Each arming method sets the field `pending` to its own
+    /// constant, so that a push-out does not check it.
     options: Options,
 }
 
@@ -66,7 +68,8 @@ impl Timeout {
         Timeout::around(Owned::new(timers.shared.handle(), callback))
     }
 
-    /// Creates a timeout over an owner that must not be dropped; so neither must the timeout.
+    /// Makes a timeout of an owner that must not be dropped, so the timeout must not be dropped
+    /// either.
     #[inline]
     pub(crate) fn lent(timer: ManuallyDrop<Owned<WheelLink>>) -> ManuallyDrop<Timeout> {
         ManuallyDrop::new(Timeout::around(ManuallyDrop::into_inner(timer)))

@@ -1,4 +1,5 @@
-//! All timers of a program: one base per CPU, and their drivers.
+//! All timers of a program: by default, for each CPU a base, which keeps the timers that are armed
+//! there, and a driver, which fires them.
 
 use crate::events;
 use crate::platform::clock::ClockSource;
@@ -64,8 +65,8 @@ impl Timers {
         self.shared.bases.platform().clock.fallback()
     }
 
-    /// Returns what the drivers wait on; `None` if there are no driver threads, in the program's
-    /// own event loop or in virtual time.
+    /// Returns which kind of event device the drivers wait on; `None` if there are no driver
+    /// threads, because the program's own event loop or a virtual clock drives the timers.
     pub fn device(&self) -> Option<Device> {
         let host = self.shared.bases.platform();
         if self.shared.is_virtual() {
@@ -80,13 +81,13 @@ impl Timers {
         self.shared.bases.platform().device_fallback()
     }
 
-    /// Returns how many timers with this `period` and a [`Phase`](crate::periodic::Phase) run.
+    /// Returns how many running timers have this `period` and a [`Phase`](crate::periodic::Phase).
     /// Takes a lock, O(log n).
     pub fn phase_count(&self, period: Duration) -> usize {
         self.phases_of(period).map_or(0, |view| view.timers)
     }
 
-    /// Returns the longest time without an expiry in the `period` of the timers that
+    /// Returns the longest gap between two successive expiries of the timers that
     /// [`phase_count`](Timers::phase_count) counts, rounded up to a nanosecond; `None` if there are
     /// no such timers. Takes a lock, O(log n).
     pub fn phase_gap(&self, period: Duration) -> Option<Duration> {

@@ -1,4 +1,5 @@
-//! The timers of tokio's runtimes, and which timers the caller's context uses.
+//! The timers of tokio's runtimes, and the choice of timers by the context in which the caller
+//! runs.
 //!
 //! Each runtime has one set of timers with one base, and a task that drives it. The first sleep in
 //! the runtime starts both. The task polls a timerfd in tokio's reactor, so the worker that waits
@@ -31,7 +32,8 @@ use tokio::runtime::{Handle, Id};
 thread_local! {
     /// The virtual clocks that this thread has entered. The innermost is last.
     static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
-    /// The timers of the runtime in which this thread last needed some.
+    /// The runtime whose timers this thread used last, and these timers. It saves a search in
+    /// `ALL`.
     static LAST_USED: RefCell<Option<(Id, Weak<RuntimeTimers>)>> = const { RefCell::new(None) };
 }
 
@@ -54,8 +56,8 @@ pub(crate) enum Current {
     Runtime(Arc<RuntimeTimers>),
 }
 
-/// Returns the timers of the caller's context. Starts those of a runtime if they are not running
-/// yet.
+/// Returns the timers that the caller's context uses. Starts those of a runtime if they are not
+/// running yet.
 pub(crate) fn current() -> Current {
     if let Some(time) = entered() {
         return Current::Virtual(time);
@@ -64,7 +66,8 @@ pub(crate) fn current() -> Current {
     timers.map_or(Current::Process, Current::Runtime)
 }
 
-/// Returns the time on the clock of [`current`], without starting timers of a runtime.
+/// Returns the time on the clock of the timers that [`current`] would return, without starting
+/// them.
 pub(crate) fn now() -> Instant {
     if let Some(time) = entered() {
         return time.now();
@@ -103,7 +106,8 @@ impl Current {
             Current::Virtual(_) => Ns::ZERO,
             Current::Runtime(runtime) if runtime.clock.is_known_virtual() => Ns::ZERO,
             Current::Runtime(_) => {
-                // At most tokio's resolution, unless a thousandth of the duration is more.
+                // A sixteenth of the duration, at most tokio's resolution of 1 ms. From 1 s on, the
+                // default slack is larger: a thousandth of the duration.
                 let share = Ns(Ns::from_duration(after).0 / 16).min(Ns::from_ms(1));
                 share.max(default_slack(after))
             }
@@ -111,7 +115,8 @@ impl Current {
     }
 }
 
-/// Returns the timers of a runtime that the caller is in; `None` if it has been shut down.
+/// Returns the timers of a runtime that the caller is in, and starts them if necessary. `None` if
+/// the runtime has been shut down or the system refuses an event device.
 fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     if let Some(timers) = last_used(runtime) {
         return Some(timers);
@@ -122,13 +127,13 @@ fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     Some(timers)
 }
 
-/// Returns the timers of a runtime if they are those that this thread used last.
+/// Returns the timers of this runtime if it is the one whose timers this thread used last.
 fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     let last_used = LAST_USED.try_with(|last| match &*last.borrow() {
         Some((last, timers)) if *last == runtime.id() => timers.upgrade(),
         _ => None,
     });
-    // While a thread's thread-locals are destroyed, it has none.
+    // While a thread's thread-locals are being destroyed, they cannot be read: `None`.
     last_used.ok().flatten()
 }
 
@@ -142,11 +147,11 @@ fn find_or_start(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     }
     let timers = Driver::start(runtime)?;
     all.push((id, timers.clone()));
-    // A runtime that has been shut down drops the task at once.
+    // `None` if the runtime has been shut down: it has dropped the task, which owned the timers.
     timers.upgrade()
 }
 
-/// Makes the clock of the caller's runtime known as virtual, after the caller has paused it.
+/// After the caller has paused the clock of its runtime, makes the runtime's timers notice that.
 #[cfg(feature = "tokio-test-util")]
 pub(crate) fn clock_was_paused() {
     if let Current::Runtime(runtime) = current() {
@@ -154,7 +159,7 @@ pub(crate) fn clock_was_paused() {
     }
 }
 
-/// Keeps a thread on a virtual clock; from [`enter`].
+/// Keeps a thread on a virtual clock until it is dropped; from [`enter`].
 #[must_use = "the thread leaves the virtual clock as soon as this is dropped"]
 pub struct Entered {
     time: VirtualTime,
@@ -181,7 +186,7 @@ pub(crate) fn enter_until_the_thread_ends(time: &VirtualTime) {
 
 /// Returns the virtual clock that this thread has entered.
 pub(crate) fn entered() -> Option<VirtualTime> {
-    // While a thread's thread-locals are destroyed, it has left all clocks.
+    // A thread whose thread-locals are being destroyed counts as on no virtual clock.
     ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()
 }
 

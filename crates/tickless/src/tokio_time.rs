@@ -47,13 +47,15 @@
 //!
 //! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
 //! any runtime, but does not move tokio's own timers: `run_in_virtual_time` starts a runtime of
-//! several threads on one (feature `tokio-test-util`), and [`enter`] is for others.
+//! several threads on such a clock (feature `tokio-test-util`), and [`enter`] puts the threads of
+//! other runtimes on one.
 //!
 //! # Differences
 //!
 #![doc = include_str!("tokio_time/differences.md")]
 //!
-//! For each row, `tests/tokio_time.rs` runs one test body against both.
+//! For each row of the table, `tests/tokio_time.rs` runs the same test with tokio's timers and with
+//! these.
 
 mod clock;
 pub mod error;

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
-/// The last instant that the clock reaches, one nanosecond before [`Instant::NEVER`].
+/// The last instant that a virtual clock reaches, one nanosecond before [`Instant::NEVER`].
 const END: Ns = Ns(Ns::NEVER.0 - 1);
 
 /// Timers on a clock that the program advances. Callbacks run on the thread that advances the
@@ -116,7 +116,7 @@ struct Inner {
     shuffle: Option<Shuffle>,
 }
 
-/// The right to run callbacks.
+/// Held by the one thread that may advance the clock and run callbacks.
 struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
@@ -143,7 +143,7 @@ impl VirtualTime {
         VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(1))
     }
 
-    /// Creates timers with the builder's settings, on a clock that starts at `now`.
+    /// Creates timers with the builder's settings, on a virtual clock that starts at `now`.
     pub fn with_builder(builder: Builder, now: Instant) -> VirtualTime {
         VirtualTime::start(builder, now, None)
     }
@@ -179,7 +179,7 @@ impl VirtualTime {
         &self.inner.first
     }
 
-    /// Returns whether these are clones of one virtual time.
+    /// Returns whether `self` and `other` are clones of the same virtual time.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn is_same(&self, other: &VirtualTime) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -228,8 +228,8 @@ impl VirtualTime {
         self.move_to(self.now() + by, moving);
     }
 
-    /// Like [`advance`](VirtualTime::advance), but to the time `to`. If that has passed, fires the
-    /// overdue timers and does not move the clock.
+    /// Like [`advance`](VirtualTime::advance), but advances to the time `to`. If that has passed,
+    /// fires the overdue timers without moving the clock.
     pub fn advance_to(&self, to: Instant) {
         self.move_to(to, self.begin_moving());
     }
@@ -248,7 +248,8 @@ impl VirtualTime {
                 break;
             }
             self.set(next);
-            // For a timeout beyond the wheel's range this fires nothing, but moves the timeout.
+            // For a timeout beyond the wheel's range this fires nothing, but moves the timeout to
+            // another bucket.
             has_fired |= self.expire(&mut moving) > 0;
         }
         has_fired
@@ -279,7 +280,8 @@ impl VirtualTime {
         self.step_clocks(&clocks, by);
     }
 
-    /// Steps these clocks, which all sets of timers share, and fires the timers that come due.
+    /// Sets these simulated clocks forwards or backwards by the same amount, for all sets of
+    /// timers, and fires the timers that come due.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
         self.refuse_in_child();
         bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
@@ -298,7 +300,8 @@ impl VirtualTime {
         self.inner.first.shared.is_forked_child()
     }
 
-    /// Panics in a forked child, where other threads may have held any of the locks.
+    /// Panics in a forked child: another thread may have held any of the locks at the fork, and
+    /// then this thread would wait forever.
     fn refuse_in_child(&self) {
         assert!(
             !self.is_forked_child(),
@@ -306,7 +309,8 @@ impl VirtualTime {
         );
     }
 
-    /// Waits for the right to run callbacks. Returns `None` if this thread has it already.
+    /// Waits until this thread is the one that may advance the clock and run callbacks. Returns
+    /// `None` if it already is.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         self.refuse_in_child();
         if self.moves_here() {
@@ -331,7 +335,8 @@ impl VirtualTime {
                 }
                 _ => {
                     self.set(limit);
-                    // Deferrable timers that are due fire at the end, and then what they arm.
+                    // Deferrable timers cause no event of their own, so they fire here if they are
+                    // due. Then repeat, because their callbacks may arm timers.
                     if self.expire(&mut moving) == 0 {
                         return;
                     }

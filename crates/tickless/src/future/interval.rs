@@ -11,7 +11,7 @@ use tickless_core::time::{Instant, Ns};
 
 /// Ticks every period, without drift; from [`interval`](super::interval). Allocates once.
 ///
-/// Ticks are due at whole periods after the first tick, however late the task takes each of them.
+/// Ticks are due at whole periods after the first tick, however late the task awaits each of them.
 /// [`Missed::Delay`] and [`reset_at`](Interval::reset_at) change that.
 pub struct Interval {
     sleep: Pin<Box<Sleep>>,

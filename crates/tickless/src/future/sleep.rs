@@ -28,8 +28,8 @@ pin_project! {
     /// Completes when its deadline has passed, or later by up to 13 % of the time to sleep; from
     /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
     ///
-    /// Cheap to push out: [`reset`](CoarseSleep::reset) to a later time is one compare-and-swap.
-    /// [`CoarseTimeout`](super::CoarseTimeout) contains one.
+    /// Cheap to move to a later time: then [`reset`](CoarseSleep::reset) is one compare-and-swap.
+    /// The [`Timeout`](super::Timeout) of [`coarse_timeout`](super::coarse_timeout) contains one.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
@@ -111,9 +111,9 @@ impl Sleep {
         Sleep { entry: Entry::new(timers, deadline.into(), slack) }
     }
 
-    /// Lets it be late by up to `slack`, to share a wakeup with other timers. The slack is rounded
-    /// down to a multiple of 1.024 µs, and is at most 73 minutes. It applies to later deadlines,
-    /// too.
+    /// Lets the sleep be late by up to `slack`, to share a wakeup with other timers. The slack is
+    /// rounded down to a multiple of 1.024 µs, and is at most 73 minutes. It also applies after a
+    /// reset.
     pub fn slack(self, slack: Duration) -> Sleep {
         self.set_slack(slack);
         self

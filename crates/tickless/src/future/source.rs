@@ -14,7 +14,7 @@ use tickless_core::time::Instant;
 
 /// The timers from which a library creates its futures: those of the process, timers that the
 /// program started, those of a [`VirtualTime`], or those of the tokio runtime that the caller is in
-/// (`tokio_time::timers`). For libraries whose callers choose; cheap to clone.
+/// (`tokio_time::timers`). For libraries that let their callers choose the timers. Cheap to clone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,10 +38,11 @@ pub struct TimerSource {
 
 #[derive(Clone)]
 enum Source {
-    /// The timers of the process, whose futures need no reference count.
+    /// The timers of the process. They never end, so their futures need not count references.
     Process,
     Own(Timers),
-    /// Those of the context in which a future is created.
+    /// The timers of the context in which each future is created: a virtual clock, a tokio runtime,
+    /// or the process.
     #[cfg(feature = "tokio-time")]
     Context,
 }
@@ -72,8 +73,8 @@ impl TimerSource {
         }
     }
 
-    /// Returns [`now`](TimerSource::now) as a [`std::time::Instant`]; a virtual time under virtual
-    /// time.
+    /// Returns [`now`](TimerSource::now) as a [`std::time::Instant`]; on a virtual clock this is
+    /// the virtual time.
     pub fn std_now(&self) -> std::time::Instant {
         time::to_std(self.now())
     }
@@ -150,10 +151,10 @@ impl TimerSource {
         Timeout::new(self.coarse_sleep(after), future)
     }
 
-    /// Returns the timers, for their statistics and for timers with callbacks; those of the process
-    /// if the futures use those of a runtime, which have no callbacks. `None` if the system refuses
-    /// the threads of the process's timers. In a forked child that can happen although
-    /// [`process`](TimerSource::process) succeeded in the parent.
+    /// Returns the timers, to read their statistics or to create timers with callbacks. If the
+    /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
+    /// process. `None` if the system refuses the threads of the process's timers. In a forked child
+    /// that can happen although [`process`](TimerSource::process) succeeded in the parent.
     pub fn timers(&self) -> Option<&Timers> {
         match &self.source {
             Source::Own(timers) => Some(timers),

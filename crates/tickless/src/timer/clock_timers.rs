@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A timer whose deadline depends on a clock that can be set.
 pub(crate) trait OnStep: Send + Sync {
-    /// Converts its deadline again: its clock was set, or the system was suspended.
+    /// Converts the deadline to the clock of the set again, after the timer's own clock was set or
+    /// the system was suspended.
     fn convert_deadline(&self);
 }
 
@@ -38,12 +39,14 @@ impl ClockTimers {
         id
     }
 
-    /// Removes a timer. The caller drops it without the list's lock.
+    /// Removes a timer and returns it, so that the caller drops it when the list is not locked any
+    /// more.
     pub(crate) fn remove(&self, id: u64) -> Option<Arc<dyn OnStep>> {
         locked(&self.list).timers.remove(&id)
     }
 
-    /// Converts all deadlines again: a clock was set, or the system was suspended.
+    /// Converts the deadlines of all timers in the list again, after a clock was set or the system
+    /// was suspended.
     pub(super) fn stepped(&self) {
         self.watch.count_step();
         for timer in locked(&self.list).timers.values() {

@@ -1,5 +1,5 @@
-//! Counts beside those of the bases: cancels that found nothing pending, expiries that came too
-//! late, and, on request, how long callbacks take.
+//! Counts that the bases do not keep: cancels of timers that were not pending, expiries that came
+//! too late, and, on request, how long callbacks take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tickless_core::time::{CpuId, Ns};
 pub struct CallbackTimes {
     /// Callbacks that have ended, panics included.
     pub count: u64,
-    /// The time of all of them together.
+    /// The time that all callbacks took together.
     pub total: Duration,
     /// The time of the longest.
     pub longest: Duration,
@@ -24,7 +24,7 @@ pub struct CallbackTimes {
 }
 
 impl CallbackTimes {
-    /// The sum over two bases, with the longer of their longest.
+    /// Adds the times of two bases. The longest callback is the longer one of their two.
     #[must_use]
     pub fn plus(self, other: CallbackTimes) -> CallbackTimes {
         let longest = if other.longest > self.longest { other } else { self };
@@ -43,7 +43,8 @@ pub(crate) struct Counters {
     bases: Box<[OfBase]>,
     /// Whether callbacks are timed.
     pub(crate) times: bool,
-    /// The time after which a callback is slow, and an expiry overdue.
+    /// A callback that takes this long counts as slow, and an expiry that is later than this as
+    /// overdue.
     pub(crate) slow_after: Ns,
 }
 
@@ -62,13 +63,14 @@ impl Counters {
         Counters { bases: (0..bases).map(|_| OfBase::default()).collect(), times, slow_after }
     }
 
-    /// Counts a cancel, by the caller's base and what it has found.
+    /// Counts a cancel for the base of the caller's CPU, by the state in which it found the timer.
     #[inline]
     pub(crate) fn count_cancel(&self, here: CpuId, found: Cancel) {
         let Some(base) = self.bases.get(here.index()) else { return };
         match found {
             Cancel::Pending => {}
-            // Not an atomic addition: a cancel of an idle timer must stay cheap.
+            // No atomic addition, because a cancel of an idle timer must stay cheap. Two threads
+            // that count at the same time may count only one cancel.
             Cancel::Idle => base.idle.store(base.idle.load(RELAXED) + 1, RELAXED),
             Cancel::Running => _ = base.running.fetch_add(1, RELAXED),
         }
@@ -79,8 +81,8 @@ impl Counters {
         self.bases[base.index()].overdue.fetch_add(1, RELAXED);
     }
 
-    /// Counts a callback, and calls `label` if it is the longest so far. Returns whether it was
-    /// slow.
+    /// Counts a callback. If it is the longest so far, calls `label` to get its label. Returns
+    /// whether it was slow.
     pub(crate) fn count_callback(
         &self,
         base: CpuId,
@@ -106,7 +108,7 @@ impl Counters {
         is_slow
     }
 
-    /// Returns the cancels that found a timer idle, and those that found its callback running.
+    /// Returns how many cancels found a timer idle, and how many found its callback running.
     pub(crate) fn cancels(&self, base: CpuId) -> (u64, u64) {
         let OfBase { idle, running, .. } = &self.bases[base.index()];
         (idle.load(RELAXED), running.load(RELAXED))

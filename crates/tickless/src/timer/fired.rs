@@ -1,4 +1,4 @@
-//! The argument of a callback: what it can read, and what it may ask for.
+//! The argument of a callback: tells about the expiry, and lets the callback rearm its timer.
 
 use super::wakers::{Pause, Wakers};
 use crate::platform::clock::HostClock;
@@ -11,7 +11,7 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 /// A timer that fires, as its callback sees it.
 ///
 /// A callback can rearm its own timer through this, which costs less than through its handle. If
-/// another thread has armed the timer since it fired, that arming stands.
+/// another thread has armed the timer since it fired, that thread's deadline is kept.
 #[derive(Debug)]
 pub struct Fired<'a> {
     expiry: &'a Expiry,
@@ -32,12 +32,12 @@ impl<'a> Fired<'a> {
         Fired { expiry, clock, wakers, result: CallbackResult::Done, overruns: 0 }
     }
 
-    /// The deadline it was armed with: it does not fire earlier.
+    /// Returns the deadline that the timer was armed with. It never fires earlier.
     pub fn deadline(&self) -> Instant {
         self.expiry.window.soft.into()
     }
 
-    /// The end of the window it was armed with. For a timer without slack this is the deadline.
+    /// Returns the end of the window that the timer was armed with: its deadline plus its slack.
     pub fn hard_deadline(&self) -> Instant {
         self.expiry.window.hard.into()
     }
@@ -47,12 +47,13 @@ impl<'a> Fired<'a> {
         self.expiry.window
     }
 
-    /// How long after its deadline it was found to be due. No timer is early.
+    /// Returns how long after its deadline the driver found that the timer was due.
     pub fn late_by(&self) -> Duration {
         self.expiry.late.to_duration()
     }
 
-    /// When it was found to be due. Shared by all timers of one batch; costs nothing.
+    /// Returns when the driver found that the timer was due. Reads no clock: all timers of a batch
+    /// share one reading.
     pub fn found_at(&self) -> Instant {
         self.expiry.now.into()
     }
@@ -112,7 +113,7 @@ impl<'a> Fired<'a> {
         self.clock
     }
 
-    /// The window that the callback has asked for.
+    /// Returns the window for which the callback has asked to rearm its timer.
     pub(crate) fn asked(&self) -> Option<Window> {
         match self.result {
             CallbackResult::Restart(window) => Some(window),
@@ -120,7 +121,8 @@ impl<'a> Fired<'a> {
         }
     }
 
-    /// Collects a waker, to be woken when the batch pauses. Returns whether it should pause now.
+    /// Keeps a waker, which the driver calls when it pauses between two callbacks. Returns whether
+    /// the driver should pause after this callback.
     pub(crate) fn wake_later(&mut self, waker: Waker) -> Pause {
         self.wakers.collect(waker)
     }

@@ -9,42 +9,43 @@
 //!
 //! A frame names its timer by address. Memory that the program owns can be used again while the
 //! callback of its first timer still runs: the callback drops that timer and makes another one
-//! there. So whatever ends a timer inside its own callback [detaches](detach) the callback: from
-//! then on its frame names no timer. An address in the chain therefore belongs to the timer whose
-//! callback it is, and two equal addresses to one timer.
+//! there. So a function that ends a timer inside the timer's own callback [detaches](detach) the
+//! callback: from then on its frame names no timer. So an address in the chain always belongs to
+//! the timer whose callback runs, never to an older timer that was at the same address.
 
 use core::cell::Cell;
 use core::ptr::{from_ref, null};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
-/// Identifies a callback that a runner of a base executes.
+/// Identifies a running callback by the thread that runs it: a base's driver or expiry thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CallbackId {
-    /// The set of timers that the base belongs to, by address. It outlives the callback.
+    /// The address of the set of timers that the base belongs to. The set outlives the callback.
     pub set: usize,
     /// The base.
     pub cpu: CpuId,
     /// The runner of that base.
     pub runner: Runner,
-    /// The timer, by address; 0 if this is not a timer's callback, or has been detached.
+    /// The timer's address; 0 if this is not a timer's callback, or has been detached from its
+    /// timer.
     pub timer: usize,
 }
 
 impl CallbackId {
-    /// The callback of a timer that this runner executes.
+    /// Returns the identity of the callback of a timer that this runner executes.
     pub(crate) fn of<S>(timer: usize, set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
         CallbackId { set: from_ref(set).addr(), cpu, runner, timer }
     }
 }
 
-/// A set of timers that can be reached from inside one of its callbacks.
+/// What code inside a callback calls on the set of timers that runs the callback.
 pub(crate) trait RecheckWaits {
     /// Makes the threads that wait for a callback of this base check again for a deadlock.
     fn recheck_waits(&self, cpu: CpuId);
 }
 
-/// The runner that executes a callback: of which set, on which base.
+/// The thread that executes a callback: a runner (driver or expiry thread) of a base of a set.
 pub(crate) struct Runs {
     set: *const dyn RecheckWaits,
     cpu: CpuId,
@@ -56,7 +57,7 @@ impl Runs {
         Runs { set: from_ref(set), cpu, runner }
     }
 
-    /// For code of this set that counts as a callback but runs on no base.
+    /// For code that counts as a callback of this set, but that no base runs, such as wakers.
     pub(crate) fn nowhere<S: RecheckWaits + 'static>(set: &S) -> Runs {
         Runs::on(set, CpuId(u16::MAX), Runner::Handler)
     }
@@ -82,7 +83,7 @@ impl Frame {
     /// # Safety
     /// - The result is dropped in the block that called this, before the frame and the frame's
     ///   `Runs` are gone, and it is not forgotten.
-    /// - Frames leave the chain in the reverse order.
+    /// - Frames leave the chain in the reverse order of entering it.
     #[inline(always)]
     pub(super) unsafe fn enter(&self) -> Entered {
         INNERMOST.set(self);
@@ -90,7 +91,7 @@ impl Frame {
     }
 
     fn runs(&self) -> &Runs {
-        // SAFETY: `within` borrows it for as long as this frame is on the chain.
+        // SAFETY: `enter` requires that the `Runs` exist for as long as this frame is on the chain.
         unsafe { &*self.runs }
     }
 
@@ -101,12 +102,13 @@ impl Frame {
 }
 
 thread_local! {
-    /// Has no destructor, so it is usable until the thread ends.
+    /// The innermost frame of this thread's chain. Has no destructor, so it is usable until the
+    /// thread ends.
     static INNERMOST: Cell<*const Frame> = const { Cell::new(null()) };
 }
 
-/// Calls `body` as the callback of the timer at this address; with 0, as other code that must not
-/// wait for callbacks.
+/// Calls `body`, which counts as the callback of the timer at this address; with 0, as code of no
+/// timer that must not wait for callbacks either.
 #[inline(always)]
 pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
     let frame = Frame::new(runs, timer);
@@ -115,7 +117,7 @@ pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> 
     body()
 }
 
-/// Takes the innermost frame off the chain, also when its callback panics.
+/// Takes the innermost frame off the chain when dropped, also when its callback panics.
 pub(super) struct Entered(*const Frame);
 
 impl Drop for Entered {
@@ -125,8 +127,8 @@ impl Drop for Entered {
     }
 }
 
-/// Detaches the callback of this timer from it, if this thread is in that callback, and returns
-/// whether it is. The timer is gone for the callback's runner: it is neither called nor armed.
+/// If this thread is in the callback of this timer, detaches the callback from the timer and
+/// returns `true`. From then on, the runner of the callback neither calls nor rearms the timer.
 pub(super) fn detach(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).map(|frame| frame.timer.set(0)).is_some()
 }
@@ -136,7 +138,7 @@ pub(crate) fn is_detached() -> bool {
     find(|_| true).is_some_and(|frame| frame.timer.get() == 0)
 }
 
-/// Returns whether this thread is in a callback, of whatever timer.
+/// Returns whether this thread is in a callback of any timer.
 pub(crate) fn is_in_callback() -> bool {
     !INNERMOST.get().is_null()
 }
@@ -152,12 +154,12 @@ pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).is_some()
 }
 
-/// The innermost callback that this thread is in.
+/// Returns the innermost callback that this thread is in.
 pub(super) fn innermost() -> Option<CallbackId> {
     find(|_| true).map(Frame::callback)
 }
 
-/// The callbacks that this thread is in, of whatever set, innermost first.
+/// Returns the callbacks of all sets that this thread is in, innermost first.
 pub(super) fn callbacks() -> Vec<CallbackId> {
     let mut callbacks = Vec::new();
     find(|frame| {
@@ -178,13 +180,14 @@ pub(super) fn recheck_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     });
 }
 
-/// Returns the innermost frame that `is_it` accepts. The frame is on the chain for as long as the
-/// caller runs, which is inside it.
+/// Returns the innermost frame that `is_it` accepts. The frame stays on the chain while the caller
+/// runs, because the caller runs inside that callback.
 #[inline]
 fn find<'a>(mut is_it: impl FnMut(&'a Frame) -> bool) -> Option<&'a Frame> {
     let mut at = INNERMOST.get();
-    // SAFETY: a frame on the chain is a local of a `within` that has not returned, since that takes
-    // it off first; each thread has its own chain, and no caller in here keeps the reference.
+    // SAFETY: a frame on the chain is a local variable of a function that has not returned, because
+    // that function takes the frame off first. Each thread has its own chain, and no caller in this
+    // file keeps the reference.
     while let Some(frame) = unsafe { at.as_ref() } {
         if is_it(frame) {
             return Some(frame);
@@ -224,8 +227,8 @@ mod tests {
         assert_eq!((is_in_callback(), are_in()), (false, [false, false]));
     }
 
-    /// Goal: X4: a detached callback is that of no timer, whichever frame it has, and is detached
-    /// once.
+    /// Goal: X4 (identity is not the address): a detached callback belongs to no timer, whether its
+    /// frame is the innermost or an outer one, and cannot be detached twice.
     #[test]
     fn a_detached_callback_names_no_timer() {
         let runs = Runs::on(&3u8, CpuId(0), Runner::Handler);

@@ -1,4 +1,6 @@
-//! What the core keeps for each timer and returns when it fires: how to treat its node.
+//! The functions for each type of node, which is the memory of a timer and its callback: how to
+//! call the callback, free the node and name it. Each timer points to those for its node, and the
+//! core returns that pointer when the timer fires.
 
 use super::arena::Arena;
 use super::fired::Fired;
@@ -6,13 +8,13 @@ use crate::platform::host;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// The core's platform, for timers that carry their glue.
+/// The core's platform, on which each timer carries a [`Task`].
 pub(crate) type Host = host::Host<Task>;
 
 /// The bases of a set of timers.
 pub(crate) type Bases = tickless_core::bases::Bases<Host>;
 
-/// What the core returns when a timer fires: how to treat its node.
+/// What each timer carries and the core returns when the timer fires: the functions for its node.
 pub type Task = &'static Glue;
 
 /// The functions and constants of one type of node.
@@ -22,14 +24,16 @@ pub struct Glue {
     pub(super) is_running: unsafe fn(&Bases, NonNull<()>) -> bool,
     pub(super) free: unsafe fn(NonNull<()>, &Arena),
     pub(super) layout: Layout,
-    /// The label of timers that have none of their own.
+    /// Returns the default label, for timers that the program has not labelled.
     pub(super) label: fn() -> &'static str,
 }
 
 impl Glue {
-    /// For a timer inside something else, which ends the timer itself.
+    /// Makes the glue for a timer inside another object, which ends the timer itself before its
+    /// memory is freed.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
-        // Neither is called: such a timer does not become an orphan.
+        // `is_running` and `free` are never called: they are for orphans, and an embedded timer
+        // never becomes one.
         const fn is_running(_: &Bases, _: NonNull<()>) -> bool {
             false
         }
@@ -45,12 +49,13 @@ impl Glue {
         Glue { label, ..self }
     }
 
-    /// Returns the label: the type of the callback, unless it was given another one.
+    /// Returns the default label: the type of the callback, unless this glue was made with another
+    /// one.
     pub(crate) fn label(&self) -> &'static str {
         (self.label)().trim_end_matches("::{{closure}}")
     }
 
-    /// Returns whether a base runs this node's callback.
+    /// Returns whether one of these bases is running the callback of this node.
     ///
     /// # Safety
     /// `node` is live and has this glue, and its timer belongs to these bases.

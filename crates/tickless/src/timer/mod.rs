@@ -21,7 +21,7 @@
 //! | `run` | running a callback, and reporting on it |
 //! | `shared` | a set of timers, and the handles that keep it running |
 //! | `slot` | timers in memory that the caller provides |
-//! | `turns` | who may access a future's waker: the protocol between task and driver |
+//! | `turns` | whether the task or the driver may access a future's waker |
 //! | `users` | how many timers keep a set alive, counted separately on each CPU |
 //! | `waits` | which thread waits for which callback or lock, to detect deadlocks |
 //! | `wakers` | the wakers that a batch of callbacks has collected |

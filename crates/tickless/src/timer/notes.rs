@@ -1,10 +1,10 @@
 //! Notes on single timers, kept beside their memory: labels, and where timers were armed.
 //!
-//! A timer's cache line has no room for either, and most timers need neither: the type of their
-//! callback names their owner. So notes are in a table by the timer's address. In a set without any
-//! notes, dropping a timer costs one load for them.
+//! A timer's cache line has no room for either, and most timers need neither: the name of their
+//! callback's type shows their purpose. So the notes are in a table whose keys are the timers'
+//! addresses. In a set that never had a note, the table costs one load when a timer is dropped.
 //!
-//! An end of a timer forgets its notes before its address can belong to another timer.
+//! When a timer is ended, its notes are removed before another timer can get its address.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,11 +16,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static LABELS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The label of the future that this thread polls. Has no destructor.
+    /// The label of the future that this thread polls. Has no destructor, so it can be used until
+    /// the thread ends.
     static LABEL: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Polls a future whose timers have this label.
+/// Calls `poll`, which polls a future. The timers that this thread arms during the call get this
+/// label.
 pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
     /// Restores the label of the outer future, also when `poll` panics.
     struct Restore(Option<&'static str>);
@@ -29,7 +31,8 @@ pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
             LABEL.set(self.0);
         }
     }
-    // Relaxed: only timers that this thread arms read it for this future.
+    // Relaxed: while this future is polled only this thread must see it, when it arms the future's
+    // timers.
     LABELS.store(true, Ordering::Relaxed);
     let _restore = Restore(LABEL.replace(Some(label)));
     poll()
@@ -47,7 +50,7 @@ pub(crate) struct Notes {
     /// Whether there has ever been one.
     any: AtomicBool,
     notes: Mutex<HashMap<usize, Note>>,
-    /// Whether it is noted where timers are armed.
+    /// Whether to note where in the program each timer is armed.
     #[cfg(debug_assertions)]
     armings: bool,
 }
@@ -60,7 +63,8 @@ pub(crate) struct Note {
 }
 
 impl Notes {
-    /// An empty table. With `armings`, debug builds note where each timer is armed.
+    /// Creates an empty table. With `armings`, debug builds note where in the program each timer is
+    /// armed.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(crate) fn new(armings: bool) -> Notes {
         // Release builds do not use it.
@@ -90,15 +94,15 @@ impl Notes {
         self.hold().of(timer)
     }
 
-    /// Locks the table: a timer that is found alive from here on keeps its notes until the guard is
-    /// dropped.
+    /// Locks the table. A timer that the caller finds alive while it has the guard keeps its notes
+    /// until the guard is dropped.
     pub(crate) fn hold(&self) -> HeldNotes<'_> {
-        // Relaxed: a caller that must find a note has synchronised with its writer.
+        // Relaxed: a caller that must find a note has synchronised with the thread that wrote it.
         HeldNotes(self.any.load(Ordering::Relaxed).then(|| self.notes()))
     }
 
-    /// Forgets the notes on a timer, and returns its label. The timer's address may belong to
-    /// another timer from here on.
+    /// Removes the notes on a timer, and returns its label. From here on, another timer may be made
+    /// at its address.
     #[inline]
     pub(crate) fn forget(&self, timer: usize) -> Option<&'static str> {
         if self.any.load(Ordering::Relaxed) { self.remove(timer) } else { None }
@@ -133,8 +137,8 @@ impl HeldNotes<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: X4: a list of timers is labelled by the timers that it found, not by later ones at
-    /// their addresses.
+    /// Goal: X4 (identity is not the address): a list of timers shows the labels of the timers that
+    /// were found, not those of later timers at the same addresses.
     #[test]
     fn held_notes_do_not_change() {
         let notes = Notes::new(false);

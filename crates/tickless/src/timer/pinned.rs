@@ -1,10 +1,10 @@
-//! Arms, cancels and ends the timers of this crate. Only this file does.
+//! Arms, cancels and ends the timers of this crate. All owners of timers do that through this file.
 //!
 //! The owner of a timer's memory makes a [`Pinned`] of it and guarantees that the memory stays
-//! valid. The bases follow a timer's address while it is pending, while it moves to another base,
-//! and when its callback has asked for a restart. So the memory may be freed when no thread can arm
-//! the timer any more and its callback has returned, or has been detached. Each kind of owner ends
-//! its timer in one of three ways:
+//! valid. The bases access a timer's memory while it is pending, while it moves to another base,
+//! and after its callback if that has asked for a restart. So the memory may be freed when no
+//! thread can arm the timer any more and its callback has returned, or has been detached: then the
+//! base has forgotten the address. Each kind of owner ends its timer in one of three ways:
 //!
 //! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). Inside a
 //!   callback it does not wait; a timer whose callback runs is freed later.
@@ -15,17 +15,18 @@
 //!
 //! # Identity
 //!
-//! Bases and frames name the timer whose callback they run by its address. A callback may end its
-//! own timer, and the program may then make another timer at that address while the callback still
-//! runs. Both ends of memory that can be used again, `end_in_place` and `disarm`, therefore
-//! [detach](tickless_core::bases::Bases::detach) the callback if they are called inside it: the
-//! base and the frame forget the address. `docs/dev/identity.md` lists where addresses are
-//! compared.
+//! A base, and the frame of a callback on its thread's stack, identify the timer whose callback
+//! runs by its address. A callback may end its own timer, and the program may then make another
+//! timer at that address while the callback still runs. So `end_in_place` and `disarm`, after which
+//! the memory can be used again, [detach](tickless_core::bases::Bases::detach) the callback if they
+//! are called inside it: the base and the frame forget the address. `docs/dev/identity.md` lists
+//! where addresses are compared.
 //!
 //! # Forked children
 //!
-//! A forked child has none of the driver threads. It does nothing to its parent's timers: another
-//! thread may have held their lock, or have been in their callback, when the process forked.
+//! A forked child has none of the driver threads. The functions of this file do nothing to its
+//! parent's timers there: another thread may have held their lock, or have been in their callback,
+//! when the process forked.
 
 use super::cancel_error::CancelError;
 use super::ends::{self, End};
@@ -43,14 +44,15 @@ use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{NewTimer, Timer, TimerRef};
 use tickless_core::time::{Ns, Window};
 
-/// A timer that does not move, and its set: a handle, or a reference to what a handle keeps.
+/// A timer that does not move, and the set that it belongs to. `S` is a handle, which keeps the set
+/// running, or a reference to the set's state.
 pub(crate) struct Pinned<S, L> {
     timer: NonNull<Timer<Host, L>>,
     set: S,
 }
 
-// SAFETY: the timer is only used through the core, which is made for many threads; the owner
-// answers for what else is in its memory.
+// SAFETY: the timer is only used through the core, which is made for many threads. The rest of its
+// memory, such as the callback, is the responsibility of the owner's type.
 unsafe impl<S: Send, L: Family<Host>> Send for Pinned<S, L> {}
 // SAFETY: as above.
 unsafe impl<S: Sync, L: Family<Host>> Sync for Pinned<S, L> {}
@@ -65,8 +67,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// A timer that stays where it is.
     ///
     /// # Safety
-    /// - From its first arming until one of the three ends has succeeded, the timer is valid, does
-    ///   not move, and is used through `Pinned`s of one set only.
+    /// - From its first arming until `end_or_leave`, `end_in_place` or `disarm` has succeeded, the
+    ///   timer is valid, does not move, and is used through `Pinned`s of one set only.
     /// - The pointer is valid for all of the memory that the timer's glue accesses.
     #[inline]
     pub(super) unsafe fn new(timer: NonNull<Timer<Host, L>>, set: S) -> Pinned<S, L> {
@@ -78,7 +80,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         &self.set
     }
 
-    /// The owner's memory, which begins with the timer.
+    /// Returns a pointer to the owner's memory, which begins with the timer.
     pub(super) fn node(&self) -> NonNull<()> {
         self.timer.cast()
     }
@@ -87,25 +89,27 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.timer.addr().get()
     }
 
-    /// Forgets the timer, whose memory has been given up: only drop this from here on.
+    /// Forgets the address of the timer, after its memory has been given back to the program. From
+    /// here on, only drop this.
     pub(super) fn forget_timer(&mut self) {
         self.timer = NonNull::dangling();
     }
 
-    /// Returns whether the timer's memory has been given up.
+    /// Returns whether [`forget_timer`](Self::forget_timer) has been called.
     pub(super) fn is_forgotten(&self) -> bool {
         self.timer == NonNull::dangling()
     }
 
-    /// How the timer's memory is treated. Valid until the timer's end.
+    /// Returns the functions for the timer's node. Call this only before the timer has been ended.
     pub(super) fn glue(&self) -> Task {
         // SAFETY: `new` requires a valid timer; its task never changes.
         unsafe { self.timer.as_ref() }.task()
     }
 
-    /// Labels the timer with its owner.
+    /// Labels the timer, so that listings show which part of the program owns it.
     pub(crate) fn set_label(&self, label: &'static str) {
-        // Another thread may have held the lock of the notes at the fork (K4).
+        // Another thread may have held the lock of the labels at the fork (K4: a child never waits
+        // for such a lock).
         if !self.set.is_forked_child() {
             self.set.notes.label(self.address(), label);
         }
@@ -123,12 +127,12 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.set.label_of(self.address(), self.glue())
     }
 
-    /// The timer, as the bases of its set refer to it.
+    /// Returns the reference that the core's functions take.
     #[inline]
     fn timer(&self) -> TimerRef<Host, L> {
-        // SAFETY: `new` requires that the timer stays until an end has succeeded, which is when it
-        // has been shut down or cancelled for the last time and its callback has returned or been
-        // detached; and that it is used with one set.
+        // SAFETY: `new` requires that the timer is used with one set, and stays valid until it has
+        // been ended: by then no thread arms it any more, and its callback has returned or been
+        // detached.
         unsafe { TimerRef::new(self.timer) }
     }
 
@@ -168,8 +172,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
         #[cfg(debug_assertions)]
         self.set.notes.armed(self.address(), core::panic::Location::caller());
-        // SAFETY: `new` requires what must hold from here on, and this function that the timer is
-        // new.
+        // SAFETY: this function requires that the timer is new, and `new` that it stays valid and
+        // in place from here on.
         let timer = unsafe { NewTimer::new(self.timer) };
         let label = events::are_traced().then(|| self.label());
         self.set.bases.start_new(timer, window, now);
@@ -178,12 +182,13 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// Makes the deadline of a pending coarse timer later without a lock; returns `false` if that
-    /// takes the lock. A forked child may do this, too: nothing fires there.
+    /// Makes the deadline of a pending coarse timer later without taking a lock. Returns `false`,
+    /// and changes nothing, if that requires the lock. Harmless in a forked child, where no timer
+    /// fires.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
-        // Only `start` emits the event of an arming.
+        // While events are traced, leave it to `start`, which emits the event of an arming.
         let is_done = !events::are_traced()
             && self.set.bases.push_out(self.timer(), window, now, Options::default());
         #[cfg(debug_assertions)]
@@ -222,7 +227,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         Ok(self.found(self.set.bases.cancel_sync_unless(self.timer(), refuse)?))
     }
 
-    /// Cancels a timer that is not armed while its callback runs, and waits for its callback.
+    /// Cancels a timer that no thread arms while its callback runs, and waits for its callback.
     #[inline]
     pub(crate) fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
         if self.set.is_forked_child() {
@@ -264,7 +269,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return Ok(());
         }
         let callback = CallbackId::of(timer, &*self.set, cpu, runner);
-        // A thread has one entry: drop the last one before making the next.
+        // The table of waits has one entry for each thread: drop the previous one before making the
+        // next.
         drop(waiting.take());
         let (entered, circle) = waits::enter(Goal::Callback(callback));
         *waiting = Some(entered);
@@ -275,7 +281,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         }
     }
 
-    /// Counts and reports what a cancel has found.
+    /// Counts a cancel by the state in which it found the timer, and emits its event.
     #[inline]
     fn found(&self, found: Cancel) -> Cancel {
         self.set.count_cancel(found);
@@ -291,8 +297,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         !self.set.is_forked_child() && self.set.bases.is_active(self.timer())
     }
 
-    /// Ends the timer: shuts it down and waits for its callback. Inside a callback it does not
-    /// wait: two callbacks could wait for each other, or one for itself.
+    /// Ends the timer: shuts it down and waits for its callback. Inside any callback it does not
+    /// wait, because two callbacks could wait for each other, or one for itself.
     pub(super) fn end_or_leave(&self) -> End {
         if self.set.is_forked_child() {
             return End::LeftByFork;
@@ -308,8 +314,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Ends a timer whose memory belongs to the program: shuts it down and waits for its callback,
-    /// inside other callbacks, too. Inside its own callback it does not wait, but detaches the
-    /// callback. After an error the memory is still in use.
+    /// even inside the callback of another timer. Inside its own callback it does not wait, but
+    /// detaches the callback. After an error the memory is still in use.
     ///
     /// In a forked child this always succeeds.
     pub(super) fn end_in_place(&self) -> Result<(), CancelError> {
@@ -339,7 +345,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return;
         }
         ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
-        // The timers of a runtime have one base.
+        // The set of a tokio runtime has a single base, so its first device is its only one.
         #[cfg(feature = "tokio-time")]
         if let Some(device) = self.set.bases.platform().devices.first() {
             device.disarmed();
@@ -357,8 +363,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         is_own
     }
 
-    /// Forgets the timer's notes before its address can be used again, and only then reports the
-    /// cancel: a subscriber may panic.
+    /// Removes the timer's notes, because another timer may get its address, and only then emits
+    /// the event of the cancel: if the subscriber panics, the notes are gone already.
     #[inline]
     fn forget_notes(&self) {
         let label = self.set.notes.forget(self.address());
@@ -393,12 +399,12 @@ mod tests {
         waited: AtomicBool,
     }
 
-    // SAFETY: the memory is used by one timer after the other.
+    // SAFETY: one timer after the other uses the memory, never two at once.
     unsafe impl Send for Scene {}
     // SAFETY: as above.
     unsafe impl Sync for Scene {}
 
-    /// A timer that is disarmed as one in a future, and whose callback takes its time.
+    /// A timer that is ended like one in a future, by `disarm`, and whose callback takes 20 ms.
     #[repr(C)]
     struct Slow {
         timer: Timer<Host, QueueLink>,
@@ -415,7 +421,8 @@ mod tests {
         scene.ended.store(true, Ordering::SeqCst);
     }
 
-    /// Gives its slot back and puts a `Slow` there, which it disarms while that runs.
+    /// A callback that gives back the slot of its timer, makes a `Slow` there, and disarms that
+    /// while its callback runs.
     #[derive(Clone, Copy)]
     struct Dies(&'static Scene);
 
@@ -423,7 +430,7 @@ mod tests {
         fn fired(self, _: &mut Fired<'_>) {
             let Dies(scene) = self;
             let mut owner = scene.first.lock().unwrap().take().expect("it was put there");
-            // SAFETY: it is dropped and nothing else.
+            // SAFETY: from here on the owner is only dropped.
             unsafe { owner.give_back() }.expect("inside its own callback nothing waits");
             drop(owner);
             let slow = scene.memory.cast::<Slow>();
@@ -444,8 +451,9 @@ mod tests {
         }
     }
 
-    /// Goal: X1, X4: a future's timer whose memory was that of the timer whose callback drops it is
-    /// waited for: another driver may be in its callback.
+    /// Goal: X1 (the callback of an ended timer does not run), X4 (identity is not the address):
+    /// `disarm` waits for the callback of a timer, even inside the callback of a timer that was at
+    /// the same address before.
     #[test]
     fn disarming_in_reused_memory_waits_for_the_callback() {
         let (time, timers) = (VirtualTime::new(), Timers::builder().bases(1).start().unwrap());
@@ -458,7 +466,8 @@ mod tests {
             waited: AtomicBool::new(false),
         }));
         let slot = scene.memory.cast::<Slot<QueueLink, Dies>>();
-        // SAFETY: the memory is large enough and this slot's own until its callback gives it back.
+        // SAFETY: the memory is large enough, and only this slot uses it until its callback gives
+        // it back.
         let first = unsafe { slot::own(slot, &time.timers().shared, Dies(scene)) };
         let now = time.timers().shared.now();
         first.start(Window::at(now), now, Options::default()).expect("not shut down");

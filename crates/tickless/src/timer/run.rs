@@ -1,4 +1,4 @@
-//! Runs the callback of one timer, and reports on it.
+//! Runs the callback of one timer, and emits events about it.
 
 use super::fired::Fired;
 use super::frame::{self, Frame, Runs};
@@ -12,7 +12,7 @@ use tickless_core::bases::expiry::{self, CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
-/// The callbacks that a runner executes in one go on a base.
+/// The callbacks that one thread runs in one go for the due timers of a base.
 pub(super) struct Batch<'a> {
     shared: &'a Shared,
     runs: Runs,
@@ -31,7 +31,7 @@ impl<'a> Batch<'a> {
 }
 
 impl expiry::Batch<Host> for Batch<'_> {
-    /// Runs the callback of a timer that its base has taken off.
+    /// Runs the callback of a timer that has expired and was removed from its base's queue.
     // H3: a panic ends the callback, not the driver.
     #[inline(always)]
     fn run(&mut self, firing: &Firing<Host>) -> CallbackResult {
@@ -47,12 +47,13 @@ impl expiry::Batch<Host> for Batch<'_> {
         } else {
             call(shared, firing, &mut fired);
         }
-        // X4: the memory of a detached callback's timer may be another timer's by now.
+        // Do not restart a timer whose callback was detached: it has ended, and another timer may
+        // be at its address by now (X4).
         if fired.asked().is_some() && frame::is_detached() {
             fired.stop();
         }
         drop(entered);
-        // Not copied if the callback asked for nothing.
+        // The window is only copied if the callback asked for a restart.
         fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
     }
 
@@ -84,10 +85,10 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
             return;
         }
     }
-    // SAFETY: the core returns timers that `Pinned::timer` handed to it, so this is a live node
-    // with its own glue. The node lives until its base no longer names it, which is after this has
-    // returned: its owner waits until then, leaves it to the orphans, or detaches this callback,
-    // after which nothing here follows the address.
+    // SAFETY: the core returns a timer that `Pinned::timer` passed to it, so this is a live node
+    // with the functions for its type. It lives until the callback has returned: its owner waits
+    // for that, or leaves the node to the orphans. Or the owner detaches this callback, after which
+    // nothing here uses the address.
     let call = || unsafe { (firing.task.call)(firing.timer, fired) };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         fired.stop();
@@ -96,7 +97,8 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
     }
 }
 
-/// The label of the timer whose callback this is; that of its type, if it has been detached.
+/// Returns the label of the timer whose callback runs on this thread, or the default label of its
+/// type if the callback has been detached from the timer.
 fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
     let timer = frame::innermost().map_or(0, |callback| callback.timer);
     shared.label_of(timer, firing.task)
@@ -118,7 +120,8 @@ fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
     }
 }
 
-/// Emits an event. A panic of the subscriber counts as a callback's.
+/// Emits an event to the program's subscriber. If that panics, the panic is counted and reported
+/// like one of a callback.
 pub(super) fn tell(shared: &Shared, emit: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(emit)) {
         shared.callback_panicked(payload);

@@ -1,7 +1,7 @@
 //! Access to a future's waker: the protocol between its task and the driver that fires its timer.
 //!
-//! Generic over the byte, so that the model checkers run this file. The task writes the waker, and
-//! the driver takes it out:
+//! Generic over the atomic byte, so that model checkers can run this file with their own. The task
+//! writes the waker, and the driver takes it out:
 //!
 //! | task | driver |
 //! |---|---|
@@ -12,7 +12,7 @@
 use core::mem::forget;
 use core::sync::atomic::Ordering;
 
-/// Only a driver may access the waker, once.
+/// Only the driver may access the waker, once, when the timer fires.
 const WAITING: u8 = 0;
 /// Only the task may access the waker.
 const REGISTERING: u8 = 1;
@@ -30,7 +30,7 @@ pub trait Byte {
     fn replace(&self, current: u8, new: u8, success: Ordering, failure: Ordering) -> bool;
 }
 
-/// Which of the two may access the waker.
+/// Records whether the task or the driver may access the waker.
 #[derive(Debug)]
 pub struct Turns<B>(B);
 
@@ -50,7 +50,7 @@ impl<B: Byte> Turns<B> {
     /// Marks the timer as fired. Only the task may call this, while the timer is not armed.
     #[inline]
     pub fn set_fired(&self) {
-        // Release: `has_fired` acquires, although only the task calls it here.
+        // Release: pairs with the Acquire in `has_fired`.
         self.0.store(FIRED, Ordering::Release);
     }
 
@@ -61,10 +61,11 @@ impl<B: Byte> Turns<B> {
         self.0.store(WAITING, Ordering::Relaxed);
     }
 
-    /// Calls `write`, which may access the waker and leaves one for the driver. Returns `false` if
-    /// the timer has fired: then the task is ready. Only the task may call this.
+    /// Calls `write`, which may access the waker, and must store one for the driver to wake.
+    /// Returns `false` if the timer has fired: then the task is ready. Only the task may call this.
     ///
-    /// If the timer fires while `write` panics, the task is not woken; its next poll finds out.
+    /// If the timer fires during a call of `write` that panics, the task is not woken. Its next
+    /// poll finds that the timer has fired.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
         // Acquire: pairs with the Release of a driver that has fired: it does not access the waker
@@ -81,22 +82,24 @@ impl<B: Byte> Turns<B> {
 
     #[inline]
     fn end_registering(&self) -> bool {
-        // Release: the driver that takes the waker sees it.
+        // Release: pairs with the Acquire in `fire`, so that the driver sees the waker that `write`
+        // stored.
         let (success, failure) = (Ordering::Release, Ordering::Acquire);
         self.0.replace(REGISTERING, WAITING, success, failure)
     }
 
-    /// Marks the timer as fired and calls `take`, which may access the waker, unless the task is
-    /// writing one: then the task finds out by itself. Only the driver may call this, once an
-    /// arming.
+    /// Marks the timer as fired. Then calls `take`, which may access the waker, unless the task is
+    /// writing one at this moment: in that case `register` tells the task that the timer has fired.
+    /// Only the driver may call this, once for each arming.
     #[inline]
     pub fn fire<T>(&self, take: impl FnOnce() -> T) -> Option<T> {
-        // AcqRel: pairs with `register` and `has_fired`, both ways.
+        // AcqRel: Acquire, to see the waker that `register` stored. Release, for the Acquire in
+        // `register` and in `has_fired`.
         (self.0.swap(FIRED, Ordering::AcqRel) != REGISTERING).then(take)
     }
 }
 
-/// Dropped when writing the waker panics: the task may register again.
+/// Ends the registration if writing the waker panics, so that the task may register again.
 struct Registering<'a, B: Byte>(&'a Turns<B>);
 
 impl<B: Byte> Drop for Registering<'_, B> {

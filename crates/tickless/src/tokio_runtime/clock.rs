@@ -15,20 +15,22 @@ use std::time;
 use tickless_core::time::Ns;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// A reading of tokio's clock and one of the system's may be apart by this much before the two are
-/// compared exactly.
+/// If readings of tokio's clock and of the system's clock differ by more than this, the two clocks
+/// are compared exactly.
 const APART: time::Duration = time::Duration::from_micros(20);
 
-/// The clock of one runtime, and what wakes the task that drives the timers on it.
+/// The clock of one runtime, and the waker of the task that drives the timers on it.
 #[derive(Debug)]
 pub(super) struct RuntimeClock {
     runtime: Handle,
     can_pause: bool,
-    /// Whether it has been paused, ever. Such a clock stays virtual after it was resumed.
+    /// Whether a check has found that the program paused the clock. Stays `true` after the clock
+    /// was resumed, because it then stays behind the system's.
     is_virtual: AtomicBool,
-    /// Whether the task is gone. Then this clock shows the end of time, so that everything fires.
+    /// Whether the runtime has dropped the task. Then this clock returns the end of time, so that
+    /// all pending timers fire.
     has_ended: AtomicBool,
-    /// Wakes the task; set when the task is first polled.
+    /// Wakes the task that drives the timers. Set when that task is first polled.
     driver: OnceLock<Waker>,
 }
 
@@ -60,7 +62,7 @@ impl RuntimeClock {
         clock
     }
 
-    /// Returns the time to a caller that is in the runtime, and checks whether the clock has been
+    /// Returns the time. The caller must be in the runtime. Also checks whether the clock has been
     /// paused.
     pub(super) fn now_here(&self) -> Ns {
         if !self.can_pause || self.has_ended.load(Ordering::Relaxed) {
@@ -81,9 +83,9 @@ impl RuntimeClock {
         self.is_virtual.load(Ordering::Relaxed)
     }
 
-    /// Checks whether the clock has been paused. Wakes the task that drives the timers if that is
-    /// new. Returns `false` to a caller that is not in the runtime, if no earlier check has found
-    /// it.
+    /// Checks whether the clock has ever been paused, and returns the result. If this is the first
+    /// check to find that, wakes the task that drives the timers. Only a caller in the runtime can
+    /// check; for others this returns what earlier checks have found.
     pub(super) fn check(&self) -> bool {
         if !self.can_pause || self.is_known_virtual() {
             return self.is_known_virtual();
@@ -100,7 +102,7 @@ impl RuntimeClock {
         self.is_known_virtual()
     }
 
-    /// Keeps what wakes the task.
+    /// Stores the waker of the task that drives the timers.
     pub(super) fn set_driver(&self, waker: &Waker) {
         self.driver.get_or_init(|| waker.clone());
     }
@@ -121,7 +123,7 @@ impl Runtime for RuntimeClock {
         }
         match Handle::try_current() {
             Ok(here) if here.id() == self.runtime.id() => tokio_now(),
-            // The thread is ending, and can enter no runtime.
+            // The thread is ending and cannot enter a runtime, so tokio's clock cannot be read.
             Err(error) if error.is_thread_local_destroyed() => {
                 from_std(time::Instant::now()).into()
             }

@@ -18,21 +18,22 @@ use tokio::io::{Interest, unix::AsyncFd};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 
-/// Drives the timers of a runtime until the runtime drops it.
+/// The task that drives the timers of a runtime, until the runtime shuts down and drops it.
 #[derive(Debug)]
 pub(super) struct Driver {
     driver: EventLoopDriver<()>,
     timers: Arc<RuntimeTimers>,
-    /// Becomes readable at the deadline. `None` if the runtime's clock was paused from the start.
+    /// A timerfd, which becomes readable at the next deadline. `None` if the runtime's clock was
+    /// paused from the start.
     #[cfg(linux_platform)]
     descriptor: Option<AsyncFd<Arc<OwnedFd>>>,
-    /// Completes at the deadline on a clock that the program moves.
+    /// While the program moves the runtime's clock: a sleep of tokio's until the next deadline.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
 impl Driver {
-    /// Starts timers for the runtime, which the caller is in, and spawns the task. Returns `None`
-    /// if the system provides no event device for them.
+    /// Starts timers for the runtime, which the caller is in, and spawns the task that drives them.
+    /// Returns `None` if the system provides no event device for them.
     #[track_caller]
     pub(super) fn start(runtime: &Handle) -> Option<Weak<RuntimeTimers>> {
         let clock = Arc::new(RuntimeClock::of(runtime));
@@ -68,14 +69,15 @@ impl Driver {
         Some(weak)
     }
 
-    /// Returns whether the descriptor has expired since the last call, and has the task polled when
-    /// it expires again.
+    /// Returns whether the timerfd has expired since the last call. When it expires again, the
+    /// runtime polls the task.
     #[cfg(linux_platform)]
     fn poll_descriptor(&mut self, cx: &mut Context<'_>) -> bool {
         let mut has_expired = false;
         if let Some(descriptor) = &self.descriptor {
             while let Poll::Ready(Ok(mut ready)) = descriptor.poll_read_ready(cx) {
-                // The reactor reports each expiry once, so the descriptor need not be read.
+                // Tokio's reactor reports each expiry of the timerfd once, so the descriptor need
+                // not be read.
                 ready.clear_ready();
                 has_expired = true;
             }
@@ -83,7 +85,8 @@ impl Driver {
         has_expired
     }
 
-    /// Runs timers on a clock that the program moves, and has the task polled at the next deadline.
+    /// While the program moves the clock: runs the timers that are due, and makes the runtime poll
+    /// the task at the next deadline.
     fn poll_virtual(&mut self, cx: &mut Context<'_>) {
         loop {
             self.driver.run_and_rearm();
@@ -116,12 +119,14 @@ impl Future for Driver {
             self.poll_virtual(cx);
             return Poll::Pending;
         }
-        // The first poll is for timers that were armed before it.
+        // A timer that was armed before the task's first poll has set the timerfd, too. So no timer
+        // is due unless that has expired.
         #[cfg(linux_platform)]
         if has_expired {
             self.driver.run_and_rearm();
         }
-        // From here on, if the clock is paused, a thread that arms an earlier timer wakes the task.
+        // Record that the task waits: if the clock is paused later, a thread that arms an earlier
+        // timer wakes the task.
         self.driver.next_event();
         Poll::Pending
     }

@@ -3,16 +3,17 @@
 use crate::tokio_runtime;
 use std::time::Duration;
 
-/// Stops the virtual clock that this thread has entered, or else the clock of the tokio runtime
-/// that it is in, for tokio's own timers, too. Pending timers keep their deadlines.
+/// Stops the virtual clock that this thread has entered. If it has entered none, stops the clock of
+/// the tokio runtime that it is in, which stops tokio's own timers, too. Pending timers keep their
+/// deadlines.
 ///
 /// For the clock of a runtime, this requires the feature `tokio-test-util`. After a call of
 /// `tokio::time::pause` instead, pending timers stop only when the next timer is created or armed.
 ///
 /// # Panics
 ///
-/// If the thread is on neither, or the clock is already stopped, or the runtime has several
-/// threads, as in tokio.
+/// If the thread has entered no virtual clock and is in no runtime, or the clock is already
+/// stopped, or the runtime has several threads, as in tokio.
 #[track_caller]
 pub fn pause() {
     match tokio_runtime::entered() {
@@ -29,7 +30,8 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// If the thread is on neither, or the clock is already running, as in tokio.
+/// If the thread has entered no virtual clock and is in no runtime, or the clock is already
+/// running, as in tokio.
 #[track_caller]
 pub fn resume() {
     match tokio_runtime::entered() {
@@ -46,7 +48,8 @@ pub fn resume() {
 ///
 /// # Panics
 ///
-/// If the thread is on neither, or the clock runs with real time, as in tokio.
+/// If the thread has entered no virtual clock and is in no runtime, or the clock runs with real
+/// time, as in tokio.
 pub async fn advance(duration: Duration) {
     match tokio_runtime::entered() {
         Some(time) => {
@@ -75,7 +78,7 @@ mod runtime {
     }
 
     pub(super) async fn advance(duration: Duration) {
-        // Ends with a yield, in which the task that drives the timers runs.
+        // Tokio's function ends with a yield, during which the task that drives these timers runs.
         tokio::time::advance(duration).await;
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::Builder;
 
-/// What tokio's message contains if one of its timers is created in a runtime without timers.
+/// A part of tokio's panic message when one of its timers is created in a runtime without timers.
 const NO_TIMERS: &str = "timers are disabled";
 
 /// Runs a test on a new multi-thread runtime of tokio's, with this many workers, its reactor, and a
@@ -34,9 +34,10 @@ const NO_TIMERS: &str = "timers are disabled";
 ///
 /// # Panics
 ///
-/// With the test's panic. A timer of tokio's own would wait for real time, so the runtime has none:
-/// the task that creates one panics, and if that is the test, this function's message names the
-/// reason. Also panics if the system refuses a thread, or if there is no worker.
+/// If the test panics, with the same panic. The runtime has no timers of tokio's own, which would
+/// wait for real time: a task that creates one panics, and if that task is the test, this
+/// function's message explains why. Also panics if the system refuses a thread, or if there is no
+/// worker.
 #[track_caller]
 #[expect(clippy::panic, reason = "it runs tests, which fail by panicking")]
 pub fn run_in_virtual_time<F>(workers: usize, test: impl FnOnce(VirtualTime) -> F) -> F::Output
@@ -51,8 +52,8 @@ where
         .enable_io()
         .on_thread_start(move || enter_until_the_thread_ends(&entered))
         .on_thread_park(move || {
-            // Every task that can run is in a queue which this worker has found empty, or with a
-            // worker that does not count as waiting.
+            // If all workers wait, no task can run: this worker has found the queues empty, and a
+            // worker that has taken a task from them does not count as waiting.
             if waits.fetch_add(1, Ordering::SeqCst) + 1 == workers {
                 idle.idle();
             }

@@ -12,7 +12,7 @@ pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
     /// Returns the current time on the virtual clock that this thread has [entered](super::enter),
-    /// or else on the clock of the runtime that it is in, or else on the process's.
+    /// or else on the clock of the runtime that it is in, or else on that of the process's timers.
     pub fn now() -> Instant {
         Instant(tokio_runtime::now())
     }
@@ -65,7 +65,8 @@ impl From<time::Instant> for Instant {
     }
 }
 
-/// Converts to a time for [`HrTimer::start_at`](crate::HrTimer::start_at) and the other timers.
+/// Converts to the type that [`HrTimer::start_at`](crate::HrTimer::start_at) and similar methods
+/// take.
 impl From<Instant> for time::Instant {
     fn from(instant: Instant) -> time::Instant {
         instant.0

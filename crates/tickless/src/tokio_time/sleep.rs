@@ -39,18 +39,19 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 }
 
 impl Sleep {
-    /// Creates a sleep with the default slack of one of this duration.
+    /// Creates a sleep with the default slack for this duration.
     pub(super) fn new(timers: &Current, deadline: time::Instant, duration: Duration) -> Sleep {
         let slack = timers.slack(duration);
         Sleep { inner: crate::future::Sleep::new(timers.timers(), deadline, slack) }
     }
 
-    /// Lets it be late by up to `slack`, to share a wakeup with other timers; zero for an exact
-    /// sleep. Tokio has no such method.
+    /// Lets the sleep be late by up to `slack`, to share a wakeup with other timers; zero for an
+    /// exact sleep. Tokio has no such method.
     ///
     /// The default inside a runtime is a sixteenth of the duration, at most 1 ms, which is the
-    /// resolution of tokio's timers. From 1 s it is a thousandth of the duration, at most 50 ms;
-    /// outside of a runtime that applies to any duration. It is zero on a paused or virtual clock.
+    /// resolution of tokio's timers. For durations of 1 s and more it is a thousandth of the
+    /// duration, at most 50 ms; outside of a runtime that applies to all durations. It is zero on a
+    /// paused or virtual clock.
     pub fn slack(self, slack: Duration) -> Sleep {
         Sleep { inner: self.inner.slack(slack) }
     }

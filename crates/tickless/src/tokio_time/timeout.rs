@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 pin_project! {
-    /// Yields a future's output, or [`Elapsed`]; from [`timeout`] and [`timeout_at`].
+    /// Yields a future's output, or [`Elapsed`] if a deadline passes first; from [`timeout`] and
+    /// [`timeout_at`].
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct Timeout<T> {

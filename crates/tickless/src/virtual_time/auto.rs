@@ -1,10 +1,10 @@
 //! Advances virtual time automatically when every thread waits for it.
 //!
 //! A thread is busy while it has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`].
-//! The clock advances to the next expiry only when no thread is busy. A timer that fires there
-//! makes a thread busy again: a thread in [`Busy::sleep`] and a task of `block_on` count as busy
-//! from the moment at which their timer fires, not from when their thread is scheduled. So the
-//! clock never advances before a woken thread has run.
+//! The clock advances to the next expiry only when no thread is busy. A timer that fires then makes
+//! a thread busy again: a thread in [`Busy::sleep`] and a task of `block_on` count as busy from the
+//! moment at which their timer fires, not from when their thread is scheduled. So the clock never
+//! advances before a woken thread has run.
 
 use super::VirtualTime;
 use crate::platform::worker::Worker;
@@ -31,7 +31,7 @@ pub(super) struct Work {
 #[derive(Debug, Default)]
 struct State {
     busy: usize,
-    /// The threads in [`VirtualTime::block_on`], once for each call.
+    /// The numbers of the threads that are in [`VirtualTime::block_on`], once for each nested call.
     blocking: Vec<u64>,
     /// The thread that advances the clock to the next expiry because no thread is busy.
     stepping: Option<u64>,
@@ -47,8 +47,9 @@ pub struct Busy {
 
 /// Advances the clock whenever no thread is busy; from [`VirtualTime::auto_advance`].
 ///
-/// Dropping it waits for a callback that it runs. If it is calling a waker, dropping does not wait:
-/// the remaining timers of that instant fire after the waker has returned.
+/// Dropping it waits until the callback that its thread is running has returned. It does not wait
+/// for a waker that its thread is calling: the remaining timers of that instant fire after the
+/// waker has returned.
 #[derive(Debug)]
 #[must_use = "the clock stops moving by itself as soon as this is dropped"]
 pub struct AutoAdvance {
@@ -62,7 +63,8 @@ impl VirtualTime {
     /// I/O or another program. The clock does not advance automatically while such a guard exists.
     /// The program may still advance it.
     ///
-    /// If the clock is advancing automatically, waits until that step has ended.
+    /// If the clock is just advancing automatically, waits until the timers that are due then have
+    /// fired.
     ///
     /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on)
     /// and a future such as `limiter.acquire(1)`. In both, the thread becomes busy at the moment
@@ -169,8 +171,9 @@ impl VirtualTime {
         AutoAdvance { time: self.clone(), stop, thread: Some(thread) }
     }
 
-    /// Advances the clock by one step, if no thread is busy. Returns whether a timer fired. Takes
-    /// and returns the lock guard, because it unlocks the state while callbacks run.
+    /// If no thread is busy, advances the clock to the next expiry and fires the timers that are
+    /// due. Returns whether a timer fired. Takes and returns the lock guard, because it unlocks the
+    /// state while callbacks run.
     fn move_if_idle<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -191,7 +194,8 @@ impl VirtualTime {
         self.refuse_in_child();
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
-        // A callback does not wait: the step may be waiting for that callback to return.
+        // A callback does not wait: the thread that advances the clock may be waiting for that
+        // callback to return.
         while state.stepping.is_some_and(|thread| thread != me) && !frame::is_in_callback() {
             state = self.inner.work.wait(state);
         }
@@ -207,8 +211,8 @@ impl VirtualTime {
     }
 }
 
-/// A running call of [`VirtualTime::block_on`]. It counts its thread as busy, unless an outer call
-/// on the same thread already does.
+/// A call of [`VirtualTime::block_on`] that has not returned. It counts its thread as busy, unless
+/// an outer call on the same thread has done so.
 struct Blocking {
     busy: Busy,
     is_inner: bool,
@@ -243,7 +247,8 @@ impl Drop for Blocking {
     }
 }
 
-/// Ends the current step when dropped, including by a panic.
+/// Records, when it is dropped or a callback panics, that this thread has advanced the clock to the
+/// next expiry and other threads may do so again.
 struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {
@@ -306,7 +311,7 @@ impl Busy {
         waited
     }
 
-    /// Waits until the task is woken. The thread is not busy until then, and busy afterwards.
+    /// Waits until the task is woken. The calling thread does not count as busy until then.
     fn wait_for(&mut self, task: &Task, moves: Moves) {
         self.time.refuse_in_child();
         let work = &self.time.inner.work;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest sleep of the thread that drives a running clock: arming a timer does not wake it.
+/// The longest time for which the thread that drives a running clock sleeps. It is short, because
+/// arming an earlier timer does not wake the thread.
 const NAP: Duration = Duration::from_millis(1);
 
 /// The thread that drives a running clock.
@@ -54,7 +55,8 @@ impl Runner {
     }
 }
 
-/// Drives a clock until it is paused or its last handle is dropped.
+/// Fires the timers of a clock that runs with real time, until the clock is paused or its last
+/// `VirtualTime` is dropped.
 fn run(inner: Weak<Inner>) {
     loop {
         let Some(inner) = inner.upgrade() else { return };

@@ -2,8 +2,8 @@
 //!
 //! Programs may rely on the order of timers of one base: those with equal deadlines fire in the
 //! order in which they were armed. They must not rely on all timers being on one base. So a
-//! shuffled time has several bases, arms each timer on a random one, as if another CPU had armed
-//! it, and visits the bases in a random order at each instant.
+//! shuffled virtual time has several bases. It arms each timer on a random one, as if another CPU
+//! had armed it, and fires the timers of the bases in a random order at each instant.
 
 use super::VirtualTime;
 use crate::platform::chance::Chance;
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tickless_core::time::Instant;
 
-/// The number of bases of a shuffled time. One in this many pairs of timers is on a single base,
-/// and fires in the order of arming.
+/// The number of bases of a shuffled virtual time. Two timers get the same base, and so fire in the
+/// order of arming, with a probability of one in this number.
 const BASES: u16 = 16;
 
-/// The source of randomness of a shuffled time.
+/// The source of randomness of a shuffled virtual time.
 #[derive(Debug)]
 pub(super) struct Shuffle {
     seed: u64,
@@ -69,7 +69,7 @@ impl VirtualTime {
         VirtualTime::shuffled_with_seed(given.unwrap_or_else(by_time))
     }
 
-    /// Returns the seed; `None` if this time is not shuffled.
+    /// Returns the seed of the random order; `None` if this virtual time is not shuffled.
     pub fn seed(&self) -> Option<u64> {
         self.inner.shuffle.as_ref().map(|shuffle| shuffle.seed)
     }
@@ -80,7 +80,8 @@ impl Shuffle {
         Shuffle { seed, chance: Arc::new(Chance::new(seed)), is_printed: AtomicBool::new(false) }
     }
 
-    /// Prints the seed, once, if the caller is panicking: the failure can be reproduced.
+    /// Prints the seed, once, if the calling thread is panicking, so that the failed test can be
+    /// repeated in the same order.
     #[expect(clippy::print_stderr, reason = "a failed test must print how to reproduce it")]
     pub(super) fn report_panic(&self) {
         if std::thread::panicking() && !self.is_printed.swap(true, Ordering::Relaxed) {
