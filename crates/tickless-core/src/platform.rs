@@ -38,7 +38,7 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// A value that a timer stores, and that its base returns when the timer fires: what to run.
     type Task: Copy + Send;
 
-    /// How often a canceller checks whether a callback has returned before it parks.
+    /// How many times a canceller checks whether a callback has returned, before it parks.
     const SPINS: u32 = 100;
 
     /// The current time of the clock on which deadlines are given.

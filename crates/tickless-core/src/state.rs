@@ -103,7 +103,7 @@ impl Life {
         self.is_pending().then_some(CpuId((self.0 >> BASE_AT) as u16))
     }
 
-    /// Returns whether the timer is between two bases.
+    /// Returns whether the timer is being moved from one base to another.
     pub const fn is_migrating(self) -> bool {
         self.0 & MIGRATING != 0
     }
@@ -164,7 +164,7 @@ impl Life {
         }
     }
 
-    /// Where the callback of a precise timer that has been armed runs.
+    /// Where the callback of an armed precise timer runs: in the handler or in an expiry thread.
     pub(crate) const fn fires_in(self) -> FiresIn {
         if self.0 & IN_HANDLER != 0 { FiresIn::Handler } else { FiresIn::Thread }
     }
@@ -188,13 +188,13 @@ impl Life {
         if self.0 & LAZY != 0 { Urgency::Lazy } else { Urgency::Prompt }
     }
 
-    /// Adds a canceller that waits for the callback to return.
+    /// Counts one more canceller that waits for the callback to return.
     #[must_use]
     pub(crate) const fn with_canceller(self) -> Life {
         if self.0 & CANCELLERS == CANCELLERS { self } else { Life(self.0 + CANCELLER) }
     }
 
-    /// Removes a canceller that has given up waiting.
+    /// Counts one canceller less, because it has given up waiting.
     #[must_use]
     pub(crate) const fn without_canceller(self) -> Life {
         let is_counted = self.0 & CANCELLERS != CANCELLERS && self.is_being_cancelled();
@@ -303,7 +303,7 @@ impl Held {
 pub enum PendingIn {
     /// On a level of the wheel.
     Level(u8),
-    /// In the wheel, due, and about to fire.
+    /// In the wheel, on the list of timers that are due and have not fired yet.
     Due,
     /// In the queue of the precise timers whose callbacks run in this place.
     Queue(FiresIn),

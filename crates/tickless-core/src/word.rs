@@ -106,7 +106,6 @@ impl<W: Word> ParkingWord for W {
 }
 
 /// What a thread does in a loop while it waits for another thread. A closure implements this.
-///
 pub trait Relax: Send + Sync {
     /// Spins, yields or sleeps for a moment. `round` is the number of calls in this loop so far.
     fn relax(&self, round: u32);

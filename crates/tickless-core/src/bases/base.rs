@@ -101,13 +101,13 @@ pub struct BaseCounts {
     pub migrated: u64,
 }
 
-/// How long after their deadlines timers fired, by family.
+/// How long after their deadlines timers fired, for coarse and for precise timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Late {
     /// Coarse timers. Includes the wheel's rounding, up to 13 % of the distance.
     pub coarse: Histogram,
-    /// Precise timers, from the soft ends of their windows. Includes their slack.
+    /// Precise timers. Measured from the soft ends of their windows, so it includes their slack.
     pub precise: Histogram,
 }
 

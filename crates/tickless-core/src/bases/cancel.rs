@@ -281,7 +281,8 @@ impl<P: Platform> Bases<P> {
         Some(())
     }
 
-    /// Disarms a timer in all other cases. Takes no lock if the timer is idle.
+    /// Disarms a timer in the cases that `disarm_fast` does not handle. Takes no lock if the timer
+    /// is idle.
     #[inline(never)]
     fn disarm_slow<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let is_done = if operation == Operation::Shutdown {

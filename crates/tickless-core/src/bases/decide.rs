@@ -19,37 +19,37 @@ use crate::state::Life;
 /// What an arming does to a timer that is pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IfPending {
-    /// Rearms it, for an earlier or a later time.
+    /// Rearms the timer, for an earlier or a later time.
     #[default]
     Rearm,
-    /// Rearms it only if its deadline moves earlier (Linux's `timer_reduce`).
+    /// Rearms the timer only if its deadline moves earlier (Linux's `timer_reduce`).
     Reduce,
-    /// Leaves it as it is, so that a callback that arms its own timer does not undo a start by
-    /// another thread.
+    /// Leaves the timer as it is, so that a callback that arms its own timer does not undo a start
+    /// by another thread.
     Leave,
 }
 
 /// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operation {
-    /// Arm it. For [`IfPending::Reduce`] the caller has compared the deadlines, and passes `Leave`
-    /// if the new one is not earlier.
+    /// Arm the timer. For [`IfPending::Reduce`] the caller has compared the deadlines, and passes
+    /// `Leave` if the new one is not earlier.
     Start(IfPending),
-    /// Arm it again, as its own callback requests.
+    /// Arm the timer again, as its own callback requests.
     Restart,
-    /// Cancel its arming.
+    /// Cancel the timer's arming.
     Cancel,
-    /// Cancel its arming unless its callback runs.
+    /// Cancel the timer's arming, unless its callback runs.
     TryCancel,
-    /// Cancel its arming, and every one that is made until its callback has returned.
+    /// Cancel the timer's arming, and every arming that is made until its callback has returned.
     CancelAndWait,
     /// Like `CancelAndWait`, for a timer that is not armed while its callback runs.
     CancelSingleShot,
-    /// Cancel its arming and every later one.
+    /// Cancel the timer's arming and every later one.
     Shutdown,
 }
 
-/// What a thread that holds the lock of a timer's base sees beside the timer's state.
+/// What a thread that holds the lock of a timer's base sees in addition to the timer's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     /// The callback of the timer runs on this base.
@@ -136,7 +136,7 @@ mod tests {
     /// does.
     type Row = [(Life, [Action; 9], [Action; 9]); 5];
 
-    /// Goal: every operation in every state, on the target base.
+    /// Goal: every operation decides correctly in every state, if the base is the target.
     #[test]
     fn decisions_in_every_state() {
         use Action::{Arm, Disarm, Keep, Refuse, RefuseOnce};

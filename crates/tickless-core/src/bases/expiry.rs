@@ -66,8 +66,8 @@ impl<P: Platform> Deref for Firing<P> {
 pub enum CallbackResult {
     /// Nothing. The timer may have been freed.
     Done,
-    /// A restart with this window, deferrable or not as before. Does nothing if another thread has
-    /// armed the timer (R9) or shut it down.
+    /// Restart the timer with this window; it stays deferrable, or not, as before. Does nothing if
+    /// another thread has armed the timer (R9) or shut it down.
     Restart(Window),
 }
 

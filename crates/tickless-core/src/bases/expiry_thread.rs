@@ -15,9 +15,11 @@ use crate::time::Ns;
 pub enum Call {
     /// None.
     Nobody,
-    /// The base's expiry thread, to [`fire`](super::Bases::fire) as [`Runner::Thread`].
+    /// The base's expiry thread, which must call [`fire`](super::Bases::fire) as
+    /// [`Runner::Thread`].
     Thread,
-    /// A second expiry thread, to fire as [`Runner::Rescuer`]: the first one is stuck.
+    /// A second expiry thread, which must call `fire` as [`Runner::Rescuer`]: the first one is
+    /// stuck.
     Rescuer,
 }
 
@@ -36,7 +38,7 @@ impl Call {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct DeferredCounts {
-    /// Batches of the expiry thread, one for each wakeup.
+    /// Batches of timers that the expiry thread has fired, one for each wakeup.
     pub wakes: u64,
     /// Batches that found nothing to fire.
     pub empty_wakes: u64,
@@ -193,7 +195,7 @@ impl Deferred {
     }
 }
 
-/// When the next timer of the thread is due.
+/// When the next timer that fires in the expiry thread is due.
 pub(super) fn thread_next(queues: &Queues) -> Ns {
     queues.earliest_in_thread().min(queues.wheel.next_event())
 }

@@ -22,7 +22,7 @@ pub struct Queues {
 /// When and where a timer should fire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// When it may fire and when it must.
+    /// When the timer may fire, and when it must.
     pub window: Window,
     /// Whether it keeps a CPU awake.
     pub wakes: Wakes,
@@ -32,8 +32,8 @@ pub struct Arming {
 
 /// What a base does differently for the two families of timers.
 pub trait Family<P: Platform>: Link {
-    /// The part of a window that the family uses: both ends, or only the soft one. The end is
-    /// raised to the start if it is before it.
+    /// The part of a window that the family uses: both ends, or only the soft one. If the window
+    /// ends before it starts, its end is set to its start.
     fn window(window: Window) -> Window {
         Window::new(window.soft, window.hard)
     }
@@ -44,7 +44,8 @@ pub trait Family<P: Platform>: Link {
     /// Puts a timer on a list, or moves it if `life` is pending, and publishes its new state.
     /// Returns the new state.
     fn enqueue(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life, arming: Arming) -> Life;
-    /// The node of a coarse timer, by which its deadline is pushed out without the lock.
+    /// The node of a coarse timer, through which its deadline is pushed out without the lock;
+    /// `None` for a precise timer.
     fn coarse(_: Self::Ref) -> Option<CoarseRef<P::Word>> {
         None
     }
@@ -52,7 +53,7 @@ pub trait Family<P: Platform>: Link {
     fn dequeue(queues: &mut Queues, node: Self::Ref, life: Life) -> Ns;
     /// Takes a pending timer off its list, to move it to another base. Returns how it was armed.
     fn evacuate(queues: &mut Queues, timer: TimerRef<P, Self>, life: Life) -> Arming;
-    /// Returns a pending timer for which `wanted` returns true.
+    /// Returns a pending timer for which `wanted` returns true, if there is one.
     fn find(
         queues: &Queues,
         wanted: impl Fn(TimerRef<P, Self>) -> bool,

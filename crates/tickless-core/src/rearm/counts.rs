@@ -51,7 +51,7 @@ impl DeviceCounts {
         }
     }
 
-    /// The difference to earlier counts of the same device.
+    /// What has been counted since `earlier`, a copy of the same device's counts.
     #[must_use]
     pub fn since(self, earlier: DeviceCounts) -> DeviceCounts {
         DeviceCounts {

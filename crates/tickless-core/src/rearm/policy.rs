@@ -15,7 +15,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All policies, in the order of the tables.
+    /// All policies, in the order in which tables list them.
     pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
 }
 
