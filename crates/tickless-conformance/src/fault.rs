@@ -15,11 +15,11 @@ pub enum Fault {
     Lost { key: u32, last: u64 },
     /// A timer fired that was not pending: twice, after it was cancelled, or at its old deadline.
     NotPending { key: u32, now: u64 },
-    /// A timer fired after one with a later deadline, in one `advance`.
+    /// A timer fired after a timer with a later deadline, in the same call of `advance`.
     OutOfOrder { key: u32, after: u32 },
     /// `cancel` returned the wrong answer.
     CancelResult { key: u32, returned: bool },
-    /// `next_event` returned a time after that by which a pending timer must fire, or `None`.
+    /// `next_event` returned `None`, or too late a time: a pending timer must fire earlier.
     NextEventLate { key: u32, returned: Option<u64>, last: u64 },
     /// `next_event` returned a time, although no timer is due then.
     NextEventForNothing { returned: u64, first: Option<u64> },

@@ -16,7 +16,7 @@ pub struct Measured {
     /// The greatest lateness that was promised for any of these timers.
     pub promised_ns: u64,
     /// The duration of one `advance` by a tick: its 99.99th percentile divided by its median, where
-    /// [`CLUSTER`] timers are due in one tick among as many that are spread.
+    /// [`CLUSTER`] timers are due in one tick, and as many others are spread over all ticks.
     pub cluster: f64,
     /// How many more bytes are allocated after a million timers were armed and cancelled than after
     /// the first hundred thousand. Zero without [`CountingAllocator`].

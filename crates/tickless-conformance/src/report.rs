@@ -86,7 +86,7 @@ impl Report {
     /// Returns the report as JSON.
     ///
     /// # Errors
-    /// Returns an error if a figure is not a number.
+    /// Returns an error if `serde_json` cannot write the report.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }

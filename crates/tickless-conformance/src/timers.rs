@@ -13,7 +13,7 @@ use core::ops::RangeInclusive;
 pub trait Timers: Sized {
     /// The name in reports.
     const NAME: &str;
-    /// The length of a tick in nanoseconds: times are multiples of it, or are rounded to one.
+    /// The length of a tick in nanoseconds: times that are not multiples of it are rounded.
     const GRANULARITY: u64 = 1;
     /// How a deadline between two ticks is rounded.
     const ROUNDING: Rounding = Rounding::Up;
@@ -63,7 +63,7 @@ pub trait Timers: Sized {
     /// an `advance` may fire it, and the first at which it must. By default these follow from the
     /// granularity and the rounding; a timer whose deadline has passed may take one more tick.
     ///
-    /// Timers that promise a lateness in proportion to the delay state it here.
+    /// Implement this for timers that promise a lateness in proportion to the delay.
     fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
         let tick = Self::GRANULARITY.max(1);
         let down = |time: u64| time - time % tick;
@@ -112,16 +112,18 @@ pub enum Cancel {
 pub enum NextEvent {
     /// There is none.
     None,
-    /// No timer is due before that time. A wakeup may turn out to be for nothing.
+    /// No timer is due before the returned time. A driver that wakes up then may find nothing to
+    /// fire.
     Bound,
-    /// A timer is due at that time. The result is `None` if and only if no timer is pending.
+    /// A timer is due at the returned time. The result is `None` if and only if no timer is
+    /// pending.
     Exact,
 }
 
 /// The order of timers that fire in one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// None is promised.
+    /// No order is promised.
     Any,
     /// By rounded deadline.
     Deadline,

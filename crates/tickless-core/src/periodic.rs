@@ -1,4 +1,4 @@
-//! Periods: expiry = initial + N x period, exactly, for every N: no error accumulates (P1).
+//! Periods: expiry = initial + N x period, exactly, for every N: no error accumulates.
 
 use crate::time::{Ns, Window};
 

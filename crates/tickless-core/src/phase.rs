@@ -11,15 +11,14 @@
 //!
 //! # Guarantees
 //!
-//! - A phase is chosen once (P2); [`PhaseSlot::first_after`] returns an expiry that has this phase,
-//!   for any time.
-//! - [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its period
-//!   (P4). After n timers have been added and none removed, the largest gap is less than twice the
-//!   even gap (the period divided by n), and equal to the even gap if n is a power of two. After
-//!   any removals, each new timer halves the largest gap.
+//! - A phase is chosen once; [`PhaseSlot::first_after`] returns an expiry that has this phase, for
+//!   any time.
+//! - [`Phase::Spread`] puts a timer into the middle of the largest gap on the circle of its period.
+//!   After n timers have been added and none removed, the largest gap is less than twice the even
+//!   gap (the period divided by n), and equal to the even gap if n is a power of two. After any
+//!   removals, each new timer halves the largest gap.
 //! - Each period has a circle of its own, on which the place of the first timer depends on the
-//!   period (P5): a single timer of 10 ms and a single one of 20 ms do not meet at the clock's
-//!   zero.
+//!   period: a single timer of 10 ms and a single one of 20 ms do not meet at the clock's zero.
 //! - Choosing and freeing a phase cost O(log n) and allocate or free tree nodes.
 //!
 //! # Why gaps are halved

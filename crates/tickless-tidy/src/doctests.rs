@@ -1,4 +1,4 @@
-//! Examples in documentation that never run.
+//! Finds examples in documentation that never run.
 //!
 //! A crate without examples has `doctest = false`, so that `cargo test` does not search it for
 //! examples. An example that is added later would never run.

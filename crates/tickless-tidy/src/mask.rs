@@ -14,7 +14,7 @@ pub fn mask(text: &str) -> String {
     String::from_utf8(mask.code).unwrap_or_default()
 }
 
-/// A text, the place at which each line begins, and its code.
+/// A text, the index at which each line begins, and the text's code, with everything else blank.
 struct Mask {
     chars: Vec<char>,
     lines: Vec<usize>,
@@ -71,8 +71,8 @@ pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Returns the offsets of `needle` in `code` as a whole word: no identifier continues over either
-/// of its ends.
+/// Returns the offsets at which `needle` occurs in `code` as a whole word, and not as a part of a
+/// longer identifier.
 pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
     let bytes = code.as_bytes();
     let touches = |edge: Option<u8>, next: Option<&u8>| {

@@ -1,4 +1,4 @@
-//! Unused files: modules that no `mod` declares, scripts that nothing calls.
+//! Finds unused files: modules that no `mod` declares, and scripts that nothing calls.
 //!
 //! The compiler ignores a module file without a declaration, and the tests in it never run.
 

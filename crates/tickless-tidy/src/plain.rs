@@ -7,7 +7,7 @@
 use crate::Finding;
 use crate::source::SourceFile;
 
-/// The most phrases that the repository may have. Lower it when phrases go.
+/// The most phrases that the repository may have. Lower it when phrases have been removed.
 pub const LIMIT: usize = 111;
 
 /// Phrases as words with `|` between alternatives. `^` is the start of a line, `$` its end. `!`

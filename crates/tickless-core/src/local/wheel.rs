@@ -232,8 +232,7 @@ impl LocalWheel {
     }
 
     /// Returns the buckets that expire at a tick, the coarsest first: of timers with the same
-    /// deadline, those on the coarser level were armed earlier, and must fire first (W4: order of
-    /// arming).
+    /// deadline, those on the coarser level were armed earlier, and must fire first.
     fn buckets_at(tick: u64) -> impl Iterator<Item = usize> {
         let levels =
             (0..LEVELS).rev().filter(move |level| tick.trailing_zeros() >= 3 * *level as u32);

@@ -1,7 +1,7 @@
 //! Ticks: the wheel's unit of time, and the exact division by it.
 //!
-//! A wheel counts in ticks of a configurable length. Deadlines are rounded *up* to a tick and
-//! the current time is rounded *down*, so that a timer is never early (W1).
+//! A wheel counts in ticks of a configurable length. Deadlines are rounded *up* to a tick and the
+//! current time is rounded *down*, so that a timer is never early.
 //!
 //! Source of the division by multiplication: Granlund and Montgomery, "Division by Invariant
 //! Integers using Multiplication" (1994), theorem 4.2. For dividends of 63 bits, 292 years in

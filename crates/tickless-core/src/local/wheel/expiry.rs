@@ -9,7 +9,7 @@ use crate::queues::wheel::REACH;
 use crate::time::Ns;
 
 impl LocalWheel {
-    /// Sets the current time. Returns whether there may be anything to pop.
+    /// Sets the current time. Returns whether any timer may be due.
     #[inline]
     pub(in crate::local) fn advance(&mut self, now: Ns) -> bool {
         self.target = self.target.max(self.tick.floor(now));
