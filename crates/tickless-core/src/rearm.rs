@@ -7,13 +7,16 @@
 //!
 //! # Guarantees
 //!
-//! - R1 Except in the handler and in a hang back-off, `armed` is at or before the earliest expiry.
-//! - R2 A removal that does not program the device leaves `armed` unchanged.
+//! - R1 Except in the handler and in a back-off (see R7), the device is armed for the earliest
+//!   expiry or before it.
+//! - R2 A removal that does not program the device also leaves the record of its deadline (`armed`)
+//!   unchanged.
 //! - R3 Removing a timer of another CPU never programs that CPU's device.
-//! - R4 A restart of the first timer writes at most once (except under [`Policy::Eager`]), and not
-//!   at all if the device is armed for the earliest expiry.
+//! - R4 A restart of the earliest timer writes to the device at most once (except under
+//!   [`Policy::Eager`]), and not at all if the device is armed for the earliest expiry.
 //! - R5 The handler does not write to the device until its end, and then once.
-//! - R7 A handler that cannot catch up backs off, for a bounded time.
+//! - R7 A handler that fires timers more slowly than they come due backs off: it ends, and the
+//!   device fires again after a bounded pause.
 //! - R8 If an event is programmed for as soon as the device allows, no operation delays it.
 //! - R11 A deadline outside the device's limits is clamped, never lost.
 //! - R13 A write that the device refuses is repeated with a later deadline. An event that the

@@ -25,8 +25,8 @@
 //!   is not taken for it.
 //! - X5 After a shutdown every later arming fails.
 //! - X7 A canceller spins briefly, then sleeps until the callback has returned.
-//! - X8 The single-shot form checks callbacks only if the timer is not pending, and reports a timer
-//!   that was armed again.
+//! - X8 `cancel_single_shot` checks whether the callback runs only if the timer is not pending, and
+//!   reports a timer that was armed again.
 //! - X10 Each arming is either cancelled or fires: both are decided under the lock of the timer's
 //!   base.
 //! - X3, X10 A cancel whose wait is refused leaves no trace: the timer can be armed again, even by
@@ -52,7 +52,7 @@ use core::convert::Infallible;
 /// What a cancel found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cancel {
-    /// The timer was pending; that arming will not fire.
+    /// The timer was pending; it will not fire for that arming.
     Pending,
     /// The timer was neither pending nor running.
     Idle,

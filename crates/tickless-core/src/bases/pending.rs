@@ -30,9 +30,10 @@ pub struct Pending<T> {
     pub timer: usize,
     /// The task that the base returns when the timer fires.
     pub task: T,
-    /// The window with which it was armed. For a coarse timer both ends are the deadline.
+    /// The window with which the timer was armed. For a coarse timer both ends are the deadline.
     pub window: Window,
-    /// When its base fires it: the hard end, or the deadline as rounded by the wheel.
+    /// When its base fires the timer: at the hard end of the window, or the deadline as rounded by
+    /// the wheel.
     pub due: Ns,
     /// Where on the base the timer is.
     pub place: PendingIn,

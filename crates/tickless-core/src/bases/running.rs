@@ -27,7 +27,7 @@
 
 use crate::platform::{Ordering, ParkingWord, Platform, Word};
 
-/// The runners that execute callbacks of a base.
+/// A runner: the handler or a thread that executes callbacks of a base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Runner {
     /// The event device's handler.

@@ -32,13 +32,13 @@ use crate::rearm::{Locality, Policy, Rearm};
 use crate::state::{FiresIn, Held, Life};
 use crate::time::{CpuId, Ns, Window};
 
-/// How to arm a timer, beside its window.
+/// How to arm a timer, apart from its window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Whether the timer keeps a CPU awake. Coarse timers only.
     pub wakes: Wakes,
-    /// The base on which to arm it, by default that of the caller's CPU. If that base is offline,
-    /// the timer is armed on another one.
+    /// The base on which to arm the timer, by default that of the caller's CPU. If that base is
+    /// offline, the timer is armed on another one.
     pub pinned: Option<CpuId>,
     /// Where the callback runs if expiry is deferred. Precise timers only. While a callback of the
     /// timer runs, this does not change.
@@ -132,8 +132,8 @@ impl<P: Platform> Bases<P> {
         let from = node.read();
         let life = timer.life(Ordering::Relaxed);
         let may = life.is_pending_as(Held::from_bits(wakes as u64))
-            // The timer is late by no more than if it were rearmed. A `now` in the future only
-            // makes the distance shorter.
+            // Far enough ahead for the level on which the timer is: it fires no later than if the
+            // wheel placed it anew. A `now` in the future only makes the distance shorter.
             && window.soft.since(now) >= self.least[life.held_as().level()]
             && (pinned.is_none() || pinned == life.base());
         may && node.push_out(from, window.soft)
@@ -232,9 +232,10 @@ impl<P: Platform> Bases<P> {
         let mut arming = self.arming::<L>(window, options);
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
-        // In all other cases it makes no difference whether the callback runs, and the check reads
-        // a word for each runner. A first start (migrating) does not need the check; it is kept
-        // because the instruction costs of the simulated machine were calibrated with it.
+        // Check only in these cases: in all others it makes no difference whether the callback
+        // runs, and the check reads a word for each runner. A first start (migrating) does not need
+        // the check; it is kept because the instruction costs of the simulated machine were
+        // calibrated with it.
         let checks_running =
             !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
         let is_running =
@@ -268,9 +269,9 @@ impl<P: Platform> Bases<P> {
         Ok(if was_pending { Started::Pending } else { Started::Idle })
     }
 
-    /// Arms a timer on the base whose lock is held, or moves it to another base first; if that is
-    /// offline, to the next base that is online. Updates the event device. Returns the lock of the
-    /// timer's base, and what the caller must do after it has unlocked.
+    /// Arms a timer on the base whose lock is held, or moves it to another base first; if the other
+    /// base is offline, to the next one that is online. Updates the event device. Returns the lock
+    /// of the timer's base, and what the caller must do after it has unlocked.
     pub(super) fn arm_locked<'a, L: Family<P>>(
         &'a self,
         (mut cpu, mut state, mut life): Locked<'a, P>,
@@ -291,7 +292,7 @@ impl<P: Platform> Bases<P> {
                 old = Some((state.for_device::<L>(life, was_due), locality));
             }
         }
-        // At least one base is online, so this ends.
+        // This loop ends, because at least one base is online.
         while let Some(target) = moves_to {
             life = life.migrating_to(target);
             // Release: the node's fields, written under the old lock, are read under the new one.
