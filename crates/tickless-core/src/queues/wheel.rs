@@ -1,7 +1,7 @@
 //! The timer wheel: for timeouts that are armed and pushed out often, and seldom fire.
 //!
 //! Each base has one for its coarse timers; `LocalTimers` has another implementation with the same
-//! levels. This one takes no lock and reads no clock: callers pass the current time.
+//! levels. The wheel takes no lock and reads no clock: callers pass the current time.
 //!
 //! # Levels
 //!
