@@ -1,7 +1,8 @@
-//! The protocol of the biased lock: a thread enters by its bias or by the mutex.
+//! The protocol of the biased lock. The thread that owns the bias enters the lock by a plain store
+//! and a load. Any other thread takes a mutex, and then the bias away from its owner.
 //!
-//! It is generic over words and barriers, so that the model checkers run this file. Threads and
-//! locks are numbers here; `lock` assigns them.
+//! It is generic over atomic words and memory barriers, so that the model checkers run this file
+//! with their own. Threads and locks are numbers here, which the module `lock` assigns.
 //!
 //! | owner | another thread, which holds the mutex |
 //! |---|---|
@@ -10,48 +11,49 @@
 //! | owner == me: enter | inside == this lock: wait until it is not |
 //!
 //! Each side makes its store visible before its load. The heavy barrier acts as a full barrier on
-//! every thread, so the light one only has to restrain the compiler. If the owner's load precedes
-//! the heavy barrier, so does its store, and the other thread sees that store. If the load follows
-//! the barrier, the owner sees that it has lost the bias.
+//! every thread, so the light one only has to restrain the compiler. If the owner's load comes
+//! before the heavy barrier, so does its store, and the other thread sees that store. If the load
+//! comes after the barrier, the owner sees that it has lost the bias.
 
 use tickless_core::platform::{Ordering, Word};
 
 /// The number of rounds of [`Barriers::relax`] for which a thread yields to waiters after it has
-/// released the lock. In the last rounds it yields its CPU, because the waiter may have none.
+/// released the lock. In the last rounds it yields its CPU, because the waiting thread may need it
+/// to run.
 const PATIENCE: u32 = 102;
 
-/// What the protocol needs of a platform.
+/// The memory barriers that the protocol needs, and other properties of a platform.
 pub trait Barriers {
     /// A shared word.
     type Word: Word;
     /// The number of times in a row that a thread takes the mutex before it gets the bias.
     const STREAK: u64;
 
-    /// Keeps the compiler from moving a load of this thread before a store.
+    /// Keeps the compiler from moving a later load of this thread before an earlier store.
     fn light_barrier();
-    /// Makes every thread of the process pass a full barrier.
+    /// Makes every thread of the process pass a full memory barrier.
     fn heavy_barrier();
-    /// Waits for a round for another thread.
+    /// Pauses for one round of a loop that waits for another thread; `round` counts up from zero.
     fn relax(round: u32);
 }
 
 /// The state of one lock.
 pub struct Bias<W: Barriers> {
-    /// The slot of the thread that may enter by its bias, or 0. Written under the mutex.
+    /// The name of the slot of the thread that owns the bias, or 0. Written under the mutex.
     owner: W::Word,
     /// The mutex: 1 while a thread holds it.
     taken: W::Word,
-    /// The number of times in a row that the last holder has taken the mutex, and that holder.
-    /// Guarded by the mutex.
+    /// How many times in a row the thread `last` has taken the mutex. The mutex guards both words.
     streak: W::Word,
     last: W::Word,
-    /// 1 if a thread waits. Waiting threads set it, and the one that enters clears it. A hint.
+    /// 1 if a thread waits for the lock. Waiting threads set it, and a waiting thread that gets the
+    /// lock clears it. It is a hint, which may be out of date.
     wanted: W::Word,
 }
 
 /// Names the lock that a thread has entered by its bias.
 pub struct ThreadSlot<W: Barriers> {
-    /// The lock, or 0. Only the slot's thread writes it.
+    /// The name of that lock, or 0. Only the thread that the slot belongs to writes it.
     inside: W::Word,
 }
 
@@ -81,15 +83,17 @@ impl<W: Barriers> Bias<W> {
         Bias { owner: word(), taken: word(), streak: word(), last: word(), wanted: word() }
     }
 
-    /// Enters this lock by its bias, if the caller owns it. `slot` is the caller's slot, `thread`
-    /// its name, and `lock` the name of this lock.
+    /// Takes the lock without the mutex, if the caller owns the bias; otherwise returns `false`.
+    /// `slot` is the caller's slot, `thread` the name of that slot, and `lock` the name of this
+    /// lock.
     #[inline]
     pub fn enter(&self, lock: u64, thread: u64, slot: &ThreadSlot<W>) -> bool {
         if slot.inside.load(Ordering::Relaxed) != 0 {
             return false;
         }
-        // Release: a thread that revokes this thread's bias of another lock, and reads the name of
-        // this lock here, sees the writes made under that other lock.
+        // Release: another thread may revoke this thread's bias of a second lock. If it reads the
+        // name of this lock here, it concludes that this thread has left the second lock, and must
+        // see the writes that were made under it.
         slot.inside.store(lock, Ordering::Release);
         W::light_barrier();
         if self.owner.load(Ordering::Relaxed) == thread {
@@ -130,7 +134,8 @@ impl<W: Barriers> Bias<W> {
         self.streak.store(streak, Ordering::Relaxed);
         if streak >= W::STREAK {
             self.streak.store(0, Ordering::Relaxed);
-            // A waiting thread would revoke the bias at once, which costs a heavy barrier.
+            // Do not take the bias while another thread waits: it would revoke the bias at once,
+            // which costs a heavy barrier.
             if self.is_wanted() {
                 return;
             }
@@ -154,7 +159,8 @@ impl<W: Barriers> Bias<W> {
     }
 
     /// Waits briefly until a waiting thread has taken the lock, which the caller has just released.
-    /// Otherwise the caller would win every race, because its CPU has the words in its cache.
+    /// Otherwise a caller that takes the lock again would win the race for it every time, because
+    /// its CPU has the words of the lock in its cache.
     pub fn yield_to_waiters(&self) {
         for round in 0..PATIENCE {
             if !self.is_wanted() {
@@ -162,7 +168,8 @@ impl<W: Barriers> Bias<W> {
             }
             W::relax(round);
         }
-        // The waiter may have lost its CPU. If it still waits, it sets the hint again.
+        // Wait no longer: the waiting thread may have lost its CPU. It sets the hint again when it
+        // runs.
         self.wanted.store(0, Ordering::Relaxed);
     }
 
@@ -203,7 +210,7 @@ impl<W: Barriers> Bias<W> {
                 W::relax(round);
                 round = round.saturating_add(1);
             }
-            // Acquire: as in `take_mutex`.
+            // Acquire: pairs with the Release in `unlock_mutex`.
             let (taken, not) = (Ordering::Acquire, Ordering::Relaxed);
             if self.taken.compare_exchange(0, 1, taken, not).is_ok() {
                 self.wanted.store(0, Ordering::Relaxed);

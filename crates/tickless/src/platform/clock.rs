@@ -1,23 +1,26 @@
-//! The host's monotonic clock: the CPU's counter, where the kernel trusts it.
+//! The monotonic clock that timers use on this machine. It reads the CPU's counter (the TSC on
+//! x86), where the kernel trusts that counter.
 //!
 //! A reading of the counter costs about 11 ns, and one of `CLOCK_MONOTONIC` through the vDSO about
-//! 27 ns. This clock computes its time from the counter along a straight line, which follows
-//! `CLOCK_MONOTONIC`: when a driver compares the two, it replaces the line by one that continues
-//! it without a jump, and never goes backwards. A clock that is calibrated only once, at the start
-//! of the process, drifts instead (users of another library found 83 ppm).
+//! 27 ns. This clock's time is a linear function of the counter, called the *line*, which follows
+//! `CLOCK_MONOTONIC`. Driver threads compare the two from time to time, and then replace the line
+//! by one with a corrected slope. The new line begins where the old one ends, so time never goes
+//! back. A clock that is calibrated only once, at the start of the process, drifts instead (users
+//! of another library found 83 ppm).
 //!
-//! The rate is mostly within a few ppm of the system's. After a disturbed calibration or a suspend
-//! it is within a few hundred ppm for a while. A deadline that is exact on this clock may therefore
-//! be a fraction of a microsecond early on the system's. Counts that the counter makes during a
-//! suspend are time on this clock. A program that cannot accept this uses the system's clock
-//! itself (`Builder::system_clock`).
+//! The rate is mostly within a few ppm of that of the system's clock. After a disturbed calibration
+//! or a suspend it is within a few hundred ppm for a while. So a deadline that is exact on this
+//! clock may be a fraction of a microsecond early on the system's clock. If the counter counts
+//! during a suspend, this clock advances during the suspend, too. A program that cannot accept this
+//! uses the system's clock itself (`Builder::system_clock`).
 //!
 //! If there is no counter, or the kernel does not trust it (its current clock source is another
 //! one), every reading is one of `CLOCK_MONOTONIC`. If the kernel stops trusting the counter later,
-//! or the counter contradicts the system's clock repeatedly, the line continues on
-//! `CLOCK_MONOTONIC` from its current time; [`fallback`](HostClock::fallback) returns the reason.
+//! or the counter contradicts the system's clock repeatedly, this clock continues from its current
+//! time at the rate of `CLOCK_MONOTONIC`; [`fallback`](HostClock::fallback) returns the reason.
 //!
-//! The line and the discipline are in [`tickless_core::clock`].
+//! [`tickless_core::clock`] contains the line, and the discipline: the computation of its slope
+//! from the comparisons.
 
 use crate::platform::clock_error::Fallback;
 use crate::platform::comparison::compare;
@@ -37,7 +40,7 @@ use tickless_core::clock::segment::{Segment, SourceId};
 use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
-/// The source of the timers' time.
+/// Where the timers' clock gets its time from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ClockSource {
@@ -50,30 +53,33 @@ pub enum ClockSource {
 }
 
 /// A monotonic clock in nanoseconds. Reading it takes no lock and makes no system call.
-// The order of the fields saves an instruction for each reading: compilers recompute the address of
-// a field that has the clock's own address, so the fields that each reading needs do not come
-// first.
+// The order of the fields saves an instruction for each reading. Compilers recompute the address of
+// the first field, which is the address of the clock itself. So a field that most readings do not
+// need comes first.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HostClock {
-    /// The clock that the program moves; used by [`Kind::Manual`] only, except for its steps.
+    /// The clock that the program moves. Only a clock of [`Kind::Manual`] reads its time; clocks of
+    /// every kind use its `steps`.
     manual: Arc<ManualClock>,
     kind: Kind,
-    /// Over [`TSC`], or over [`SYSTEM`] after the counter was given up.
+    /// Converts counts to time. Its counter is [`TSC`], or [`SYSTEM`] after the CPU's counter was
+    /// given up.
     line: Line<AtomicU64>,
     process: Process,
-    /// Held by the thread that compares the clocks. Other threads skip the comparison instead of
-    /// waiting.
+    /// Held by the thread that compares the counter with the system's clock. Other threads skip the
+    /// comparison instead of waiting.
     judge: Mutex<Judge>,
-    /// Set at most once: at the start, or after a comparison.
+    /// Why the counter is not used. Set at most once: at the start, or after a comparison of the
+    /// clocks.
     fallback: OnceLock<Fallback>,
-    /// Whether `take_new_fallback` has yet to return the fallback.
+    /// Whether there is a fallback that `take_new_fallback` has not returned yet.
     is_fallback_new: AtomicBool,
-    /// The runtime whose clock this is, for [`Kind::Runtime`].
+    /// The asynchronous runtime whose clock is read, for [`Kind::Runtime`].
     runtime: Option<Arc<dyn Runtime>>,
 }
 
-/// What a clock reads. It never changes.
+/// What a [`HostClock`] reads. The kind of a clock never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Line,
@@ -82,23 +88,24 @@ enum Kind {
     Runtime,
 }
 
-/// The state of the comparisons between counter and system clock.
+/// What the comparisons of the counter with the system's clock have shown so far.
 #[derive(Debug)]
 struct Judge {
     discipline: Discipline,
-    /// Comparisons in a row that did not fit the rate.
+    /// The number of comparisons in a row that did not fit the known rate of the counter.
     odd_steps: u32,
 }
 
-/// The line's two counters.
+/// The two counters that the line can convert: the CPU's, and `CLOCK_MONOTONIC` as a counter of
+/// nanoseconds.
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
-/// How long the first measurement of the rate takes.
+/// How long the first measurement of the counter's rate takes.
 const CALIBRATION: Ns = Ns::from_ms(1);
-/// The number of odd steps in a row after which the counter is given up. Suspends do not cause as
-/// many: after two odd steps the rate is measured again, so only a counter that keeps changing its
-/// rate gets here.
+/// If this many comparisons in a row do not fit the known rate, the counter is given up. A suspend
+/// does not cause so many: after two of them the rate just measured becomes the known rate, so only
+/// a counter that keeps changing its rate reaches this number.
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
@@ -122,7 +129,7 @@ impl HostClock {
         HostClock::without_counter(Kind::System)
     }
 
-    /// Returns the current time on a clock that deadlines may be given on.
+    /// Returns the current time of one of the clocks that deadlines may refer to.
     pub fn now_on(&self, base: TimeBase) -> Ns {
         let shown = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),
@@ -132,18 +139,18 @@ impl HostClock {
         Ns(shown.0.saturating_add_signed(self.steps().of(base)))
     }
 
-    /// Returns the steps by which the program has moved the other clocks, in virtual time and in
-    /// tests.
+    /// Returns how far the program has moved boottime and realtime, which it does in virtual time
+    /// and in tests.
     pub fn steps(&self) -> &Steps {
         &self.manual.steps
     }
 
-    /// Creates a clock that follows a manual clock.
+    /// Creates a clock that shows the time of a manual clock, which the program moves.
     pub fn manual(manual: Arc<ManualClock>) -> HostClock {
         HostClock { manual, ..HostClock::without_counter(Kind::Manual) }
     }
 
-    /// Creates a clock that reads a runtime's clock.
+    /// Creates a clock that reads the clock of an asynchronous runtime.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
         HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
@@ -179,7 +186,8 @@ impl HostClock {
         match self.kind {
             Kind::Manual => ClockSource::Manual,
             Kind::System | Kind::Runtime => ClockSource::ClockGettime,
-            // A line that is being replaced cannot be read; the counter is the likely source then.
+            // The line cannot be read while another thread replaces it. Assume the counter then,
+            // which is the likely source.
             Kind::Line => match self.line.try_segment().map(|segment| segment.source) {
                 Some(SYSTEM) => ClockSource::ClockGettime,
                 _ => ClockSource::Tsc,
@@ -193,9 +201,9 @@ impl HostClock {
         self.fallback.get().copied()
     }
 
-    /// Returns the fallback to the first caller after it was set, and `None` to all others. The
-    /// caller reports it to the user; this clock cannot, because it may be read under a lock.
-    /// Usually costs a load.
+    /// Returns the fallback to the first caller after it was set, and `None` to all other callers.
+    /// The caller reports it to the user. The clock itself cannot do so, because it may be read
+    /// under a lock. Costs one load if there is no new fallback.
     #[inline]
     pub fn take_new_fallback(&self) -> Option<Fallback> {
         if !self.is_fallback_new.load(Ordering::Relaxed) {
@@ -218,8 +226,8 @@ impl HostClock {
         self.try_now().unwrap_or_else(|| self.now_slow())
     }
 
-    /// Returns the current time if it comes from the counter and the line is not being replaced.
-    /// This path is short enough to be inlined: it calls nothing and needs no stack.
+    /// Returns the current time if it comes from the counter and no other thread is replacing the
+    /// line. This function is short enough to be inlined: it calls no other and needs no stack.
     #[inline]
     pub fn try_now(&self) -> Option<Ns> {
         if self.kind != Kind::Line {
@@ -227,7 +235,8 @@ impl HostClock {
         }
         let read = |source| (source == TSC).then(counter::read);
         let (segment, count) = self.line.try_read(read)?;
-        // `with` gives the counter its full width. The constant saves loading and applying it.
+        // The width of the counter is always `FULL`, because `with` sets it so. The constant here
+        // saves loading the width from the line and applying it.
         Some(Segment { width: Width::FULL, ..segment }.at(count).ns)
     }
 
@@ -241,7 +250,7 @@ impl HostClock {
         }
     }
 
-    /// Waits until the line has been replaced, and returns the current time.
+    /// Waits until another thread has replaced the line, and returns the current time.
     #[cold]
     fn wait(&self) -> Ns {
         let mut round = 0;
@@ -251,15 +260,17 @@ impl HostClock {
             if let Some(now) = self.line.try_at(count) {
                 return now;
             }
-            // The thread that replaces the line does not exist in a forked child.
+            // In a forked child, the thread that was replacing the line does not exist: do not wait
+            // for it.
             if !self.process.is_this() {
                 return system_now();
             }
         }
     }
 
-    /// Converts `deadline` from this clock to `CLOCK_MONOTONIC`, for the kernel. This compares the
-    /// two clocks, and corrects this one if its last correction was a while ago.
+    /// Converts `deadline` from this clock to `CLOCK_MONOTONIC`, so that the kernel can wait for
+    /// it. For this it compares the two clocks. It also corrects this clock if the last correction
+    /// is older than [`EVERY`].
     pub fn to_system(&self, deadline: Ns) -> Ns {
         if self.kind != Kind::Line || deadline == Ns::NEVER {
             return deadline;
@@ -271,8 +282,9 @@ impl HostClock {
         now.system.after(deadline.since(self.now_at(now)))
     }
 
-    /// Returns whether the line should be corrected: it is old, or the counter has gone back behind
-    /// its start. Returns `false` after the counter was given up.
+    /// Returns whether the line should be corrected: because it is older than [`EVERY`], or because
+    /// the counter has gone back to before the start of the line. Returns `false` after the counter
+    /// was given up.
     fn is_due(&self, now: Moment) -> bool {
         self.line.try_segment().is_some_and(|segment| {
             let age = segment.at(now.counter).ns.since(segment.start.ns);
@@ -280,7 +292,7 @@ impl HostClock {
         })
     }
 
-    /// Returns this clock's time at that moment.
+    /// Returns the time of this clock at the moment of a comparison.
     fn now_at(&self, moment: Moment) -> Ns {
         let count = |source| if source == TSC { moment.counter } else { moment.system.0 };
         self.line.try_at(count).unwrap_or_else(|| self.wait())
@@ -308,9 +320,10 @@ impl HostClock {
                 return;
             }
         }
-        // Read the counter inside `redraw`, where no thread can read the line. Every reading on the
-        // old line had a lower count, and every later one starts from this count. So time does not
-        // go back (C8: time is monotonic), however long ago the comparison was.
+        // Read the counter inside `redraw`, because no thread can read the line during that call.
+        // All readings by the old line had a lower count than this, and all readings by the new
+        // line have a higher one. So time does not go back (C8: time is monotonic), even if this
+        // thread lost its CPU after the comparison.
         self.line.redraw(|old| {
             old.continued(counter::read_ordered(), course.slope).not_before(course.at_least)
         });
@@ -324,7 +337,8 @@ impl HostClock {
         }
     }
 
-    /// Continues the line on `CLOCK_MONOTONIC`, from the time that the counter gives now.
+    /// Makes the line follow `CLOCK_MONOTONIC` from here on. It starts at the time that it shows
+    /// now by the counter.
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());
@@ -340,7 +354,7 @@ impl Default for HostClock {
     }
 }
 
-/// Reads a counter of the line.
+/// Reads one of the two counters that the line can convert.
 fn count(source: SourceId) -> u64 {
     if source == TSC { counter::read() } else { system_now().0 }
 }
@@ -362,7 +376,7 @@ mod tests {
         assert!(apart < 200_000, "{apart} ns apart ({:?})", clock.source());
     }
 
-    /// Goal: time is monotonic on one thread, across replacements of the line (C8).
+    /// Goal: a thread does not see time go back when the line is replaced (C8: time is monotonic).
     #[test]
     fn time_is_monotonic() {
         let clock = HostClock::new();
@@ -377,8 +391,9 @@ mod tests {
         }
     }
 
-    /// Goal: after the counter was given up, time is still monotonic (C8), runs at the system's
-    /// rate (C9), and deadlines are still converted for the kernel.
+    /// Goal: after the counter was given up, time still does not go back (C8: time is monotonic),
+    /// it runs at the system's rate (C9: fall back to the best other source), and deadlines are
+    /// still converted for the kernel.
     #[test]
     fn time_is_monotonic_when_the_counter_is_given_up() {
         let clock = HostClock::new();

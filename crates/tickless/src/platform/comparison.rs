@@ -1,4 +1,4 @@
-//! Readings of the CPU's counter paired with readings of the system's clock.
+//! Reads the CPU's counter and the system's clock at the same moment, to compare the two.
 
 use crate::platform::counter;
 use crate::platform::system_clock::system_now;
@@ -7,15 +7,16 @@ use tickless_core::clock::counter::Hertz;
 use tickless_core::clock::discipline::Moment;
 use tickless_core::time::Ns;
 
-/// The largest distance, in cycles, between two counter readings for a reading of the system's
-/// clock between them to count as simultaneous. About a microsecond; a preemption takes longer.
+/// An attempt reads the counter, then the system's clock, then the counter again. If the two counts
+/// are at most this many cycles apart, the three readings are close enough to count as
+/// simultaneous. This is about a microsecond; a preemption takes longer.
 const CLOSE: u64 = 3000;
 /// The number of attempts after which the closest pair is used.
 const TRIES: u32 = 30;
 
-/// Reads the system's clock and the counter at about the same moment. Takes the closest of three
-/// attempts, and of up to [`TRIES`] while none is close, since a preemption between the two
-/// readings would be an error of the clock.
+/// Reads the system's clock and the counter at about the same moment. Uses the closest of three
+/// attempts, or of up to [`TRIES`] as long as none is close: a preemption between the two readings
+/// would falsify the comparison.
 pub fn compare() -> Moment {
     let mut best = Moment { counter: 0, system: Ns::ZERO, doubt: u64::MAX };
     for tries in 0..TRIES {

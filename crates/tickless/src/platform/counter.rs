@@ -1,4 +1,4 @@
-//! The CPU's counter: the TSC on x86-64, the virtual counter on aarch64, and none elsewhere.
+//! The CPU's time counter: the TSC on x86-64, the virtual counter on aarch64, and none elsewhere.
 
 use crate::platform::clock_error::Fallback;
 
@@ -7,8 +7,8 @@ mod imp {
     use crate::platform::clock_error::Fallback;
     use crate::platform::trusted::check_kernel_uses;
 
-    /// Reads the counter, unordered: the CPU may move the reading among the instructions around it.
-    /// That is an error of some nanoseconds, far below a timer's resolution.
+    /// Reads the counter. The CPU may execute the reading earlier or later than the instructions
+    /// around it. That is an error of some nanoseconds, far below a timer's resolution.
     #[inline]
     pub fn read() -> u64 {
         // SAFETY: every x86-64 CPU has the instruction.
@@ -32,7 +32,7 @@ mod imp {
     pub fn is_invariant() -> bool {
         use core::arch::x86_64::__cpuid;
         const LEAF: u32 = 0x8000_0007;
-        // The intrinsic is safe in newer compilers.
+        // In newer compilers the intrinsic is safe, and they would warn of the `unsafe` block.
         #[allow(unused_unsafe)]
         // SAFETY: every CPU of x86-64 has the instruction.
         let cpuid = |leaf| unsafe { __cpuid(leaf) };
@@ -68,8 +68,9 @@ mod imp {
     #[inline]
     pub fn read_ordered() -> u64 {
         let count: u64;
-        // SAFETY: as in `read`; the barriers have no other effect. There is no `nomem` option, so
-        // that the compiler moves no memory access across the barriers.
+        // SAFETY: Linux lets programs read this register, or emulates the reading; the barriers are
+        // harmless. There is no `nomem` option, so that the compiler moves no memory access across
+        // the barriers.
         unsafe { asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack)) };
         count
     }

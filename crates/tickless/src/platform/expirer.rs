@@ -1,8 +1,10 @@
-//! Expiry threads, which run the callbacks of deferred timers.
+//! Expiry threads. They run the callbacks of timers whose expiry is deferred: the driver thread
+//! only finds that such a timer is due, and wakes the expiry thread.
 //!
-//! Each base that defers has one expiry thread, which sleeps until the base's driver calls it. If
-//! that thread is stuck in a callback, a rescuer thread fires the base's other timers. All bases
-//! share one rescuer: while it is stuck too, the next base that needs it waits.
+//! Each base (one CPU's timers) that defers has one expiry thread, which sleeps until the base's
+//! driver calls it. If a callback does not return and so blocks that thread, a *rescuer* thread
+//! fires the other timers of the base. All bases share one rescuer: while a callback blocks the
+//! rescuer, too, the next base that needs it waits.
 
 use crate::platform::wait;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -11,33 +13,34 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tickless_core::bases::deferred::Call;
 use tickless_core::time::{CpuId, Ns};
 
-/// The calls to the expiry threads of a set of timers.
+/// The means to wake the expiry threads of a set of timers. To wake a thread is to *call* it.
 #[derive(Debug, Default)]
 pub struct Expirers {
     calls: Box<[Calls]>,
-    /// The bases whose thread is stuck, for the rescuer.
+    /// The bases whose expiry thread is stuck in a callback, in a queue for the rescuer thread.
     stuck: Mutex<VecDeque<CpuId>>,
     stuck_changed: Condvar,
 }
 
-/// The calls to one expiry thread.
+/// The means to wake one expiry thread.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Calls {
-    /// Counts calls. The thread waits on this word.
+    /// Incremented by each call of the thread, which sleeps until the number changes.
     made: AtomicU32,
-    /// System calls made to wake the thread.
+    /// The number of system calls made to wake the thread.
     wakes: AtomicU64,
 }
 
 impl Expirers {
-    /// Creates the calls for this number of bases.
+    /// Creates the means to wake the expiry threads of this number of bases.
     pub fn new(bases: u16) -> Expirers {
         let calls = (0..bases).map(|_| Calls::default()).collect();
         Expirers { calls, ..Expirers::default() }
     }
 
-    /// Wakes the thread that a handler or a tick has asked for.
+    /// Wakes the thread that `call` names, if any. The base returned it when its driver checked for
+    /// due timers.
     pub fn call(&self, cpu: CpuId, call: Call) {
         match call {
             Call::Nobody => {}
@@ -52,23 +55,24 @@ impl Expirers {
     /// Wakes all threads, so that they check the stop flag, which the caller has set before.
     pub fn call_all(&self) {
         self.calls.iter().for_each(Calls::make);
-        // Under the mutex: the rescuer checks the flag and falls asleep under it, so it either sees
-        // the flag or is asleep by now.
+        // Notify under the mutex. The rescuer checks the flag and begins to wait under the same
+        // mutex. So it has either seen the flag, or waits by now and is woken.
         let _stuck = self.stuck();
         self.stuck_changed.notify_all();
     }
 
-    /// The body of a base's expiry thread: runs `fire` after each call, until `stop` is set.
+    /// The body of a base's expiry thread: runs `fire`, which runs callbacks, after each call of
+    /// the thread, until `stop` is set.
     pub fn serve(&self, cpu: CpuId, stop: &AtomicBool, mut fire: impl FnMut()) {
         let calls = &self.calls[cpu.index()].made;
         let mut served = 0;
         // Acquire: pairs with the Release of the thread that sets the flag.
         while !stop.load(Ordering::Acquire) {
-            // Acquire: pairs with the Release in `make`. Little depends on it, because `fire`
-            // takes the base's lock and reads the base again.
+            // Acquire: pairs with the Release in `make`. Little depends on this, because `fire`
+            // takes the base's lock and finds the due timers again.
             let made = calls.load(Ordering::Acquire);
             if made == served {
-                // Reload after every return: `wait` may return early.
+                // `wait` may return early, so load the number again.
                 wait::wait(calls, served, Ns::NEVER);
                 continue;
             }
@@ -77,13 +81,13 @@ impl Expirers {
         }
     }
 
-    /// The body of the rescuer: runs `fire` for each base whose thread is stuck, until `stop` is
-    /// set.
+    /// The body of the rescuer thread: runs `fire`, which runs callbacks, for each base whose
+    /// expiry thread is stuck, until `stop` is set.
     pub fn rescue(&self, stop: &AtomicBool, mut fire: impl FnMut(CpuId)) {
         loop {
             let mut stuck = self.stuck();
             let cpu = loop {
-                // Acquire: as in `serve`.
+                // Acquire: pairs with the Release of the thread that sets the flag.
                 if stop.load(Ordering::Acquire) {
                     return;
                 }
@@ -113,8 +117,8 @@ impl Calls {
         // Release: pairs with the Acquire in `serve`.
         self.made.fetch_add(1, Ordering::Release);
         self.wakes.fetch_add(1, Ordering::Relaxed);
-        // If the thread is awake, the call wakes nothing and costs 0.2 µs. That is rare: a base
-        // calls its thread only after it has finished the previous batch.
+        // If the thread is already awake, this system call costs 0.2 µs for nothing. That is rare:
+        // a base calls its thread only after the thread has finished the previous batch of timers.
         wait::wake_one(&self.made);
     }
 }

@@ -1,4 +1,4 @@
-//! The implementation of the core's [`Platform`] on this machine.
+//! Implements the [`Platform`] trait for this machine: clock, CPUs, event devices and locks.
 
 use crate::platform::clock::HostClock;
 use crate::platform::cpu::CpuMap;
@@ -15,34 +15,36 @@ use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The node by which a coarse timer is on a list of the wheel.
+/// The list node of a coarse timer, which links it into a list of the timer wheel.
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
-/// The core's platform on this machine, for timers with a task of type `T`.
+/// What timers use of this machine. `T` is the type that a timer stores, and that it gives back
+/// when it fires.
 #[derive(Debug)]
 pub struct Host<T> {
     /// The clock that deadlines are given on.
     pub clock: HostClock,
-    /// Maps the caller's CPU to a base.
+    /// Finds the base, which holds one CPU's timers, of the CPU that the caller runs on.
     pub cpus: CpuMap,
-    /// The event device of each base.
+    /// The event device of each base, which wakes the base when its next timer is due.
     pub devices: Box<[BaseDevice]>,
-    /// The refused call that prevents the use of the requested device.
+    /// The system call that was refused, so that the requested kind of device cannot be used.
     refused: Option<RefusedCall>,
-    /// The calls to the thread that starts drivers, if there is one.
+    /// Wakes the thread that starts driver threads on demand, if there is such a thread.
     pub starter: Option<Arc<Starter>>,
     task: PhantomData<fn() -> T>,
 }
 
 impl<T> Host<T> {
-    /// Creates a host with a futex as the device of each base.
+    /// Creates a host in which the driver thread of each base waits on a futex.
     pub fn new(clock: HostClock, cpus: CpuMap) -> Host<T> {
         let devices = (0..cpus.bases()).map(|_| BaseDevice::futex()).collect();
         Host::with_devices(clock, cpus, devices)
     }
 
-    /// Creates a host with a futex as the device of each base. The driver of the first base runs
-    /// from the beginning; this starter starts the others.
+    /// Creates a host in which the driver thread of each base waits on a futex. The driver of the
+    /// first base runs from the beginning. The other drivers are started through `starter`, when
+    /// their bases are first used.
     pub fn with_starter(clock: HostClock, cpus: CpuMap, starter: &Arc<Starter>) -> Host<T> {
         let device = |base| match base {
             0 => BaseDevice::futex(),
@@ -52,8 +54,8 @@ impl<T> Host<T> {
         Host { starter: Some(Arc::clone(starter)), ..Host::with_devices(clock, cpus, devices) }
     }
 
-    /// Creates a host with this kind of device for each base, or with futexes if the system refuses
-    /// it for any of them.
+    /// Creates a host with this kind of device for each base. If the system refuses one of the
+    /// devices, all bases get futexes instead.
     pub fn with_device(clock: HostClock, cpus: CpuMap, device: Device) -> Host<T> {
         let one = |_| match device {
             Device::Futex => Ok(BaseDevice::futex()),
@@ -79,15 +81,16 @@ impl<T> Host<T> {
         }
     }
 
-    /// Returns the refused call because of which a base does not use the requested device.
+    /// Returns the system call that was refused, so that a base uses a futex in place of the
+    /// requested device; `None` if every base has the device that was requested.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.refused.or_else(|| self.devices.iter().find_map(BaseDevice::refused))
     }
 }
 
-// SAFETY: words are atomics, and `BiasedLock` excludes. Reading the clock, finding the CPU and
-// programming a device neither unwind nor use the bases. For a base without a device, `program`
-// and `kick` do nothing.
+// SAFETY: the words are standard atomics, and a `BiasedLock` has one guard at a time. Reading the
+// clock, finding the CPU and programming a device neither unwind nor use the bases. `program` and
+// `kick` do nothing for a CPU number that has no device.
 unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
     type Word = AtomicU64;
     type ParkingWord = AtomicU32;

@@ -1,7 +1,7 @@
 //! A full memory barrier on every running thread of the process, issued by one of them.
 //!
-//! membarrier(2), private expedited, Linux 4.14. About 0.3 µs when no other thread runs, 1.3 µs
-//! with one on another CPU.
+//! It is the private expedited command of membarrier(2), which Linux has since 4.14. It takes about
+//! 0.3 µs if no other thread runs, and 1.3 µs if one runs on another CPU.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -9,10 +9,12 @@ const CMD_GLOBAL: libc::c_int = 1;
 const CMD_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
-/// Returns whether barriers are available. The first call registers the process.
+/// Returns whether barriers are available. The first call registers the process for them with the
+/// kernel.
 pub fn is_available() -> bool {
-    // Not a `OnceLock`: another thread might hold it when the process forks. Two threads may both
-    // make the call; they get the same answer.
+    // Not a `OnceLock`: another thread might hold it when the process forks, and the child would
+    // wait for that thread forever. Two threads may both call the kernel here; they get the same
+    // answer.
     static ANSWER: AtomicU8 = AtomicU8::new(0);
     const YES: u8 = 1;
     const NO: u8 = 2;
@@ -32,8 +34,8 @@ pub fn is_available() -> bool {
 ///
 /// Only called after [`is_available`] has returned `true`.
 pub fn on_every_thread() {
-    // A forked child inherits the registration. In case a kernel loses it, register again; the
-    // slow global barrier needs no registration at all.
+    // A forked child inherits the registration. In case a kernel loses it, register again. If that
+    // does not help, use the slow global barrier, which needs no registration.
     let barrier = || {
         call(CMD_PRIVATE_EXPEDITED)
             || call(CMD_REGISTER_PRIVATE_EXPEDITED) && call(CMD_PRIVATE_EXPEDITED)
@@ -41,8 +43,9 @@ pub fn on_every_thread() {
     };
     let mut round = 0;
     while !barrier() {
-        // All three are refused only by a seccomp filter that was installed after the registration.
-        // Continuing without a barrier would be unsound, so wait, and print the reason.
+        // Only a seccomp filter that was installed after the registration can refuse all three
+        // calls. To continue without a barrier would be unsound: two threads might hold one lock.
+        // So wait, and print the reason.
         if round == 0 {
             let _ = std::io::Write::write_all(
                 &mut std::io::stderr(),
@@ -71,8 +74,9 @@ mod tests {
 
     /// Goal: one thread stores and then loads without a fence; another stores, issues this barrier
     /// and then loads. At least one of them sees the other's store. The biased lock relies on this.
-    /// Method: a litmus test on real hardware. The owner stores its round, the revoker the number
-    /// of its barriers, and both record what they load. 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`.
+    /// Method: a litmus test on real hardware. One thread, the owner, stores the number of its
+    /// round. The other, the revoker, stores the number of its barrier. Both record what they load.
+    /// There are 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`.
     #[test]
     #[cfg_attr(any(miri, tickless_tsan), ignore = "there is no membarrier(2)")]
     fn one_of_two_threads_sees_the_others_store() {
@@ -83,11 +87,12 @@ mod tests {
         let rounds: u64 = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(10_000_000);
         let (inside, revoked) = (&Line(AtomicU64::new(0)), &Line(AtomicU64::new(0)));
         let is_done = &AtomicBool::new(false);
-        // By revocation, counted from 1: the owner's round that the revoker saw.
+        // At index `n`: the owner's round that the revoker loaded after its barrier `n`, counted
+        // from 1.
         let mut last_seen = vec![0];
         let first_rounds = std::thread::scope(|s| {
             let owner = s.spawn(move || {
-                // Each revocation that the owner saw, and the first round in which it saw it.
+                // Each barrier number that the owner loaded, and the first round in which it did.
                 let (mut first_rounds, mut last) = (Vec::new(), 0);
                 for round in 1..=rounds {
                     inside.0.store(round, Ordering::Relaxed);
@@ -113,8 +118,8 @@ mod tests {
         println!("{rounds} rounds, {} barriers, {} seen", last_seen.len() - 1, first_rounds.len());
         let mut checked = 0;
         for (revocation, first_round) in first_rounds {
-            // The owner did not see these revocations in the round before, so the revoker must have
-            // seen that round.
+            // In the round before `first_round` the owner did not see the numbers of these
+            // barriers. So the revoker must have seen that round after each of them.
             while checked < revocation {
                 checked += 1;
                 let seen = last_seen[checked as usize];

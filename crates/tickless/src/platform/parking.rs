@@ -1,11 +1,11 @@
-//! How a synchronous cancel sleeps until a callback has returned: it parks on a word, which counts
-//! up.
+//! How a thread that cancels a timer sleeps until the timer's callback has returned: it parks on a
+//! counter, and is woken after the counter has changed.
 
 use crate::platform::wait;
 use core::sync::atomic::AtomicU32;
 use tickless_core::time::Ns;
 
-/// Sleeps while the word has this value. May return early; the caller checks the word again.
+/// Sleeps while `word` has this value. May return early, so the caller checks the word again.
 pub fn park(word: &AtomicU32, value: u32) {
     wait::wait(word, value, Ns::NEVER);
 }
@@ -20,8 +20,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::Ordering;
 
-    /// Goal: a thread that parks before the change is woken, and one that parks after it does not
-    /// sleep (X7: waiting is sleeping).
+    /// Goal: a thread that parks before the change is woken, and a thread that parks after it does
+    /// not sleep (X7: a waiting thread spins briefly, then sleeps).
     #[test]
     fn parks_only_while_nothing_changes() {
         let word = AtomicU32::new(u32::MAX);

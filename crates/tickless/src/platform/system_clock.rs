@@ -1,4 +1,4 @@
-//! The system's clocks, through the vDSO.
+//! Reads the system's clocks, through the vDSO and so usually without a system call.
 
 use crate::platform::time_base::TimeBase;
 use rustix::time::{ClockId, clock_gettime};
@@ -10,7 +10,8 @@ pub fn system_now() -> Ns {
     Ns(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
-/// Returns the time of one of the system's clocks; zero for realtime before 1970.
+/// Returns the current time of one of the system's clocks. If realtime is set to before 1970,
+/// returns zero.
 pub fn system_time(base: TimeBase) -> Ns {
     let now = clock_gettime(match base {
         TimeBase::Monotonic => ClockId::Monotonic,

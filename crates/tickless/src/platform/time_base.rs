@@ -1,12 +1,13 @@
-//! The clocks that deadlines may be given on.
+//! The clocks that a deadline may refer to: monotonic, boottime and realtime.
 
 use core::sync::atomic::{AtomicI64, Ordering};
 
-/// The clock that the deadlines of a `ClockTimer` are given on.
+/// The clock that the deadlines of a `ClockTimer` refer to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum TimeBase {
-    /// The clock of all other timers. It is never set, and stops while the system is suspended.
+    /// The clock that all timers except a `ClockTimer` use. It is never set, and stops while the
+    /// system is suspended.
     Monotonic,
     /// Linux only. The time since boot. It is never set, and advances while the system is
     /// suspended.
@@ -17,21 +18,23 @@ pub enum TimeBase {
     Realtime,
 }
 
-/// How far the program has moved boottime and realtime, in virtual time and in tests.
+/// How far the program has moved boottime and realtime against monotonic time, which it does in
+/// virtual time and in tests.
 #[derive(Debug, Default)]
 pub struct Steps([AtomicI64; 2]);
 
-/// How far realtime is ahead of the clock of virtual time at first. A virtual clock that begins at
-/// zero begins on 2000-01-01 at 0:00.
+/// How far realtime is ahead of monotonic time when virtual time begins. So a virtual clock that
+/// begins at zero begins on 2000-01-01 at 0:00 UTC.
 const VIRTUAL_EPOCH_NS: i64 = 946_684_800_000_000_000;
 
 impl Steps {
-    /// Creates the steps at the beginning of virtual time.
+    /// Creates the state at the beginning of virtual time: the program has not moved a clock yet.
     pub fn of_virtual_time() -> Steps {
         Steps([AtomicI64::new(0), AtomicI64::new(VIRTUAL_EPOCH_NS)])
     }
 
-    /// Moves a clock. Monotonic time cannot be moved; that is ignored.
+    /// Moves a clock by this number of nanoseconds. A call for monotonic time, which cannot be
+    /// moved, is ignored.
     pub fn step(&self, base: TimeBase, by_ns: i64) {
         if base != TimeBase::Monotonic {
             self.word(base).fetch_add(by_ns, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Which counter the kernel keeps time with. The kernel has tested that counter, and watches it.
+//! Finds out which counter the kernel keeps time with. A program can rely on that counter: the
+//! kernel has tested it, and goes on checking it.
 
 use crate::platform::clock_error::Fallback;
 

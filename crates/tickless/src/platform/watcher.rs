@@ -1,5 +1,5 @@
-//! Waits until the wall clock is set: the kernel then cancels a timerfd on `CLOCK_REALTIME`. A
-//! suspend sets that clock, too.
+//! Notices when the wall clock is set, which also happens after a suspend. The kernel then cancels
+//! a timerfd on `CLOCK_REALTIME`, for which a thread waits.
 
 use crate::platform::device::fallback::RefusedCall;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -13,14 +13,15 @@ use rustix::time::{
 /// The descriptors that the watching thread polls.
 #[derive(Debug)]
 pub struct Watcher {
-    /// The timerfd that a step cancels.
+    /// The timerfd that the kernel cancels when the clock is set.
     timer: OwnedFd,
     /// An eventfd that ends the thread.
     end: OwnedFd,
 }
 
 impl Watcher {
-    /// Creates a watcher, which notices every step from here on.
+    /// Creates a watcher. It notices when the clock is set from here on, even before `watch` is
+    /// called.
     pub fn new() -> Result<Watcher, RefusedCall> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Realtime, flags)
@@ -32,8 +33,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Calls `stepped` after each step of the clock, until [`end`](Watcher::end) is called. Blocks.
-    /// Returns an error if the system refuses a call.
+    /// Waits, and calls `stepped` each time that the clock has been set. Blocks until
+    /// [`end`](Watcher::end) is called. Returns an error if the system refuses a call.
     pub fn watch(&self, mut stepped: impl FnMut()) -> Result<(), RefusedCall> {
         loop {
             let mut files = [&self.timer, &self.end].map(|file| PollFd::new(file, PollFlags::IN));
@@ -44,24 +45,27 @@ impl Watcher {
             if !files[1].revents().is_empty() {
                 return Ok(());
             }
-            // Rearm before calling `stepped`, so that a step during the call is reported again.
+            // Rearm the timer before calling `stepped`: if the clock is set again during that call,
+            // the timer notices.
             let read = rustix::io::read(&self.timer, &mut [0u8; 8]);
             self.arm().map_err(|errno| RefusedCall::new("timerfd_settime", errno))?;
-            // A cancelled timer reads as an error. One that has expired reads as a count: the clock
-            // was set past its expiry time.
+            // Reading the timer fails with another error than `EAGAIN` if it was cancelled. It
+            // succeeds if the timer has expired, because the clock was set to a time after its
+            // expiry.
             if read != Err(Errno::AGAIN) {
                 stepped();
             }
         }
     }
 
-    /// Makes `watch` return, or return at once if it is called later.
+    /// Makes `watch` return. If `watch` is called later, it returns at once.
     pub fn end(&self) {
         let _ = rustix::io::write(&self.end, &1u64.to_ne_bytes());
     }
 
     fn arm(&self) -> Result<(), Errno> {
-        // The year 2242. The timer must be armed to be cancelled, and should not expire.
+        // The kernel cancels only a timer that is armed. It should not expire, so arm it for the
+        // year 2242.
         let far = Timespec { tv_sec: 1 << 33, tv_nsec: 0 };
         let time = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: far };
         let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
@@ -77,7 +81,7 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::{Duration, Instant};
 
-    /// Goal: the watcher reports each step, and ends when asked.
+    /// Goal: the watcher reports each step of the clock, and ends when asked.
     /// Method: the timerfd is made to expire, which the watcher takes for a step. A test cannot set
     /// the machine's clock.
     #[test]
@@ -96,7 +100,8 @@ mod tests {
                 let passed = Itimerspec { it_interval, it_value };
                 let begun = Instant::now();
                 while steps.load(Ordering::SeqCst) < round {
-                    // Repeated, because the watcher may rearm the timer in between.
+                    // Repeat this until it is noticed: the watcher may just be rearming the timer,
+                    // which discards the expiry.
                     let flags = TimerfdTimerFlags::ABSTIME;
                     assert!(timerfd_settime(&watcher.timer, flags, &passed).is_ok());
                     assert!(begun.elapsed() < Duration::from_secs(20), "the step is not reported");

@@ -1,9 +1,9 @@
-//! The library's threads, and waiting until one runs no callback any more.
+//! The library's threads, and a way to wait until one of them runs no more callbacks.
 //!
 //! A caller that ends a thread waits until the thread's last callback has returned. It does not
-//! wait for wakers, because a waker may need a lock that the caller holds. So a thread sets a flag
-//! before it runs wakers, and a caller that sees the flag stops waiting: the thread ends by itself
-//! after the wakers have returned.
+//! wait for wakers (those of asynchronous tasks), because a waker may need a lock that the caller
+//! holds. So a thread sets the flag `WAKING` before it runs wakers. A caller that sees the flag
+//! stops waiting: the thread ends by itself after the wakers have returned.
 //!
 //! | caller | thread |
 //! |---|---|
@@ -12,8 +12,9 @@
 //! | waits until `WAKING` or `ENDED` is set | runs wakers |
 //! | | clears `WAKING`; checks whether it must end |
 //!
-//! All changes of the word are read-modify-writes, so that a thread that clears `WAKING` after the
-//! caller has set `WAITED` also sees the request to end.
+//! The flags are bits of one word, and every change of the word is an atomic read-modify-write. So
+//! a thread that clears `WAKING` after the caller has set `WAITED` also sees that it was asked to
+//! end.
 
 use crate::platform::wait;
 use core::cell::Cell;
@@ -42,12 +43,13 @@ pub struct Worker {
 struct Stage(AtomicU32);
 
 thread_local! {
-    /// This thread's stage; null on threads that are not the library's. Has no destructor.
+    /// The flags of this thread; null on a thread that is not the library's. The variable has no
+    /// destructor.
     static STAGE: Cell<*const Stage> = const { Cell::new(core::ptr::null()) };
 }
 
 impl Worker {
-    /// Starts a named thread; an error if the system refuses it.
+    /// Starts a thread with a name. Returns an error if the system refuses it.
     pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<Worker> {
         let (stage, body) = staged(body);
         Ok(Worker { thread: Builder::new().name(name).spawn(body)?, stage })
@@ -59,12 +61,13 @@ impl Worker {
         Worker { thread: std::thread::spawn(body), stage }
     }
 
-    /// Waits until the thread has ended or runs wakers. The caller has asked it to end before.
+    /// Waits until the thread has ended or is running wakers. The caller must have asked it to end
+    /// before.
     pub fn finish(self) {
         // AcqRel: a thread that changes the word after this sees the request to end.
         let mut stage = self.stage.0.fetch_or(WAITED, Ordering::AcqRel) | WAITED;
         while stage & (WAKING | ENDED) == 0 {
-            // Reload after every return: `wait` may return early.
+            // `wait` may return early, so load the flags again.
             wait::wait(&self.stage.0, stage, Ns::NEVER);
             stage = self.stage.0.load(Ordering::Acquire);
         }
@@ -87,7 +90,7 @@ fn staged(body: impl FnOnce() + Send + 'static) -> (Arc<Stage>, impl FnOnce() + 
 
 impl Stage {
     fn set(&self, bit: u32) {
-        // AcqRel: as in `finish`.
+        // AcqRel: a thread that comes after the change in `finish` sees the request to end.
         if self.0.fetch_or(bit, Ordering::AcqRel) & WAITED != 0 {
             wait::wake_all(&self.0);
         }
@@ -104,7 +107,8 @@ impl Drop for Ended {
     }
 }
 
-/// Runs wakers. Until `body` has returned, [`Worker::finish`] does not wait for this thread.
+/// Runs `body`, which calls wakers. Until it has returned, [`Worker::finish`] does not wait for
+/// this thread.
 pub fn run_wakers(body: impl FnOnce()) {
     struct Awake<'a>(&'a Stage);
     impl Drop for Awake<'_> {
@@ -112,8 +116,8 @@ pub fn run_wakers(body: impl FnOnce()) {
             self.0.0.fetch_and(!WAKING, Ordering::AcqRel);
         }
     }
-    // SAFETY: the pointer is null, or points to the stage that this thread's body owns. `Ended`
-    // resets it before the stage is dropped.
+    // SAFETY: the pointer is null, or points to the flags, which this thread's body keeps alive.
+    // `Ended` sets it to null before they are dropped.
     let stage = unsafe { STAGE.get().as_ref() };
     let _awake = stage.map(|stage| {
         stage.set(WAKING);
@@ -128,7 +132,8 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicBool;
 
-    /// Goal: `finish` waits for the thread's work, but not for its wakers (K2).
+    /// Goal: `finish` waits for the thread's work, but not for its wakers (K2: a drop waits for no
+    /// waker).
     #[test]
     fn finish_does_not_wait_for_wakers() {
         for round in 0..if cfg!(miri) { 5 } else { 2_000 } {
