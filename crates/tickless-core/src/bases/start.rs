@@ -132,8 +132,9 @@ impl<P: Platform> Bases<P> {
         let from = node.read();
         let life = timer.life(Ordering::Relaxed);
         let may = life.is_pending_as(Held::from_bits(wakes as u64))
-            // Far enough ahead for the level on which the timer is: it fires no later than if it
-            // were rearmed under the lock. A `now` in the future only makes the distance shorter.
+            // Far enough ahead for the level on which the timer is: the bound on how late it fires
+            // is no larger than after a rearm under the lock. A `now` in the future only makes the
+            // distance shorter.
             && window.soft.since(now) >= self.least[life.held_as().level()]
             && (pinned.is_none() || pinned == life.base());
         may && node.push_out(from, window.soft)
