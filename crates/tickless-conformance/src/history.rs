@@ -19,10 +19,10 @@ pub enum Op {
     Advance { by: u64 },
     /// Moves time to the next event, as a driver does that sleeps until then.
     Sleep,
-    /// The next callback of `key` cancels `other`.
+    /// The next callback of the timer `key` cancels the timer `other`.
     CancelInCallback { key: u32, other: u32 },
-    /// The next callback of `key` arms `other`, which may be `key` itself, at least a tick ahead of
-    /// the current time.
+    /// The next callback of the timer `key` arms the timer `other`, which may be `key` itself, at
+    /// least a tick ahead of the current time.
     ArmInCallback { key: u32, other: u32, delay: i64 },
 }
 

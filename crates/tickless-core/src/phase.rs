@@ -45,7 +45,7 @@ pub enum Phase {
     Aligned,
     /// As far as possible from the other timers of the same period that have a phase policy.
     Spread,
-    /// Random, from a seed. The n-th timer on a circle gets the same phase from the same seed.
+    /// Random, from a seed. The n-th timer of a period gets the same phase from the same seed.
     Random(u64),
     /// This long after the multiples of the period; less than one period.
     Fixed(Duration),
@@ -90,8 +90,8 @@ impl fmt::Display for PhaseError {
 
 impl core::error::Error for PhaseError {}
 
-/// A timer's place on the circle of its period. Return it to [`Phases::leave`]: a dropped slot
-/// stays taken.
+/// A phase that a timer uses: its place among the timers of the same period. Return it to
+/// [`Phases::leave`]: a dropped slot stays taken.
 #[derive(PartialEq, Eq, Debug)]
 #[must_use = "a slot that is not handed back stays taken"]
 pub struct PhaseSlot {
@@ -128,12 +128,12 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Returns a set in which no slot is taken.
+    /// Returns a set in which no phase is in use.
     pub const fn new() -> Phases {
         Phases { circles: BTreeMap::new() }
     }
 
-    /// Takes a slot for a timer that starts. O(log n), may allocate.
+    /// Chooses the phase of a timer that starts, and marks it as in use. O(log n), may allocate.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl Phases {
         Ok(PhaseSlot { period, phase, turn })
     }
 
-    /// Frees the slot of a timer that is not started again. O(log n), may free memory.
+    /// Frees the phase of a timer that is not started again. O(log n), may free memory.
     pub fn leave(&mut self, slot: PhaseSlot) {
         let Some(circle) = self.circles.get_mut(&slot.period) else { return };
         circle.vacate(slot.turn);
@@ -205,7 +205,7 @@ impl Turn {
     }
 }
 
-/// The timers of one period, on a circle.
+/// The timers of one period. Each has a place on a circle, which is its phase within the period.
 #[derive(Debug)]
 struct Circle {
     /// The phase of the first timer to be spread.
@@ -279,7 +279,8 @@ impl Circle {
         }
     }
 
-    /// Returns the neighbours of `at` on the circle: `at` itself if it is the only one.
+    /// Returns the phases in use before and after `at` on the circle of the period: `at` itself if
+    /// it is the only one.
     fn neighbours(&self, at: Turn) -> (Turn, Turn) {
         let before = self.taken.range(..at).next_back().or_else(|| self.taken.last_key_value());
         let behind = self.taken.range((Excluded(at), Unbounded)).next();
@@ -287,13 +288,14 @@ impl Circle {
         (before.map_or(at, |(&turn, _)| turn), behind.map_or(at, |(&turn, _)| turn))
     }
 
-    /// Returns the gap from one slot to the next; from a slot to itself it is a full turn.
+    /// Returns the gap from one phase in use to the next, as an entry of `gaps`. From a phase to
+    /// itself it is a full turn.
     fn gap(&self, from: Turn, to: Turn) -> (u64, u64) {
         (to.0.wrapping_sub(from.0).wrapping_sub(1), self.rank(from))
     }
 
-    /// Returns the rank of a gap among equal ones: in the order of van der Corput's sequence, by
-    /// the gap's start with its bits reversed.
+    /// Returns the rank of a gap among gaps of the same size: in the order of van der Corput's
+    /// sequence, by the gap's start with its bits reversed.
     fn rank(&self, start: Turn) -> u64 {
         !start.0.wrapping_sub(self.origin.0).reverse_bits()
     }

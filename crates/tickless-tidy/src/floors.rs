@@ -85,7 +85,8 @@ pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<Finding> {
     crates.iter().flat_map(|floors| House::new(files, *floors).findings()).collect()
 }
 
-/// A unit: the file that gives it its name, and whether that is the front of a room or of a crate.
+/// A unit is a file together with the folder of its own name. `is_front` if the file only lists the
+/// modules of a folder or crate.
 struct Unit<'a> {
     file: &'a SourceFile,
     is_front: bool,
@@ -95,7 +96,7 @@ struct Unit<'a> {
 struct House<'a> {
     floors: Floors,
     units: BTreeMap<Vec<&'a str>, Unit<'a>>,
-    /// Every file and the unit it belongs to.
+    /// Every file of the crate, and the path of the unit (file with its folder) that it belongs to.
     files: Vec<(&'a SourceFile, Vec<&'a str>)>,
 }
 
@@ -171,12 +172,14 @@ impl<'a> House<'a> {
         self.floors.0.split_once("::").map(|(_, folder)| folder)
     }
 
-    /// Returns whether a unit is a module that should have a floor, or a part of such a module.
+    /// Returns whether a unit (a file with its folder) is in the part of the crate whose modules
+    /// have floors.
     fn is_inside(&self, unit: &[&str]) -> bool {
         self.folder().is_none_or(|folder| unit.len() > 1 && unit[0] == folder)
     }
 
-    /// Returns the module that a unit is, or is a part of, and that should have a floor.
+    /// Returns the name under which the list of floors should have a unit: that of the unit or of
+    /// the module around it.
     fn module<'u>(&self, unit: &[&'u str]) -> Option<&'u str> {
         let depth = usize::from(self.folder().is_some());
         unit.get(depth).copied().filter(|_| self.is_inside(unit))
@@ -204,7 +207,7 @@ impl<'a> House<'a> {
         }
     }
 
-    /// Returns the unit that contains what a path names.
+    /// Returns the unit (file with its folder) that contains what a path names.
     fn resolve(&self, path: &[&'a str]) -> &[&'a str] {
         let longest = (0..=path.len()).rev().find_map(|len| self.units.get_key_value(&path[..len]));
         longest.map_or(&[], |(unit, _)| unit)
@@ -235,8 +238,8 @@ impl<'a> House<'a> {
         found
     }
 
-    /// Finds units that use each other in a circle. Each unit that uses itself through others is a
-    /// finding.
+    /// Finds units (files with their folders) that use each other in a circle. Each unit that uses
+    /// itself through others is a finding.
     fn circles(&self, uses: &BTreeMap<&[&'a str], BTreeSet<&[&'a str]>>) -> Vec<Finding> {
         let next = |unit: &[&'a str]| -> Vec<&[&'a str]> {
             if self.units.get(unit).is_some_and(|unit| unit.is_front) {

@@ -102,7 +102,7 @@ fn phrases_of(file: &SourceFile) -> Vec<Finding> {
     findings
 }
 
-/// The lines of comments and of documents, with their numbers and without quoted text.
+/// Returns the lines of comments and documents, with their line numbers and without quoted text.
 fn prose(file: &SourceFile) -> Vec<(usize, String)> {
     let is_document = file.path.ends_with(".md");
     let has_hashes = [".sh", ".py", ".toml"].iter().any(|end| file.path.ends_with(end));
@@ -145,7 +145,8 @@ fn without_quotes(text: &str) -> String {
     out
 }
 
-/// The words of a text in lower case, with the signs between them, from `^` to `$`.
+/// Returns the words of a text in lower case and the punctuation between them, with `^` before and
+/// `$` after them.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec!["^".to_string()];
     let mut word = String::new();
@@ -161,7 +162,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The parts of a name in snake case or camel case.
+/// Returns the words in a name in snake case or camel case.
 fn parts(name: &str) -> Vec<String> {
     let mut spaced = String::new();
     for c in name.chars() {

@@ -226,8 +226,8 @@ impl Group {
     /// called.
     pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
         let is_free = self.waiting() == 0;
-        // While the period is stretched, the pool may hold more than `AMOUNT_MAX`. The excess stays
-        // in the pool.
+        // While the period and the quota are doubled, the pool may hold more than `AMOUNT_MAX`. The
+        // excess stays in the pool.
         self.opened = if is_free { self.pool.clamp(0, i128::from(AMOUNT_MAX)) as u64 } else { 0 };
         permits.open(self.opened, self.next);
     }
@@ -243,7 +243,8 @@ impl Group {
     }
 
     /// Returns a member's balance above `keep` to the pool, when the member is about to rest.
-    /// Afterwards, release the members that the pool has enough for.
+    /// Afterwards, call [`pop_released`](Group::pop_released): the pool may have enough for waiting
+    /// members.
     pub fn rest(&mut self, id: MemberId, keep: u64) {
         let Some(slot) = self.slot(id) else { return };
         let back = (slot.balance - i128::from(keep)).max(0);
@@ -254,7 +255,8 @@ impl Group {
     }
 
     /// Removes a member, which may be waiting. The pool takes over its balance or its debt.
-    /// Afterwards, release the members that the pool has enough for.
+    /// Afterwards, call [`pop_released`](Group::pop_released): the pool may have enough for waiting
+    /// members.
     pub fn leave(&mut self, id: MemberId) {
         let Some(slot) = self.slot(id) else { return };
         let (balance, state) = (slot.balance, slot.state);
@@ -278,8 +280,8 @@ impl Group {
         self.counts.expired += over.unsigned_abs();
     }
 
-    /// Moves up to a slice, or `want` if that is more, from the pool to a member. Returns the
-    /// member's balance if it is enough.
+    /// Moves a slice (the amount that members take at a time), or `want` if that is more, from the
+    /// pool to a member, as far as the pool has it. Returns the member's balance if it is enough.
     fn lend(&mut self, id: MemberId, want: u64) -> Option<u64> {
         let fill = i128::from(want.max(self.settings.slice));
         let pool = self.pool;

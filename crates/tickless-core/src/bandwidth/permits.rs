@@ -63,7 +63,7 @@ const RELAXED: Ordering = Ordering::Relaxed;
 pub enum Take {
     /// The permits were taken.
     Taken,
-    /// Too few are left until the next refill, or members wait for them.
+    /// Too few permits are left until the next refill, or members wait for permits.
     Refused,
     /// The word alone cannot decide: take the group's lock and ask the group.
     AskGroup,

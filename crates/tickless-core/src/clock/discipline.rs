@@ -47,7 +47,7 @@ pub struct Course {
     pub slope: Slope,
     /// Where the line's time is behind this, the line jumps ahead to this time as it continues.
     pub at_least: Ns,
-    /// How the counter ran since the last comparison.
+    /// How the counter ran since the last comparison of the clocks.
     pub step: Step,
 }
 

@@ -101,8 +101,8 @@ impl LocalWheel {
     }
 
     /// Arms a timer without moving its slot number, if it may stay in its bucket: the bucket comes
-    /// due before the new time, or after it by at most the level's granule, which is fine enough
-    /// for the distance. Returns whether the timer was armed.
+    /// due before the new time, or after it by at most the level's granule (its resolution), which
+    /// is fine enough for the distance. Returns whether the timer was armed.
     #[inline]
     pub(super) fn push_out(
         &mut self,
@@ -181,8 +181,8 @@ impl LocalWheel {
             self.next_mark = 0;
             return (OVERDUE, 0);
         }
-        // A bucket expires at the end of its granule, so a deadline on a boundary belongs to the
-        // granule before it.
+        // A bucket expires at the end of its granule (the span of time that it covers), so a
+        // deadline on a boundary belongs to the granule before it.
         let last = self.tick.floor(Ns(time.0 - 1));
         let between = last - self.clk;
         // A timer beyond the last level goes into the farthest bucket, and is placed again when
@@ -201,8 +201,8 @@ impl LocalWheel {
         (chain, level)
     }
 
-    /// Returns when the wheel should be advanced next: never after a timer comes due; before it if
-    /// all timers of a bucket were pushed out or cancelled. O(levels).
+    /// Returns when the wheel should be advanced next. That is never later than the next timer
+    /// comes due, and earlier if all timers of a bucket were pushed out or cancelled. O(levels).
     #[inline]
     pub(super) fn next_event(&self) -> Ns {
         if self.pending == 0 {

@@ -23,7 +23,7 @@ pub struct Refill {
 }
 
 impl Group {
-    /// Returns the current period, which may be stretched.
+    /// Returns the current period, which may be a multiple of the period in the settings.
     pub fn period(&self) -> Ns {
         Ns(self.settings.period.0 << self.stretch)
     }
@@ -41,12 +41,13 @@ impl Group {
 
     /// Adds the quota of the periods that have passed until `now`; `None` if none has passed. Call
     /// it from the periodic timer, and before a member asks while that timer is stopped.
-    /// Afterwards, release the members that the pool has enough for.
+    /// Afterwards, call [`pop_released`](Group::pop_released): the pool may have enough for waiting
+    /// members.
     pub fn refill(&mut self, now: Ns) -> Option<Refill> {
         if now < self.next {
             return None;
         }
-        // An idle group has no timer that could have missed a period.
+        // An idle group has no refill timer that could have missed a period.
         let had_timer = !self.is_idle();
         let period = self.period();
         let periods = pass_refills(&mut self.next, period, now);

@@ -6,7 +6,7 @@ use crate::time::Ns;
 use core::time::Duration;
 
 /// The duration of a class is divided into this many spans. Timers that are started within one span
-/// of time share a chain.
+/// share a chain.
 const SPANS_OF_DURATION: u64 = 32;
 /// The most spans that the duration of a class may cover after it has grown: fewer than [`SPANS`],
 /// because timers are also started while the oldest span comes due.
@@ -40,15 +40,17 @@ impl ClassState {
         self.scaled = multiplied(self.after, self.factor);
     }
 
-    /// Returns whether the length of the spans suits the duration: short enough for timers to fire
-    /// within a sixteenth of it, long enough for all pending timers to have spans of their own.
+    /// Returns whether the length of the spans of start times suits the duration: short enough for
+    /// timers to fire within a sixteenth of it, long enough for all pending timers to have spans of
+    /// their own.
     pub(super) fn spans_fit(&self) -> bool {
         self.span <= 2 * self.span_for_duration()
             && self.scaled.0 / self.span <= SPANS_OF_DURATION_MAX
     }
 
-    /// Changes the length of the spans if it does not suit the duration. Call it only while no span
-    /// has timers. Timers that are put into spans afterwards were started at `oldest` or later.
+    /// Changes the length of the spans of start times if it does not suit the duration. Call it
+    /// only while no span has timers. Timers that are put into spans afterwards were started at
+    /// `oldest` or later.
     pub(super) fn fit_spans(&mut self, oldest: Ns) {
         if !self.spans_fit() {
             self.span = self.span_for_duration();
@@ -61,7 +63,8 @@ impl ClassState {
         span_for(self.created_with.max(self.scaled))
     }
 
-    /// Returns when a span comes due: all its timers fire then unless they were restarted.
+    /// Returns when a span of start times comes due: all its timers fire then unless they were
+    /// restarted.
     pub(super) fn due_at(&self, span: u64) -> Ns {
         Ns((span + 1).saturating_mul(self.span)).after(self.scaled)
     }
@@ -91,8 +94,8 @@ fn multiplied(after: Ns, factor: f64) -> Ns {
     Ns(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
 
-/// Returns the length of spans for a duration: at least a microsecond, because a program does not
-/// advance more often than that.
+/// Returns the length of the spans of start times for a duration: at least a microsecond, because a
+/// program does not advance more often than that.
 fn span_for(after: Ns) -> u64 {
     (after.0 / SPANS_OF_DURATION).max(1_000)
 }
