@@ -93,12 +93,13 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 }
 
 /// Returns a future that completes when `after` has passed, or up to 13 % of that later: for idle
-/// timeouts, which are pushed out often and seldom fire.
+/// timeouts, which are often moved to a later time and seldom fire.
 pub fn coarse_sleep(after: Duration) -> CoarseSleep {
     CoarseSleep::new(process::handle(), now() + after)
 }
 
-/// Ticks every `period`, starting one period from now. A period of zero counts as one nanosecond.
+/// Returns an interval that ticks every `period`, starting one period from now. A period of zero
+/// counts as one nanosecond.
 pub fn interval(period: Duration) -> Interval {
     let first = now() + period;
     Interval::new(process::handle(), first, period, default_slack(period))
@@ -187,14 +188,14 @@ impl Timers {
         Sleep::new(Some(&self.shared), deadline, self.default_slack(after))
     }
 
-    /// Returns a future that completes when `after` has passed, or up to 13 % of that later.
-    /// Pushing it out is cheap: one compare-and-swap.
+    /// Returns a future that completes when `after` has passed, or up to 13 % of that later. Moving
+    /// it to a later time is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         CoarseSleep::new(Some(&self.shared), self.now() + after)
     }
 
-    /// Ticks every `period`, starting one period from now. A period of zero counts as one
-    /// nanosecond.
+    /// Returns an interval that ticks every `period`, starting one period from now. A period of
+    /// zero counts as one nanosecond.
     pub fn interval(&self, period: Duration) -> Interval {
         let slack = self.default_slack(period);
         Interval::new(Some(&self.shared), self.now() + period, period, slack)
@@ -206,8 +207,9 @@ impl Timers {
         Timeout::new(self.sleep(after), future)
     }
 
-    /// Like [`timeout_after`](Timers::timeout_after), but on the timer wheel: cheap to push out,
-    /// and up to 13 % late; see [`future::coarse_timeout`](crate::future::coarse_timeout).
+    /// Like [`timeout_after`](Timers::timeout_after), but on the timer wheel: cheap to move to a
+    /// later time, and up to 13 % late; see
+    /// [`future::coarse_timeout`](crate::future::coarse_timeout).
     pub fn coarse_timeout_after<F: Future>(
         &self,
         after: Duration,

@@ -149,7 +149,8 @@ const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dro
 macro_rules! give_back {
     ($type:ident) => {
         impl $type {
-            /// Labels the timer like `labelled`, but by reference. Takes a lock and may allocate.
+            /// Labels the timer like `labelled`, but takes the timer by reference. Takes a lock and
+            /// may allocate.
             #[doc(hidden)]
             pub fn relabel(&self, label: &'static str) {
                 self.timer.set_label(label);
@@ -178,7 +179,8 @@ give_back!(Timeout);
 give_back!(HrTimer);
 
 impl Periodic {
-    /// Labels the timer like `labelled`, but by reference. Takes a lock and may allocate.
+    /// Labels the timer like `labelled`, but takes the timer by reference. Takes a lock and may
+    /// allocate.
     #[doc(hidden)]
     pub fn relabel(&self, label: &'static str) {
         self.timer.set_label(label);

@@ -1,4 +1,4 @@
-//! Coarse timers: timeouts, which are armed by the million and seldom fire.
+//! Coarse timers, for timeouts: a program may arm millions of them, of which few fire.
 
 use crate::platform::host::WheelLink;
 use crate::timer::cancel_error::CancelError;
@@ -43,7 +43,7 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 pub struct Timeout {
     pub(crate) timer: Owned<WheelLink>,
     /// The options for arming the timer. Each arming method sets the field `pending` to its own
-    /// constant, so that a push-out does not check it.
+    /// constant, so that moving the deadline to a later time does not require a check of it.
     options: Options,
 }
 
@@ -93,9 +93,9 @@ impl Timeout {
         self
     }
 
-    /// Labels the timer with its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
-    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type names it. Takes a lock
-    /// and may allocate, once.
+    /// Labels the timer, so that the program can tell whose it is, for
+    /// [`Timers::timer_list`](crate::Timers::timer_list) and [`leaks`](crate::Timers::leaks).
+    /// Without a label, the callback's type names it. Takes a lock and may allocate, once.
     pub fn labelled(self, label: &'static str) -> Timeout {
         self.timer.set_label(label);
         self

@@ -133,7 +133,8 @@ fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
         Some((last, timers)) if *last == runtime.id() => timers.upgrade(),
         _ => None,
     });
-    // While a thread's thread-locals are being destroyed, they cannot be read: `None`.
+    // While a thread's thread-locals are being destroyed, they cannot be read, so this returns
+    // `None`.
     last_used.ok().flatten()
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn clock_was_paused() {
     }
 }
 
-/// Keeps a thread on a virtual clock until it is dropped; from [`enter`].
+/// A guard that keeps a thread on a virtual clock until the guard is dropped; from [`enter`].
 #[must_use = "the thread leaves the virtual clock as soon as this is dropped"]
 pub struct Entered {
     time: VirtualTime,
@@ -184,7 +185,7 @@ pub(crate) fn enter_until_the_thread_ends(time: &VirtualTime) {
     ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
 }
 
-/// Returns the virtual clock that this thread has entered.
+/// Returns the innermost virtual clock that this thread has entered.
 pub(crate) fn entered() -> Option<VirtualTime> {
     // A thread whose thread-locals are being destroyed counts as on no virtual clock.
     ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()

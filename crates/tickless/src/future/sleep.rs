@@ -40,7 +40,7 @@ pin_project! {
 macro_rules! sleep {
     ($type:ident) => {
         impl $type {
-            /// Returns its deadline, before which it does not complete.
+            /// Returns the deadline of this sleep, which does not complete before it.
             pub fn deadline(&self) -> Instant {
                 self.entry.deadline().into()
             }
@@ -50,8 +50,8 @@ macro_rules! sleep {
                 self.entry.has_fired()
             }
 
-            /// Sets another deadline, whether or not it has completed. The task that polled it last
-            /// is woken at the new deadline. Allocates nothing.
+            /// Sets another deadline, whether or not the sleep has completed. The task that polled
+            /// it last is woken at the new deadline. Allocates nothing.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_at(self: Pin<&mut Self>, deadline: Instant) {
                 let now = self.now();
@@ -67,16 +67,16 @@ macro_rules! sleep {
 
             /// Like [`reset`](Self::reset), but counted from `now`, which the caller has just read
             /// with [`Timers::now`](crate::Timers::now). This saves a clock read, which is two
-            /// fifths of the instructions that pushing out a coarse sleep takes. If `now` is in the
-            /// past or in the future, this sleep completes that much earlier or later. Other timers
-            /// are unaffected.
+            /// fifths of the instructions that moving a coarse sleep to a later time takes. If
+            /// `now` is in the past or in the future, this sleep completes that much earlier or
+            /// later. Other timers are unaffected.
             #[inline]
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_from(self: Pin<&mut Self>, now: Instant, after: Duration) {
                 self.project().entry.reset((now + after).into(), now.into());
             }
 
-            /// Returns the current time on the clock of its deadline.
+            /// Returns the current time on the clock that the deadline of this sleep is on.
             #[inline]
             pub fn now(&self) -> Instant {
                 self.entry.shared().map_or_else(super::now, |shared| shared.now().into())

@@ -63,7 +63,7 @@ impl TimerSource {
         TimerSource { source: Source::Context }
     }
 
-    /// Returns the current time on the clock of the deadlines.
+    /// Returns the current time on the clock that the deadlines of the futures are on.
     pub fn now(&self) -> Instant {
         match &self.source {
             Source::Process => super::now(),
@@ -107,8 +107,8 @@ impl TimerSource {
         }
     }
 
-    /// Returns a future that completes when `after` has passed, or up to 13 % of that later.
-    /// Pushing it out is cheap: one compare-and-swap.
+    /// Returns a future that completes when `after` has passed, or up to 13 % of that later. Moving
+    /// it to a later time is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
         match &self.source {
             Source::Process => super::coarse_sleep(after),
@@ -121,7 +121,7 @@ impl TimerSource {
         }
     }
 
-    /// Ticks every `period`, starting one period from now.
+    /// Returns an interval that ticks every `period`, starting one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
         match &self.source {
             Source::Process => super::interval(period),
@@ -141,8 +141,8 @@ impl TimerSource {
         Timeout::new(self.sleep(after), future)
     }
 
-    /// Like [`timeout_after`](TimerSource::timeout_after), but on the timer wheel: cheap to push
-    /// out, and up to 13 % late; see [`coarse_timeout`](super::coarse_timeout).
+    /// Like [`timeout_after`](TimerSource::timeout_after), but on the timer wheel: cheap to move to
+    /// a later time, and up to 13 % late; see [`coarse_timeout`](super::coarse_timeout).
     pub fn coarse_timeout_after<F: Future>(
         &self,
         after: Duration,

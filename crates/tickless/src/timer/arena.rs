@@ -207,7 +207,7 @@ impl Batch {
     #[inline]
     fn pop(&mut self) -> Option<NonNull<FreeSlot>> {
         let slot = self.top?;
-        // SAFETY: a free slot holds a link until it is taken.
+        // SAFETY: a free slot contains a `FreeSlot` until it is taken.
         self.top = unsafe { (*slot.as_ptr()).next };
         self.count -= 1;
         Some(slot)
@@ -227,7 +227,7 @@ impl Depot {
     /// system has no memory left.
     fn take(&mut self, size: usize) -> Option<Batch> {
         if let Some(top) = self.batches {
-            // SAFETY: the top slot of a batch in the depot holds the link.
+            // SAFETY: the top slot of a batch in the depot is free, so it contains a `FreeSlot`.
             self.batches = unsafe { (*top.as_ptr()).next_batch };
             return Some(Batch { top: Some(top), count: BATCH });
         }
@@ -249,7 +249,7 @@ impl Depot {
 
     fn give_back(&mut self, batch: Batch) {
         let Some(top) = batch.top else { return };
-        // SAFETY: the top slot of a batch is free.
+        // SAFETY: the top slot of a batch is free, so it contains a `FreeSlot`.
         unsafe { (*top.as_ptr()).next_batch = self.batches };
         self.batches = Some(top);
     }

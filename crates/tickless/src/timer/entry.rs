@@ -26,7 +26,7 @@ use tickless_core::bases::{Family, Options, Started};
 use tickless_core::link::Timer;
 use tickless_core::time::{Ns, Window};
 
-/// A timer that wakes the task that polls it. 96 bytes for the precise family.
+/// A timer that wakes the task that polls it. 96 bytes for a precise timer.
 #[repr(C)]
 pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
@@ -51,9 +51,9 @@ pub(crate) struct Entry<L: Family<Host>> {
 enum Stage {
     /// Nothing yet.
     New,
-    /// It has been armed before, and is idle.
+    /// The timer has been armed before, and is idle now.
     Idle,
-    /// It has been armed, and may be pending, running or idle.
+    /// The timer has been armed, and may be pending, running or idle.
     Armed,
 }
 
@@ -80,7 +80,7 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// Returns the earliest time at which it fires.
+    /// Returns the earliest time at which the timer fires.
     pub(crate) fn deadline(&self) -> Ns {
         self.deadline.get()
     }

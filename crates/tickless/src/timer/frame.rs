@@ -39,7 +39,8 @@ impl CallbackId {
     }
 }
 
-/// What code inside a callback calls on the set of timers that runs the callback.
+/// A set of timers, as its callbacks' frames refer to it. Code inside a callback uses this to make
+/// the threads that wait for the callback check for a deadlock.
 pub(crate) trait RecheckWaits {
     /// Makes the threads that wait for a callback of this base check again for a deadlock.
     fn recheck_waits(&self, cpu: CpuId);
@@ -57,7 +58,8 @@ impl Runs {
         Runs { set: from_ref(set), cpu, runner }
     }
 
-    /// For code that counts as a callback of this set, but that no base runs, such as wakers.
+    /// Makes the `Runs` for code that counts as a callback of this set, but that no base runs, such
+    /// as wakers.
     pub(crate) fn nowhere<S: RecheckWaits + 'static>(set: &S) -> Runs {
         Runs::on(set, CpuId(u16::MAX), Runner::Handler)
     }
@@ -107,12 +109,12 @@ thread_local! {
     static INNERMOST: Cell<*const Frame> = const { Cell::new(null()) };
 }
 
-/// Calls `body`, which counts as the callback of the timer at this address; with 0, as code of no
-/// timer that must not wait for callbacks either.
+/// Calls `body`, which counts as the callback of the timer at this address; with 0, as code that
+/// belongs to no timer but must not wait for callbacks either.
 #[inline(always)]
 pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
     let frame = Frame::new(runs, timer);
-    // SAFETY: dropped at the end of this function, also when `body` panics.
+    // SAFETY: `_entered` is dropped at the end of this function, also when `body` panics.
     let _entered = unsafe { frame.enter() };
     body()
 }

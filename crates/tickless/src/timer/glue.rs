@@ -8,7 +8,7 @@ use crate::platform::host;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// The core's platform, on which each timer carries a [`Task`].
+/// The platform for which this crate uses the core. Each timer carries a [`Task`].
 pub(crate) type Host = host::Host<Task>;
 
 /// The bases of a set of timers.
@@ -32,8 +32,8 @@ impl Glue {
     /// Makes the glue for a timer inside another object, which ends the timer itself before its
     /// memory is freed.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
-        // `is_running` and `free` are never called: they are for orphans, and an embedded timer
-        // never becomes one.
+        // `is_running` and `free` are never called: they are for timers whose memory is freed after
+        // they were dropped (`orphans`), which that of an embedded timer never is.
         const fn is_running(_: &Bases, _: NonNull<()>) -> bool {
             false
         }

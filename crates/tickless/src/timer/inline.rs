@@ -23,8 +23,9 @@ use core::ptr::NonNull;
 use tickless_core::bases::Family;
 use tickless_core::link::Timer;
 
-/// The callback of a timer inside a struct. Closures implement it; a type of the program's own has
-/// a name, which a struct's field needs.
+/// The callback of a timer inside a struct. Closures implement this trait. A program can implement
+/// it for a type of its own, which has a name, because the field that contains the timer needs the
+/// name of that type.
 pub trait OnFire: Send + 'static {
     /// Called on a driver thread when the timer has fired.
     fn fired(&mut self, fired: &mut Fired<'_>);
@@ -111,7 +112,7 @@ impl<L: Family<Host>, F: OnFire> Drop for Inline<L, F> {
         // SAFETY: a timer that was armed was pinned, so it has not moved since.
         let ended = unsafe { Pin::new_unchecked(&*self) }.owner().end_in_place();
         if self.shared.is_forked_child() {
-            // A driver may have been in the callback when the process forked: leak it.
+            // A driver may have been in the callback when the process forked: leak the callback.
             core::mem::forget(self.callback.get_mut().take());
         } else if ended.is_err() {
             never_ends();

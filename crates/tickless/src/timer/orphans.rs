@@ -88,7 +88,7 @@ impl Orphans {
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
         drop(nodes);
         // Counts as a callback: the closures that are freed here may drop other timers, and those
-        // drops must not wait either.
+        // drops must not wait for callbacks.
         let free = || ended.into_iter().for_each(|orphan| orphan.free(set));
         frame::within(&Runs::nowhere(set), 0, free);
     }

@@ -134,8 +134,8 @@ struct FreeMemory<'a> {
 
 impl Drop for FreeMemory<'_> {
     fn drop(&mut self) {
-        // SAFETY: `free` makes this for a node that is no longer used; `Owned::new` took its memory
-        // from the arena of its timers with this layout.
+        // SAFETY: `free` makes a `FreeMemory` for a node that is no longer used, and `Owned::new`
+        // took the node's memory from this arena with this layout.
         unsafe { self.arena.give_back(self.node.cast(), self.layout) }
     }
 }

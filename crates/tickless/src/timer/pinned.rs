@@ -64,7 +64,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> fmt::Debug for Pinned<S, L> {
 }
 
 impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
-    /// A timer that stays where it is.
+    /// Makes a `Pinned` of a timer that stays where it is.
     ///
     /// # Safety
     /// - From its first arming until `end_or_leave`, `end_in_place` or `disarm` has succeeded, the
@@ -109,7 +109,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     /// Labels the timer, so that listings show which part of the program owns it.
     pub(crate) fn set_label(&self, label: &'static str) {
         // Another thread may have held the lock of the labels at the fork (K4: a child never waits
-        // for such a lock).
+        // for it).
         if !self.set.is_forked_child() {
             self.set.notes.label(self.address(), label);
         }
@@ -188,7 +188,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
-        // While events are traced, leave it to `start`, which emits the event of an arming.
+        // While events are traced, leave the push-out to `start`, which emits the event of an
+        // arming.
         let is_done = !events::are_traced()
             && self.set.bases.push_out(self.timer(), window, now, Options::default());
         #[cfg(debug_assertions)]

@@ -12,7 +12,8 @@ use tickless_core::bases::expiry::{self, CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
-/// The callbacks that one thread runs in one go for the due timers of a base.
+/// The callbacks that one thread runs in one go for the due timers of a base, which has the timers
+/// of one CPU.
 pub(super) struct Batch<'a> {
     shared: &'a Shared,
     runs: Runs,

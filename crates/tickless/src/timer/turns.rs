@@ -68,8 +68,7 @@ impl<B: Byte> Turns<B> {
     /// poll finds that the timer has fired.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
-        // Acquire: pairs with the Release of a driver that has fired: it does not access the waker
-        // any more.
+        // Acquire: pairs with the Release in `fire`. A task that finds `FIRED` here is ready.
         let (success, failure) = (Ordering::Acquire, Ordering::Acquire);
         if !self.0.replace(WAITING, REGISTERING, success, failure) {
             return false;

@@ -26,8 +26,8 @@ use core::sync::atomic::Ordering;
 const CLOSED: u64 = 1;
 /// What one user adds to a CPU's count, above the bit `CLOSED`.
 const USER: u64 = 2;
-/// A number larger than that of users can be. `all` contains it while the set is open, so that it
-/// is not zero.
+/// Larger than the number of users can become. Contained in `all` while the set is open, so that no
+/// thread finds `all` zero.
 const OPEN: u64 = 1 << 62;
 
 /// An atomic word.
@@ -43,7 +43,7 @@ pub trait Count {
 /// The number of users of a set.
 #[derive(Debug)]
 pub struct Users<C> {
-    /// One count for each CPU, and more up to a power of two; empty for a set that never ends.
+    /// One count for each CPU, rounded up to a power of two; empty for a set that never ends.
     by_cpu: Box<[Line<C>]>,
     /// [`OPEN`] while the set is open; afterwards the number of users.
     all: C,

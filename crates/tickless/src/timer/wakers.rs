@@ -38,7 +38,7 @@ impl Wakers {
         self.0.is_empty()
     }
 
-    /// Wakes all of them. Returns how many wakers panicked.
+    /// Calls all wakers that have been collected. Returns how many of them panicked.
     #[cold]
     pub(crate) fn wake(&mut self) -> u64 {
         let mut panicked = 0;

@@ -85,7 +85,7 @@ impl From<Instant> for std::time::Instant {
     }
 }
 
-/// Returns the end of time, which timers never reach, if the sum is out of range.
+/// If the sum is out of range, the result is the end of time, which timers never reach.
 impl Add<Duration> for Instant {
     type Output = Instant;
 
@@ -109,7 +109,7 @@ impl Sub for Instant {
     }
 }
 
-/// Returns the system's start if the difference is out of range.
+/// If the difference is out of range, the result is the time at which the system started.
 impl Sub<Duration> for Instant {
     type Output = Instant;
 

@@ -31,7 +31,7 @@ pub struct Interval {
     missed: MissedTickBehavior,
 }
 
-/// Ticks every `period`. The first tick completes immediately.
+/// Returns an interval that ticks every `period`. The first tick completes immediately.
 ///
 /// # Panics
 ///
@@ -41,7 +41,7 @@ pub fn interval(period: Duration) -> Interval {
     interval_at(Instant(tokio_runtime::now()), period)
 }
 
-/// Ticks every `period`. The first tick is due at `start`.
+/// Returns an interval that ticks every `period`. The first tick is due at `start`.
 ///
 /// # Panics
 ///

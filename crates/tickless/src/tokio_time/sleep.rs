@@ -56,7 +56,7 @@ impl Sleep {
         Sleep { inner: self.inner.slack(slack) }
     }
 
-    /// Returns its deadline, before which it does not complete.
+    /// Returns the deadline of this sleep, which does not complete before it.
     pub fn deadline(&self) -> Instant {
         Instant(self.inner.deadline())
     }
@@ -66,13 +66,13 @@ impl Sleep {
         self.inner.is_elapsed()
     }
 
-    /// Sets another deadline, whether or not it has completed, on the clock on which it was
-    /// created. The task that polled it last is woken at the new deadline.
+    /// Sets another deadline, whether or not the sleep has completed, on the clock on which the
+    /// sleep was created. The task that polled it last is woken at the new deadline.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         self.project().inner.reset_at(deadline.0);
     }
 
-    /// Returns the current time on its clock.
+    /// Returns the current time on the clock that the deadline of this sleep is on.
     pub(super) fn now(&self) -> Instant {
         Instant(self.inner.now())
     }

@@ -247,8 +247,8 @@ impl Drop for Blocking {
     }
 }
 
-/// Records, when it is dropped or a callback panics, that this thread has advanced the clock to the
-/// next expiry and other threads may do so again.
+/// Marks the end of an automatic advance of the clock to the next expiry, so that any thread may
+/// begin the next one. Dropped when the advance is over, also if it panics.
 struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {

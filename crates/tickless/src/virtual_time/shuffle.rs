@@ -57,8 +57,8 @@ impl VirtualTime {
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))
     }
 
-    /// Like [`shuffled`](VirtualTime::shuffled), with the seed in the environment variable
-    /// `TICKLESS_SEED`, or with a new seed each time if that is not set.
+    /// Like [`shuffled_with_seed`](VirtualTime::shuffled_with_seed), with the seed in the
+    /// environment variable `TICKLESS_SEED`, or with a new seed each time if that is not set.
     pub fn shuffled() -> VirtualTime {
         let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
         let by_time = || {
