@@ -1,8 +1,8 @@
-//! Maps the CPU that the caller runs on to a base.
+//! Maps the CPU that the caller runs on to its base, which holds the timers of that CPU.
 //!
 //! The kernel writes the number of the current CPU into each thread's restartable-sequence area
 //! (rseq, Linux 4.18; glibc registers it since 2.35), so reading it costs one load. Without rseq,
-//! `getcpu` through the vDSO returns it, at about ten times the cost.
+//! the number comes from `getcpu` through the vDSO, at about ten times the cost.
 
 use crate::platform::chance::Chance;
 use rustix::process::Pid;
@@ -15,18 +15,19 @@ use tickless_core::time::CpuId;
 #[derive(Debug, Clone)]
 pub struct CpuMap {
     current: CurrentCpu,
-    /// By CPU number, the CPU's base.
+    /// The number of each CPU's base, indexed by CPU number.
     base_of: Box<[u16]>,
     /// The CPUs in ascending order: base `n` belongs to `cpus[n]`.
     cpus: Vec<u32>,
     bases: u16,
-    /// Chooses the base at random instead of by CPU.
+    /// If present, `here` draws a random base from it, instead of using that of the CPU.
     chance: Option<Arc<Chance>>,
 }
 
 impl CpuMap {
-    /// Creates a base for each CPU that any thread of the process may run on. The affinity of the
-    /// calling thread is not enough: it may be pinned, while other threads use the timers, too.
+    /// Creates a map with one base for each CPU that any thread of the process may run on. The CPUs
+    /// of the calling thread are not enough: it may be pinned to one CPU, while threads on other
+    /// CPUs use the timers, too.
     pub fn of_this_process() -> CpuMap {
         let sets: Vec<CpuSet> =
             threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();
@@ -40,12 +41,12 @@ impl CpuMap {
         CpuMap::new(cpus, None)
     }
 
-    /// Lets the calling thread run on every CPU that has a base. Without this it keeps the affinity
-    /// of the thread that started it.
+    /// Lets the calling thread run on every CPU that has a base. A thread that does not call this
+    /// has the affinity of the thread that started it.
     pub fn roam(&self) {
         let mut set = CpuSet::new();
         self.cpus.iter().for_each(|cpu| set.set(*cpu as usize));
-        // A refusal costs speed only.
+        // If the system refuses this, the thread is only slower.
         let _ = sched_setaffinity(None, &set);
     }
 
@@ -67,7 +68,8 @@ impl CpuMap {
 
     /// Makes [`here`](CpuMap::here) return a random base.
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
-        // No CPU has a base, so every call of `here` ends up in `base_without_cpu`.
+        // With an empty table no CPU has a base, so every call of `here` draws one in
+        // `base_without_cpu`.
         CpuMap { base_of: Box::default(), chance: Some(chance), ..self }
     }
 
@@ -76,12 +78,12 @@ impl CpuMap {
         self.bases
     }
 
-    /// Returns the CPU that a base belongs to; the first of several.
+    /// Returns the CPU that a base belongs to. If several CPUs share the base, returns the first.
     pub fn cpu_of(&self, base: CpuId) -> Option<u32> {
         self.cpus.get(base.index()).copied()
     }
 
-    /// Returns what reads the number of the CPU that the caller runs on.
+    /// Returns an object that reads the number of the CPU that the caller runs on.
     #[inline]
     pub fn current(&self) -> CurrentCpu {
         self.current
@@ -117,7 +119,7 @@ impl CurrentCpu {
         CurrentCpu { rseq_offset: rseq_offset().unwrap_or(0) }
     }
 
-    /// Returns the number, which may be out of date at once.
+    /// Returns the CPU's number. The thread may move to another CPU at any moment.
     #[inline]
     pub fn number(self) -> usize {
         current(self.rseq_offset)
@@ -141,7 +143,8 @@ fn current(rseq_offset: isize) -> usize {
                     options(nostack, readonly, preserves_flags),
                 );
             }
-            // The field is negative if glibc could not register this thread.
+            // The field is negative if glibc could not register this thread's rseq area with the
+            // kernel.
             if cpu < 1 << 30 { cpu as usize } else { getcpu() }
         }
     }
@@ -161,7 +164,8 @@ fn getcpu() -> usize {
     if cfg!(miri) { 0 } else { rustix::thread::sched_getcpu() }
 }
 
-/// Returns the offset of glibc's rseq areas from the thread pointer; `None` if it uses none.
+/// Returns the offset of glibc's rseq areas from the thread pointer; `None` if glibc has no such
+/// areas.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn rseq_offset() -> Option<isize> {
@@ -203,7 +207,8 @@ mod tests {
         assert_eq!(CpuMap::of_this_process().with_bases(1).here(), CpuId(0));
     }
 
-    /// Goal: a map that a pinned thread creates has the CPUs of all threads.
+    /// Goal: if a thread that is pinned to one CPU creates a map, the map has the CPUs of all
+    /// threads.
     #[test]
     fn a_pinned_thread_sees_all_cpus() {
         let all = CpuMap::of_this_process();

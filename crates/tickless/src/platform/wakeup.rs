@@ -1,12 +1,12 @@
-//! When a driver wakes for its deadline: the kernel wakes it at the deadline, and so a bit late; or
-//! the driver wakes before the deadline and spins until then.
+//! When a driver thread wakes for a deadline. Either the kernel wakes it at the deadline, and so a
+//! little late. Or it wakes some time before the deadline, the *margin*, and spins until then.
 //!
-//! This module decides how long before. A learned margin is a high quantile of how late the
-//! kernel's recent wakeups were. Spinning is paid from an account, into which the driver's share of
-//! a CPU flows as time passes. While the account does not cover the margin, the driver sleeps until
-//! the deadline.
+//! This module decides the margin. If a driver learns its margin, the margin is a high quantile of
+//! how late the kernel's recent wakeups were. Such a driver may spin only for a share of the time
+//! of a CPU. It has an account of CPU time: the share is added as time passes, and spinning is
+//! subtracted. While the account does not cover the margin, the driver sleeps until the deadline.
 //!
-//! Spinning makes no timer early: the base reads its clock itself to decide whether a timer is due.
+//! Spinning makes no timer early: whether a timer is due is decided by reading the clock.
 
 use core::time::Duration;
 use tickless_core::time::Ns;
@@ -41,8 +41,8 @@ const MARGIN_LEAST: Ns = Ns::from_us(2);
 const MARGIN_MOST: Ns = Ns::from_ms(1);
 /// The most CPU time that a driver can save up while it does not spin.
 const SAVED_MOST: Ns = Ns::from_ms(1);
-/// A margin that was too short is raised by this fraction of itself (a 16th), and otherwise lowered
-/// by a 99th of that. So it settles where one wakeup in 100 takes longer.
+/// If a wakeup was later than the margin, the margin is raised by one 16th of itself; otherwise it
+/// is lowered by one 99th of that. So it settles where one wakeup in 100 is later.
 const RAISED_BY: u64 = 16;
 
 /// The margin of one driver, and the CPU time that it may spin.
@@ -59,7 +59,7 @@ pub struct Waking {
 struct Account {
     share: f64,
     saved_ns: f64,
-    /// When the share was last paid in.
+    /// The time when the driver's share was last added to `saved_ns`.
     paid: Ns,
 }
 
@@ -77,7 +77,7 @@ impl Waking {
         let (margin, share) = match wakeup {
             Wakeup::Sleep => (Ns::ZERO, 0.0),
             Wakeup::SpinBefore(margin) => (Ns::from_duration(margin), 1.0),
-            // NaN fails this comparison, too.
+            // NaN is not greater than zero, so it counts as no share.
             Wakeup::Auto { cpu_share } if cpu_share > 0.0 => (MARGIN_FIRST, cpu_share.min(1.0)),
             Wakeup::Auto { .. } => (MARGIN_FIRST, 0.0),
         };
@@ -90,7 +90,7 @@ impl Waking {
     }
 
     /// Returns how long before its next deadline the driver should wake; zero if it should sleep
-    /// until then.
+    /// until the deadline.
     pub fn margin(&mut self, now: Ns) -> Ns {
         if let Wakeup::Auto { .. } = self.wakeup {
             self.account.pay_in(now);
@@ -114,7 +114,7 @@ impl Waking {
         self.margin = margin.clamp(MARGIN_LEAST, MARGIN_MOST);
     }
 
-    /// Spins until the deadline, or until `is_called` returns `true`. Returns for how long.
+    /// Spins until the deadline, or until `is_called` returns `true`. Returns how long it spun.
     pub fn spin(
         &mut self,
         deadline: Ns,
@@ -127,7 +127,8 @@ impl Waking {
             core::hint::spin_loop();
             ended = now();
         }
-        // The time after the deadline was lost to a preemption: do not charge it.
+        // Do not charge the time after the deadline: the thread had lost its CPU then, and did not
+        // spin.
         let spun = ended.min(deadline).since(begun);
         self.account.saved_ns -= spun.0 as f64;
         spun
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// What a reading of the clock takes, in nanoseconds.
+    /// How long a reading of the simulated clock takes, in nanoseconds.
     const READING: u64 = 500;
 
     /// Simulates a driver with a deadline every millisecond, whose wakeup in each round is late by
@@ -180,8 +181,8 @@ mod tests {
     }
 
     /// Goal: the driver learns the margin that 99 in 100 wakeups need.
-    /// Method: wakeups that are late by up to 100 us, evenly; then by five times as much, then by
-    /// the most and the least.
+    /// Method: wakeups that are late by 0 to 100 us, evenly distributed; then by 0 to 500 us; then
+    /// all by a second; then all on time.
     #[test]
     fn the_margin_is_learned() {
         let mut waking = Waking::new(Wakeup::Auto { cpu_share: 1.0 }, Ns::ZERO);
@@ -196,9 +197,9 @@ mod tests {
         assert_eq!(waking.margin, MARGIN_LEAST, "the lower limit");
     }
 
-    /// Goal: a driver spins for no more than its share.
-    /// Method: shares from 0 to 1 and outside, with wakeups that are late by up to 50 us of each
-    /// millisecond.
+    /// Goal: a driver spins for no more than its share of the CPU time.
+    /// Method: shares from 0 to 1 and invalid ones. There is one deadline in each millisecond, and
+    /// the wakeup for it is late by up to 50 us.
     #[test]
     #[cfg_attr(miri, ignore = "90,000 rounds of arithmetic take Miri minutes")]
     fn the_share_is_kept() {
@@ -210,7 +211,7 @@ mod tests {
             let share = if cpu_share > 0.0 { cpu_share.min(1.0) } else { 0.0 };
             let allowed = share * all + SAVED_MOST.0 as f64;
             assert!(spun as f64 <= allowed, "{cpu_share}: {spun}");
-            // A driver with work to do uses at least a tenth of its share.
+            // A driver whose share does not cover all deadlines still uses at least a tenth of it.
             if (0.001..0.03).contains(&cpu_share) {
                 assert!(spun as f64 >= 0.1 * allowed, "{cpu_share}: {spun}");
             }

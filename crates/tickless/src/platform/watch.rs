@@ -1,9 +1,9 @@
 //! How timers learn that the wall clock was set, or that the system was suspended.
 //!
-//! The kernel reports both by cancelling a timerfd on `CLOCK_REALTIME`. When the first timer on a
-//! settable clock is created, a thread starts that waits for this. If the thread or the timerfd
-//! cannot be created, or an event loop drives the timers, they check their clock once a second
-//! instead.
+//! The kernel reports both by cancelling a timerfd on `CLOCK_REALTIME`. When the first timer is
+//! created on a clock that these events affect, a thread starts that waits for the cancellation. If
+//! the thread or the timerfd cannot be created, or an event loop drives the timers, the timers
+//! check their clock once a second instead.
 
 use crate::platform::device::fallback::RefusedCall;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,8 @@ use tickless_core::time::Ns;
 #[derive(Debug, Default)]
 pub struct ClockWatch {
     source: Mutex<Option<StepSource>>,
-    /// The refused call that makes timers poll; empty if the program chose to poll.
+    /// The system call whose refusal makes timers poll their clock; empty if the program chose to
+    /// poll.
     refused: OnceLock<RefusedCall>,
     steps: AtomicU64,
 }
@@ -31,11 +32,11 @@ pub enum StepSource {
     Polling,
 }
 
-/// How often timers check their clock if steps are not reported to them.
+/// How often timers check their clock if nothing reports to them that it was set.
 pub const POLL_EVERY: Ns = Ns::from_secs(1);
 
 impl ClockWatch {
-    /// Returns what reports steps. The first call chooses it by `begin`.
+    /// Returns what reports that a clock was set. The first call decides this, by `begin`.
     pub fn source(&self, begin: impl FnOnce() -> Result<StepSource, RefusedCall>) -> StepSource {
         *self.lock().get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
     }
@@ -45,7 +46,7 @@ impl ClockWatch {
         *self.lock() == Some(StepSource::Polling)
     }
 
-    /// Makes timers poll from here on, because the system refused a call.
+    /// Makes timers poll their clock from here on, because the system refused a call.
     #[cfg(any(linux_platform, test))]
     pub fn fall_back(&self, why: RefusedCall) {
         *self.lock() = Some(self.refuse(why));
@@ -56,7 +57,7 @@ impl ClockWatch {
         StepSource::Polling
     }
 
-    /// Returns the refused call that makes timers poll.
+    /// Returns the system call whose refusal makes timers poll their clock, if any.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }

@@ -1,4 +1,5 @@
-//! The event device of one base, of any kind.
+//! The event device of one base, whatever its kind. It wakes the base's driver thread, or the
+//! program's event loop, when the base's first timer is due.
 
 use super::fallback::{Device, RefusedCall};
 use super::futex::{Doorbell, Starter};
@@ -16,7 +17,8 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Debug)]
 pub struct BaseDevice {
     bell: Doorbell,
-    /// The driver wakes this long before its deadline, in ns. Only the driver writes it.
+    /// How long before its deadline the driver wakes, to spin until then, in ns. Only the driver
+    /// writes this.
     margin: AtomicU64,
     kind: Kind,
 }
@@ -35,7 +37,8 @@ impl BaseDevice {
         BaseDevice::new(Kind::Futex)
     }
 
-    /// Makes a device whose driver waits on a futex, and is started with the first ring.
+    /// Makes a device whose driver waits on a futex. The driver thread does not exist yet:
+    /// `starter` starts it when the device is first rung.
     pub fn futex_started_by(starter: Arc<Starter>) -> BaseDevice {
         BaseDevice { bell: Doorbell::started_by(starter), ..BaseDevice::futex() }
     }
@@ -47,7 +50,7 @@ impl BaseDevice {
         Ok(BaseDevice::new(Kind::Timerfd(device)))
     }
 
-    /// Makes a device that an event loop of the program waits in.
+    /// Makes a device for a base that an event loop of the program drives, without a driver thread.
     pub fn own_loop(device: LoopDevice) -> BaseDevice {
         BaseDevice::new(Kind::Loop(device))
     }
@@ -56,10 +59,11 @@ impl BaseDevice {
         BaseDevice { bell: Doorbell::default(), margin: AtomicU64::new(0), kind }
     }
 
-    /// Sets the time before a deadline at which the driver wakes, to spin until then. Its driver
-    /// calls this while the device is not armed.
+    /// Sets how long before a deadline the driver wakes, to spin until then. Only the driver calls
+    /// this, while the device is not armed.
     pub fn set_margin(&self, margin: Ns) {
-        // Relaxed: threads arm under the lock of the base, which the driver takes next.
+        // Relaxed: threads that program the device do so under the lock of the base. The driver
+        // takes that lock next, and so publishes the margin to them.
         self.margin.store(margin.0, Ordering::Relaxed);
     }
 
@@ -67,12 +71,12 @@ impl BaseDevice {
         Ns(self.margin.load(Ordering::Relaxed))
     }
 
-    /// Returns the driver's bell.
+    /// Returns the bell that wakes the driver.
     pub fn bell(&self) -> &Doorbell {
         &self.bell
     }
 
-    /// Returns the loop's device, if an event loop of the program drives the base.
+    /// Returns the device of the event loop, if an event loop of the program drives the base.
     pub fn as_loop(&self) -> Option<&LoopDevice> {
         match &self.kind {
             Kind::Loop(device) => Some(device),
@@ -89,7 +93,8 @@ impl BaseDevice {
         }
     }
 
-    /// Returns what the driver waits in; `None` if the base has no driver.
+    /// Returns the kind of device that the driver thread waits in; `None` if the program's event
+    /// loop drives the base.
     pub fn name(&self) -> Option<Device> {
         match &self.kind {
             #[cfg(linux_platform)]
@@ -101,7 +106,7 @@ impl BaseDevice {
         }
     }
 
-    /// Returns the system call that was refused after the start, if any.
+    /// Returns the system call that was refused after the device had been made, if any.
     pub fn refused(&self) -> Option<RefusedCall> {
         match &self.kind {
             #[cfg(linux_platform)]
@@ -110,8 +115,8 @@ impl BaseDevice {
         }
     }
 
-    /// Programs the device, under its base's lock. Returns what the caller must do without the
-    /// lock.
+    /// Programs the device for the time `at`. The caller holds the lock of the base. Returns what
+    /// it must do after it has released the lock.
     pub fn program(&self, clock: &HostClock, cpu: CpuId, at: Ns) -> Rearm {
         match &self.kind {
             Kind::Futex => self.bell.set(at),
@@ -121,7 +126,8 @@ impl BaseDevice {
                 let wake_at = if margin == Ns::ZERO || at == Ns::NEVER {
                     at
                 } else {
-                    // A spinning driver checks the bell.
+                    // While the driver spins before the deadline, it checks the bell, not the
+                    // timerfd.
                     self.bell.set(at);
                     at.since(margin)
                 };
@@ -139,7 +145,8 @@ impl BaseDevice {
         Rearm::Kick(cpu)
     }
 
-    /// Wakes the driver or loop if it has to check the deadline again. Called without any lock.
+    /// Wakes the driver or event loop if it has to check the deadline again. The caller holds no
+    /// lock.
     pub fn ring(&self) {
         match &self.kind {
             Kind::Futex => self.bell.ring(),
@@ -160,7 +167,7 @@ impl BaseDevice {
     pub fn ring_to_end(&self, clock: &HostClock, cpu: CpuId) {
         match &self.kind {
             Kind::Loop(_) => {
-                // The ring below follows in any case.
+                // The result does not matter: `ring` is called below in any case.
                 let _ = self.program(clock, cpu, Ns::ZERO);
             }
             _ => self.bell.set(Ns::ZERO),
@@ -168,8 +175,8 @@ impl BaseDevice {
         self.ring();
     }
 
-    /// Records that the driver or loop is about to check the base, so that the device counts as
-    /// unarmed.
+    /// Records that the driver or event loop is about to check the base's timers. From here on the
+    /// device counts as not armed.
     pub fn quiet(&self) {
         match &self.kind {
             Kind::Loop(device) => device.quiet(),
@@ -177,8 +184,9 @@ impl BaseDevice {
         }
     }
 
-    /// Sleeps until the deadline, at most until `limit`. Ends early if the deadline changes or
-    /// `stop` is set. With a margin, it spins for the last part. Driver threads call this.
+    /// Sleeps until the deadline of the device, but no longer than until `limit`. Returns early if
+    /// the deadline changes or `stop` is set. If there is a margin, spins for that last part of the
+    /// time. Only driver threads call this.
     pub fn sleep(&self, clock: &HostClock, limit: Ns, stop: &AtomicBool, waking: &mut Waking) {
         let margin = self.margin();
         let sleep_from = waking.spins().then(|| (clock.now(), self.bell.rings()));

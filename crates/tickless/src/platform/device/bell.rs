@@ -1,17 +1,20 @@
-//! Two protocols that wake a waiting driver or event loop when the next event moves earlier.
+//! Two protocols that wake a waiting driver thread or event loop when a timer is armed for an
+//! earlier time than it waits for.
 //!
-//! They are generic over a platform's words, so that the model checkers run this file. In both, an
-//! arming thread writes the deadline and then checks whether the driver waits; the driver announces
-//! that it waits and then checks the deadline again. All four accesses are sequentially consistent,
-//! so at least one side sees the other. The deadline is decided and written under the base's lock.
+//! They are generic over the type of the atomic words, so that the model checkers, which have a
+//! type of their own, run this file. In both, an arming thread writes the deadline and then checks
+//! whether the driver waits; the driver announces that it waits and then checks the deadline again.
+//! All four accesses are sequentially consistent, so at least one side sees the other. The deadline
+//! is decided and written under the base's lock.
 
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// Keeps the word from being zero, for any number of rings.
+/// Added to the number of rings in `DriverBell::asleep`, so that the sum is never zero, which would
+/// mean that the driver is awake.
 const ASLEEP: u64 = 1 << 32;
 
-/// A word that a driver sleeps on.
+/// The number of rings: an atomic word that a driver thread sleeps on until it changes.
 pub trait Rings {
     fn load(&self, order: Ordering) -> u32;
     /// Increments the word.
@@ -21,20 +24,20 @@ pub trait Rings {
 /// Wakes a driver thread when an earlier deadline is armed.
 #[derive(Debug, Default)]
 pub struct DriverBell<W, R> {
-    /// Incremented for every new deadline; the driver waits for it to change.
+    /// Incremented for every new deadline. The driver sleeps until it changes.
     rings: R,
-    /// The deadline of the device, in nanoseconds of the host's clock. Written under the base's
-    /// lock, so that the last decision counts.
+    /// The deadline of the device, in nanoseconds of the host's clock. Written under the lock of
+    /// the base, so that the last write is that of the last decision.
     deadline: W,
-    /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] and the number of
-    /// rings that it has seen. Zero while the driver is awake, and after it was woken from that
-    /// sleep.
+    /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] plus the number of
+    /// rings that the driver has seen. Zero while the driver is awake, and after another thread has
+    /// woken it from that sleep.
     asleep: W,
 }
 
 impl<W: Word, R: Rings + Default> DriverBell<W, R> {
-    /// Makes the bell of a base that has no driver yet. For a thread that rings, it looks like that
-    /// of a driver that sleeps and has seen no ring: the first ring calls `wake`.
+    /// Makes the bell of a base whose driver thread does not exist yet. To a thread that rings, the
+    /// driver seems to sleep and to have seen no ring, so the first ring calls `wake`.
     pub fn without_driver() -> Self {
         let never = W::new(Ns::NEVER.0);
         DriverBell { rings: R::default(), deadline: never, asleep: W::new(ASLEEP) }
@@ -42,25 +45,27 @@ impl<W: Word, R: Rings + Default> DriverBell<W, R> {
 }
 
 impl<W: Word, R: Rings> DriverBell<W, R> {
-    /// Programs the device. The caller must then call [`ring`](DriverBell::ring) without the lock.
+    /// Sets the deadline. The caller holds the lock of the base. It must call
+    /// [`ring`](DriverBell::ring) after it has released the lock.
     pub fn set(&self, deadline: Ns) {
         self.deadline.store(deadline.0, Ordering::Relaxed);
-        // SeqCst: pairs with `asleep` in `sleep`. The ringing thread writes and then checks whether
-        // the driver sleeps; the driver announces its sleep and then checks the rings. At least
-        // one sees the other: a ringing thread that reads the zero of an earlier sleep precedes
-        // the next announcement, and the driver sees its ring before that sleep. The store is also
+        // SeqCst: pairs with the store to `asleep` in `sleep`. This thread increments `rings` here
+        // and then reads `asleep`, in `ring`. The driver writes `asleep` and then reads `rings`. So
+        // at least one of them sees the other's write: if this thread reads zero, the driver will
+        // announce its sleep later, and then sees this ring before it sleeps. The increment is also
         // a release, which publishes the deadline.
         self.rings.add_one(Ordering::SeqCst);
     }
 
-    /// Records that the driver is about to check its base, so that the device counts as unarmed.
+    /// Records that the driver is about to check its base's timers. From here on the device counts
+    /// as not armed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
 
-    /// Records that the driver runs. It checks its base next.
+    /// Records that the driver thread has begun to run. It checks its base's timers next.
     pub fn begin(&self) {
-        // Relaxed: as at the end of `sleep`.
+        // Relaxed: a thread that still reads the old value wakes the driver, which does no harm.
         self.asleep.store(0, Ordering::Relaxed);
     }
 
@@ -74,11 +79,12 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         }
         // The driver may have woken by itself; then this wakes no thread, which is fine.
         wake(&self.rings);
-        // The driver leaves a sleep that has missed a ring, even one that it has yet to begin, and
-        // then checks its base. Until its next sleep no other thread needs to wake it. That sleep
-        // has seen more rings, so it has another number and this exchange does not change it. The
-        // exchange follows the wake: otherwise other threads would rely on a thread that may lose
-        // its CPU before it wakes the driver.
+        // From here on the driver leaves this sleep, even if it has only announced it, and then
+        // checks its base. Until its next sleep no other thread needs to wake it, so `asleep`
+        // becomes zero. If the next sleep has already been announced, it has seen more rings and
+        // has another number, which this exchange does not change. The exchange comes after the
+        // wakeup: otherwise other threads would rely on this thread, which may lose its CPU before
+        // it wakes the driver.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
@@ -93,17 +99,18 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         Ns(self.deadline.load(Ordering::Relaxed))
     }
 
-    /// Calls `wait` if no ring has come since the driver announced its sleep and the sleep is not
-    /// cancelled. `wait` gets the number of rings that the driver has seen, and the result of
-    /// `until` for the deadline.
+    /// Announces that the driver sleeps, and then calls `wait` to sleep, unless a ring has come in
+    /// between or `is_cancelled` returns `true`. `wait` gets the number of rings that the driver
+    /// has seen, and the result of `until` for the deadline.
     pub fn sleep<T>(
         &self,
         until: impl FnOnce(Ns) -> T,
         is_cancelled: impl FnOnce() -> bool,
         wait: impl FnOnce(&R, u32, T),
     ) {
-        // First the rings, then the deadline: a deadline that is set in between is either read
-        // here, or its ring comes after the number that is read.
+        // Read the number of rings before the deadline. If another thread sets a new deadline in
+        // between, its ring changes the number, and the check below prevents a sleep until the old
+        // deadline.
         let seen = self.rings.load(Ordering::SeqCst);
         let until = until(self.deadline());
         self.asleep.store(ASLEEP | u64::from(seen), Ordering::SeqCst);
@@ -116,17 +123,18 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
 }
 
 /// Wakes a program's event loop when a deadline is armed that is earlier than the one that the loop
-/// waits for. While the loop runs timers, and until it asks for the next event, no call is needed.
+/// waits for. While the loop runs timers, and until it asks for the next deadline, no thread needs
+/// to call it.
 #[derive(Debug)]
 pub struct LoopBell<W> {
     /// The deadline of the device, on the host's clock. Written under the base's lock.
     deadline: W,
-    /// The deadline that the loop got when it last asked.
+    /// The deadline that the loop waits for: the result of its last `begin_wait`.
     waits_for: W,
-    /// The number of the wait that the loop is in or about to begin. Zero while it runs timers, and
-    /// after it was called out of that wait.
+    /// The number of the wait that the loop is in or about to begin. Zero while the loop runs
+    /// timers, and after another thread has called it out of that wait.
     waits: W,
-    /// The number of its last wait.
+    /// The number of the loop's last wait, counted from one.
     last_wait: W,
 }
 
@@ -137,13 +145,16 @@ impl<W: Word> LoopBell<W> {
         LoopBell { deadline: never(), waits_for: never(), waits: W::new(0), last_wait: W::new(0) }
     }
 
-    /// Programs the device. The caller must then call [`ring`](LoopBell::ring) without the lock.
+    /// Sets the deadline. The caller holds the lock of the base. It must call
+    /// [`ring`](LoopBell::ring) after it has released the lock.
     pub fn set(&self, deadline: Ns) {
-        // SeqCst: pairs with `waits` in `begin_wait`; see the start of this file.
+        // SeqCst: pairs with the store to `waits` in `begin_wait`, so that at least one of the two
+        // threads sees what the other has written.
         self.deadline.store(deadline.0, Ordering::SeqCst);
     }
 
-    /// Records that the loop is about to check its base, so that the device counts as unarmed.
+    /// Records that the loop is about to check its base's timers. From here on the device counts as
+    /// not armed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::SeqCst);
     }
@@ -153,8 +164,8 @@ impl<W: Word> LoopBell<W> {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Calls the loop if it waits for a later deadline and was not called by another thread.
-    /// Returns whether it called.
+    /// Calls the loop, by `call`, if the loop waits for a later deadline than that of the device
+    /// and no other thread has called it yet. Returns whether it was called.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
         let waits_for = self.waits_for.load(Ordering::SeqCst);
@@ -163,9 +174,10 @@ impl<W: Word> LoopBell<W> {
             return false;
         }
         call(Ns(deadline));
-        // A loop that was called asks again before it waits again, so no other thread needs to call
-        // it. Its next wait has another number, which this exchange does not change. The exchange
-        // follows the call: otherwise other threads would rely on a thread that may lose its CPU
+        // A loop that was called asks for the deadline again before its next wait. Until then no
+        // other thread needs to call it, so `waits` becomes zero. If the next wait has already
+        // begun, it has another number, which this exchange does not change. The exchange comes
+        // after the call: otherwise other threads would rely on this thread, which may lose its CPU
         // before the call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);

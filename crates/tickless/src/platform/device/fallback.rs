@@ -1,21 +1,23 @@
-//! What drivers wait in, and the system call that was refused if it is not what was configured.
+//! The kinds of event device that driver threads wait in, and a record of the system call that was
+//! refused if a driver waits in another kind than the program has chosen.
 
 use core::fmt;
 #[cfg(linux_platform)]
 use rustix::io::Errno;
 
-/// What driver threads wait in; see `Builder::device`.
+/// What driver threads wait in until a timer is due; see `Builder::device`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum Device {
     /// A futex with a timeout; a condition variable on systems other than Linux. Uses no file
-    /// descriptor, and no system call for a deadline that is not the earliest or that is armed
-    /// while the driver is awake. An earlier deadline wakes a sleeping driver, which then sleeps
-    /// again until that deadline.
+    /// descriptor. A thread that arms a timer makes a system call only if the deadline is the
+    /// earliest one and the driver sleeps. That call wakes the driver, which then sleeps again
+    /// until the new deadline.
     #[default]
     Futex,
-    /// Linux only. A timerfd in an epoll: each write of the device is a system call of the thread
-    /// that arms, and the driver continues to sleep. Uses three file descriptors for each base.
+    /// Linux only. A timerfd in an epoll. A thread that arms a timer for the earliest deadline
+    /// makes a system call, and the driver continues to sleep. Uses three file descriptors for each
+    /// base (one CPU's timers).
     #[cfg(linux_platform)]
     Timerfd,
 }
@@ -37,7 +39,7 @@ impl RefusedCall {
         RefusedCall::with_code(call, errno.raw_os_error())
     }
 
-    /// Makes a value for the layer above.
+    /// Makes a value from an error number, for modules that use this layer.
     #[doc(hidden)]
     pub fn with_code(call: &'static str, errno: i32) -> RefusedCall {
         RefusedCall { call, errno }

@@ -1,7 +1,8 @@
-//! The default event device: a driver thread that waits on a futex until the deadline.
+//! The default event device: a driver thread that waits on a futex until its next timer is due.
 //!
-//! To program the device is to ring the driver's bell, which costs a system call only if the driver
-//! sleeps. A driver without pending timers does not wake at all.
+//! A thread that programs the device stores the deadline and *rings*: it changes the futex word. It
+//! makes a system call, to wake the driver, only if the driver sleeps. A driver without pending
+//! timers does not wake at all.
 //!
 //! The sleep is one absolute futex wait with the smallest timer slack that the kernel offers. The
 //! default slack would add 50 µs to every expiry.
@@ -14,7 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 use tickless_core::time::Ns;
 
-/// A driver's bell and its counters.
+/// What wakes a driver thread, and counts of what the driver has done.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Doorbell {
@@ -23,27 +24,29 @@ pub struct Doorbell {
     wakes: AtomicU64,
     /// The number of times that the driver went to sleep.
     sleeps: AtomicU64,
-    /// The number of ticks of the driver.
+    /// The number of periodic ticks that the driver has run.
     ticks: AtomicU64,
     /// The time for which the driver spun, in ns.
     spun: AtomicU64,
-    /// What starts the driver with the first ring; `None` if it runs from the beginning.
+    /// Starts the driver thread when the bell is first rung; `None` if the driver runs from the
+    /// beginning.
     starter: Option<Arc<Starter>>,
-    /// Whether the driver has begun.
+    /// Whether the driver thread has begun to run.
     is_driven: AtomicBool,
 }
 
-/// The calls to the thread that starts the drivers of a set.
+/// Wakes the thread that starts the driver threads of a set of timers.
 #[derive(Debug, Default)]
 pub struct Starter {
-    /// Counts calls. The thread waits on this word.
+    /// Incremented to wake that thread, which sleeps until the number changes.
     calls: AtomicU32,
 }
 
 impl Starter {
     /// Makes the thread check which drivers it must start, and whether it must end.
     pub fn call(&self) {
-        // Release: pairs with the Acquire in `calls`. The thread sees the ring before the call.
+        // Release: pairs with the Acquire in `calls`, so that the woken thread sees the ring
+        // because of which it was called.
         self.calls.fetch_add(1, Ordering::Release);
         wait::wake_one(&self.calls);
     }
@@ -53,32 +56,37 @@ impl Starter {
         self.calls.load(Ordering::Acquire)
     }
 
-    /// Waits for another call than these, at most until this time on `CLOCK_MONOTONIC`.
+    /// Sleeps while the number of calls is `calls`, but no longer than until this time on
+    /// `CLOCK_MONOTONIC`. May return early.
     pub fn wait(&self, calls: u32, until: Ns) {
         wait::wait(&self.calls, calls, until);
     }
 }
 
 impl Doorbell {
-    /// Makes the bell of a base whose driver is started with the first ring.
+    /// Makes the bell of a base whose driver thread is started when the bell is first rung.
     pub fn started_by(starter: Arc<Starter>) -> Doorbell {
         let bell = DriverBell::without_driver();
         Doorbell { bell, starter: Some(starter), ..Doorbell::default() }
     }
 
-    /// Records that the driver runs.
+    /// Records that the driver thread has begun to run.
     pub fn begin(&self) {
-        // Relaxed: a thread that sees the driver asleep, which it announces later, sees this, too.
+        // Relaxed: the driver announces its first sleep after this, by a SeqCst store. A thread
+        // that sees the announcement also sees this flag, and wakes the driver instead of calling
+        // the starter.
         self.is_driven.store(true, Ordering::Relaxed);
         self.bell.begin();
     }
 
-    /// Programs the device. The caller must then call [`ring`](Doorbell::ring) without the lock.
+    /// Sets the deadline. The caller holds the lock of the base. It must call
+    /// [`ring`](Doorbell::ring) after it has released the lock.
     pub fn set(&self, deadline: Ns) {
         self.bell.set(deadline);
     }
 
-    /// Records that the driver is about to check its base, so that the device counts as unarmed.
+    /// Records that the driver is about to check its base's timers. From here on the device counts
+    /// as not armed.
     pub fn quiet(&self) {
         self.bell.quiet();
     }
@@ -110,12 +118,12 @@ impl Doorbell {
         self.wakes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a tick of the driver.
+    /// Counts a periodic tick that the driver has run.
     pub fn count_tick(&self) {
         self.ticks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of ticks of the driver.
+    /// Returns the number of periodic ticks that the driver has run.
     pub fn ticks(&self) -> u64 {
         self.ticks.load(Ordering::Relaxed)
     }
@@ -130,8 +138,8 @@ impl Doorbell {
         self.bell.rings().load(Ordering::SeqCst)
     }
 
-    /// Records how late the driver woke for its deadline. The driver began to sleep at
-    /// `slept_from`, and no ring has come since.
+    /// Tells `waking` how late the kernel woke the driver for its deadline. The driver began to
+    /// sleep at `slept_from`, and no thread has rung since.
     pub fn note_woken(&self, clock: &HostClock, margin: Ns, slept_from: Ns, waking: &mut Waking) {
         let deadline = self.bell.deadline();
         let asked = deadline.since(margin);
@@ -141,17 +149,19 @@ impl Doorbell {
         }
     }
 
-    /// Returns whether the deadline is too close to sleep.
+    /// Returns whether the deadline is so close, within the margin, that the driver should not
+    /// sleep.
     pub fn is_near(&self, margin: Ns, now: Ns) -> bool {
         let deadline = self.bell.deadline();
         margin != Ns::ZERO && deadline != Ns::NEVER && deadline.since(margin) <= now
     }
 
-    /// Spins until the deadline if that is within the margin. Ends early if the deadline changes or
-    /// `stop` is set.
+    /// Spins until the deadline, if the deadline is within the margin. Returns early if it changes
+    /// or `stop` is set.
     pub fn spin(&self, clock: &HostClock, margin: Ns, stop: &AtomicBool, waking: &mut Waking) {
-        // First the rings, as in `sleep`. The driver counts as awake, so that a thread that rings
-        // makes no system call: the driver checks the rings all the time.
+        // Read the number of rings before the deadline: if another thread sets a new deadline in
+        // between, `is_called` notices. The driver counts as awake while it spins, so a thread that
+        // rings makes no system call.
         let seen = self.rings();
         let deadline = self.bell.deadline();
         if !self.is_near(margin, clock.now()) {
@@ -162,8 +172,8 @@ impl Doorbell {
         self.spun.fetch_add(spun.0, Ordering::Relaxed);
     }
 
-    /// Sleeps until `margin` before the deadline, at most until `limit`. Ends early if the deadline
-    /// changes or `stop` is set.
+    /// Sleeps until `margin` before the deadline, but no longer than until `limit`. Returns early
+    /// if the deadline changes or `stop` is set.
     pub fn sleep(&self, clock: &HostClock, margin: Ns, limit: Ns, stop: &AtomicBool) {
         let until = |deadline| {
             clock.to_system(match deadline {
@@ -196,9 +206,9 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Goal: no ring is lost, however rings interleave with the driver's going to sleep.
-    /// Method: two threads that ring and wait until the driver has seen that, and a driver that
-    /// only checks and sleeps, without a deadline of its own.
+    /// Goal: the driver notices every ring, whatever step towards its sleep the ring falls into.
+    /// Method: two threads ring, and each time wait until the driver has answered. The driver only
+    /// answers and sleeps, without a deadline that would wake it.
     #[test]
     fn no_ring_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 15_000 };
@@ -237,7 +247,7 @@ mod tests {
             let all = ringers.map(|ringer| ringer.join().is_ok_and(|seen| seen));
             stop.store(true, Ordering::Release);
             bell.set(Ns::ZERO);
-            // Does not rely on `ring`, which this test checks.
+            // Wake the driver by the futex: `ring`, which this test checks, may be broken.
             wait::wake_one(bell.bell.rings());
             assert_eq!(all, [true, true], "a ring was lost, {:?}", bell.counts());
         });

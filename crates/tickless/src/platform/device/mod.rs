@@ -1,16 +1,17 @@
-//! What wakes a base when its next timer is due.
+//! Event devices. Each base (one CPU's timers) has one, which wakes it when its next timer is due.
 //!
-//! | file | device | a write costs | waits in it |
+//! | file | device | programming it costs | who waits in it |
 //! |---|---|---|---|
-//! | `futex` | a futex with a timeout | a call if its driver sleeps longer | a driver |
-//! | `timerfd` | a timerfd in an epoll | one call, which wakes no thread | a driver |
-//! | `own_loop` | a timerfd, or a callback | one call, or that of the callback | the program |
+//! | `futex` | a futex with a timeout | a system call if its driver sleeps for longer | a driver |
+//! | `timerfd` | a timerfd in an epoll | a system call, which wakes no thread | a driver |
+//! | `own_loop` | a timerfd, or a callback | a system call, or the callback | the program |
 //!
-//! `bell` has the protocols that wake a waiting driver or loop when the next event moves earlier.
+//! `bell` has the protocols that wake a waiting driver thread or event loop when a timer is armed
+//! for an earlier time than it waits for.
 //!
-//! The core decides when the device must be programmed (`tickless_core::rearm`), under the lock of
-//! its base. Every base has a bell, whatever its device is: if the system later refuses a timerfd,
-//! its driver continues on the futex with all its timers.
+//! `tickless_core::rearm` decides when a device must be programmed, under the lock of its base.
+//! Every base has a futex to wake its driver by, whatever its device is: if the system later
+//! refuses calls for the timerfd, the driver continues on the futex with all its timers.
 
 pub mod base;
 mod bell;

@@ -1,7 +1,7 @@
-//! The event device of a program with an event loop: a descriptor that the loop polls, or a
-//! callback that wakes it when an earlier deadline is armed (see `bell`). In an asynchronous
-//! runtime the loop is a task; it uses the descriptor, or while the program moves the runtime's
-//! clock, the callback.
+//! The event device of a program that runs timers in its own event loop: a descriptor that the loop
+//! polls, or a callback that wakes the loop when an earlier deadline is armed (see `bell`). In an
+//! asynchronous runtime, a task runs the timers. It waits for the descriptor; while the program
+//! moves the runtime's clock, other threads wake the task instead.
 
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use tickless_core::time::Ns;
 
-/// A callback that gets the new deadline.
+/// A callback of the program, which gets the new deadline.
 pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 
 /// The event device of a base that an event loop drives.
@@ -23,11 +23,11 @@ pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 pub struct LoopDevice {
     bell: LoopBell<AtomicU64>,
     signal: Signal,
-    /// The deadline that was last written to the descriptor. Unlike the bell's it is kept while a
-    /// handler runs.
+    /// The deadline for which the descriptor was last armed. Unlike the deadline in `bell`, it is
+    /// kept while the loop runs timers.
     #[cfg(linux_platform)]
     written: AtomicU64,
-    /// The number of descriptor writes whose expiry was already read.
+    /// How many times the descriptor had been armed when its expiry was last read.
     #[cfg(linux_platform)]
     cleared: AtomicU64,
 }
@@ -37,8 +37,9 @@ enum Signal {
     #[cfg(linux_platform)]
     Descriptor(Timerfd),
     Callback(Box<OnRearm>),
-    /// As with a descriptor, but the runtime polls it edge-triggered, so it is never read. There is
-    /// none if the runtime's clock has been virtual from the start.
+    /// For a task in an asynchronous runtime. The timerfd becomes readable at the deadline. The
+    /// runtime polls it edge-triggered, so it is never read. There is no timerfd if the program has
+    /// moved the runtime's clock from the start.
     Runtime {
         #[cfg(linux_platform)]
         timer: Option<Timerfd>,
@@ -47,7 +48,7 @@ enum Signal {
 }
 
 /// The descriptor may become readable this long before the deadline: the largest difference between
-/// the two clocks.
+/// the kernel's clock, which it uses, and the clock of the timers.
 #[cfg(linux_platform)]
 const NEAR: Ns = Ns::from_ms(1);
 
@@ -74,7 +75,7 @@ impl LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
     }
 
-    /// Makes the device of a task in this runtime. The task polls the descriptor, if there is one.
+    /// Makes the device of a task in this runtime. The task waits for the timerfd, if there is one.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn in_runtime(
         runtime: Arc<dyn Runtime>,
@@ -98,23 +99,24 @@ impl LoopDevice {
         }
     }
 
-    /// Programs the device. Returns whether that is all; if not, the caller must call
-    /// [`ring`](LoopDevice::ring) without the lock.
+    /// Programs the device, under the lock of the base. Returns `false` if the caller must also
+    /// call [`ring`](LoopDevice::ring) after it has released the lock.
     #[cfg_attr(not(linux_platform), expect(unused_variables, reason = "callbacks need no clock"))]
     pub fn set(&self, deadline: Ns, clock: &HostClock) -> bool {
         self.bell.set(deadline);
         #[cfg(linux_platform)]
         if let Some(timer) = self.descriptor() {
             self.written.store(deadline.0, Ordering::SeqCst);
-            // A timerfd that could be armed once can be armed again, unless the program installs a
-            // filter against that. Then its loop relies on `timeout`.
+            // Ignore an error: a timerfd that could be armed once can be armed again, unless the
+            // program installs a seccomp filter against that. Its loop must then wait no longer
+            // than `timeout` says.
             let _ = timer.set(clock.to_system(deadline));
             return true;
         }
         false
     }
 
-    /// Returns the descriptor that the loop polls at the moment.
+    /// Returns the descriptor that the loop polls now; `None` if it is woken in another way.
     #[cfg(linux_platform)]
     fn descriptor(&self) -> Option<&Timerfd> {
         match &self.signal {
@@ -124,8 +126,8 @@ impl LoopDevice {
         }
     }
 
-    /// Calls the loop if it waits for a later deadline and was not called by another thread.
-    /// Returns whether it called.
+    /// Wakes the loop if it waits for a later deadline than that of the device and no other thread
+    /// has woken it yet. Returns whether it was woken.
     pub fn ring(&self) -> bool {
         match &self.signal {
             #[cfg(linux_platform)]
@@ -138,8 +140,8 @@ impl LoopDevice {
     }
 
     /// Records that a pending timer was disarmed. While the program moves the clock of a runtime,
-    /// its task must not wait for a timer that is not pending any more: the clock would move to
-    /// that timer's deadline.
+    /// the clock moves to the deadline that the runtime's task waits for. So wake the task: it must
+    /// not wait for a timer that is not pending any more.
     #[cfg(feature = "tokio-time")]
     #[inline]
     pub fn disarmed(&self) {
@@ -155,9 +157,9 @@ impl LoopDevice {
         self.bell.begin_wait()
     }
 
-    /// Returns whether a timer is due at `now`, or so soon that the descriptor may already be
-    /// readable. Until the loop waits again, no thread needs to call it. Only the loop's own thread
-    /// calls this.
+    /// Records that the loop runs timers: until it waits again, no thread needs to wake it. Returns
+    /// whether a timer is due at `now`, or so soon that the descriptor may already be readable.
+    /// Only the loop's own thread calls this.
     pub fn begin_run(&self, now: Ns) -> bool {
         self.bell.begin_run();
         let is_due = self.bell.deadline() <= now;
@@ -168,26 +170,28 @@ impl LoopDevice {
         }
     }
 
-    /// Returns whether the descriptor has expired or may expire at any moment, and makes it
-    /// unreadable again.
+    /// Returns whether the descriptor has expired or may expire at any moment. Reads the expiry, so
+    /// that the descriptor is not readable any more.
     #[cfg(linux_platform)]
     fn has_expired(&self, timer: &Timerfd, now: Ns) -> bool {
-        // The last deadline written may have expired, and the descriptor be readable. The count is
-        // read first, so that a later write does not count as read.
+        // Read the number of armings before the descriptor. If another thread arms the descriptor
+        // in between, the expiry of that arming does not count as read.
         let calls = timer.calls();
         let is_read = self.cleared.load(Ordering::Relaxed) == calls;
         let written = Ns(self.written.load(Ordering::SeqCst));
         if is_read || written > now.after(NEAR) {
             return false;
         }
-        // Before the base is checked: an expiry from here on makes the descriptor readable again.
+        // Read the expiry before the loop checks its base: a timer that becomes due later makes the
+        // descriptor readable again.
         if timer.clear() {
             self.cleared.store(calls, Ordering::Relaxed);
         }
         true
     }
 
-    /// Records that the loop is about to check its base, so that the device counts as unarmed.
+    /// Records that the loop is about to check its base's timers. From here on the device counts as
+    /// not armed.
     pub fn quiet(&self) {
         self.bell.quiet();
     }
@@ -214,10 +218,11 @@ mod tests {
     use std::thread::Thread;
     use std::time::{Duration, Instant};
 
-    /// Goal: no call is lost, however armings interleave with the loop's begin of a wait.
-    /// Method: two threads that arm earlier deadlines than the loop waits for, and wait until it
-    /// has seen them; a loop that only begins waits and waits for calls. The callback is sometimes
-    /// slow, because other threads might wrongly rely on it then.
+    /// Goal: the loop is called for every earlier deadline, whatever step towards its next wait the
+    /// arming falls into.
+    /// Method: two threads arm earlier deadlines than the loop waits for, and each time wait until
+    /// the loop has answered. The loop only answers and waits. The callback is sometimes slow: the
+    /// other thread might then wrongly rely on a call that has not been made yet.
     #[test]
     fn no_call_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 30_000 };

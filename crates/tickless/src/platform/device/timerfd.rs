@@ -1,15 +1,17 @@
-//! An event device of a timerfd and an epoll that waits for it.
+//! An event device that consists of a timerfd, and an epoll in which the driver thread waits for
+//! it.
 //!
-//! A write is one `timerfd_settime` by the arming thread, under the lock of the base, as a kernel
-//! writes its clock event device. Only the expiry wakes the driver, so arming an earlier deadline
-//! costs a system call and no wakeup.
+//! The thread that arms a timer programs the device by one `timerfd_settime`, under the lock of the
+//! base, as a kernel programs its clock event device. Only the expiry wakes the driver, so an
+//! earlier deadline costs a system call and no wakeup.
 //!
 //! The epoll is edge-triggered on the timerfd: each expiry wakes the driver once, and no thread has
-//! to read it. A write discards an expiry that the driver has not seen, which is correct: the
-//! decision for the write was made under the lock, after the expiry.
+//! to read it. Programming the device discards an expiry that the driver has not seen yet. That is
+//! correct: the new deadline was decided on under the lock, after the expiry.
 //!
 //! If the system refuses one of these calls after the start (because of a new seccomp filter, for
-//! instance), the device signals its eventfd, and its driver continues with the bell.
+//! instance), the device wakes its driver through an eventfd, and the driver waits on its futex
+//! from then on.
 
 use super::fallback::RefusedCall;
 use core::mem::MaybeUninit;
@@ -24,7 +26,7 @@ use rustix::time::{
 use std::sync::{Arc, OnceLock};
 use tickless_core::time::Ns;
 
-/// A timerfd on `CLOCK_MONOTONIC`, with the number of its writes.
+/// A timerfd on `CLOCK_MONOTONIC`, with the number of system calls that have set it.
 #[derive(Debug)]
 pub struct Timerfd {
     file: Arc<OwnedFd>,
@@ -36,7 +38,8 @@ pub struct Timerfd {
 pub struct EpollDevice {
     timer: Timerfd,
     epoll: OwnedFd,
-    /// Becomes readable, and stays so, when the driver must wait on the bell instead.
+    /// An eventfd, which becomes readable and stays so when the driver must wait on its futex
+    /// instead.
     called: OwnedFd,
     is_called: AtomicBool,
     refused: OnceLock<RefusedCall>,
@@ -57,8 +60,8 @@ impl Timerfd {
         Ok(timer)
     }
 
-    /// Arms it for a time of `CLOCK_MONOTONIC`; [`Ns::NEVER`] disarms it. A time in the past
-    /// expires at once. Discards an unread expiry.
+    /// Arms the timerfd for a time of `CLOCK_MONOTONIC`; [`Ns::NEVER`] disarms it. A time in the
+    /// past expires at once. Discards an unread expiry.
     pub fn set(&self, at: Ns) -> Result<(), Errno> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -81,7 +84,7 @@ impl Timerfd {
         Arc::clone(&self.file)
     }
 
-    /// Returns the number of system calls that armed it.
+    /// Returns the number of system calls that have set the timerfd.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -121,15 +124,16 @@ impl EpollDevice {
         }
     }
 
-    /// Programs the device. Returns `false` if the system refuses that, now or before; then the
-    /// caller must [`call`](EpollDevice::call) the driver.
+    /// Programs the device. Returns `false` if the system refuses that, or has refused a call
+    /// before. The caller must then wake the driver by [`call`](EpollDevice::call).
     pub fn set(&self, at: Ns) -> bool {
         self.refused.get().is_none()
             && self.timer.set(at).map_err(|errno| self.give_up(SETTIME, errno)).is_ok()
     }
 
-    /// Waits until the timerfd expires, another thread calls, or `at_most` has passed, in whole
-    /// milliseconds, as older kernels' epoll requires.
+    /// Waits until the timerfd expires, another thread uses [`call`](EpollDevice::call), or
+    /// `at_most` has passed. That is rounded up to milliseconds, because the epoll of older kernels
+    /// has no finer timeout.
     pub fn wait(&self, at_most: Option<core::time::Duration>) {
         let timeout = at_most.map(|left| {
             let ms = left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i64;
@@ -143,18 +147,19 @@ impl EpollDevice {
         }
     }
 
-    /// Ends the driver's waits on this device for good. One system call, or none if another thread
-    /// has made it.
+    /// Wakes the driver, and lets it never wait in this device again. Costs one system call, or
+    /// none if another thread has already done this.
     pub fn call(&self) {
         if !self.is_called.load(Ordering::Relaxed) {
             let _ = rustix::io::write(&self.called, &1u64.to_ne_bytes());
-            // After the call: otherwise other threads would rely on a thread that may have lost
-            // its CPU before the call.
+            // Set the flag after the write: otherwise other threads would rely on this thread,
+            // which may lose its CPU before it has woken the driver.
             self.is_called.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns the system call that was refused, after which the device is not used any more.
+    /// Returns the system call that was refused, if any. After a refusal the device is not used any
+    /// more.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }

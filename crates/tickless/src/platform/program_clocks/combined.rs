@@ -1,4 +1,5 @@
-//! Combined reading of a slow counter: one thread reads it for all that wait.
+//! Combined reading of a slow counter: one thread reads it, and all threads that wait for a value
+//! get that one.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::AtomicU64;
@@ -14,8 +15,8 @@ use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
 /// and across threads that synchronise with each other.
 ///
 /// A reading thread that loses its CPU delays the others only briefly: after about four times the
-/// usual duration of a reading, one of them reads the device for itself and the rest. The child of
-/// a `fork` recovers in the same way.
+/// usual duration of a reading, one of the waiting threads reads the device for all of them. A
+/// forked child, in which the reading thread does not exist, recovers in the same way.
 ///
 /// A waiting thread spins, and calls `sched_yield` after about 40 µs. Reading allocates nothing.
 #[derive(Debug)]
@@ -23,35 +24,38 @@ pub struct Combined<C> {
     inner: combined::Combined<AtomicU64, C, fn(u32)>,
 }
 
-/// The number of rounds of waiting that spin; later ones yield.
+/// For this many rounds a waiting thread spins. In later rounds it yields its CPU.
 const SPINS: u32 = 2_000;
-/// The least time that a yield takes: a system call.
+/// The shortest time that `yield_now` takes, in nanoseconds: that of a system call.
 const YIELD_NS: u64 = 300;
-/// How long a thread waits for another's reading, in durations of a reading.
+/// A thread waits for another thread's reading as long as this many readings usually take.
 const READINGS: u64 = 4;
 
-/// Spins, then yields. Never sleeps, because a thread that has waited too long reads the device
-/// itself.
+/// Pauses for one round of a waiting loop: spins, or in later rounds yields. Never sleeps, because
+/// a thread that has waited too long reads the device itself.
 fn relax(round: u32) {
     if round < SPINS { core::hint::spin_loop() } else { std::thread::yield_now() }
 }
 
 impl<C: Counter> Combined<C> {
-    /// Combines the readings of a counter. Reads it three times, to measure how long that takes.
+    /// Combines the readings of a counter. Reads it three times, to measure how long a reading
+    /// takes.
     pub fn new(counter: C) -> Combined<C> {
         let patience = patience_for(&counter);
         let relax: fn(u32) = relax;
         Combined { inner: combined::Combined::new(counter, relax).with_patience(patience) }
     }
 
-    /// Turns combining off with [`ReadPolicy::Direct`], for this project's studies.
+    /// Sets whether readings are combined. [`ReadPolicy::Direct`] makes each thread read the
+    /// device, so that studies can compare the two.
     #[doc(hidden)]
     #[must_use]
     pub fn with_policy(self, policy: ReadPolicy) -> Self {
         Combined { inner: self.inner.with_policy(policy) }
     }
 
-    /// Sets how many rounds a thread waits for another's reading before it reads the device itself.
+    /// Sets for how many rounds a thread waits for another thread's reading before it reads the
+    /// device itself.
     #[must_use]
     pub fn with_patience(self, rounds: u32) -> Self {
         Combined { inner: self.inner.with_patience(Patience(rounds)) }
@@ -77,8 +81,9 @@ impl<C: Counter> Combined<C> {
     }
 }
 
-/// Returns the number of rounds that [`READINGS`] readings of this counter take; at least 100, so
-/// that a short interrupt does not count as a lost CPU.
+/// Returns how many rounds of waiting take as long as [`READINGS`] readings of this counter.
+/// Returns at least 100: otherwise a reading thread that a short interrupt delays would be taken
+/// for one that has lost its CPU.
 fn patience_for(counter: &impl Counter) -> Patience {
     const TRIES: u32 = 3;
     const ROUNDS: u32 = 64;
@@ -97,7 +102,7 @@ fn patience_for(counter: &impl Counter) -> Patience {
     let wait_ns = READINGS.saturating_mul(reading_ns) as f64;
     let spins = (wait_ns / spin_ns.max(0.1)).clamp(100.0, f64::from(SPINS));
     let yields = (wait_ns - spins * spin_ns).max(0.0) / YIELD_NS as f64;
-    // At most about a second, however slow the device is.
+    // Wait for at most about a second, however slow the device is.
     Patience((spins + yields.min(3e6)) as u32)
 }
 

@@ -1,4 +1,5 @@
-//! Counters of this machine, for programs: the TSC, the system's clocks, and PTP hardware clocks.
+//! The counters of this machine that programs can use: the TSC, the system's clocks, and PTP
+//! hardware clocks.
 
 use crate::platform::clock_error::{Fallback, OpenClockError};
 use crate::platform::comparison::measure_tsc;
@@ -26,13 +27,13 @@ impl ClockId {
     /// Time since an arbitrary start, without suspends.
     pub const MONOTONIC: ClockId = ClockId(libc::CLOCK_MONOTONIC);
     /// Like [`MONOTONIC`](ClockId::MONOTONIC), but at the hardware's own rate, which NTP does not
-    /// adjust. A system call where the vDSO does not support it.
+    /// adjust. Reading it is a system call where the vDSO does not support it.
     pub const MONOTONIC_RAW: ClockId = ClockId(libc::CLOCK_MONOTONIC_RAW);
     /// Time since boot, with suspends.
     pub const BOOTTIME: ClockId = ClockId(libc::CLOCK_BOOTTIME);
     /// International atomic time, if the system's offset from UTC was set; otherwise UTC.
     pub const TAI: ClockId = ClockId(libc::CLOCK_TAI);
-    /// CPU time of all threads of this process. A system call.
+    /// CPU time of all threads of this process. Reading it is a system call.
     pub const PROCESS_CPU: ClockId = ClockId(libc::CLOCK_PROCESS_CPUTIME_ID);
 
     fn name(self) -> Cow<'static, str> {
@@ -129,13 +130,13 @@ impl Counter for Tsc {
 /// One of the system's clocks, read by `clock_gettime`, as a counter of nanoseconds.
 ///
 /// Depending on the clock and the machine, a reading costs about 30 ns (through the vDSO) or a
-/// system call. If several threads read a slow one, use [`Combined`](super::combined::Combined).
+/// system call. If several threads read a slow clock, use [`Combined`](super::combined::Combined).
 #[derive(Debug)]
 pub struct SystemClock {
     id: ClockId,
     name: Cow<'static, str>,
     last: LastReading,
-    /// Keeps the number of a PTP clock valid.
+    /// The open device of a PTP clock, whose `id` is valid only while the device is open.
     _device: Option<File>,
 }
 
@@ -192,7 +193,8 @@ impl Counter for SystemClock {
     #[inline]
     fn read(&self) -> u64 {
         match (clock_gettime(self.id), self.id) {
-            // These never fail, so skip the shared cache line of the last reading.
+            // Reading these clocks never fails, so do not write `last`, whose cache line threads
+            // share.
             (Ok(now), ClockId::MONOTONIC | ClockId::REALTIME | ClockId::BOOTTIME) => now,
             (reading, _) => self.last.record(reading),
         }
@@ -216,8 +218,8 @@ impl Counter for SystemClock {
     }
 }
 
-/// The last value of a clock, which failed readings return. A clock that can no longer be read so
-/// appears frozen, which a watchdog detects.
+/// The last value of a clock. A reading that fails returns this value. So a clock that can no
+/// longer be read seems to have stopped, which a watchdog detects.
 #[derive(Debug, Default)]
 struct LastReading {
     value: AtomicU64,
@@ -244,7 +246,7 @@ impl LastReading {
     }
 }
 
-/// Returns the number of the clock of an open device.
+/// Returns the number by which `clock_gettime` reads the clock of an open device.
 fn dynamic_clock(device: &File) -> ClockId {
     // The kernel's encoding of a clock by its file descriptor, from clock_getres(2).
     const BY_FILE: i32 = 3;
@@ -268,7 +270,7 @@ mod tests {
     use super::*;
 
     /// Goal: a failed reading, as after the removal of a device, returns the last value and is
-    /// counted. The watchdog detects that as a frozen counter.
+    /// counted. A watchdog detects that as a counter that has stopped.
     #[test]
     fn a_failed_reading_returns_the_last_value() {
         let last = LastReading::default();

@@ -1,4 +1,5 @@
-//! A clock over the best of several counters.
+//! A clock that runs on the best of several counters, and replaces it by the next best if it is
+//! bad.
 
 use crate::platform::clock_error::OpenClockError;
 use crate::platform::relax::relax;
@@ -17,7 +18,7 @@ type AnyCounter = Box<dyn Counter>;
 type Keeper = Timekeeper<AtomicU64, AnyCounter, fn(u32)>;
 type SharedReader = Arc<ClockReader<AtomicU64, AnyCounter, fn(u32)>>;
 
-/// Monotonic, boottime and realtime over the best of several counters.
+/// Monotonic time, boottime and realtime, computed from the best of several counters.
 ///
 /// Reading takes no lock. The program must call [`maintain`](Clock::maintain) about every half
 /// second, for instance from a [`Periodic`](crate::Periodic) timer. That call keeps narrow counters
@@ -47,8 +48,8 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// Creates a clock that starts at zero and runs on the best-rated of these counters. The
-    /// watchdog compares it with the next best.
+    /// Creates a clock that starts at zero and runs on the best-rated of these counters. A watchdog
+    /// compares that counter with the next best, in [`maintain`](Clock::maintain).
     ///
     /// # Errors
     ///
@@ -57,7 +58,8 @@ impl Clock {
         Clock::with_tolerance(counters, Tolerance::DEFAULT)
     }
 
-    /// Like [`over`](Clock::over), with another tolerance of the watchdog.
+    /// Like [`over`](Clock::over), but sets how large a difference between counters the watchdog
+    /// tolerates.
     ///
     /// # Errors
     ///
@@ -97,12 +99,13 @@ impl Clock {
         self.reader.steps()
     }
 
-    /// Returns the counter in use: its index in the list given to [`over`](Clock::over).
+    /// Returns which counter the clock runs on: its index in the list given to
+    /// [`over`](Clock::over).
     pub fn source(&self) -> usize {
         self.reader.source().index()
     }
 
-    /// Returns the name of the counter in use.
+    /// Returns the name of the counter that the clock runs on.
     pub fn source_name(&self) -> &str {
         self.name_of(self.source())
     }
@@ -139,7 +142,8 @@ impl Clock {
         keeper.resume(suspended, Ns::from_duration(duration));
     }
 
-    /// Gives up a counter for a reason that the watchdog cannot detect. Takes a lock.
+    /// Tells the clock not to use a counter any more, for a reason that the watchdog cannot detect.
+    /// Takes a lock.
     pub fn give_up(&self, source: usize, fault: Fault) -> Report {
         match source_id(source) {
             Some(source) => self.keeper().blame(source, fault).into(),
@@ -162,7 +166,8 @@ impl Clock {
     }
 }
 
-/// Returns a counter's number in the core; `None` beyond the 256 counters that a clock uses.
+/// Converts a counter's index to its number in `tickless_core`; `None` above 255, because a clock
+/// uses no more than 256 counters.
 fn source_id(index: usize) -> Option<SourceId> {
     u8::try_from(index).ok().map(SourceId)
 }
@@ -173,7 +178,7 @@ fn source_id(index: usize) -> Option<SourceId> {
 pub struct Report {
     bad: usize,
     fault: Fault,
-    /// How time continued, if the bad counter was in use.
+    /// How time continued, if the clock was running on the bad counter.
     change: Option<Change>,
 }
 
@@ -188,20 +193,21 @@ impl Report {
         self.fault
     }
 
-    /// Returns the counter that the clock uses since then, if the bad one was in use: the best
-    /// remaining one, or the bad one if there is no other.
+    /// If the clock was running on the bad counter, returns the counter that it has run on since:
+    /// the best remaining one, or still the bad one if there is no other.
     pub fn switched_to(&self) -> Option<usize> {
         self.change.map(|change| change.to.index())
     }
 
-    /// Returns the time that the counter in use had lost against the reference. Time stepped ahead
-    /// by it.
+    /// Returns the time that the bad counter had lost against the counter that it was compared
+    /// with, if the clock was running on it. The clock has stepped ahead by this time.
     pub fn made_good(&self) -> Duration {
         self.change.map_or(Duration::ZERO, |change| change.made_good)
     }
 
-    /// Returns the time that the counter in use had gained against the reference. Time cannot go
-    /// back, so it stays ahead.
+    /// Returns the time that the bad counter had gained against the counter that it was compared
+    /// with, if the clock was running on it. Time cannot go back, so the clock stays ahead by this
+    /// time.
     pub fn ahead(&self) -> Duration {
         self.change.map_or(Duration::ZERO, |change| change.ahead)
     }
