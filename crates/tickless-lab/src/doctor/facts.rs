@@ -66,10 +66,10 @@ pub struct ClockSource {
 /// The cost of reading a clock, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadCost {
-    /// One thread that reads alone: the median over short batches of reads.
+    /// The time of a read by a single thread: the median over short batches of reads.
     pub alone_ns: f64,
-    /// One thread on each CPU, all at the same time: the upper quartile of each thread's batches,
-    /// and the median of these over the threads.
+    /// The time of a read while one thread on each CPU reads: the upper quartile of each thread's
+    /// batches, and the median of these over the threads.
     pub together_ns: f64,
     /// The number of threads that read at the same time.
     pub threads: usize,
@@ -128,7 +128,7 @@ impl CpuCounts {
 pub struct RecordedTimers {
     /// The recorded events.
     pub trace: Trace,
-    /// The result of a replay: the counts that the timer code reaches when it performs the recorded
+    /// The result of a replay: the counts of the timer code when it performs the recorded
     /// operations.
     pub summary: Summary,
     /// The names of threads by thread id. Threads that had ended before the recording was read are

@@ -32,9 +32,9 @@ pub struct Break {
 }
 
 impl Break {
-    /// Makes one that ends the measurement at the first wakeup that is more than `above` late. The
-    /// thread that woke calls `freeze` at once, which should keep what explains the lateness, such
-    /// as a trace buffer. `freeze` should take no longer than a system call.
+    /// Makes a `Break` that ends the measurement at the first wakeup that is more than `above`
+    /// late. The thread that woke calls `freeze` at once, which should keep what explains the
+    /// lateness, such as a trace buffer. `freeze` should take no longer than a system call.
     pub fn new(above: Duration, freeze: impl Fn() + Send + Sync + 'static) -> Break {
         Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }

@@ -98,8 +98,8 @@ fn parameter(value: Spread, how: &str) -> Parameter {
     Parameter { value, origin: Origin::Source(source) }
 }
 
-/// Measures the three scenes from which parameters are fitted. The fit gets no other measurement,
-/// so that all others can be predicted.
+/// Measures the three scenes (small timed programs) from which parameters are fitted. The fit does
+/// not see the other scenes, so that their times can be predicted.
 fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, MeasureError> {
     let turns = effort.pick(5, 101, 101);
     let taken = real::play("ping-pong", &Scene::FITTED, cpus, turns, progress)?;

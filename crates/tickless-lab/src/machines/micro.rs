@@ -69,7 +69,7 @@ impl Tools {
     fn arm(&self, ahead: Duration) -> f64 {
         each(2_000, || {
             let at = Expiration::OneShot(ahead.into());
-            // The kernel never refuses a time in range.
+            // An error is ignored, because the kernel never refuses a time in range.
             let _ = self.timer.set(at, TimerSetTimeFlags::empty());
             let _ = self.timer.unset();
         })

@@ -15,7 +15,7 @@ pub struct Evictor {
 const LINE: usize = 64;
 
 impl Evictor {
-    /// Makes one with twice as much memory as the largest cache, at most 256 MB.
+    /// Makes an evictor with twice as much memory as the largest cache, at most 256 MB.
     pub fn new() -> Evictor {
         const UNKNOWN: usize = 32 << 20;
         const MOST: usize = 256 << 20;

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Measures short times, in counts of a counter.
+/// Measures short times, in counts of the CPU's cycle counter or else of nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     /// The number of counts in a nanosecond; 1 if the counter counts nanoseconds.

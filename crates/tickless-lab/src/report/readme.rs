@@ -8,7 +8,7 @@ use crate::text::grouped;
 use std::fmt::Write;
 use std::io;
 
-/// The comments before and after the table in the file.
+/// The HTML comments that mark the table's place in the file.
 pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
 /// Runs all simulated studies, and returns their results in the order of the report.

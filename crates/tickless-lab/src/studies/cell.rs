@@ -17,7 +17,7 @@ use serde::Serialize;
 pub enum Role {
     /// A parameter of the simulated machine was fitted so that the simulation gives this figure.
     Calibrated,
-    /// A formula gives the figure from the parameters, and the simulation only evaluates it.
+    /// A formula gives the figure from the machine's parameters, so the simulation proves nothing.
     Implied,
     /// The simulation gives the figure, and no parameter was fitted to it.
     Predicted,
@@ -100,7 +100,8 @@ impl Figure {
     }
 }
 
-/// The unit of an effect. It also determines how the distance between two effects is measured.
+/// The unit of an effect, which is the change that a mechanism makes. It also determines how the
+/// distance between two effects is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Scale {
     /// Percent of the figure without the mechanism.
@@ -156,7 +157,7 @@ impl Claim {
         Claim { effect, scale: Scale::Times, null_model: 1.0, published: None, band }
     }
 
-    /// Claims the cell's own value, which would be `null_model` without the mechanism.
+    /// Claims the value of the figure itself, which would be `null_model` without the mechanism.
     pub fn value(effect: f64, null_model: f64, band: Band) -> Claim {
         Claim { effect, scale: Scale::Plain, null_model, published: None, band }
     }
@@ -230,7 +231,8 @@ pub struct Cell {
 const IMPLIED: f64 = 0.05;
 
 impl Cell {
-    /// Makes a cell without a published figure, and without an expected effect or range.
+    /// Makes a cell, which is one figure of a study, without a published figure, and without an
+    /// expected effect or range.
     pub fn new(
         id: impl Into<String>,
         unit: &'static str,
@@ -258,18 +260,19 @@ impl Cell {
         }
     }
 
-    /// Makes a cell for a simulated figure that no parameter was fitted to.
+    /// Makes a cell, which is one figure of a study, for a simulated value that no parameter was
+    /// fitted to.
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
         Cell::new(id, unit, Role::Predicted, figure)
     }
 
-    /// Makes a cell that was measured on this machine.
+    /// Makes a cell, which is one figure of a study, for a value that was measured on this machine.
     pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Figure>) -> Cell {
         Cell::new(id, unit, Role::Live, figure)
     }
 
-    /// Makes a cell for a simulated figure to which a parameter was fitted: the simulation must
-    /// reproduce `published`, so the cell proves nothing.
+    /// Makes a cell, which is one figure of a study, for a simulated value to which a parameter was
+    /// fitted. It proves nothing, because the fit makes the simulation reproduce `published`.
     pub fn calibrated(
         id: impl Into<String>,
         unit: &'static str,
@@ -303,8 +306,8 @@ impl Cell {
         self
     }
 
-    /// Removes the published figure, the claim and the verdict: they do not apply to a cell of a
-    /// machine other than the published one.
+    /// Removes the published figure, the claim and the verdict, because they apply to the machine
+    /// of the published report and this figure is from another one.
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, .. } = self;

@@ -141,9 +141,9 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Makes a lane from the windows in which a group ran. Windows are in nanoseconds and must not
-    /// overlap. `origin_ns` is the beginning of a period, and `refill_ns` a time at which the
-    /// group's quota was refilled.
+    /// Makes the row of a group from the time windows in which it ran. Windows are in nanoseconds
+    /// and must not overlap. `origin_ns` is the beginning of a period, and `refill_ns` a time at
+    /// which the group's quota was refilled.
     pub fn folded(
         name: String,
         side: Side,

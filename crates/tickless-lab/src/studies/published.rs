@@ -88,7 +88,7 @@ pub enum Entry {
     Published(String),
     /// Our figure.
     Ours(Box<Cell>),
-    /// A word in a row without published figures.
+    /// A plain text, in a row of labels instead of figures.
     Word(&'static str),
 }
 

@@ -29,7 +29,7 @@ pub struct StudyResult {
     pub exhibits: Vec<Exhibit>,
 }
 
-/// An open question of the published report, and the evidence.
+/// A question that the published report left open, with the answer that a run gives.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
     /// The question.
@@ -89,12 +89,12 @@ impl StudyResult {
         self.cells.iter().find(|cell| cell.id == id)
     }
 
-    /// Returns the value of the cell with this name, or not-a-number if there is no such cell.
+    /// Returns the value of the figure with this name, or not-a-number if there is none.
     pub fn value(&self, id: &str) -> f64 {
         value(&self.cells, id)
     }
 
-    /// Returns the value of the cell with this name as text, or a dash if there is no such cell.
+    /// Returns the value of the figure with this name as text, or a dash if there is none.
     pub fn figure(&self, id: &str) -> String {
         figure(self.value(id))
     }
@@ -110,7 +110,7 @@ impl StudyResult {
     }
 }
 
-/// Returns the value of the cell with this name, or not-a-number if there is no such cell.
+/// Returns the value of the figure with this name, or not-a-number if there is none.
 pub fn value(cells: &[Cell], id: &str) -> f64 {
     cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
 }

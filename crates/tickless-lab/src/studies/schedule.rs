@@ -77,7 +77,7 @@ pub struct Outcome {
     pub digest: u64,
 }
 
-/// A load like hackbench, and the ticks of its machine.
+/// A load like that of the hackbench benchmark, and the tick rate of the simulated machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
     /// Ticks in a second.

@@ -44,8 +44,9 @@ pub fn no_memory(error: io::Error) -> StudyError {
     StudyError::system("memory for the simulated CPUs' stacks; use fewer CPUs")(error)
 }
 
-/// Adds simulated figures to the result. On a machine that was chosen with `--machine`, the
-/// published figures and the verdicts are removed, because they are for the published machine.
+/// Adds simulated figures to the result. If the user chose a machine with `--machine`, the
+/// published figures and the verdicts are removed, because they are for the machine of the
+/// published report.
 pub fn add(
     result: &mut StudyResult,
     request: &Request,

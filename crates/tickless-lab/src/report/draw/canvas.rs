@@ -30,7 +30,7 @@ pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> i
     Ok(svg)
 }
 
-/// Which part of a text is at the given point.
+/// Which part of a text is placed at the given point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     /// The text's left end is at the point.

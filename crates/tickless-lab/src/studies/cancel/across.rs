@@ -15,11 +15,11 @@ use tickless::{Timeout, Timers};
 /// The order of the two threads' calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rhythm {
-    /// The owner arms one timer and the other thread cancels it: every line comes from the owner's
-    /// cache.
+    /// The owner arms one timer and the other thread cancels it: every cache line, of the timer and
+    /// of its base, comes from the owner's cache.
     OneByOne,
-    /// The owner arms a batch and the other thread cancels all of it: each timer comes from the
-    /// owner's cache, and the base only once.
+    /// The owner arms a batch and the other thread cancels all of it: each timer's cache line comes
+    /// from the owner's cache, but those of the base only once.
     InBatches,
 }
 

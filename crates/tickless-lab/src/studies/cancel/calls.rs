@@ -14,7 +14,7 @@ pub enum Call {
     Plain,
     /// A cancel that waits for the callback.
     Sync,
-    /// A cancel that waits, for timers that are not armed again.
+    /// A cancel that waits for the callback, for timers that do not arm themselves again.
     SingleShot,
 }
 
@@ -31,12 +31,12 @@ impl Call {
     }
 }
 
-/// The state of the timer at the call.
+/// Whether the measured call finds the timer pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Finds {
     /// A pending timer, which the call cancels.
     Pending,
-    /// A timer that was armed and is idle now.
+    /// An idle timer: it was armed and cancelled before the call.
     Idle,
 }
 
@@ -45,7 +45,8 @@ const FAR: Duration = Duration::from_secs(3_600);
 /// The number of warm calls that are timed together, so that the stopwatch's cost is negligible.
 const BATCH: usize = 64;
 
-/// A set of timers with a given number of bases, and a batch of them to call.
+/// The measured timers: an instance of the library with a given number of timer bases, and a batch
+/// of its timers.
 pub struct Subject {
     /// Keeps the drivers running.
     _timers: Timers,

@@ -35,7 +35,7 @@ const VARIANTS: [CancelVariant; 4] = [
     CancelVariant { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
 ];
 
-/// The published figures, in cycles of their machines.
+/// The published figures: number of CPUs, variant, state of timer and caches, and cycles of a call.
 const PUBLISHED: [(u16, usize, State, f64); 9] = [
     (32, BEFORE, State::Warm, 29_000.0),
     (32, BEFORE, State::Cold, 37_800.0),

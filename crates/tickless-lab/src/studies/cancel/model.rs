@@ -107,12 +107,13 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let [[few_before, few_cold], [few_after, few_after_cold]] = figures(small)?;
     let plain =
         |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
-    // Makes a figure with cold caches. It claims how many times longer a call takes than with warm
-    // caches.
+    // Makes the entry for a figure with cold caches, with a claim on how many times longer a call
+    // takes than with warm caches.
     let slower = |id: &str, figure: Figure, warm: Figure, published: [f64; 2]| {
         plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
     };
-    // The formula: checking each further base costs one transfer of a cache line.
+    // The formula to compare the simulation with: checking each further base costs one transfer of
+    // a cache line.
     let others = f64::from(small.costs().topology.cpus()) - 1.0;
     let looks = others * small.value("line.node_ns") * small.value("cpu.ghz");
     Ok(vec![
@@ -169,9 +170,10 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Fits the calibrated parameters again: first the own work of a critical section on `small`, which
-/// has the same processors, then the distance between nodes. A machine of one node has only the
-/// first of the two.
+/// After a change to the machine, fits its calibrated parameters (those that are fitted to
+/// published figures) again: first the own work of a critical section on `small`, which has the
+/// same processors, then the distance between nodes. A machine of one node has only the first of
+/// the two.
 pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     const SHARED: [&str; 6] = [
         "cpu.ghz",
@@ -228,9 +230,10 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 /// The unit of the published table.
 const UNIT: &str = "cycles/call";
 
-/// Simulates the curve: the time of a call before and after, on machines of the same kind with
-/// other numbers of CPUs, with warm caches and 200 calls. The names of the figures contain the
-/// number of CPUs that the machine really has ([`sized`](tickless_machine::size::sized)).
+/// Simulates the points of a plot: the time of a call before and after, on machines of the same
+/// kind with other numbers of CPUs, with warm caches and 200 calls. The names of the figures
+/// contain the number of CPUs that the machine really has
+/// ([`sized`](tickless_machine::size::sized)).
 pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec, .. } in sizes(big, cpus) {

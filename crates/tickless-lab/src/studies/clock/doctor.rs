@@ -37,11 +37,11 @@ pub const WATCHDOG: Check = Check {
 /// ticks.
 const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refined-jiffies"];
 
-/// The limit from which to warn. Reading a counter directly takes 15 to 60 ns, a system call 100 to
+/// The limit for a warning. Reading a counter directly takes 15 to 60 ns, a system call 100 to
 /// 400 ns.
 const READ_WARN_NS: f64 = 200.0;
 
-/// The limit that is bad: the published time of an uncontended read of the HPET.
+/// The limit for the verdict "bad": the published time of an uncontended read of the HPET.
 const READ_BAD_NS: f64 = 1_000.0;
 
 fn source(facts: &Facts) -> Judged<'_> {
@@ -71,13 +71,13 @@ fn source(facts: &Facts) -> Judged<'_> {
     Ok(Judgement { verdict, figure: read_ns, how, advice: advice.to_string() })
 }
 
-/// From this ratio on, warn. Reads by all CPUs at once may take two to three times as long without
-/// any contention for the clock: two threads share a core, and a busy processor has a lower
-/// frequency than an idle one.
+/// The limit for a warning, as the ratio of the two times. Reads by all CPUs at once may take two
+/// to three times as long without any contention for the clock: two threads share a core, and a
+/// busy processor has a lower frequency than an idle one.
 const CONTENTION_WARN: f64 = 4.0;
 
-/// This ratio is bad. If a device serves one reader at a time, each of N readers waits for the
-/// others, and the ratio is about N.
+/// The limit for the verdict "bad", as the ratio of the two times. If a device serves one reader at
+/// a time, each of N readers waits for the others, and the ratio is about N.
 const CONTENTION_BAD: f64 = 8.0;
 
 fn contention(facts: &Facts) -> Judged<'_> {
@@ -125,7 +125,7 @@ fn watchdog(facts: &Facts) -> Judged<'_> {
     let with = |words: &'static [&str]| {
         log.iter().filter(move |line| words.iter().any(|word| line.contains(word)))
     };
-    // Some messages with these words report a successful check.
+    // Messages of successful checks contain the same words and do not count.
     let is_doubt = |line: &&String| !line.contains("passed") && !line.contains("consistent");
     let given_up: Vec<&String> = with(&GIVEN_UP).collect();
     let doubts = with(&DOUBTS).filter(is_doubt).count();

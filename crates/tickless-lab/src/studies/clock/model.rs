@@ -74,7 +74,7 @@ pub struct Outcome {
     pub read_ns: f64,
     /// The time that one read in a thousand takes or exceeds, in nanoseconds.
     pub read_p999_ns: f64,
-    /// Reads of the device for each read of the clock.
+    /// The number of device reads per read of the clock. Combining makes it less than one.
     pub device_reads: f64,
     /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
@@ -86,7 +86,7 @@ const MEASURED: Ns = Ns::from_ms(20);
 /// The two compared settings: every CPU reads the device, or one CPU reads it for all.
 pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
 
-/// Simulates all figures of a machine, published or not, with these two settings.
+/// Simulates all figures of a machine, published or not, with the two settings in `sides`.
 pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let published = PUBLISHED.iter().find(|published| published.cpus == cpus);
@@ -115,8 +115,9 @@ pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Fits the calibrated parameters again: the device's service time on `small`, which is the machine
-/// of 72 CPUs and has the same device and workload; then the work per job.
+/// After a change to the machine, fits its calibrated parameters (those that are fitted to
+/// published figures) again: the device's service time on `small`, which is the machine of 72 CPUs
+/// and has the same device and workload; then the work per job.
 pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     const SHARED: [&str; 4] =
         ["counter.latency_ns", "counter.service_ns", "workload.hz", "workload.reads_per_tick"];
@@ -135,8 +136,8 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// Simulates the curve over numbers of CPUs, on machines of the same kind with fewer or more CPUs.
-/// The names of the figures contain the number of CPUs that the machine really has
+/// Simulates the points of a plot over the number of CPUs, on machines of the same kind with fewer
+/// or more CPUs. The names of the figures contain the number of CPUs that the machine really has
 /// ([`sized`](tickless_machine::size::sized)).
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
@@ -183,8 +184,8 @@ impl Published {
         let mut next = move |published: f64| Some(cells.next()?.published(published));
         let [tsc_jobs, jobs, shared_jobs, read, shared_read] =
             [self.tsc, self.hpet, self.combined, self.hpet_read, self.combined_read].map(&mut next);
-        // The formula: the time in the read grows in proportion to the number of CPUs that wait for
-        // the device, as long as the device is the bottleneck.
+        // The formula to compare the simulation with: the time in the read grows in proportion to
+        // the number of CPUs that wait for the device, as long as the device is the bottleneck.
         let [reference, ..] = PUBLISHED;
         let in_proportion = reference.hpet_read * f64::from(self.cpus) / f64::from(reference.cpus);
         let loss = 100.0 * (self.hpet / self.tsc - 1.0);
@@ -254,9 +255,9 @@ struct Run {
     clock: RefCell<Option<Rc<SharedClock>>>,
     source: Source,
     reads: RefCell<Vec<u64>>,
-    /// The amount of computing, as the picoseconds that it would take threads alone on their cores.
+    /// How much work was done, in picoseconds that a thread alone on its core would need for it.
     computed: Shared<u64>,
-    /// The time in picoseconds that the computing really took.
+    /// How much time that work really took, in picoseconds.
     passed: Shared<u64>,
 }
 

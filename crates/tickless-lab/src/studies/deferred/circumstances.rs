@@ -66,5 +66,6 @@ pub const CIRCUMSTANCES: [Circumstances; 5] = [
     },
 ];
 
-/// The times after a tick at which the probe wakes.
+/// How long after a tick the probe (the measuring thread) wakes, in the measurements with a fixed
+/// phase.
 pub const PHASES_US: [u64; 4] = [0, 250, 500, 750];

@@ -45,10 +45,10 @@ pub const TICK_WAKERS: Check = Check {
     judge: tick_wakers,
 };
 
-/// The limit from which to warn, in percent of CPU time. Up to this, softirq time is normal for a
+/// The limit for a warning, in percent of CPU time. Up to this, softirq time is normal for a
 /// server, which handles packets in softirqs.
 const SOFTIRQ_WARN: f64 = 10.0;
-/// The limit that is bad, in percent of CPU time: other work is delayed, because the scheduler does
+/// The limit for the verdict "bad", in percent of CPU time: other work is delayed, because the scheduler does
 /// not control the time of softirqs.
 const SOFTIRQ_BAD: f64 = 30.0;
 
@@ -119,14 +119,15 @@ fn empty_softirqs(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// The share of idle time from which a CPU counts as idle.
+/// A CPU that is idle for at least this share of the time counts as idle.
 const IDLE_SHARE: f64 = 0.95;
 
-/// Timer interrupts per second of an idle CPU. A few tens are normal: 56 on the idle virtual
-/// machine of traces/idle.
+/// The limit for a warning, in timer interrupts per second of an idle CPU. A few tens are normal:
+/// 56 on the idle virtual machine of traces/idle.
 const IDLE_TICKS_WARN: f64 = 150.0;
 
-/// About one interrupt per millisecond: too many for deep sleep states to save power.
+/// The limit for the verdict "bad": about one interrupt per millisecond is too many for deep sleep
+/// states to save power.
 const IDLE_TICKS_BAD: f64 = 900.0;
 
 fn idle_ticks(facts: &Facts) -> Judged<'_> {
@@ -173,11 +174,11 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
     }
 }
 
-/// Limit from which to warn: a thread is woken at about the rate of a slow tick, 250 Hz. It is a
+/// The limit for a warning: a thread is woken at about the rate of a slow tick, 250 Hz. It is a
 /// little lower because some wakes are late.
 const WAKES_WARN: f64 = 200.0;
 
-/// Limit that is bad: a thread is woken at about the rate of the fastest usual tick, 1000 Hz.
+/// The limit for the verdict "bad": a thread is woken at about the rate of the fastest usual tick, 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
 fn tick_wakers(facts: &Facts) -> Judged<'_> {

@@ -52,7 +52,7 @@ pub enum Binding {
 /// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Case {
-    /// The occasions on which the expiry thread is woken.
+    /// When the expiry thread, which fires expired timers, is woken.
     pub deferral: Deferral,
     /// The CPUs of the tasks.
     pub binding: Binding,
@@ -70,7 +70,7 @@ pub struct Outcome {
     pub average_us: f64,
     /// The longest time from the end of a sleep to the task's first step, in microseconds.
     pub max_us: f64,
-    /// The percentage of these times that are 22 to 70 microseconds.
+    /// The percentage of wakeups that are late by 22 to 70 microseconds.
     pub tail_percent: f64,
     /// Wakes of expiry threads, per second and CPU.
     pub wakes_per_s: f64,
@@ -97,8 +97,8 @@ const SIGNIFICANT: f64 = 15.0;
 /// expired.
 pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
 
-/// Simulates the figures, of which only the direction of the change was published, for ticks of
-/// 1000 Hz and 250 Hz, with the deferrals of `sides`.
+/// Simulates the study's figures for ticks of 1000 Hz and 250 Hz, with the settings in `sides`. Of
+/// these figures only the direction of the change was published.
 pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for hz in [1_000, 250] {
@@ -223,7 +223,7 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
 fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     let alarm = kernel.alarm();
     for phase in 0..PHASES {
-        // This start leaves time for the last sample of the previous phase to end.
+        // Begin each phase late enough for the last sample of the previous phase to end.
         let whole = PERIOD.0 * (20 + phase * u64::from(case.samples + 1));
         let mut next = Ns(whole + PERIOD.0 * phase / PHASES);
         for _ in 0..case.samples {

@@ -116,7 +116,7 @@ fn sum(taken: &[Taken]) -> Tally {
     sum
 }
 
-/// Adds the ratios of before to after, turn by turn.
+/// Adds the ratios between the replaced behaviour and the mechanism, from figures of the same turn.
 fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         let [before, after] = [0, 1].map(|way| &taken[way]);

@@ -20,7 +20,7 @@ use tickless::time::{Instant, Tick};
 use tickless::{Timeout, Timers};
 use tickless_machine::random::Random;
 
-/// The occasions on which the expiry thread is woken.
+/// When the expiry thread, which fires expired timers, is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpiryWakes {
     /// On every tick: the replaced behaviour.
@@ -96,7 +96,7 @@ pub struct Taken {
     pub switches_per_s: f64,
     /// CPU time of driver and expiry thread, in percent of one CPU.
     pub cpu_percent: f64,
-    /// How often more timers came due before the expiry thread had finished.
+    /// How often more timers came due while the expiry thread was still firing earlier ones.
     pub merged: u64,
     /// The largest number of timeouts that one wake of the expiry thread fired.
     pub longest_batch: u64,
@@ -142,7 +142,8 @@ impl Scene {
         })
     }
 
-    /// Runs the probe, and returns its results with the counters.
+    /// Runs the probe (the measuring thread). Returns its lateness, and what the timers and their
+    /// threads did in that time.
     fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, MeasureError> {
         *late.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
         let (stats, used) = (timers.stats(), threads());

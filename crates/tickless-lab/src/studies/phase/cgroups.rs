@@ -28,7 +28,7 @@ static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
-    /// The phase of its refills in the period; `None` if it was not found.
+    /// When in the period its quota is refilled; `None` if that was not found.
     pub(super) phase_ns: Option<u64>,
 }
 

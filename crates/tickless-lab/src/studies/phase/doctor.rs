@@ -40,10 +40,10 @@ const TOGETHER_ON_PURPOSE: [&str; 5] = [
     "dl_task_timer",
 ];
 
-/// The limit from which to warn: the percentage of expiries that are within a hundredth of the
+/// The limit for a warning: the percentage of expiries that are within a hundredth of the
 /// period of another timer's expiry. A few percent occur by chance.
 const TOGETHER_WARN: f64 = 25.0;
-/// The limit that is bad: the timers expire together in most of their periods.
+/// The limit for the verdict "bad": the timers expire together in most of their periods.
 const TOGETHER_BAD: f64 = 75.0;
 
 fn quotas(facts: &Facts) -> Judged<'_> {

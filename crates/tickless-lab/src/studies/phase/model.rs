@@ -59,7 +59,8 @@ pub struct GroupPlan {
 }
 
 impl GroupPlan {
-    /// Returns the published group: four workers with 200 ms of CPU time in every 100 ms.
+    /// Returns the group of the published experiment: four workers with 200 ms of CPU time in every
+    /// 100 ms.
     pub const fn published(phase: Phase) -> GroupPlan {
         let (period, quota) = (Ns::from_ms(100), Ns::from_ms(200));
         GroupPlan { period, quota, phase, workers: 4 }
@@ -86,7 +87,7 @@ pub struct Outcome {
 pub struct Windows {
     /// The time of its first refill.
     pub first_refill: Ns,
-    /// The windows in which each of its workers ran, unordered.
+    /// The time windows in which the group's workers ran, in no particular order.
     pub ran: Vec<(Ns, Ns)>,
 }
 
@@ -106,7 +107,7 @@ const SLICE: Ns = Ns::from_ms(5);
 pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
-/// Simulates the published figures, and some for which nothing was published.
+/// Simulates the figures of the published experiment, and some for which nothing was published.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     let one = Figure::once;
     let alone = run(spec, &[GroupPlan::published(Phase::Aligned)])?;
@@ -161,16 +162,16 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The formula for the time that two groups take, if their bursts of 50 ms begin `offset` ms apart.
-/// `alone` is the time of one group alone. `rate` is a thread's speed with all siblings busy,
-/// relative to its speed with half of them busy.
+/// Returns what a formula gives for the time of two groups, to compare the simulation with. Their
+/// bursts of 50 ms begin `offset` ms apart. `alone` is the time of one group alone. `rate` is a
+/// thread's speed with all siblings busy, relative to its speed with half of them busy.
 fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
     let overlap = (1.0 - offset / 50.0).max(0.0);
     alone / (1.0 - overlap * (1.0 - rate))
 }
 
-/// Simulates the figures of a later version of the patch, measured on another machine of the same
-/// kind.
+/// Simulates the figures of a later version of the published patch, measured on another machine of
+/// the same kind.
 ///
 /// The machine's parameters are fitted to the published completion times; power and energy are
 /// predicted.
@@ -191,8 +192,9 @@ pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> 
     ])
 }
 
-/// Fits the two calibrated parameters again: a worker's work to the time of one group alone, then
-/// the speed of a thread beside seven others to the time of two aligned groups.
+/// After a change to the machine, fits the two parameters again that are fitted to published
+/// figures: a worker's work to the time of one group alone, then the speed of a thread beside seven
+/// others to the time of two aligned groups.
 pub fn refit(spec: &Spec) -> io::Result<Spec> {
     let spec = fitted(spec, "workload.work_s", 120.0, |spec| {
         Ok(run(spec, &[GroupPlan::published(Phase::Aligned)])?.seconds)
@@ -224,7 +226,8 @@ fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     Ok(aligned.seconds / apart.seconds)
 }
 
-/// Returns two of the published groups. The first is aligned, the second has the phase `second`.
+/// Returns two groups of the published experiment. The first is aligned, the second has the phase
+/// `second`.
 pub fn pair(second: Phase) -> [GroupPlan; 2] {
     [GroupPlan::published(Phase::Aligned), GroupPlan::published(second)]
 }

@@ -47,8 +47,8 @@ pub(super) struct Done {
 
 /// What throttles a worker: the library or the kernel.
 pub(super) trait Throttled {
-    /// A worker calls this between two units. It waits while the worker's group has no CPU time
-    /// left.
+    /// A worker calls this between two units of work. The call waits while the worker's group has
+    /// no CPU time left.
     fn check(&mut self) -> Result<(), MeasureError>;
 }
 
@@ -107,7 +107,7 @@ struct Notes {
 
 impl Work {
     /// Runs the work in both groups. Each worker's thread first calls `throttled` with the number
-    /// of its group, which makes what throttles it.
+    /// of its group, to join the group.
     pub(super) fn run<R: Throttled>(
         &self,
         throttled: impl Fn(usize) -> Result<R, MeasureError> + Sync,

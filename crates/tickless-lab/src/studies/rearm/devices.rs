@@ -17,7 +17,7 @@ const POLICIES: [(&str, Policy); 3] =
 
 const VARIANTS: usize = DEVICES.len() * POLICIES.len();
 
-/// Measures each policy on each device and adds the results.
+/// Measures round trips with each policy on each device, and adds the results.
 pub fn compare(
     study: &mut StudyResult,
     request: &Request,

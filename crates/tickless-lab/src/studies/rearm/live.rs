@@ -18,11 +18,11 @@ use std::time::Duration;
 use tickless::driver::Device;
 use tickless::policy::Policy;
 
-/// A variant: the policy for the timer that guards a wait.
+/// A variant of the experiment: the policy for the timer that guards each wait.
 struct GuardVariant {
     name: &'static str,
     policy: Option<Policy>,
-    /// The published figures, in us per round trip: real, user, system.
+    /// The published times, in us per round trip: real, user and system time.
     published: Option<[f64; 3]>,
     /// The range in which the device writes per round trip should lie.
     writes: Band,
@@ -209,7 +209,8 @@ fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     }
 }
 
-/// Plots the device writes of each policy, which do not depend on the CPUs.
+/// Plots the device writes under each policy. They do not depend on the threads' CPUs, so only one
+/// pairing is plotted.
 fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
     if !place.prefix.is_empty() {
         return;

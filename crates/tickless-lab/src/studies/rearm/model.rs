@@ -74,7 +74,7 @@ pub struct Outcome {
 /// the effect of that change.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
-/// Simulates the published figures, with these two settings.
+/// Simulates the figures of the published experiment, with the two settings in `sides`.
 pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
@@ -98,7 +98,8 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         let id = format!("{id}.spurious_wakeups_per_s");
         Cell::predicted(id, "wakeups/s", Figure::once(outcome.spurious_per_s))
     };
-    // From a quarter below the least published effect to a quarter above the greatest.
+    // The band reaches from a quarter below the least published effect to a quarter above the
+    // greatest.
     let slower = Claim::change(lazy.us, eager.us, Band::between(22.5, 43.75)).published(29.7, 35.3);
     let busier =
         Claim::change(lazy.task_us, eager.task_us, Band::between(22.4, 46.1)).published(29.9, 36.9);
@@ -108,7 +109,8 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         Cell::predicted("eager.us_per_round_trip", US, Figure::once(eager.us))
             .published(7.202)
             .claims(slower)
-            // The formula: the time that a round trip would take if each write delayed it.
+            // The formula to compare the simulation with: the time of a round trip that every write
+            // delays.
             .beside_formula(lazy.us + eager.writes * program_us),
         Cell::predicted("restart_aware.us_per_round_trip", US, Figure::once(aware.us)),
         writes("lazy", lazy),
@@ -128,7 +130,8 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     ])
 }
 
-/// Fits the own work of a pipe call again, to the time of a round trip with the lazy policy.
+/// After a change to the machine, fits the own work of a pipe call again, so that a round trip with
+/// the lazy policy takes the published time.
 pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(spec, "workload.pipe_ns", 5.324, |spec| {
         Ok(run(spec, SIDES.after, Others::Watchdog, ROUNDS / 10)?.us)

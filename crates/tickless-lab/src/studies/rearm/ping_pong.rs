@@ -49,7 +49,7 @@ pub struct Taken {
     pub wake_calls: u64,
     /// System calls that programmed an event device.
     pub device_calls: u64,
-    /// Guards that fired: waits that took longer than their guard.
+    /// How many guards fired, because a wait took longer than its guard.
     pub fired: u64,
 }
 
@@ -97,7 +97,7 @@ impl Plan {
         let mut taken = thread::scope(|scope| {
             let pong = scope.spawn(move || {
                 stay_on(pong_cpu)?;
-                // Ends when the other end of the pipe is closed.
+                // The loop ends when the other thread has closed its end of the pipe.
                 let mut pong = pong;
                 while pong.wait()? {
                     pong.hand_over()?;
@@ -117,7 +117,7 @@ impl Plan {
     }
 }
 
-/// Runs the round trips on the thread that begins them.
+/// Runs the round trips. The calling thread sends the first byte of each.
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, MeasureError> {
     // So many round trips take long enough for a driver thread, which the first deadline woke, to
     // check that deadline and sleep again.
@@ -160,7 +160,7 @@ impl Player {
         self.to.write_all(&[1]).map_err(MeasureError::system(PIPE))
     }
 
-    /// Waits for a byte under the guard. Returns whether one has arrived.
+    /// Arms the guard, waits for a byte and cancels the guard. Returns whether a byte has arrived.
     fn wait(&mut self) -> Result<bool, MeasureError> {
         if let Some((guard, after)) = &self.guard {
             // This fails only after a shut-down, and there is none.
