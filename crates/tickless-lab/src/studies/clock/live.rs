@@ -114,8 +114,8 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
         return;
     }
     let cell = Cell::live(id("gain"), "x", Spread::of_ratios(&combined, &direct));
-    // Two readers on two CPUs get up to two values for each device read, less the cost of passing
-    // the value on.
+    // If a device read serves both readers, the reads per second double, less the cost of passing
+    // the value from CPU to CPU.
     let is_target = device.id == "emulated" && threads == 2 && cpus >= 2;
     study.cells.push(cell.within(is_target.then_some(Band::at_least(1.7))));
 }

@@ -48,8 +48,8 @@ pub const TICK_WAKERS: Check = Check {
 /// The limit for a warning, in percent of CPU time. Up to this, softirq time is normal for a
 /// server, which handles packets in softirqs.
 const SOFTIRQ_WARN: f64 = 10.0;
-/// The limit for the verdict "bad", in percent of CPU time: other work is delayed, because the scheduler does
-/// not control the time of softirqs.
+/// The limit for the verdict "bad", in percent of CPU time: other work is delayed, because the
+/// scheduler does not control the time of softirqs.
 const SOFTIRQ_BAD: f64 = 30.0;
 
 /// With fewer timer softirqs than this per CPU and second, the softirq time has other causes than
@@ -178,7 +178,8 @@ fn idle_verdict(rate: f64, counted: &Counted) -> (Verdict, &'static str) {
 /// little lower because some wakes are late.
 const WAKES_WARN: f64 = 200.0;
 
-/// The limit for the verdict "bad": a thread is woken at about the rate of the fastest usual tick, 1000 Hz.
+/// The limit for the verdict "bad": a thread is woken at about the rate of the fastest usual tick,
+/// 1000 Hz.
 const WAKES_BAD: f64 = 900.0;
 
 fn tick_wakers(facts: &Facts) -> Judged<'_> {

@@ -28,7 +28,8 @@ pub const REMOVALS: Check = Check {
 /// The limit for a warning, in writes per interrupt. A CPU that goes idle and wakes makes two
 /// writes: it stops the tick and starts it again.
 const WRITES_WARN: f64 = 4.0;
-/// The limit for the verdict "bad", in writes per interrupt: most writes are for timers that never fire.
+/// The limit for the verdict "bad", in writes per interrupt: most writes are for timers that never
+/// fire.
 const WRITES_BAD: f64 = 10.0;
 
 /// Fewer writes than this per CPU and second do not matter. A write takes 0.1 us on hardware and up
@@ -75,8 +76,8 @@ const REMOVALS_WARN: f64 = 20.0;
 /// 0.05 % of the CPU.
 const REMOVALS_FEW: f64 = 100.0;
 
-/// The limit for the verdict "bad", in writes for removals per CPU and second: at 5 us a write they take one
-/// percent of the CPU.
+/// The limit for the verdict "bad", in writes for removals per CPU and second: at 5 us a write they
+/// take one percent of the CPU.
 const REMOVALS_MANY: f64 = 2_000.0;
 
 fn removals(facts: &Facts) -> Judged<'_> {
