@@ -98,9 +98,9 @@ impl HrTimer {
         self
     }
 
-    /// Labels the timer, so that the program can tell whose it is, for
-    /// [`Timers::timer_list`](crate::Timers::timer_list) and [`leaks`](crate::Timers::leaks).
-    /// Without a label, the callback's type names it. Takes a lock and may allocate, once.
+    /// Labels the timer. [`Timers::timer_list`](crate::Timers::timer_list) and
+    /// [`leaks`](crate::Timers::leaks) show the label, or the type of the callback if there is
+    /// none. Takes a lock and may allocate, once.
     pub fn labelled(self, label: &'static str) -> HrTimer {
         self.set_label(label);
         self

@@ -248,7 +248,7 @@ impl Drop for Blocking {
 }
 
 /// Marks the end of an automatic advance of the clock to the next expiry, so that any thread may
-/// begin the next one. Dropped when the advance is over, also if it panics.
+/// begin the next one. Dropped after the advance, also if that panics.
 struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {
