@@ -1,16 +1,16 @@
-//! Many machines and many traces: campaigns, projections, fleets.
+//! Computations over many machines and many recorded traces: campaigns, projections, fleets.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`campaign`] | a campaign's file, and the cells that are its product |
-//! | [`fleet`] | a summary of many traces: quantiles, and the machines that differ |
-//! | [`row`] | one figure of one cell, and the table of them as CSV or Parquet |
+//! | [`campaign`] | the file of a campaign, and the computations (cells) that it requests |
+//! | [`fleet`] | a summary of many machines' traces: quantiles, and the machines that differ |
+//! | [`row`] | one result of one cell, and the table of results as CSV or Parquet |
 //! | [`perform`] | the computation of one cell |
-//! | [`project`] | a trace on a simulated machine |
-//! | [`sweep`] | performs the missing cells of a campaign in a folder; merges folders |
+//! | [`project`] | runs the timer operations of a trace on a simulated machine |
+//! | [`sweep`] | computes the missing cells of a campaign into a folder; merges folders |
 //!
-//! Errors are values. A cell that fails is a row with its error, so one damaged trace of a million
-//! does not end a run.
+//! An error is a result too: the row of a cell that fails has the error, so that one damaged trace
+//! of a million does not end a run.
 
 pub mod campaign;
 pub mod fleet;

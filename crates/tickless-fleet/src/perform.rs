@@ -1,8 +1,8 @@
 //! The computation of one cell.
 //!
-//! A cell runs on one thread and depends only on itself and on the files that it names, so its
-//! figures are equal wherever it runs. Every failure, a panic in the simulated machine included, is
-//! the outcome of that cell alone.
+//! Computes one cell of a campaign on one thread. The result depends only on the cell and on the
+//! files that it names, so it is equal on every computer. A failure, even a panic in the simulated
+//! machine, becomes the result of that cell and does not affect other cells.
 
 use crate::campaign::{Cell, Key, Plan, Project, Replay, Simulate, StudyName};
 use crate::project::{Request, project};
@@ -19,7 +19,7 @@ use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
 type Figures = Result<Vec<Figure>, String>;
 
-/// Computes a cell. Takes from milliseconds to minutes.
+/// Computes one cell. That takes from milliseconds to minutes.
 pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
     let done = catch_unwind(AssertUnwindSafe(|| match cell {
         Cell::Simulate(cell) => simulate_on(&plan.machine(&cell.machine)?, cell),
@@ -37,11 +37,12 @@ pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
     }
 }
 
-/// Runs a study on a machine like `like`, with the cell's number of CPUs, tick rate and seed.
+/// Runs a study on a machine with the prices of `like` and the cell's number of CPUs, tick rate and
+/// seed.
 ///
 /// # Errors
 ///
-/// A number that the study needs and the machine's file lacks, and a lack of memory.
+/// Fails if the machine's file lacks a number that the study needs, and if memory runs out.
 pub fn simulate_on(like: &Spec, cell: &Simulate) -> Figures {
     let mut spec = sized(like, cell.cpus).spec;
     if let Some(hz) = cell.hz {
@@ -113,7 +114,7 @@ fn projected(plan: &Plan, cell: &Project) -> Figures {
     projection.map(|projection| projection.figures()).map_err(|error| error.to_string())
 }
 
-/// The figures of a replay that can be compared between traces.
+/// Returns the results of a replay that can be compared between traces.
 pub fn replayed(summary: &Summary) -> Vec<Figure> {
     let live = |name: &str, unit: &str, value: f64| Figure::once(name, unit, "live", value);
     let trace = &summary.trace;

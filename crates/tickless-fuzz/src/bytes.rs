@@ -1,4 +1,5 @@
-//! Bytes as choices: a change of a byte changes one choice.
+//! The input bytes of a fuzz target as a sequence of choices. A change of one byte changes one
+//! choice, so that the fuzzer's mutations stay small.
 
 /// The choices that are left.
 pub(crate) struct Bytes<'a>(&'a [u8]);
@@ -8,7 +9,7 @@ impl<'a> Bytes<'a> {
         Bytes(bytes)
     }
 
-    /// The next byte; `None` at the end.
+    /// Returns the next byte; `None` at the end of the input.
     pub(crate) fn next(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -20,12 +21,13 @@ impl<'a> Bytes<'a> {
         self.next().unwrap_or(0)
     }
 
-    /// A number below `end`, of one byte.
+    /// Returns a number below `end`, from one byte.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end.max(1)
     }
 
-    /// A number of any magnitude: a byte for its length in bits, and one or two for its first bits.
+    /// Returns a number of any magnitude: one byte decides its length in bits, and one or two bytes
+    /// its highest bits.
     pub(crate) fn number(&mut self) -> u64 {
         let (bits, top) = (self.byte() % 65, u64::from(self.byte()));
         match bits {

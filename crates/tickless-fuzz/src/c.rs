@@ -1,8 +1,10 @@
-//! Calls of the C interface with null and misaligned pointers, with storage that was never
-//! initialised, was destroyed or is a copy, with invented keys, and with numbers out of range. No
-//! call crashes, each returns a status that its header allows, and an error has a text.
+//! A fuzz target that calls the C interface with null and misaligned pointers, with storage that
+//! was never initialised, was destroyed or is a copy, with invented keys, and with numbers out of
+//! range. It checks that no call crashes, that each returns a status that the C header allows, and
+//! that each error has a text.
 //!
-//! The target keeps what the header demands of callers: non-null pointers lead to memory.
+//! The target obeys the one rule that the library cannot check: a pointer that is not null points
+//! to memory.
 
 use crate::bytes::Bytes;
 use core::ffi::{CStr, c_void};
@@ -20,10 +22,11 @@ use tickless_capi::timer::*;
 use tickless_capi::timers::*;
 
 const STORAGES: usize = 8;
-/// The size of a storage in words: the largest timer's, and two more.
+/// The size of the memory for one timer, in words: that of the largest timer, and two more.
 const WORDS: usize = size_of::<PeriodicStorage>() / 8 + 2;
 
-/// One set of timers for all runs, because starting one takes a millisecond and a thread.
+/// Returns the set of timers that all runs share, because starting a set takes a millisecond and a
+/// thread.
 fn timers() -> *mut TimerSet {
     static SET: OnceLock<AtomicPtr<TimerSet>> = OnceLock::new();
     let start = || {
@@ -34,7 +37,7 @@ fn timers() -> *mut TimerSet {
             ..Options::default()
         };
         let mut set = null_mut();
-        // SAFETY: both can be read and written.
+        // SAFETY: both pointers lead to local variables, which can be read and written.
         assert_eq!(unsafe { tickless_timers_start(&raw const options, &raw mut set) }, Status::Ok);
         AtomicPtr::new(set)
     };
@@ -82,7 +85,8 @@ pub fn run(bytes: &[u8]) {
     }
     for at in 0..STORAGES {
         let place = model.memory[at].as_mut_ptr();
-        // SAFETY: the memory exists, and no other thread uses its timers.
+        // SAFETY: `place` leads to memory that still exists, and no other thread uses the timer in
+        // it.
         let status = unsafe {
             match model.holds[at] {
                 Holds::Nothing => continue,
@@ -92,13 +96,14 @@ pub fn run(bytes: &[u8]) {
         };
         assert_eq!(status, Status::Ok, "the timer was initialised");
     }
-    // SAFETY: created above, and destroyed this once.
+    // SAFETY: `local` was created above, and is destroyed only here.
     assert_eq!(unsafe { tickless_local_destroy(local) }, Status::Ok);
 }
 
 fn check(status: Status) {
     assert_ne!(status, Status::Internal, "a panic in the library");
-    // SAFETY: both are texts, which last until the next call.
+    // SAFETY: both functions return zero-terminated texts, which are valid until the next call of
+    // the library.
     let (text, name) = unsafe {
         (CStr::from_ptr(tickless_error_text()), CStr::from_ptr(tickless_status_name(status as i32)))
     };
@@ -114,7 +119,8 @@ unsafe extern "C-unwind" fn fire(
     _: *mut c_void,
     data: *mut c_void,
 ) {
-    // SAFETY: `data` is the number that `local` below passes; the timers are this thread's.
+    // SAFETY: `data` points to the counter that the function `local` below passes, and the timers
+    // belong to this thread.
     unsafe {
         *data.cast::<u32>() += 1;
         check(tickless_local_start(local, key, 1_000_000));
@@ -123,7 +129,8 @@ unsafe extern "C-unwind" fn fire(
 }
 
 impl Model<'_> {
-    /// A storage, or else a null or misaligned pointer and `STORAGES`.
+    /// Chooses a timer's memory: returns its index and a pointer to it, or `STORAGES` and a pointer
+    /// that is null or misaligned.
     fn place(&mut self) -> (usize, *mut u64) {
         let choice = self.bytes.byte();
         let at = usize::from(choice) % STORAGES;
@@ -141,7 +148,8 @@ impl Model<'_> {
         self.bytes.number() as i64
     }
 
-    /// Checks the status of a call with a timer's storage, which holds `after` if it succeeds.
+    /// Checks the status that a call returned for a timer's memory, which must have held a timer of
+    /// type `holds`. If the call has succeeded, records that it holds `after` now.
     fn expect(&mut self, at: usize, holds: Holds, status: Status, after: Holds) -> Status {
         if at == STORAGES {
             assert!(matches!(status, Status::NullPointer | Status::Misaligned), "{status:?}");
@@ -156,7 +164,7 @@ impl Model<'_> {
         status
     }
 
-    /// Records that a call has initialised a storage, if it has.
+    /// If a call has succeeded in initialising a timer, records that its memory holds one.
     fn initialised(&mut self, at: usize, holds: Holds, status: Status) -> Status {
         if status == Status::Ok {
             assert!(at < STORAGES && self.holds[at] == Holds::Nothing, "initialised twice");
@@ -172,8 +180,8 @@ impl Model<'_> {
         let mut found = CancelFound::Idle;
         let found = if self.bytes.byte() == 0 { null_mut() } else { &raw mut found };
         let mut is = false;
-        // SAFETY: `timer` is null, misaligned, or leads to a storage, which is large enough and
-        // initialised memory; calls write to null or to this function's variables.
+        // SAFETY: `timer` is null, misaligned, or points to initialised memory that is large enough
+        // for any timer. The pointers for results are null or point to this function's variables.
         let status = unsafe {
             match choice % 16 {
                 0 | 1 => return self.init(at, timer, set),
@@ -205,7 +213,8 @@ impl Model<'_> {
         let set = if self.bytes.byte() == 0 { null_mut() } else { set };
         let callback: tickless_capi::fired::Callback =
             if self.bytes.byte() == 0 { None } else { Some(nothing) };
-        // SAFETY: as above; a storage with a timer of the other type is not overwritten.
+        // SAFETY: `timer` is null, misaligned, or points to initialised memory that is large
+        // enough. Memory that holds a timer of the other type is not overwritten.
         unsafe {
             if at < STORAGES && self.holds[at] == Holds::Periodic {
                 return Status::Ok;
@@ -215,7 +224,8 @@ impl Model<'_> {
         }
     }
 
-    /// Fills an unused storage with zeros, garbage, or a copy of the next storage.
+    /// If no timer is in this memory, fills it with zeros, with garbage, or with a copy of another
+    /// timer's memory.
     fn spoil(&mut self, at: usize) -> Status {
         if at < STORAGES && self.holds[at] == Holds::Nothing {
             let other = self.memory[(at + 1) % STORAGES];
@@ -231,11 +241,11 @@ impl Model<'_> {
 
     fn stats(&mut self, set: *mut TimerSet) -> Status {
         let size = [size_of::<TimerStats>(), 0, 8, 1 << 20][self.bytes.below(4)];
-        // The caller must have as much memory as the size says.
+        // A caller must not claim more memory than it has, because the library writes to it.
         let size = size.min(size_of::<TimerStats>());
         let mut stats = TimerStats { size, ..TimerStats::default() };
         let base = self.bytes.number() as u32;
-        // SAFETY: `stats` can be written, up to its size.
+        // SAFETY: `stats` is a local variable of at least `size` bytes.
         unsafe { tickless_timers_stats(set, base, &raw mut stats) }
     }
 
@@ -244,7 +254,8 @@ impl Model<'_> {
         let timer = place.cast::<PeriodicStorage>();
         let mut found = CancelFound::Idle;
         let (mut is, mut ns) = (false, 0);
-        // SAFETY: as for timers.
+        // SAFETY: `timer` is null, misaligned, or points to initialised memory that is large enough
+        // for any timer. The pointers for results point to this function's variables.
         let status = unsafe {
             match choice % 8 {
                 0 => {
@@ -263,7 +274,8 @@ impl Model<'_> {
                         tickless_periodic_init(timer, timers(), options, Some(nothing), null_mut());
                     return self.initialised(at, Holds::Periodic, status);
                 }
-                // A period of nanoseconds would keep a driver busy.
+                // A positive period is at least 2^24 ns: a few nanoseconds would keep a driver
+                // thread busy all the time.
                 1 => tickless_periodic_start(timer, self.signed() | 1 << 24),
                 2 => {
                     tickless_periodic_start_at(timer, self.bytes.number(), self.signed() | 1 << 24)
@@ -279,7 +291,7 @@ impl Model<'_> {
         self.expect(at, Holds::Periodic, status, after)
     }
 
-    /// A key of a local timer, of a removed one, or an invented key.
+    /// Returns the key of a live timer, of a removed timer, or an invented key.
     fn key(&mut self) -> (u64, LocalKey) {
         let choice = self.bytes.byte();
         let known = self.keys.get(usize::from(choice) % self.keys.len().max(1)).copied();
@@ -289,7 +301,7 @@ impl Model<'_> {
             (2, Some(bits)) => bits ^ 1 << (self.bytes.byte() % 64),
             (_, Some(bits)) => bits,
         };
-        // SAFETY: a struct of one number, which C can fill with any value.
+        // SAFETY: `LocalKey` is a struct of one integer, for which every value is valid.
         (bits, unsafe { core::mem::transmute::<u64, LocalKey>(bits) })
     }
 
@@ -297,7 +309,8 @@ impl Model<'_> {
         let local = if self.bytes.byte() == 0 { null_mut() } else { self.local };
         let (bits, key) = self.key();
         let (mut is, mut ns, mut data, mut fired, mut seen) = (false, 0, null_mut(), 0, 0_u32);
-        // SAFETY: `local` is null or this thread's; calls write to this function's variables.
+        // SAFETY: `local` is null or belongs to this thread. The pointers for results point to this
+        // function's variables.
         let status = unsafe {
             match choice % 8 {
                 0 | 1 => {
@@ -339,7 +352,8 @@ impl Model<'_> {
             assert_eq!(status, Status::NullPointer);
             return status;
         }
-        // A key without a timer is an error, except for `is_pending`.
+        // A call with the key of no live timer must return an error, except
+        // `tickless_local_is_pending`, which reports false.
         let is_live = self.live.contains(&bits);
         assert!(!is_live || status != Status::NoSuchTimer, "a live timer is not found");
         assert!(is_live || choice % 8 == 6 || status != Status::Ok, "a removed timer is found");

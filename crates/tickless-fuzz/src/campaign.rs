@@ -1,5 +1,6 @@
-//! Bytes as the file of a campaign. Reading succeeds or returns an error, and a plan has a cell for
-//! each number up to the last, and none beyond.
+//! A fuzz target that reads the bytes as a campaign's file, which requests many computations
+//! (cells). Checks that reading succeeds or returns an error without panicking, and that no cell
+//! has a number beyond the last one.
 
 use std::path::Path;
 use tickless_fleet::campaign::{Campaign, Plan};
@@ -14,7 +15,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Returns whether the campaign names no files, which a fuzzer must not read.
+/// Returns whether the campaign names no files. The fuzzer skips others, because it must not read
+/// arbitrary files.
 fn is_self_contained(campaign: &Campaign) -> bool {
     let is_name = |name: &String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let simulate = campaign.simulate.as_ref();

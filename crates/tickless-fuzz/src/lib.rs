@@ -1,5 +1,5 @@
-//! The fuzz targets: functions that interpret any bytes as operations, and panic when the library
-//! breaks its contract.
+//! The fuzz targets: functions that interpret arbitrary bytes as operations of the library, and
+//! panic if the library breaks its contract.
 //!
 //! | target | operations | check |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | [`virtual_time`] | several bases; callbacks that arm, cancel, drop and advance | a model |
 //! | [`c`] | calls of the C interface, with invalid handles and numbers | its header's contract |
 //! | [`trace`] | reads and replays the bytes as a kernel trace | nothing fires early |
-//! | [`machine`] | reads the bytes as a simulated machine | it is written back equally |
+//! | [`machine`] | reads the bytes as a machine file | writing and reading it changes nothing |
 //! | [`campaign`] | reads the bytes as the file of a campaign | the numbering of its cells |
 //!
 //! `fuzz/` runs them under libFuzzer (`ci/fuzz.sh`); `tests/replay.rs` runs the committed corpus
@@ -25,10 +25,10 @@ pub mod machine;
 pub mod trace;
 pub mod virtual_time;
 
-/// A target: its name and its function.
+/// The name and the function of a fuzz target.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets. The names are those of the fuzz targets and of the folders in `fuzz/corpus/`.
+/// All targets. `fuzz/` has a libFuzzer program of each name, and `fuzz/corpus/` a folder.
 pub const TARGETS: [Target; 6] = [
     ("local", local::run),
     ("virtual_time", virtual_time::run),

@@ -1,5 +1,6 @@
-//! `LocalTimers`: every call, also from callbacks, with keys of live timers, of removed timers, and
-//! invented ones. A model checks every result.
+//! A fuzz target for all functions of `LocalTimers`. It calls them from outside and from callbacks,
+//! with keys of live timers, of removed timers, and invented ones. A simple model of the timers
+//! predicts every result.
 
 use crate::bytes::Bytes;
 use std::collections::BTreeMap;
@@ -8,8 +9,8 @@ use tickless_core::local::{Key, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Instant, Tick};
 
-/// How much later than its deadline a coarse timer may be due: an eighth of the distance (the
-/// wheel's largest granule is 1/7.7), and a tick at either end.
+/// Returns how much later than its deadline a coarse timer may fire: a seventh of the time until
+/// then (the granularity of the timer wheel is at most 1/7.7 of it), and a tick at either end.
 pub(crate) fn granule(distance: u64, tick: u64) -> u64 {
     (distance / 7).saturating_add(2 * tick)
 }
@@ -18,21 +19,23 @@ pub(crate) fn granule(distance: u64, tick: u64) -> u64 {
 struct Entry {
     value: u32,
     is_precise: bool,
-    /// When it may fire and when it must have fired, if it is armed.
+    /// If the timer is armed: the time from which it may fire, and the time by which it must have
+    /// fired.
     armed: Option<(u64, u64)>,
-    /// It was armed during this advance, and may have to wait for the next one.
+    /// The timer was armed by a callback of the current `advance`, so it may fire only in the next
+    /// one.
     is_fresh: bool,
 }
 
 struct Model<'a> {
     bytes: Bytes<'a>,
     tick: u64,
-    /// The live timers, by the bits of their keys.
+    /// The timers that exist, by the bits of their keys.
     live: BTreeMap<u64, Entry>,
     /// All keys so far.
     keys: Vec<Key>,
     values: u32,
-    /// The time of the last advance.
+    /// The latest time to which the timers were advanced.
     now: u64,
     is_advancing: bool,
 }
@@ -62,7 +65,7 @@ pub fn run(bytes: &[u8]) {
 }
 
 impl Model<'_> {
-    /// A key of a live timer, of a removed timer, or of none.
+    /// Returns the key of a live timer, of a removed timer, or an invented key.
     fn key(&mut self) -> Key {
         let how = self.bytes.byte();
         let known = self.keys.get(usize::from(how) % self.keys.len().max(1)).copied();
@@ -155,7 +158,7 @@ impl Model<'_> {
 
     fn advance(&mut self, timers: &mut Timers) {
         let by = self.bytes.number();
-        // The time may stay equal or go back.
+        // The new time may also be equal to the current one, or earlier.
         let to = if by == 3 { self.now / 2 } else { self.now.saturating_add(by) };
         let budget = if by.is_multiple_of(5) { usize::from(self.bytes.byte()) } else { usize::MAX };
         self.now = self.now.max(to);
@@ -167,13 +170,14 @@ impl Model<'_> {
             .advance_at_most(Instant::from_nanos(to), budget, |timers, key| self.fire(timers, key));
         self.is_advancing = false;
         assert!(fired <= budget);
-        // Timers that are only moved count towards the budget.
+        // With a limited budget, due timers may remain even if fewer have fired, because moving a
+        // timer within the wheel counts too. So check nothing.
         if budget != usize::MAX {
             return;
         }
         for (bits, entry) in &self.live {
             let Some((soft, latest)) = entry.armed else { continue };
-            // A timer that a callback armed for the past fires in the next advance.
+            // A timer that a callback armed for a time in the past fires only in the next advance.
             let may_wait = entry.is_fresh && soft <= self.now;
             assert!(
                 may_wait || latest > self.now || latest == u64::MAX,

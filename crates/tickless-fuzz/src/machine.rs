@@ -1,5 +1,6 @@
-//! Bytes as the file of a simulated machine. Reading succeeds or returns an error, and a machine
-//! that was read is written and read back equally.
+//! A fuzz target that reads the bytes as the file of a simulated machine. Checks that reading
+//! succeeds or returns an error without panicking, and that writing the machine and reading it
+//! again gives an equal machine.
 
 use tickless_machine::spec::Spec;
 

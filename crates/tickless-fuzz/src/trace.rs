@@ -1,5 +1,5 @@
-//! Bytes as a kernel trace. Reading succeeds or returns an error, and a trace that was read can be
-//! replayed without early expiries.
+//! A fuzz target that reads the bytes as a kernel trace. Checks that reading succeeds or returns an
+//! error without panicking, and that no timer fires early when the trace is replayed.
 
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};

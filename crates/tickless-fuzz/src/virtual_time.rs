@@ -1,6 +1,7 @@
-//! `VirtualTime` with one to three bases: pinned and deferrable timers, windows, and callbacks that
-//! arm, cancel, drop and restart timers, also their own, and that advance the time. A model checks
-//! every result.
+//! A fuzz target for `VirtualTime` with one to three bases (sets of timers, as one for each CPU).
+//! It uses pinned and deferrable timers, windows, and callbacks that arm, cancel, drop and restart
+//! timers, also their own, and that advance the time. A simple model of the timers predicts every
+//! result.
 
 use crate::bytes::Bytes;
 use crate::local::granule;
@@ -11,7 +12,7 @@ use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
 
-/// The longest step, a century, so that the clock does not reach its end.
+/// The longest step of the time, a century, so that the clock does not reach its maximum.
 const FAR: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 const TIMERS: usize = 24;
 
@@ -23,7 +24,8 @@ enum Timer {
 /// The model of a timer.
 #[derive(Clone, Copy, Default)]
 struct TimerModel {
-    /// When it may fire and when it must have fired, if it is armed.
+    /// If the timer is armed: the time from which it may fire, and the time by which it must have
+    /// fired.
     armed: Option<(u64, u64)>,
     is_deferrable: bool,
     /// The choices of its callback.
@@ -35,7 +37,7 @@ struct State {
     models: [TimerModel; TIMERS],
     timers: [Option<Arc<Timer>>; TIMERS],
     fired: u64,
-    /// The nesting depth of callbacks: one that advances the time runs others.
+    /// The nesting depth of callbacks: a callback that advances the time runs other callbacks.
     depth: u32,
 }
 
@@ -75,7 +77,8 @@ impl Model {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes a timer. The caller drops it, outside the lock.
+    /// Removes a timer and returns it. The caller must drop it without holding the lock, because
+    /// the drop runs code of the library.
     fn take(&self, at: usize) -> Option<Arc<Timer>> {
         let mut state = self.lock();
         state.models[at].armed = None;
@@ -88,7 +91,8 @@ impl Model {
 
     fn make(&self, at: usize, choice: u8, script: u8, bases: u16) {
         drop(self.take(at));
-        // A callback must not keep its own timer alive.
+        // Weak, because the state owns the timer, which owns this callback: a strong reference
+        // would keep both alive forever.
         let state = Arc::downgrade(&self.state);
         let time = self.time.clone();
         let callback = move |fired: &mut Fired<'_>| {
@@ -146,7 +150,8 @@ impl Model {
         let to = self.time.now().as_nanos().saturating_add(by);
         self.time.advance_to(Instant::from_nanos(to));
         let is_outermost = self.lock().depth == 0;
-        // Inside a callback, timers may still be waiting for the outer advance.
+        // Inside a callback, check nothing: expired timers may still be waiting for the outer
+        // advance.
         if !is_outermost {
             return;
         }
@@ -172,7 +177,8 @@ impl Model {
             (state.models[at].script, state.fired, state.depth)
         };
         let other = usize::from(script >> 3) % TIMERS;
-        // Limited, because timers could arm each other without end.
+        // The number of armings in callbacks is limited, because timers could arm each other
+        // forever.
         if spent < 200 {
             match script % 8 {
                 0 => self.start(other, u64::from(script) << 14, 0),
@@ -192,13 +198,14 @@ impl Model {
         self.lock().depth -= 1;
     }
 
-    /// Records a restart from the callback, which counts from the current time.
+    /// Records in the model that a callback restarts its timer. The duration counts from the
+    /// current time.
     fn rearmed(&self, at: usize, after: u64) {
         let is_coarse = matches!(self.timer(at).as_deref(), Some(Timer::Coarse(_)));
         let soft = self.time.now().as_nanos().saturating_add(after);
         let rounding = if is_coarse { granule(after, 1_000_000) } else { 0 };
         let mut state = self.lock();
-        // Unless another callback has dropped it.
+        // Another callback may have dropped the timer. Then it does not restart.
         if state.timers[at].is_some() {
             state.models[at].armed = Some((soft, soft.saturating_add(rounding)));
         }

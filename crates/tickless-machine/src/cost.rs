@@ -56,11 +56,9 @@ pub struct LineCosts {
     pub atomic: Ps,
     /// An atomic operation on a line that a core of the same socket has written.
     pub node: Ps,
-    /// The same atomic operation, if the core that has written the line is in a socket one hop
-    /// away.
+    /// An atomic operation on a line that a core in a socket one hop away has written.
     pub near: Ps,
-    /// The same atomic operation, if the core that has written the line is in a socket behind a
-    /// node controller.
+    /// An atomic operation on a line that a core in a socket behind a node controller has written.
     pub far: Ps,
     /// The durations of loads and stores, as fractions of those of atomic operations.
     pub shares: Shares,

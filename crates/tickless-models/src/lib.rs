@@ -1,4 +1,5 @@
-//! Models of the protocols between threads, as tests under two model checkers.
+//! Tests of the protocols between threads, which run under two model checkers: those try every
+//! interleaving of the threads.
 //!
-//! The core and the clocks are compiled unchanged. The models are a crate of their own, so that
-//! only `ci/models.sh` builds the checkers.
+//! They compile the code of the timer library and of its clocks unchanged. They are in a crate of
+//! their own, so that only `ci/models.sh` builds the checkers.

@@ -1,4 +1,5 @@
-//! One cell of a campaign, and the key of its results.
+//! One cell of a campaign (one computation of the many that the campaign's file requests), and the
+//! key under which its results are stored.
 
 use super::AxisValues;
 use crate::project::Clock;
@@ -10,62 +11,66 @@ use std::hash::Hasher;
 use tickless_lab::studies::STUDIES;
 use tickless_trace::replay::ReplayPolicy;
 
-/// A computation, with everything that its result depends on.
+/// One computation of a campaign, with everything that its result depends on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Cell {
-    /// A study on a simulated machine.
+    /// Run a study on a simulated machine.
     Simulate(Simulate),
-    /// A trace, replayed under some policies.
+    /// Replay a recorded trace under some rearm policies.
     Replay(Replay),
-    /// A trace on a simulated machine.
+    /// Run the timer operations of a recorded trace on a simulated machine.
     Project(Project),
 }
 
-/// A study on a simulated machine.
+/// The run of a study on a simulated machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Simulate {
     /// The study.
     pub study: StudyName,
-    /// The machine, as the campaign names it.
+    /// The machine's name or file, as it is written in the campaign's file.
     pub machine: String,
-    /// A hash of the machine's file.
+    /// A hash of the numbers in the machine's file, so that results are computed again if they
+    /// change.
     pub machine_hash: String,
     /// The number of CPUs.
     pub cpus: u16,
-    /// The policy; `None` if the study compares all of its own.
+    /// The policy; `None` to run the study under all policies that it knows.
     pub policy: Option<ReplayPolicy>,
-    /// Ticks a second; `None` for the machine's own.
+    /// The tick rate in Hz; `None` for the rate in the machine's file.
     pub hz: Option<u32>,
     /// The seed of the random numbers.
     pub seed: u64,
-    /// The number of round trips or messages, for the studies that have either.
+    /// The number of round trips or messages; `None` for the study's default, or if it has neither.
     pub length: Option<u32>,
 }
 
-/// A trace, replayed under some policies.
+/// The replay of a recorded trace under some policies, which decide when the timer device is
+/// programmed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Replay {
-    /// Its path, as the campaign names it.
+    /// The path of the trace, relative to the campaign's folder.
     pub trace: String,
-    /// Its size, so that another trace of this name is another cell.
+    /// The size of the trace in bytes, so that results are computed again if another trace replaces
+    /// it.
     pub bytes: u64,
     /// The policies.
     pub policies: Vec<ReplayPolicy>,
-    /// Whether operations without a record are inferred.
+    /// Whether timer operations that the trace did not record are inferred from other events.
     pub inference: bool,
 }
 
-/// A trace on a simulated machine.
+/// The run of a recorded trace's timer operations on a simulated machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Project {
-    /// Its path, as the campaign names it.
+    /// The path of the trace, relative to the campaign's folder.
     pub trace: String,
     /// Its size.
     pub bytes: u64,
-    /// The machine, as the campaign names it.
+    /// The machine's name or file, as it is written in the campaign's file.
     pub machine: String,
-    /// A hash of the machine's file.
+    /// A hash of the numbers in the machine's file, so that results are computed again if they
+    /// change.
     pub machine_hash: String,
     /// The number of CPUs.
     pub cpus: u16,
@@ -101,9 +106,10 @@ impl<'de> Deserialize<'de> for StudyName {
 }
 
 impl StudyName {
-    /// Round trips over a pipe, with a timeout for each.
+    /// A study of round trips over a pipe, with a timeout for each.
     pub const REARM: StudyName = StudyName("rearm");
-    /// Messages between tasks, with a slice timer for each switch.
+    /// A study of messages between tasks, in which each task switch arms a timer that ends the
+    /// task's turn.
     pub const SCHEDULE: StudyName = StudyName("schedule");
 
     /// The name in files, in tables and in Python.
@@ -111,8 +117,8 @@ impl StudyName {
         self.0
     }
 
-    /// The policies under which the study runs one at a time; none for a study that always
-    /// compares all of its own.
+    /// The policies of which a campaign may choose some for this study. Empty for a study that
+    /// always runs under all policies that it knows.
     pub fn policies(self) -> &'static [ReplayPolicy] {
         match self {
             StudyName::REARM => &ReplayPolicy::DEFAULT,
@@ -128,20 +134,21 @@ impl StudyName {
     }
 }
 
-/// The name of a cell's results: a hash of the program's version and of the cell.
+/// Identifies the results of a cell: a hash of the program's version and of the cell.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key(u128);
 
 impl Cell {
-    /// Returns its key under this version of the program. It is the same on every machine.
+    /// Returns the key of the cell's results, as computed by this version of the program. It is
+    /// equal on every computer.
     pub fn key(&self, version: &str) -> Key {
-        // A cell is numbers and text, which can always be written.
+        // This cannot fail: a cell consists of numbers and text only.
         let text = serde_json::to_string(self).unwrap_or_default();
         Key::of([version.as_bytes(), text.as_bytes()])
     }
 
-    /// The kind's name in the table of results.
+    /// The kind of the cell, as the table of results names it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Cell::Simulate(_) => "simulate",
@@ -150,7 +157,8 @@ impl Cell {
         }
     }
 
-    /// The cell's value on each axis that it has. The policies of a replay are in its figures.
+    /// The values that this cell has on the campaign's axes (the parameters that the campaign
+    /// varies). A replay has no policy here, because it covers several: its results name theirs.
     pub fn values(&self) -> AxisValues {
         match self.clone() {
             Cell::Simulate(cell) => AxisValues {
@@ -179,7 +187,7 @@ impl Cell {
 }
 
 impl Key {
-    /// A key for several cells together.
+    /// Returns one key for several cells together.
     pub(crate) fn of_all(keys: impl Iterator<Item = Key>) -> Key {
         Key::of(keys.map(|key| key.0.to_le_bytes()))
     }
@@ -189,7 +197,8 @@ impl Key {
         Key::of([text])
     }
 
-    /// SipHash of 128 bits: a thousand million cells have two equal keys once in 10^20 campaigns.
+    /// Returns a SipHash of 128 bits. Among 10^9 cells, two keys are equal with a probability of
+    /// 10^-20.
     fn of(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Key {
         let mut hash = SipHasher24::new();
         for part in parts {

@@ -1,4 +1,4 @@
-//! A campaign's file as it is written.
+//! The content of a campaign's file, a TOML file that requests many computations.
 
 use super::{CampaignError, Numbers, StudyName};
 use crate::project::Clock;
@@ -29,25 +29,27 @@ pub struct SimulateAxes {
     /// The studies.
     #[serde(deserialize_with = "list")]
     pub studies: Vec<StudyName>,
-    /// Names of machines, or files, relative to the campaign's.
+    /// Names of machines that come with the program, or paths of machine files, relative to the
+    /// folder of the campaign's file.
     #[serde(deserialize_with = "list")]
     pub machines: Vec<String>,
-    /// Numbers of CPUs; the machine's own number if left out.
+    /// Numbers of CPUs; if left out, the number in each machine's file.
     #[serde(default)]
     pub cpus: Option<Numbers>,
-    /// For the studies `rearm` and `schedule`, which then run once for each policy that they know.
+    /// Policies for the studies `rearm` and `schedule`, which then run once for each of them. The
+    /// other studies ignore it.
     #[serde(default, deserialize_with = "optional_list")]
     pub policies: Option<Vec<ReplayPolicy>>,
-    /// Ticks a second; the machine's own rate if left out.
+    /// Tick rates in Hz; if left out, the rate in each machine's file.
     #[serde(default)]
     pub hz: Option<Numbers>,
     /// Seeds of the random numbers.
     #[serde(default = "seed_zero")]
     pub seeds: Numbers,
-    /// Round trips of `rearm` where it runs for one policy.
+    /// The number of round trips in the study `rearm`, if `policies` is given.
     #[serde(default = "rounds")]
     pub rounds: NonZeroU32,
-    /// Messages from each sender to each receiver in `schedule`.
+    /// The number of messages from each sender to each receiver in the study `schedule`.
     #[serde(default = "messages")]
     pub messages: NonZeroU32,
     /// Combinations that are left out.
@@ -59,12 +61,13 @@ pub struct SimulateAxes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayAxes {
-    /// Files and globs, relative to the campaign's file.
+    /// Paths and glob patterns of traces, relative to the folder of the campaign's file.
     pub traces: Vec<String>,
-    /// The policies; `eager`, `lazy` and `restart-aware` if left out.
+    /// The policies for programming the timer device; `eager`, `lazy` and `restart-aware` if left
+    /// out.
     #[serde(default = "default_policies", deserialize_with = "list")]
     pub policies: Vec<ReplayPolicy>,
-    /// Whether operations without a record are inferred.
+    /// Whether timer operations that the trace did not record are inferred from other events.
     #[serde(default = "yes")]
     pub inference: bool,
     /// Combinations that are left out.
@@ -76,18 +79,20 @@ pub struct ReplayAxes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAxes {
-    /// Files and globs, relative to the campaign's file.
+    /// Paths and glob patterns of traces, relative to the folder of the campaign's file.
     pub traces: Vec<String>,
-    /// Names of machines, or files, relative to the campaign's.
+    /// Names of machines that come with the program, or paths of machine files, relative to the
+    /// folder of the campaign's file.
     #[serde(deserialize_with = "list")]
     pub machines: Vec<String>,
-    /// Numbers of CPUs; the machine's own number if left out.
+    /// Numbers of CPUs; if left out, the number in each machine's file.
     #[serde(default)]
     pub cpus: Option<Numbers>,
-    /// The clocks; `tsc` if left out.
+    /// The clocks of the simulated kernel; `tsc` if left out.
     #[serde(default = "tsc", deserialize_with = "list")]
     pub clocks: Vec<Clock>,
-    /// The policies; `eager`, `lazy` and `restart-aware` if left out.
+    /// The policies for programming the timer device; `eager`, `lazy` and `restart-aware` if left
+    /// out.
     #[serde(default = "default_policies", deserialize_with = "list")]
     pub policies: Vec<ReplayPolicy>,
     /// Seeds of the random numbers.
@@ -98,19 +103,20 @@ pub struct ProjectAxes {
     pub exclude: Vec<AxisValues>,
 }
 
-/// A value on each axis that a cell has. In a campaign's file it excludes the cells that have all
-/// of the given values.
+/// The values of one cell (one computation) on the axes of a campaign: the parameters that it
+/// varies. In an `exclude` entry of a campaign's file, it leaves out all cells that have the given
+/// values.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AxisValues {
     /// The study.
     pub study: Option<StudyName>,
-    /// The machine, as the axis names it.
+    /// The machine's name or file, as it is written in the campaign's file.
     pub machine: Option<String>,
-    /// A hash of the machine's file, which excludes nothing.
+    /// A hash of the machine's file. It cannot be given in an `exclude` entry.
     #[serde(skip)]
     pub machine_hash: Option<String>,
-    /// The trace, as its path is shown.
+    /// The path of the trace, relative to the campaign's folder.
     pub trace: Option<String>,
     /// The number of CPUs.
     pub cpus: Option<u16>,
@@ -125,12 +131,12 @@ pub struct AxisValues {
 }
 
 impl Campaign {
-    /// Parses a campaign's text; `file` is its name in errors.
+    /// Parses the text of a campaign's file. Errors name the file as `file`.
     ///
     /// # Errors
     ///
-    /// [`CampaignError`] for text that is not TOML, for an unknown key, and for a value outside of
-    /// its range.
+    /// Returns a [`CampaignError`] if the text is not TOML, has an unknown key, or a value out of
+    /// range.
     pub fn parse(file: &str, text: &str) -> Result<Campaign, CampaignError> {
         let wrong = |line, what| CampaignError { file: file.to_string(), line, what };
         let campaign: Campaign = toml::from_str(text).map_err(|error| {
@@ -158,7 +164,7 @@ impl Campaign {
 }
 
 impl AxisValues {
-    /// Returns whether a cell has all of these values.
+    /// Returns whether a cell has all values that `self` names.
     pub(super) fn match_cell(&self, cell: &AxisValues) -> bool {
         fn agrees<T: PartialEq>(excluded: &Option<T>, value: &Option<T>) -> bool {
             excluded.is_none() || excluded == value
@@ -174,7 +180,7 @@ impl AxisValues {
     }
 }
 
-/// Reads a list that is not empty and names nothing twice.
+/// Deserialises a list. Fails if it is empty or has two equal values.
 fn list<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     T: DeserializeOwned + PartialEq + Debug,
@@ -190,7 +196,7 @@ where
     }
 }
 
-/// [`list`], for an axis that may be left out.
+/// Deserialises a list as [`list`] does, for a key that may be left out.
 fn optional_list<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: DeserializeOwned + PartialEq + Debug,

@@ -1,10 +1,10 @@
-//! Lists of numbers and of ranges, as the axes of a campaign have them.
+//! Lists of numbers and of ranges, such as `0-99,200`, in the file of a campaign.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// At least one number, in the order given and without repetition: `[4, 8]` or `"0-99,200"` in a
-/// file.
+/// A list of at least one number, in the given order and without repetition. In a file it is
+/// written as `[4, 8]` or as `"0-99,200"`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub struct Numbers {
@@ -20,7 +20,7 @@ enum Written {
     Text(String),
 }
 
-// There is always at least one.
+// No `is_empty`, because there always is at least one number.
 #[allow(clippy::len_without_is_empty)]
 impl Numbers {
     /// How many numbers there are.

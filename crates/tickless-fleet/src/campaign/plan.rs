@@ -1,4 +1,5 @@
-//! A campaign with its globs and machines resolved: its cells by number.
+//! A plan: a campaign's file with its patterns of files and its machines resolved. Returns each
+//! cell (each requested computation) by its number.
 
 use super::file::{AxisValues, Campaign};
 use super::{CampaignError, Cell, Numbers, Project, Replay, Simulate, StudyName};
@@ -11,15 +12,16 @@ use tickless_lab::machines;
 use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
 
-/// Everything that a campaign's cells depend on, the machines' files included. It is written into
-/// the folder of the results, so a trace that is deleted later remains one of the cells.
+/// Everything that a campaign's cells depend on: the campaign, the texts of the machine files, and
+/// the traces that its patterns match. It is stored in the folder of the results, so that the cells
+/// of a trace remain if the trace is deleted later.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// The version of the program that made it.
+    /// The version of the program that made the plan.
     pub version: String,
     /// The campaign's file.
     pub campaign: Campaign,
-    /// The folder of the file, from which traces are resolved.
+    /// The folder of the campaign's file. Paths of traces are relative to it.
     pub base: PathBuf,
     /// The machines of simulations.
     simulate: Vec<MachineFile>,
@@ -31,29 +33,31 @@ pub struct Plan {
     projected: Vec<TraceFile>,
 }
 
-/// A machine that a campaign names.
+/// A machine that a campaign's file names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MachineFile {
     /// The name in the campaign.
     pub name: String,
-    /// The text of the file; `None` for a machine that comes with the program.
+    /// The text of the machine's file; `None` for a machine that comes with the program.
     pub text: Option<String>,
-    /// A hash of all numbers of the machine.
+    /// A hash of all numbers in the machine's file.
     pub hash: String,
-    /// The number of CPUs that it can have, for each number that the campaign asks for.
+    /// For each number of CPUs that the campaign requests, the possible number to which it is
+    /// rounded up. A machine can have only whole cores and sockets.
     sizes: Vec<u16>,
 }
 
 /// A trace that a campaign names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceFile {
-    /// Its path from the campaign's folder.
+    /// The path of the trace, relative to the campaign's folder.
     pub path: String,
-    /// Its size; 0 if the file could not be examined.
+    /// The size of the trace in bytes; 0 if the file does not exist or its size cannot be read.
     pub bytes: u64,
 }
 
-/// This program's version, which is a part of each key.
+/// The version of this program, which is hashed into each cell's key: another version computes all
+/// results again.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Plan {
@@ -61,8 +65,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`CampaignError`] for a wrong file, for a machine's wrong file, with line and key, and for a
-    /// campaign without cells.
+    /// Returns a [`CampaignError`] for an invalid campaign or machine file (the text names the line
+    /// and the key), and for a campaign without cells.
     pub fn read(path: &Path) -> Result<Plan, CampaignError> {
         let file = path.display().to_string();
         let text = input::read_text(path).map_err(|error| CampaignError {
@@ -73,12 +77,12 @@ impl Plan {
         Plan::new(&file, &text, parent(path))
     }
 
-    /// Makes a plan of a campaign's text; `file` is its name in errors, and paths are resolved from
-    /// `base`.
+    /// Makes a plan from the text of a campaign's file. Errors name the file as `file`. Paths are
+    /// relative to `base`.
     ///
     /// # Errors
     ///
-    /// As [`read`](Plan::read).
+    /// The errors of [`read`](Plan::read).
     pub fn new(file: &str, text: &str, base: &Path) -> Result<Plan, CampaignError> {
         let campaign = Campaign::parse(file, text)?;
         let wrong = |what| CampaignError { file: file.to_string(), line: None, what };
@@ -110,7 +114,8 @@ impl Plan {
                 plan.project = machine_files(base, &axes.machines, axes.cpus.as_ref())?;
                 plan.projected = found(trace_files(base, &axes.traces)?, "project.traces")?;
             }
-            // Enough to find an exclusion of everything.
+            // Checking this many cells is enough to report `exclude` entries that leave out
+            // everything.
             const CHECKED: usize = 1_000_000;
             match (0..plan.numbers()).take(CHECKED).all(|number| plan.cell(number).is_none()) {
                 true => Err(empty("exclude leaves nothing")),
@@ -121,14 +126,16 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The count of numbers that cells may have. Excluded cells leave gaps.
+    /// Returns the number of combinations of all axes. Numbers below it identify cells, except
+    /// those of excluded combinations.
     pub fn numbers(&self) -> u64 {
         let all =
             [self.simulate_axes().len(), self.replayed.len() as u64, self.project_axes().len()];
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// The cell of this number; `None` if it is excluded or equal to an earlier one.
+    /// Returns the cell of this number; `None` if the combination is excluded, does not exist for
+    /// its study, or equals that of a smaller number.
     pub fn cell(&self, number: u64) -> Option<Cell> {
         let simulations = self.simulate_axes().len();
         let replays = self.replayed.len() as u64;
@@ -145,17 +152,19 @@ impl Plan {
         (!is_excluded).then_some(cell)
     }
 
-    /// All cells of a shard, in order.
+    /// Returns the cells of one shard of `of`, in order: every `of`-th number, beginning with
+    /// `shard`.
     pub fn cells(&self, shard: u64, of: u64) -> impl Iterator<Item = Cell> + '_ {
         let step = usize::try_from(of.max(1)).unwrap_or(usize::MAX);
         (shard..self.numbers()).step_by(step).filter_map(|number| self.cell(number))
     }
 
-    /// The machine of a cell, as the campaign found it.
+    /// Returns a cell's machine, from the text of the machine's file at the time when the plan was
+    /// made.
     ///
     /// # Errors
     ///
-    /// The reason why it cannot be used. A machine of this plan can.
+    /// The reason why the machine cannot be used. This does not happen for machines of this plan.
     pub fn machine(&self, name: &str) -> Result<Spec, String> {
         let mut all = self.simulate.iter().chain(&self.project);
         match all.find(|machine| machine.name == name).and_then(|machine| machine.text.as_ref()) {
@@ -164,13 +173,14 @@ impl Plan {
         }
     }
 
-    /// The file of a cell's trace.
+    /// Returns the full path of a cell's trace.
     pub fn trace(&self, path: &str) -> PathBuf {
         self.base.join(path)
     }
 
-    /// Keeps the traces of a former plan that have been deleted, where the patterns are equal. The
-    /// cells of these traces fail with an error that names the missing file.
+    /// Adds the traces of an earlier plan whose files have been deleted since, if the patterns of
+    /// files have not changed. The cells of these traces keep their results, or fail with an error
+    /// that names the missing file.
     pub(crate) fn keep_traces(&mut self, former: &Plan) {
         let replayed = |campaign: &Campaign| campaign.replay.as_ref().map(|it| it.traces.clone());
         let projected = |campaign: &Campaign| campaign.project.as_ref().map(|it| it.traces.clone());
@@ -182,12 +192,12 @@ impl Plan {
         }
     }
 
-    /// Returns whether both are plans of one campaign, wherever its file is.
+    /// Returns whether both plans are equal, except for the folders of their campaign files.
     pub(crate) fn is_same_campaign(&self, other: &Plan) -> bool {
         Plan { base: other.base.clone(), ..self.clone() } == *other
     }
 
-    /// Study, machine, CPUs, policy, tick rate, seed.
+    /// The lengths of the axes of simulations: study, machine, CPUs, policy, tick rate, seed.
     fn simulate_axes(&self) -> Axes<6> {
         let Some(axes) = &self.campaign.simulate else { return Axes([0; 6]) };
         Axes([
@@ -210,7 +220,8 @@ impl Plan {
                 let policy = policies[policy as usize];
                 Some(study.policies().contains(&policy).then_some(policy)?)
             }
-            // A study that compares policies by itself has one cell for all of them.
+            // A study that always runs under all its policies has one cell, that of the first
+            // policy.
             _ if policy > 0 => return None,
             _ => None,
         };
@@ -258,7 +269,7 @@ impl Plan {
         (!policies.is_empty()).then(cell)
     }
 
-    /// Trace, machine, CPUs, clock, policy, seed.
+    /// The lengths of the axes of projections: trace, machine, CPUs, clock, policy, seed.
     fn project_axes(&self) -> Axes<6> {
         let Some(axes) = &self.campaign.project else { return Axes([0; 6]) };
         Axes([
@@ -290,7 +301,8 @@ impl Plan {
 }
 
 impl MachineFile {
-    /// The number of CPUs at this place of the axis; `None` if an earlier place has that number.
+    /// Returns the number of CPUs at this index; `None` if a smaller index has that number too, so
+    /// that no cell is computed twice.
     fn size(&self, place: u64) -> Option<u16> {
         let place = usize::try_from(place).ok()?;
         let size = *self.sizes.get(place)?;
@@ -298,7 +310,7 @@ impl MachineFile {
     }
 }
 
-/// The lengths of a product's axes.
+/// The number of values on each axis of a campaign. Cells are all combinations of these values.
 struct Axes<const N: usize>([u64; N]);
 
 impl<const N: usize> Axes<N> {
@@ -306,7 +318,8 @@ impl<const N: usize> Axes<N> {
         self.0.into_iter().fold(1, u64::saturating_mul)
     }
 
-    /// The place of a number on each axis. Consecutive numbers differ in the last axis.
+    /// Splits a cell's number into an index for each axis. Consecutive numbers differ in the last
+    /// axis first.
     fn places(&self, mut number: u64) -> [u64; N] {
         let mut places = self.0;
         for place in places.iter_mut().rev() {
@@ -314,7 +327,7 @@ impl<const N: usize> Axes<N> {
             *place = number % length;
             number /= length;
         }
-        // What is left is beyond the last number: no axis has such a place.
+        // The number is larger than that of the last cell: return an index that no axis has.
         if let (Some(first), true) = (places.first_mut(), number > 0) {
             *first = u64::MAX;
         }
@@ -326,7 +339,8 @@ fn keep(traces: &mut Vec<TraceFile>, former: &[TraceFile]) {
     let pair = |trace: &TraceFile| (trace.path.clone(), trace.bytes);
     let mut all: BTreeMap<String, u64> = former.iter().map(pair).collect();
     for (path, bytes) in traces.iter().map(pair) {
-        // A file without a size has been deleted: its former size is kept.
+        // A size of 0 means that the file has been deleted: keep the size that the earlier plan
+        // has.
         let known = all.entry(path).or_insert(bytes);
         *known = if bytes > 0 { bytes } else { *known };
     }
@@ -363,8 +377,8 @@ fn machine_files(
     names.iter().map(one).collect()
 }
 
-/// The files that the patterns match, sorted, each once. A name without wildcards is a trace even
-/// if there is no such file: its cell fails with an error that names the file.
+/// Returns the files that the patterns match, sorted, each once. A path without wildcards is
+/// returned even if the file does not exist: its cell fails with an error that names the file.
 fn trace_files(base: &Path, patterns: &[String]) -> Result<Vec<TraceFile>, String> {
     let mut found = BTreeMap::new();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! One trace, replayed under the usual policies.
+//! The replay of one machine's trace, under the three policies `eager`, `lazy` and `restart-aware`.
 
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,50 +6,54 @@ use std::path::Path;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// A machine's trace and its figures.
+/// One machine of a fleet: its trace, and the numbers that were computed from it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
     /// The trace.
     pub trace: String,
-    /// The figures; `None` if the trace cannot be used.
+    /// The computed numbers; `None` if the trace cannot be used.
     pub figures: Option<Figures>,
     /// Why it cannot be used.
     pub error: Option<String>,
 }
 
-/// The figures of one machine. Rates are for each CPU and second.
+/// The numbers that describe one machine's use of timers. Rates are for each CPU and second.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Figures {
     /// CPUs of the trace.
     pub cpus: u16,
     /// How long the trace is.
     pub seconds: f64,
-    /// Writes to event devices: as recorded, or of the replay under `restart-aware` if they were
-    /// not recorded.
+    /// Writes to timer devices: as recorded in the trace. If the trace does not record them, those
+    /// of the replay under the policy `restart-aware`.
     pub device_writes_per_cpu_s: f64,
-    /// Timer interrupts: as recorded, or of the replay.
+    /// Timer interrupts: as recorded in the trace. If the trace does not record them, those of the
+    /// replay under the policy `restart-aware`.
     pub wakeups_per_cpu_s: f64,
-    /// Timer interrupts that found nothing due, of the replay under `restart-aware`.
+    /// Timer interrupts that found no expired timer, in the replay under the policy
+    /// `restart-aware`.
     pub spurious_wakeups_per_cpu_s: f64,
     /// How many of the device writes the policy `eager` would have saved, in percent.
     pub eager_saves_percent: f64,
-    /// How many the policy `lazy` would have saved.
+    /// How many of the device writes the policy `lazy` would have saved, in percent.
     pub lazy_saves_percent: f64,
-    /// How many the policy `restart-aware` would have saved.
+    /// How many of the device writes the policy `restart-aware` would have saved, in percent.
     pub restart_aware_saves_percent: f64,
-    /// Timer interrupts that `lazy` would have added.
+    /// Additional timer interrupts under the policy `lazy`, compared with `restart-aware`.
     pub lazy_adds_wakeups_per_cpu_s: f64,
     /// Armings.
     pub armed_per_cpu_s: f64,
-    /// Of all armings, those that were cancelled or moved before they fired, in percent.
+    /// How many of all armings were cancelled or replaced by another arming before the timer fired,
+    /// in percent.
     pub cancelled_percent: f64,
-    /// The function whose timers are armed most; empty if nothing is armed.
+    /// The name of the callback function whose timers are armed most often; empty if no timer is
+    /// armed.
     pub arms_most: String,
-    /// Its share of the armings, in percent.
+    /// How many of all armings are of timers with that function, in percent.
     pub arms_most_percent: f64,
 }
 
-/// A figure by which machines are compared.
+/// A number by which the machines of a fleet are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// The name of the field.
@@ -64,7 +68,7 @@ pub struct Figure {
 
 macro_rules! figures {
     ($($name:ident, $unit:literal, $about:literal;)*) => {
-        /// The figures by which machines are compared.
+        /// The numbers by which the machines of a fleet are compared.
         pub const FIGURES: &[Figure] = &[$(Figure {
             name: stringify!($name),
             unit: $unit,
@@ -95,7 +99,7 @@ impl Machine {
             let summary = summarise(&trace, &ReplayPolicy::DEFAULT, Inference::On);
             Figures::of(&summary).ok_or_else(|| format!("{}: no time passes in it", path.display()))
         };
-        // A panic on one damaged trace must not end the run over all.
+        // A panic that one damaged trace causes must not end the replay of all other traces.
         match catch_unwind(AssertUnwindSafe(read)) {
             Ok(Ok(figures)) => Machine { trace, figures: Some(figures), error: None },
             Ok(Err(error)) => Machine::failed(trace, error),
@@ -107,14 +111,15 @@ impl Machine {
     }
 
     pub(super) fn failed(trace: String, error: String) -> Machine {
-        // A cell of a table has one line.
+        // A table cell has only one line.
         let lines: Vec<&str> = error.lines().map(str::trim).collect();
         Machine { trace, figures: None, error: Some(lines.join("; ")) }
     }
 }
 
 impl Figures {
-    /// Of a replay under the usual policies; `None` if no time passes in it.
+    /// Computes the numbers from a replay under the usual policies; `None` if the trace's duration
+    /// is zero.
     fn of(summary: &Summary) -> Option<Figures> {
         let of = |policy: ReplayPolicy| {
             summary.policies.iter().find(|result| result.policy == policy.name())

@@ -1,12 +1,12 @@
-//! A summary of many traces: a row for each machine, quantiles over all of them, and the machines
-//! that differ most, with the reason.
+//! A summary of the traces of many machines: a row for each machine, quantiles over all machines,
+//! and the machines that differ most, with the number in which they differ.
 //!
 //! | file | what |
 //! |---|---|
 //! | `machine` | one trace, replayed under the usual policies |
-//! | `page` | the whole as an HTML page with plots |
+//! | `page` | the summary as an HTML page with plots |
 //!
-//! A trace that cannot be used is a row with its error.
+//! The row of a trace that cannot be used has an error instead of numbers.
 
 mod machine;
 mod page;
@@ -25,20 +25,21 @@ use tickless_lab::progress::Progress;
 pub struct Fleet {
     /// A row for each trace, in the order of the paths.
     pub machines: Vec<Machine>,
-    /// How each figure is spread over the machines; empty if no trace can be used.
+    /// Quantiles of each number over all machines; empty if no trace can be used.
     pub quantiles: Vec<Spread>,
-    /// The machines that differ most, at most ten, the farthest first.
+    /// The machines that differ most from the median, at most ten. The one that differs most comes
+    /// first.
     pub differ: Vec<Differs>,
 }
 
-/// How a figure is spread over the machines.
+/// The quantiles of one number over all machines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Spread {
     /// The figure.
     pub figure: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// 5 of 100 machines have less.
+    /// The 5th percentile: 5 of 100 machines have less.
     pub p5: f64,
     /// A quarter has less.
     pub p25: f64,
@@ -48,17 +49,18 @@ pub struct Spread {
     pub p75: f64,
     /// 95 of 100 have less.
     pub p95: f64,
-    /// The usual distance of a machine from the median: the unit of distances.
+    /// A typical distance of a machine from the median, in which distances are measured: half the
+    /// distance between the quartiles, but at least a quarter of the mean distance.
     #[serde(skip)]
     usual: f64,
 }
 
-/// A machine that differs, and the reason.
+/// A machine that differs from the others, and in which number.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Differs {
     /// The trace.
     pub trace: String,
-    /// The figure in which it differs most.
+    /// The number in which the machine differs most.
     pub figure: &'static str,
     /// Its unit.
     pub unit: &'static str,
@@ -66,17 +68,18 @@ pub struct Differs {
     pub value: f64,
     /// The median of all machines.
     pub median: f64,
-    /// How far it is from the median, in half the distance between the quartiles.
+    /// The machine's distance from the median, in units of half the distance between the quartiles.
     pub distance: f64,
-    /// The difference as a sentence, with the function that arms most.
+    /// A sentence that describes the difference, and names the function whose timers are armed most
+    /// often.
     pub why: String,
 }
 
-/// The number of machines that are listed as differing.
+/// The highest number of machines in [`Fleet::differ`].
 const DIFFER_MAX: usize = 10;
 
-/// Replays these traces on all CPUs. Setting `stop` ends it early, without the traces that have not
-/// been started.
+/// Replays these traces, in parallel on all CPUs. If `stop` is set, no further trace is begun, and
+/// the result lacks those.
 pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> Fleet {
     progress.begin("replaying", paths.len());
     let one = |path: &PathBuf| {
@@ -118,7 +121,8 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
         let [p5, p25, p50, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(at);
-        // Where half of the machines are alike, one that differs is compared with the mean.
+        // If half of all machines are equal, the quartiles are too, and every distance would be
+        // infinite: then use a quarter of the mean distance.
         let mean = values.iter().map(|it| (it - p50).abs()).sum::<f64>() / values.len() as f64;
         let usual = ((p75 - p25) / 2.0).max(mean / 4.0);
         Spread { figure: figure.name, unit: figure.unit, p5, p25, p50, p75, p95, usual }
@@ -126,8 +130,8 @@ impl Spread {
 }
 
 impl Differs {
-    /// The figure in which a machine is farthest from the median; `None` if it is the median of
-    /// all figures.
+    /// Finds the number in which a machine is farthest from the median; `None` if it has the median
+    /// of every number.
     fn of(machine: &Machine, figures: &Figures, quantiles: &[Spread]) -> Option<Differs> {
         let far = |(figure, spread): (&Figure, &Spread)| {
             let value = (figure.of)(figures);
@@ -174,7 +178,8 @@ mod tests {
         Machine { trace: number.to_string(), figures: Some(figures), error: None }
     }
 
-    /// Machines that are alike do not differ, and an unusable trace counts for nothing.
+    /// Machines with equal numbers are not listed as differing. A trace that cannot be used does
+    /// not influence the quantiles.
     #[test]
     fn the_machine_that_differs_most_is_first_with_its_figure() {
         let mut machines: Vec<Machine> =
@@ -196,7 +201,7 @@ mod tests {
         assert_eq!(Fleet::of(Vec::new()), Fleet::default());
     }
 
-    /// Names and errors do not become markup.
+    /// Goal: names and errors are escaped, so that they cannot become HTML markup.
     #[test]
     fn the_page_has_plots_reasons_and_errors() {
         let mut machines: Vec<Machine> =

@@ -1,4 +1,4 @@
-//! A fleet as one HTML page, with the report's own style and drawing.
+//! Writes the summary of a fleet as one HTML page, with the styles and plots of `tickless report`.
 
 use super::{Differs, Figures, Fleet, Machine, Spread};
 use maud::{Markup, html};
@@ -8,14 +8,14 @@ use tickless_lab::studies::World;
 use tickless_lab::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
 use tickless_lab::text::figure;
 
-/// Machines that the page lists; JSON and CSV have all.
+/// The highest number of machines in the page's table. The JSON and CSV outputs have all machines.
 const ROWS_MAX: usize = 1_000;
 
-/// The page. It needs nothing but itself.
+/// Returns the page. It loads no other files.
 ///
 /// # Errors
 ///
-/// What the drawing of a plot returns.
+/// The errors of drawing a plot.
 pub fn page(fleet: &Fleet) -> io::Result<String> {
     let usable: Vec<&Figures> =
         fleet.machines.iter().filter_map(|it| it.figures.as_ref()).collect();
@@ -91,7 +91,7 @@ fn plots(fleet: &Fleet, usable: &[&Figures]) -> Vec<Plot> {
     plots
 }
 
-/// The end of a file's name, which fits beside a bar.
+/// Shortens a file's name to its end, so that it fits beside a bar of the plot.
 fn short(trace: &str) -> String {
     const LETTERS_MAX: usize = 16;
     let name = trace.rsplit('/').next().unwrap_or(trace);

@@ -1,11 +1,13 @@
-//! A trace on machines of several sizes, and what limits first.
+//! The projections of one trace onto simulated machines with different numbers of CPUs, and the
+//! part of the timer code that first becomes a bottleneck.
 
 use super::figures::Projection;
 use serde::Serialize;
 use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
 
-/// A trace on machines of several sizes, under several policies.
+/// The projections of one trace onto machines with different numbers of CPUs, under several
+/// policies.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Projected {
     /// The trace's file.
@@ -18,15 +20,16 @@ pub struct Projected {
     pub seed: u64,
     /// The results on each size.
     pub points: Vec<Projection>,
-    /// What limits first, under each policy.
+    /// For each policy, a sentence that names the first bottleneck.
     pub limits: Vec<String>,
 }
 
-/// The share of all CPUs' time above which a part of the timer code is a limit, in percent.
+/// A part of the timer code counts as a bottleneck if it takes at least this share of all CPUs'
+/// time, in percent.
 const LIMITS_FROM: f64 = 1.0;
 
 impl Projected {
-    /// Collects the points of a curve, and finds what limits first.
+    /// Collects the projections of a trace, and finds the first bottleneck under each policy.
     pub fn new(trace: &Trace, machine: &Spec, seed: u64, points: Vec<Projection>) -> Projected {
         let mut policies: Vec<&'static str> = Vec::new();
         for point in &points {
@@ -50,7 +53,7 @@ impl Projected {
     }
 }
 
-/// Describes what limits first as the machine grows.
+/// Describes the bottleneck that comes first as the number of CPUs grows.
 fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.cpus);
@@ -66,7 +69,8 @@ fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
             largest.cpus, largest.limit.what, largest.limit.percent
         ),
     };
-    // A CPU that cannot follow the trace has reached its limit, whatever the shares are.
+    // A CPU that falls behind the trace by more than 5 % of its duration is overloaded, even if no
+    // part of the timer code takes much of the time.
     if let Some(point) = points.iter().find(|point| point.behind_ns > 0.05e9 * point.seconds) {
         text += &format!(
             "; at {} CPUs the machine cannot follow, and is {:.0} us behind",

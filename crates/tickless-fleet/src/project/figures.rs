@@ -29,11 +29,12 @@ pub(super) struct Counts {
     pub(super) lock_wait: Ps,
     pub(super) cancel_wait: Ps,
     pub(super) behind: Ps,
-    /// A hash over everything that happened.
+    /// The engine's hash over all simulated events.
     pub(super) digest: u64,
 }
 
-/// The results of a trace on a machine. All but the recorded writes are predicted.
+/// The results of running a trace's timer operations on a simulated machine. All are predictions,
+/// except `recorded_writes`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Projection {
     /// CPUs that performed the trace.
@@ -42,62 +43,64 @@ pub struct Projection {
     pub policy: &'static str,
     /// The clock.
     pub clock: &'static str,
-    /// How much of the trace was run, in seconds.
+    /// The length of the part of the trace that was run, in seconds.
     pub seconds: f64,
-    /// Operations on timers that were performed.
+    /// The number of timer operations that were performed.
     pub operations: u64,
-    /// Operations among these on timers of another CPU.
+    /// How many of these operations were on timers of another CPU.
     pub remote_operations: u64,
-    /// Writes to event devices, of all CPUs.
+    /// Writes to the timer devices of all CPUs.
     pub device_writes: u64,
-    /// Writes that the trace recorded, if the machine has its number of CPUs and all of it was
-    /// run; null otherwise.
+    /// The device writes that the trace recorded. Null unless the whole trace was run on a machine
+    /// with as many CPUs as the trace has.
     pub recorded_writes: Option<u64>,
-    /// Device writes for each CPU and second.
+    /// Writes to timer devices, for each CPU and second.
     pub device_writes_per_cpu_s: f64,
     /// Events that devices delivered.
     pub wakeups: u64,
-    /// Events among these that found nothing to do.
+    /// How many of these wakeups found no expired timer.
     pub spurious_wakeups: u64,
-    /// Interrupts that one CPU sent another one about a timer.
+    /// Interrupts that one CPU sent to another so that it checks its own timers.
     pub kicks: u64,
     /// Timers that fired.
     pub expirations: u64,
     /// Timers that fired early: 0.
     pub early: u64,
-    /// How late timers fired, the wheel's granularity included.
+    /// How late timers fired. For coarse timers that includes the granularity of the timer wheel.
     pub lateness_ns: Quantiles,
     /// Shares of the CPUs' time.
     pub percent: Shares,
-    /// The largest delay of a CPU behind the trace, in nanoseconds.
+    /// The largest delay of an operation behind its recorded time, in nanoseconds: the CPU was
+    /// still busy.
     pub behind_ns: f64,
-    /// The part that takes most of the time.
+    /// The part of the timer code that takes most of the time.
     pub limit: Limit,
-    /// A hash over everything that happened: equal runs have equal ones.
+    /// A hash over all simulated events: equal runs have equal hashes.
     pub digest: String,
 }
 
-/// Quantiles of a time in nanoseconds.
+/// Quantiles of a duration, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
     /// The median.
     pub p50: u64,
-    /// 99 of 100 are at most this.
+    /// The 99th percentile: 99 of 100 values are at most this.
     pub p99: u64,
     /// The maximum.
     pub max: u64,
 }
 
-/// Shares of all CPUs' time, in percent. All but the first are parts of it.
+/// Shares of all CPUs' time, in percent. The first is the whole timer code; the others are its
+/// parts.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Shares {
     /// In timer code and timer interrupts.
     pub timer_code: f64,
     /// In the clock's read.
     pub clock_read: f64,
-    /// Waiting for the locks of bases.
+    /// Waiting for the locks of bases. A base holds the armed timers of one CPU.
     pub lock_wait: f64,
-    /// Waiting for callbacks on other CPUs, in cancels.
+    /// Cancels that wait until a callback on another CPU has returned.
     pub cancel_wait: f64,
     /// Writing event devices.
     pub device: f64,
@@ -112,7 +115,7 @@ pub struct Shares {
 pub struct Limit {
     /// The part.
     pub what: &'static str,
-    /// Its share of all CPUs' time.
+    /// The part's share of all CPUs' time, in percent.
     pub percent: f64,
 }
 
@@ -137,7 +140,7 @@ impl Shares {
 }
 
 impl Projection {
-    /// Computes the results of a run.
+    /// Computes the results from the counts of a run.
     pub(super) fn new(
         mut counts: Counts,
         costs: &Costs,
@@ -195,7 +198,7 @@ impl Projection {
         }
     }
 
-    /// The figures of a campaign's cell.
+    /// Returns the results as rows for a campaign's table.
     pub fn figures(&self) -> Vec<Figure> {
         let Shares { timer_code, clock_read, lock_wait, cancel_wait, device, interrupts, .. } =
             self.percent;

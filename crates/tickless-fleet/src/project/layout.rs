@@ -1,4 +1,5 @@
-//! The assignment of a trace's operations to simulated CPUs and times.
+//! Assigns the operations of a recorded trace to simulated CPUs, and to times on the simulated
+//! clock.
 
 use super::operations::{Home, Timer};
 use super::steps::{Sequence, Steps};
@@ -7,42 +8,44 @@ use tickless_core::time::{CpuId, Ns};
 use tickless_machine::random::Random;
 use tickless_trace::replay::streams::{Arming, Streams};
 
-/// A trace's operations on the CPUs of a machine.
+/// Which CPU of the simulated machine performs which operations of a trace, and when.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The beginning and the end of the measured stretch, on the machine's clock.
+    /// The beginning and the end of the measured interval, on the simulated machine's clock.
     pub(super) begins: Ns,
     pub(super) ends: Ns,
     /// The CPUs of the trace.
     homes: Vec<Home>,
     /// By CPU.
     parts: Vec<Part>,
-    /// By CPU of the trace: the CPUs that repeat it.
+    /// For each CPU of the trace: the simulated CPUs that repeat its operations.
     players: Vec<Vec<u16>>,
     seed: u64,
 }
 
-/// The part of one simulated CPU.
+/// What one simulated CPU repeats.
 #[derive(Debug)]
 struct Part {
-    /// The CPU of the trace that it repeats.
+    /// The CPU of the trace whose operations it repeats.
     source: CpuId,
-    /// The stretch of the trace that it repeats.
+    /// The interval of the trace that it repeats.
     recorded: Range<Ns>,
-    /// The difference between the trace's clock and the machine's.
+    /// The trace's clock minus the simulated machine's clock, for this CPU.
     shift: i128,
-    /// The CPUs on whose timers it performs operations, with the strand of each.
+    /// The lists of operations that this CPU performs: the simulated CPU whose timers they are on,
+    /// and the index of the `Strand` in that CPU's `Home`.
     strands: Vec<(CpuId, usize)>,
-    /// The slots of its timers that are pending at the beginning, and their armings.
+    /// The timers (by slot) of this CPU that are armed when the interval begins, and for when.
     pending: Vec<(u32, Arming)>,
 }
 
-/// The machine's clock begins at the trace's time modulo this many ticks. So the wheel's granules
-/// of up to this size are aligned as in the recording, and simulated time stays small.
+/// The simulated clock begins at the trace's time modulo this many ticks. That keeps simulated time
+/// small, and the expiries of coarse timers are rounded as in the recording: the timer wheel rounds
+/// them to multiples of its granules, which are at most this large.
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {
-    /// Assigns `window` of a trace to this many CPUs.
+    /// Assigns an interval of length `window` of a trace to `cpus` simulated CPUs.
     pub(super) fn new(streams: &Streams, cpus: u16, window: Ns, seed: u64) -> Layout {
         let mut random = Random::new(seed << 1 | 1);
         let of_trace = streams.cpus.max(1);
@@ -57,7 +60,8 @@ impl Layout {
                 (source, random.below(room + 1) * tick)
             }
         };
-        // Timers are armed before the stretch begins, so the clock must not begin at 0 there.
+        // Timers that are already armed when the measured interval begins must be armed before it,
+        // so the interval must not begin at time 0.
         let granule = GRANULE_TICKS * tick;
         let begins = Ns(streams.begins.0 % granule + granule);
         let earlier = i128::from(streams.begins.0) - i128::from(begins.0);
@@ -87,7 +91,8 @@ impl Layout {
         layout
     }
 
-    /// Assigns each strand of operations on a CPU's timers to the CPU that performs it.
+    /// For each simulated CPU, assigns the operations on its timers to the simulated CPUs that
+    /// perform them.
     fn hand_out(&mut self) {
         for home in (0..self.parts.len()).map(|cpu| CpuId(cpu as u16)) {
             for strand in 0..self.home(home).strands.len() {
@@ -112,12 +117,13 @@ impl Layout {
         Steps::new(self, self.part(cpu).strands.iter().map(sequence).collect())
     }
 
-    /// The slots of a CPU's timers that are pending when it begins, and their armings.
+    /// Returns the timers (by slot) of a simulated CPU that are armed when its interval begins, and
+    /// for when.
     pub(super) fn pending(&self, home: CpuId) -> &[(u32, Arming)] {
         &self.part(home).pending
     }
 
-    /// The number of timers of a CPU.
+    /// The number of timers of a simulated CPU.
     pub(super) fn timers(&self, home: CpuId) -> usize {
         self.home(home).timers.len()
     }
@@ -127,13 +133,15 @@ impl Layout {
         &self.home(home).timers[slot as usize]
     }
 
-    /// The places of a timer's expiries that are performed.
+    /// Returns which of a timer's recorded expiries fall into the interval that is repeated, as a
+    /// range of indexes.
     pub(super) fn expiries(&self, home: CpuId, slot: u32) -> Range<u32> {
         let (timer, recorded) = (self.timer(home, slot), &self.part(home).recorded);
         timer.expired_before(recorded.start)..timer.expired_before(recorded.end)
     }
 
-    /// Converts a time of the trace to the machine's clock, for the timers of a CPU.
+    /// Converts a time of the trace to the simulated clock. The difference depends on `home`, the
+    /// simulated CPU whose timer is meant.
     pub(super) fn moved(&self, home: CpuId, at: Ns) -> Ns {
         if at == Ns::NEVER {
             return at;
@@ -142,7 +150,8 @@ impl Layout {
         Ns(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The CPU that does for `home` what a CPU of the trace did: one that repeats that CPU.
+    /// Returns the simulated CPU that acts on the timers of `home` where the trace's CPU `of_trace`
+    /// did: one of the simulated CPUs that repeat `of_trace`, drawn at random but always the same.
     pub(super) fn partner(&self, home: CpuId, of_trace: CpuId) -> CpuId {
         if self.part(home).source == of_trace {
             return home;
@@ -160,13 +169,13 @@ impl Layout {
         &self.parts[cpu.index()]
     }
 
-    /// The CPU of the trace that a CPU repeats.
+    /// Returns the CPU of the trace whose operations a simulated CPU repeats.
     fn home(&self, cpu: CpuId) -> &Home {
         &self.homes[self.part(cpu).source.index()]
     }
 }
 
-/// The slots of the timers of a CPU of the trace that are pending at a time.
+/// Returns the timers (by slot) of a CPU of the trace that are armed at a time, and for when.
 fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Arming)> {
     let timers = &streams.homes[source.index()];
     let pending = streams.pending(source, at).into_iter();

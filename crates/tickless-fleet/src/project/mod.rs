@@ -1,30 +1,32 @@
-//! What the timers of a recorded program would cost on a simulated machine.
+//! *Projects* a recorded trace onto a simulated machine: predicts what the timers of the recorded
+//! program would cost there.
 //!
-//! The recorded operations are assigned to the CPUs of a simulated machine and run through the
-//! timer core, at that machine's prices. Where the machine has as many CPUs as the
-//! trace, each performs what was recorded on it. Otherwise each draws a CPU of the trace, and a
-//! moment of it to begin at, a whole number of ticks away, so that ticks stay as aligned or as
-//! skewed as they were. A timer that was armed on one CPU and cancelled on another one is
-//! cancelled from a CPU that drew that other one, so the share of remote operations stays, and
-//! their distance becomes that of the machine.
+//! The recorded operations are assigned to the CPUs of the simulated machine, which perform them
+//! with the timer library's real code. If the machine has as many CPUs as the trace, each CPU
+//! performs what was recorded on it. Otherwise each simulated CPU repeats the operations of a CPU
+//! of the trace that is drawn at random. It begins at a random moment of the trace, which is moved
+//! by a whole number of ticks, so that ticks on different CPUs stay as aligned or as skewed as they
+//! were. A timer that CPU A of the trace armed and CPU B cancelled is cancelled by a simulated CPU
+//! that repeats B. So the share of operations on other CPUs' timers stays as recorded, and their
+//! distance is that of the simulated machine.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `request` | the request, and why it can fail |
-//! | `operations` | the operations, by the CPU of their timers and by the CPU that did them |
+//! | `operations` | the operations, by the CPU that owns the timer and the CPU that acted |
 //! | `layout` | the assignment of operations to CPUs and times |
 //! | `steps` | the steps of one CPU, computed one by one |
 //! | `perform` | the run on the simulated machine |
-//! | `curve` | projections onto several machines, and what limits first |
+//! | `curve` | projections onto several machines, and the first bottleneck |
 //! | `figures` | the results |
 //!
 //! # Assumptions
 //!
-//! - Operations come at their recorded times, not earlier because an operation is cheaper and not
-//!   later because the program would have waited. The results have the delay of a CPU that falls
-//!   behind.
-//! - A trace does not tell a cancel that waits for the callback from one that does not. All are
-//!   assumed to wait, so time spent waiting for cancels is the most that it could be.
+//! - Operations come at their recorded times, even if the real program would have continued earlier
+//!   because an operation is cheaper, or later because it is slower. If a CPU cannot keep up, the
+//!   results show its delay.
+//! - A trace does not show whether a cancel waited for a running callback. All cancels are assumed
+//!   to wait, so the time spent in waiting cancels is an upper bound.
 //! - The clock is read once for each arming of a precise timer and once for each timer interrupt,
 //!   as a kernel does. Reads by the program itself are not in the trace.
 //! - The work of callbacks is not timer code, and takes no time here.

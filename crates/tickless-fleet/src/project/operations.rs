@@ -1,14 +1,15 @@
-//! A trace's operations, grouped by the CPU whose timers they are on and by the CPU that did them.
+//! The operations of a recorded trace, grouped by the CPU that owns the timer (its *home*) and by
+//! the CPU that performed the operation.
 //!
-//! They are stored once, however many simulated CPUs repeat a CPU of the trace:
-//! [`steps`](super::steps) moves each operation to the time of the CPU that performs it.
+//! They are stored only once, even if many simulated CPUs repeat them: [`steps`](super::steps)
+//! converts the time of each operation for each CPU that performs it.
 
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::replay::streams::{Arming, Event, Family, Streams, What};
 
-/// How long after its recorded expiry a timer is handled as the kernel did, if the core has not
-/// fired it by then.
+/// If the simulation has not fired a timer this long after its recorded expiry, the timer is
+/// cancelled or armed again, as its recorded callback did.
 const CATCHES_UP: Ns = Ns(200_000);
 
 /// A CPU of the trace: its timers, and the operations on them.
@@ -16,7 +17,7 @@ const CATCHES_UP: Ns = Ns(200_000);
 pub(super) struct Home {
     /// By slot: its timers.
     pub(super) timers: Vec<Timer>,
-    /// The operations on them, by the CPU that did them.
+    /// The operations on these timers, grouped by the CPU that performed them.
     pub(super) strands: Vec<Strand>,
 }
 
@@ -24,11 +25,12 @@ pub(super) struct Home {
 #[derive(Debug)]
 pub(super) struct Timer {
     pub(super) family: Family,
-    /// Its expiries in order, and how its callback armed it again.
+    /// The recorded expiries in order, each with the arming for which its callback restarted the
+    /// timer.
     pub(super) expiries: Vec<(Ns, Option<Arming>)>,
 }
 
-/// The operations of one CPU on the timers of one home.
+/// The operations that one CPU of the trace performed on the timers of one home CPU.
 #[derive(Debug)]
 pub(super) struct Strand {
     pub(super) by: CpuId,
@@ -39,13 +41,15 @@ pub(super) struct Strand {
 /// An operation on a timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    /// The times at which it was recorded and at which it is performed.
+    /// The time of the trace at which the operation was recorded, and (below) at which it is
+    /// performed.
     pub(super) recorded: Ns,
     pub(super) at: Ns,
-    /// Its place among the home's operations: the order of two at one time.
+    /// The index among all operations on timers of this home. It orders operations with equal
+    /// times.
     pub(super) place: u32,
     pub(super) slot: u32,
-    /// The number of the timer's expiry, if it is one.
+    /// If the operation is an expiry, its index in the timer's list of expiries.
     pub(super) expiry: u32,
     pub(super) what: What,
 }
@@ -53,7 +57,7 @@ pub(super) struct Operation {
 impl Home {
     /// Each CPU of a trace.
     pub(super) fn all(streams: &Streams) -> Vec<Home> {
-        // A timer has one home, so one table serves all homes.
+        // Each timer has one home CPU, so one table holds the slots of the timers of all homes.
         let mut slots = vec![0; streams.families.len()];
         for timers in &streams.homes {
             for (slot, &timer) in timers.iter().enumerate() {
@@ -98,9 +102,11 @@ impl Home {
 }
 
 impl Strand {
-    /// The operations that include all that were recorded between two times.
+    /// Returns a range of operations that includes all that were recorded in this interval, and
+    /// possibly others.
     pub(super) fn around(&self, recorded: &Range<Ns>) -> &[Operation] {
-        // An operation is performed between its recorded time and this much later.
+        // An operation is performed at its recorded time or up to `CATCHES_UP` later, and the list
+        // is sorted by the time of performing.
         let last = recorded.end.after(CATCHES_UP);
         let first = self.operations.partition_point(|operation| operation.at < recorded.start);
         let count = self.operations[first..].partition_point(|operation| operation.at < last);
@@ -109,7 +115,7 @@ impl Strand {
 }
 
 impl Timer {
-    /// The number of its expiries before a time of the trace.
+    /// The number of the timer's expiries before a time of the trace.
     pub(super) fn expired_before(&self, at: Ns) -> u32 {
         self.expiries.partition_point(|expiry| expiry.0 < at) as u32
     }

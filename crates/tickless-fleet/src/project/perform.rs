@@ -1,4 +1,4 @@
-//! The run of a trace on a simulated machine.
+//! Runs the operations of a recorded trace on a simulated machine.
 
 use super::figures::{Counts, Projection};
 use super::layout::Layout;
@@ -26,8 +26,8 @@ use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
 use tickless_trace::replay::streams::{Arming, Family, Streams, What};
 
-/// Runs a trace once on a machine like `like`. Takes some microseconds for each operation, on one
-/// thread. Equal requests have equal results.
+/// Runs a trace once, on a machine with the prices of `like` and the requested number of CPUs.
+/// Takes some microseconds for each operation, on one thread. Equal requests have equal results.
 ///
 /// # Errors
 ///
@@ -41,7 +41,8 @@ pub fn project(
         return Err(ProjectError::Policy(request.policy));
     }
     let machine = sized(like, request.cpus);
-    // A machine has whole sockets; the CPUs that were not asked for stay off.
+    // The simulated machine has whole sockets, so it may have more CPUs than requested. The
+    // additional CPUs stay off.
     let cpus = request.cpus.clamp(1, machine.cpus);
     let window = window(streams, cpus, request.seconds).ok_or(ProjectError::NoOperations)?;
     let layout = Layout::new(streams, cpus, window, request.seed);
@@ -62,7 +63,8 @@ pub fn project(
     Ok(Projection::new(counts, &costs, cpus, window, streams, request))
 }
 
-/// The length of the trace that is run, in whole ticks.
+/// Returns the length of the part of the trace that is run: a whole number of ticks, or the whole
+/// trace.
 fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     let span = streams.ends.since(streams.begins);
     let all: usize = streams.lives.iter().map(Vec::len).sum();
@@ -83,28 +85,30 @@ fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     Some(Ns(ticks * tick).min(span))
 }
 
-/// The state that the CPUs of a run share. No borrow of it is held across a priced step, which may
-/// suspend the CPU.
+/// The state that the CPUs of a run share. No `RefCell` in it is borrowed during a step that takes
+/// simulated time, because the code of another CPU may run then.
 struct Run {
     bases: Arc<Bases<Sim>>,
     layout: Layout,
     source: Clock,
     clock: RefCell<Option<Rc<SharedClock>>>,
-    /// By home and slot: the timers that have been used so far.
+    /// The timers that have been used so far, by the CPU that owns them and by their slot.
     timers: Vec<Vec<OnceCell<Instance>>>,
     counts: RefCell<Counts>,
-    /// By CPU: the counts of its device when the stretch began.
+    /// For each CPU: the counts of its timer device when the measured interval began.
     before: RefCell<Vec<DeviceCounts>>,
     measured: Cell<bool>,
 }
 
-/// A timer of the trace on a CPU of the machine.
+/// A timer of the trace, on one of the simulated CPUs that repeat it.
 struct Instance {
     timer: Timer,
-    /// The next expiry of the trace, and the end of those that are performed.
+    /// The index of the next recorded expiry, and (below) the end of the expiries that are
+    /// repeated.
     expiry: Cell<u32>,
     expiries_end: u32,
-    /// Set while the timer is armed for an inferred time.
+    /// Set while the timer is armed for a time that the trace does not record, and that was
+    /// inferred. Its lateness is not counted.
     is_guessed: Cell<bool>,
 }
 
@@ -138,7 +142,7 @@ impl Run {
         }
     }
 
-    /// Makes a timer, which costs no simulated time.
+    /// Makes a timer. That takes no simulated time.
     fn make(&self, home: CpuId, slot: u32) -> Instance {
         let task = u64::from(home.0) << 32 | u64::from(slot);
         let timer = match self.layout.timer(home, slot).family {
@@ -195,14 +199,15 @@ impl Run {
         *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
     }
 
-    /// Notes a CPU's device use when its measured stretch begins.
+    /// Called when the measured interval of a CPU begins: notes the counts of its timer device.
     fn begin(&self, cpu: CpuId) {
         self.measured.set(true);
         let device = self.device(cpu);
         self.before.borrow_mut()[cpu.index()] = device;
     }
 
-    /// Counts a CPU's device use when its measured stretch ends.
+    /// Called when the measured interval of a CPU ends: adds what its timer device has counted
+    /// since.
     fn end(&self, cpu: CpuId) {
         let device = self.device(cpu).since(self.before.borrow()[cpu.index()]);
         let mut counts = self.counts.borrow_mut();
@@ -247,7 +252,8 @@ impl Run {
         let options = Options { pinned, wakes: arming.wakes, ..Options::default() };
         let instance = self.instance(home, slot);
         instance.is_guessed.set(false);
-        // A start fails only after a shutdown or on a missing base: neither happens here.
+        // Arming fails only after the timer was shut down, or if the CPU has no base. Neither
+        // happens here.
         match &instance.timer {
             Timer::Coarse(timer) => _ = timer.start(window, platform::cycle_counter(), options),
             Timer::Precise(timer) => {
@@ -274,7 +280,7 @@ impl Run {
 
     fn read_clock(&self) {
         let began = engine::clock();
-        // Not borrowed across the read, which may suspend.
+        // Clone the clock and release the borrow: during the read, the code of another CPU may run.
         let clock = self.clock.borrow().clone();
         match clock {
             Some(clock) => clock.read(),
@@ -325,7 +331,7 @@ impl Run {
     }
 }
 
-/// Measures the time of a stretch of timer code.
+/// Measures how long a piece of timer code takes, and how much of that time it waits for locks.
 struct Spent {
     began: Ps,
     locks: Ps,

@@ -1,25 +1,25 @@
-//! The request of a projection, and why it can fail.
+//! The request for a projection (a run of a recorded trace on a simulated machine), and its errors.
 
 use serde::{Deserialize, Serialize};
 use std::io;
 use tickless_trace::replay::ReplayPolicy;
 
-/// The clock of the machine's kernel.
+/// The clock that the simulated kernel reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// Each CPU's own cycle counter.
     Tsc,
-    /// One slow counter, which every CPU reads.
+    /// One slow counter, shared by all CPUs; every CPU reads it itself.
     Hpet,
-    /// One slow counter, which one CPU at a time reads for all.
+    /// One slow counter, shared by all CPUs; one CPU at a time reads it, for all that wait.
     Combined,
 }
 
-/// The machine and the part of the trace that are projected.
+/// What is projected: onto how many CPUs, under which policy, and how much of the trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Request {
-    /// The number of CPUs; it is rounded up to the next number that the machine can have.
+    /// The number of CPUs onto which the trace is projected.
     pub cpus: u16,
     /// The policy.
     pub policy: ReplayPolicy,
@@ -27,17 +27,18 @@ pub struct Request {
     pub clock: Clock,
     /// The seed of the random numbers.
     pub seed: u64,
-    /// The length of the part that is run; `None` for about [`Request::OPERATIONS`] operations.
+    /// The length of the part of the trace that is run; `None` for a length with about
+    /// [`Request::OPERATIONS`] operations.
     pub seconds: Option<f64>,
 }
 
-/// Why a trace cannot be projected.
+/// The reason why a trace cannot be projected.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// The trace has no operations.
     #[error("the trace has no operations on timers to lay onto a machine; record timer:*")]
     NoOperations,
-    /// The policy needs a scheduler, which a trace of timers does not show.
+    /// The policy depends on task switches, which a trace of timers does not record.
     #[error(
         "a projection knows eager, lazy and restart-aware, not {}: it has no scheduler", .0.name()
     )]
@@ -68,6 +69,7 @@ impl Clock {
 }
 
 impl Request {
-    /// The number of operations that are run by default: some seconds on one CPU.
+    /// The number of operations that are run by default. The simulation of so many takes some
+    /// seconds.
     pub const OPERATIONS: u64 = 1_000_000;
 }

@@ -1,7 +1,8 @@
-//! The steps of one simulated CPU, computed one by one.
+//! Computes the operations that one simulated CPU performs, one by one in order of time.
 //!
-//! A second of a busy program on hundreds of CPUs has tens of millions of steps. None is stored:
-//! each CPU merges a few sequences of [operations](super::operations), each in order of time.
+//! A second of a busy program on hundreds of CPUs has tens of millions of steps. They are not
+//! stored: each simulated CPU merges a few lists of [operations](super::operations), each of which
+//! is in order of time.
 
 use super::layout::Layout;
 use super::operations::Operation;
@@ -12,34 +13,35 @@ use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::replay::streams::What;
 
-/// An operation of one CPU.
+/// One operation that a simulated CPU performs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) at: Ns,
-    /// The simulated CPU whose timer it is.
+    /// The simulated CPU that owns the timer.
     pub(super) home: CpuId,
     pub(super) slot: u32,
     pub(super) what: What,
-    /// The number of the timer's expiry, if it is one.
+    /// If the operation is an expiry, its index in the timer's list of expiries.
     pub(super) expiry: u32,
 }
 
-/// The steps of one CPU, in order of time, then of home, then of recording.
+/// The steps of one simulated CPU, in order of time. Steps at one time are ordered by the CPU that
+/// owns the timer, then as they were recorded.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     layout: &'a Layout,
     sequences: Vec<Sequence<'a>>,
-    /// The next step of each sequence that has one.
+    /// The next step of each sequence that has not ended, by time.
     next: BinaryHeap<Reverse<(Ns, CpuId, u32, usize)>>,
 }
 
-/// The operations of one CPU on the timers of one home.
+/// The operations that one CPU performs on the timers of one simulated CPU (`home`).
 #[derive(Debug)]
 pub(super) struct Sequence<'a> {
     pub(super) home: CpuId,
-    /// The stretch of the trace that is performed.
+    /// The interval of the trace that is repeated.
     pub(super) recorded: Range<Ns>,
-    /// The operations of that stretch, and perhaps others.
+    /// Operations that include all of that interval, and possibly others, which are skipped.
     pub(super) operations: &'a [Operation],
 }
 
@@ -53,8 +55,8 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Skips the operations of a sequence outside of the stretch. Returns the next one's place in
-    /// the order.
+    /// Skips operations of a sequence that were recorded outside of the interval. Returns the sort
+    /// key of the next operation: its time, home, index and sequence.
     fn head(&mut self, place: usize) -> Option<(Ns, CpuId, u32, usize)> {
         let Sequence { home, recorded, operations } = &mut self.sequences[place];
         let skipped = operations.iter().position(|it| recorded.contains(&it.recorded))?;
@@ -73,7 +75,7 @@ impl Iterator for Steps<'_> {
             self.sequences[place].operations.split_first()?;
         self.sequences[place].operations = rest;
         let next = self.head(place);
-        // Replacing the top is cheaper than a pop and a push.
+        // Replacing the top of the heap is cheaper than a pop and a push.
         if let Some(mut first) = self.next.peek_mut() {
             match next {
                 Some(next) => *first = Reverse(next),

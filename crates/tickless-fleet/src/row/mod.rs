@@ -1,6 +1,6 @@
-//! One figure of one cell, and the table of them.
+//! One result (*figure*) of one computation (*cell*) of a campaign, and the table of all results.
 //!
-//! All rows have the same columns, whatever their cell is; a column that does not apply to a cell
+//! All rows have the same columns, for every kind of cell. A column that does not apply to a cell
 //! is empty. `docs/book/src/json.md` lists the columns with types and units.
 
 mod table;
@@ -11,13 +11,13 @@ pub(crate) use table::{parent, persist, temporary};
 use crate::campaign::{AxisValues, Cell, Key};
 use serde::{Deserialize, Serialize};
 
-/// A row: the cell, and one of its figures or its error.
+/// A row of the table: a cell, and one of its figures (results) or its error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
 pub struct Row {
-    /// The cell, as 32 hexadecimal digits.
+    /// The key of the cell's results, as 32 hexadecimal digits.
     pub key: String,
-    /// The version of the program that computed it.
+    /// The version of the program that computed the row.
     pub version: String,
     /// `simulate`, `replay` or `project`.
     pub kind: String,
@@ -25,27 +25,28 @@ pub struct Row {
     pub study: Option<String>,
     /// The simulated machine.
     pub machine: Option<String>,
-    /// A hash of the machine's file.
+    /// A hash of the numbers in the machine's file.
     pub machine_hash: Option<String>,
-    /// The trace, by its path from the campaign's folder.
+    /// The path of the trace, relative to the campaign's folder.
     pub trace: Option<String>,
     /// CPUs of the simulated machine.
     pub cpus: Option<i64>,
-    /// The policy; `recorded` for what the trace itself recorded.
+    /// The policy of a simulation or a replay; `recorded` for a figure that the trace itself
+    /// recorded.
     pub policy: Option<String>,
     /// The clock of a projection.
     pub clock: Option<String>,
-    /// Ticks a second, if the campaign sets them.
+    /// The tick rate in Hz, if the campaign sets it.
     pub hz: Option<i64>,
     /// The seed of the random numbers.
     pub seed: Option<i64>,
-    /// The figure's name; empty in a row that only has an error.
+    /// The figure's name; empty in a row that has an error instead.
     pub figure: Option<String>,
     /// The figure's unit.
     pub unit: Option<String>,
     /// `calibrated`, `implied`, `predicted` or `live`.
     pub role: Option<String>,
-    /// The figure: the median if there were several runs.
+    /// The figure's value: the median if there were several runs.
     pub value: Option<f64>,
     /// The least of several runs.
     pub low: Option<f64>,
@@ -55,7 +56,7 @@ pub struct Row {
     pub error: Option<String>,
 }
 
-/// A cell's result: its figures, or why there are none.
+/// The result of computing a cell: its figures, or its error.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// The cell.
@@ -73,16 +74,17 @@ pub struct Outcome {
 pub struct Figure {
     /// Its name.
     pub figure: String,
-    /// The policy, if the cell has several.
+    /// The policy, in a cell that covers several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// Its unit.
     pub unit: String,
-    /// Its origin: `calibrated`, `implied`, `predicted` or `live`.
+    /// The figure's origin: `calibrated` (a number of the machine was fitted to it), `implied`,
+    /// `predicted` (by simulation) or `live` (without a simulated machine).
     pub role: String,
     /// The value; `None` if it is not a finite number.
     pub value: Option<f64>,
-    /// The least and the greatest of several runs, if they differ.
+    /// The smallest and the greatest value of several runs, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<[Option<f64>; 2]>,
 }
@@ -100,7 +102,7 @@ impl Figure {
         Figure { figure, policy: None, unit, role, value, spread: None }
     }
 
-    /// The figure of one run on a simulated machine.
+    /// Makes a figure from one run on a simulated machine.
     pub(crate) fn predicted(
         figure: impl Into<String>,
         unit: impl Into<String>,
@@ -118,7 +120,7 @@ impl Figure {
 }
 
 impl Outcome {
-    /// The rows of a cell, in the order of its figures.
+    /// Returns the table rows of a cell, one for each figure.
     pub fn rows(self, cell: &Cell, version: &str) -> impl Iterator<Item = Row> {
         let AxisValues { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed } =
             cell.values();

@@ -1,4 +1,5 @@
-//! A table of rows as a file, and files that appear whole.
+//! Writes a table of rows as a CSV or Parquet file, and writes files atomically: they appear under
+//! their name only when they are complete.
 
 use super::Row;
 #[cfg(feature = "parquet")]
@@ -15,13 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 
-/// Why a table cannot be written.
+/// The reason why a table cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The file's name ends in neither `.parquet` nor `.csv`.
     #[error("{0}: name a file that ends in .parquet or .csv")]
     Name(PathBuf),
-    /// The file's name ends in `.parquet`, and this program is built without the feature.
+    /// The file's name ends in `.parquet`, and this program is built without the feature `parquet`.
     #[error(
         "{0}: this program is built without Parquet; name a file that ends in .csv, or install it \
          with `cargo install tickless-cli --features parquet` or `pip install ./python`"
@@ -37,8 +38,8 @@ pub enum TableError {
     },
 }
 
-/// Writes a table row by row. The file appears, whole, when [`finish`](TableWriter::finish)
-/// returns. Until then a temporary file holds the rows, which is removed with this value.
+/// Writes a table row by row. Until [`finish`](TableWriter::finish) returns, the rows are in a
+/// temporary file, which is removed if this value is dropped. Then the complete file has its name.
 #[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,
@@ -55,13 +56,13 @@ enum Sink {
     },
 }
 
-/// The number of rows in a group of a Parquet file: what is held in memory.
+/// The number of rows in a row group of a Parquet file. The rows of one group are held in memory.
 #[cfg(feature = "parquet")]
 const GROUP: usize = 65_536;
 
 impl TableWriter {
-    /// Begins a file: Apache Parquet, compressed with Snappy, or CSV with a line of names, by the
-    /// end of its name.
+    /// Begins a file. Its name decides the format: `.parquet` for Apache Parquet, compressed with
+    /// Snappy; `.csv` for CSV with a header line.
     ///
     /// # Errors
     ///
@@ -97,11 +98,11 @@ impl TableWriter {
         added.map_err(|error| TableError::Write { path: self.path.clone(), error })
     }
 
-    /// Writes the remaining rows, and gives the file its name.
+    /// Writes the remaining rows, and renames the temporary file to its final name.
     ///
     /// # Errors
     ///
-    /// [`TableError::Write`]; the name then has the file that it had before, or none.
+    /// [`TableError::Write`]. An earlier file of this name is then unchanged.
     pub fn finish(self) -> Result<(), TableError> {
         let TableWriter { path, sink } = self;
         let file = match sink {
@@ -126,7 +127,7 @@ fn parquet_sink(file: NamedTempFile) -> Result<Sink, parquet::errors::ParquetErr
     Ok(Sink::Parquet { writer, rows: Vec::new() })
 }
 
-/// Writes rows as a group, and clears them.
+/// Writes the rows as one row group, and empties `rows`.
 #[cfg(feature = "parquet")]
 fn write_group(
     writer: &mut SerializedFileWriter<NamedTempFile>,
@@ -150,13 +151,14 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// A file without a name of its own. Other users may read it as far as the umask allows.
+/// Creates a temporary file. Other users may read it if the umask allows that.
 pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mode = std::fs::Permissions::from_mode(0o666);
     tempfile::Builder::new().permissions(mode).prefix(".tickless-").tempfile_in(folder)
 }
 
-/// Gives a file its name once its content is on the disk, and waits until the name is too.
+/// Waits until a temporary file's content is on the disk, renames the file, and waits until the new
+/// name is on the disk too.
 pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_data()?;
     file.persist(path).map_err(|error| error.error)?;

@@ -5,10 +5,11 @@ use crate::row::TableError;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a campaign cannot continue. Results that were written before remain.
+/// The reason why a campaign cannot continue. Results that were already written remain.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// A file of the folder cannot be read or written, for example on a full disk.
+    /// A file in the folder of results cannot be read or written, for example because the disk is
+    /// full.
     #[error("{path}: {error}; what was done before stays")]
     File {
         /// The file.
@@ -19,7 +20,7 @@ pub enum SweepError {
     /// The folder has no plan.
     #[error("{0}: there is no campaign.json; name a folder that `tickless sweep --out` made")]
     NoCampaign(PathBuf),
-    /// A file of the folder was not written by this program, or has been changed.
+    /// A file in the folder of results was not written by this program, or has been changed since.
     #[error("{path}:{line}: {what}; remove the file, and run again")]
     Damaged {
         /// The file.
@@ -29,19 +30,20 @@ pub enum SweepError {
         /// The damage.
         what: String,
     },
-    /// Another process works on the same cells.
+    /// Another process is computing the same cells.
     #[error("{path}: another process works on these cells; wait for it, or name another folder")]
     Locked {
         /// The lock.
         path: PathBuf,
     },
-    /// The folder holds another campaign's results, and a process works on that campaign.
+    /// The folder holds another campaign's results, and another process is computing that campaign
+    /// now.
     #[error("{0}: another process works on another campaign here; name another folder")]
     OtherCampaign(PathBuf),
-    /// The folders of a merge hold results of several campaigns.
+    /// The folders to be merged hold results of different campaigns.
     #[error("{0} and {1} hold results of different campaigns; merge each by itself")]
     Differ(PathBuf, PathBuf),
-    /// A part was written by another version of the program.
+    /// A file of results was written by another version of the program.
     #[error(
         "{path}: made by version {found}, and the campaign is of {wanted}; remove it, and run the \
          campaign again for what is missing then"
@@ -62,7 +64,7 @@ pub enum SweepError {
         /// One of them.
         example: Key,
     },
-    /// A cell has more than one result.
+    /// Two files have a result for one cell.
     #[error(
         "cell {key} is in {} and in {}; remove one of the two files, and run the campaign again \
          for what is missing then",

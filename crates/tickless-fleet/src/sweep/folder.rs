@@ -1,4 +1,5 @@
-//! A folder of results: its plan, its locks, its parts.
+//! The folder in which a campaign's results are stored: its plan, its locks, and its *parts*, which
+//! are files of results.
 
 use super::{Shard, SweepError};
 use crate::campaign::{Key, Plan};
@@ -28,11 +29,11 @@ pub struct Status {
     pub failed: u64,
     /// Cells without a result.
     pub missing: u64,
-    /// Processes that work on the campaign now.
+    /// The number of processes that are computing cells of the campaign now.
     pub running: u64,
 }
 
-/// The place of a cell's outcome.
+/// Where the outcome of a cell is stored: in which part (file of results), and at which offset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellLocation {
     part: usize,
@@ -41,29 +42,29 @@ pub(super) struct CellLocation {
     pub(super) is_error: bool,
 }
 
-/// The places of all outcomes: a few dozen bytes each.
+/// Where the outcomes of all cells are stored. Takes a few dozen bytes of memory for each.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     parts: Vec<PathBuf>,
     pub(super) places: HashMap<Key, CellLocation>,
-    /// The parts that are open for reading.
+    /// The parts (files of results) that are currently open for reading, by their index.
     open: HashMap<usize, File>,
 }
 
-/// The first line of a part.
+/// The first line of a part, which is a file of results.
 #[derive(Serialize, Deserialize)]
 struct Head {
     tickless: String,
 }
 
-/// The last line of a part. JSON does not notice a digit that has changed.
+/// The last line of a part, with a checksum: a damaged digit would still be valid JSON.
 #[derive(Serialize, Deserialize)]
 struct Tail {
-    /// A hash of all lines before.
+    /// A hash of all lines before this one.
     checksum: Key,
 }
 
-/// The fields of an outcome's line that the index needs.
+/// The fields of an outcome's line that the index needs. The other fields are not parsed.
 #[derive(Deserialize)]
 struct Line {
     key: Key,
@@ -74,12 +75,13 @@ struct Line {
 const PLAN: &str = "campaign.json";
 
 impl Folder {
-    /// Creates or opens the folder for the results of a plan. A plan that is already there is
-    /// replaced: cells that both plans have stay done, and traces of the former plan stay cells.
+    /// Creates or opens the folder for the results of a plan. If the folder has another plan, the
+    /// new one replaces it: results of cells that both plans have remain valid, and traces that
+    /// only the earlier plan has found are kept.
     ///
     /// # Errors
     ///
-    /// [`SweepError::OtherCampaign`] while processes work on another plan;
+    /// [`SweepError::OtherCampaign`] while other processes work on another plan in this folder;
     /// [`SweepError::File`] and [`SweepError::Damaged`] for the folder's files.
     pub fn create(path: &Path, mut plan: Plan) -> Result<Folder, SweepError> {
         for folder in ["parts", "locks"] {
@@ -111,7 +113,8 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// [`SweepError::NoCampaign`]; [`SweepError::Damaged`] for a plan that cannot be parsed.
+    /// [`SweepError::NoCampaign`] if the folder has no plan; [`SweepError::Damaged`] if the plan
+    /// cannot be parsed.
     pub fn open(path: &Path) -> Result<Folder, SweepError> {
         let file = path.join(PLAN);
         let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
@@ -133,7 +136,7 @@ impl Folder {
         &self.path
     }
 
-    /// Counts done and missing cells. Reads all results.
+    /// Counts the cells with and without results. Reads all results.
     ///
     /// # Errors
     ///
@@ -153,8 +156,9 @@ impl Folder {
         Ok(status)
     }
 
-    /// Claims a shard until the returned file is closed. Shards of one count have no cell in
-    /// common; shards of another count may have.
+    /// Locks a shard (a share of the cells) for this process, until the returned file is closed.
+    /// Fails if another process has locked this shard, or a shard of another `count`, which may
+    /// have cells in common. Shards of one `count` have none in common.
     pub(super) fn claim(&self, shard: Shard) -> Result<File, SweepError> {
         let Shard { index, count } = shard;
         let end = format!("-of-{count}");
@@ -186,8 +190,8 @@ impl Folder {
         Ok(self.locked()?.len() as u64)
     }
 
-    /// Writes outcomes as a part of their own. Its name is a hash of its cells, so no part replaces
-    /// another one.
+    /// Writes outcomes into a new part (a file of results). The file's name is a hash of its cells,
+    /// so no part overwrites another.
     pub(super) fn add(&self, outcomes: &[Outcome]) -> Result<(), SweepError> {
         if outcomes.is_empty() {
             return Ok(());
@@ -206,7 +210,7 @@ impl Folder {
         })
     }
 
-    /// Writes a file whole or not at all.
+    /// Writes a file atomically: the complete file appears, or none.
     fn write(
         &self,
         path: &Path,
@@ -220,7 +224,7 @@ impl Folder {
         whole().map_err(at(path))
     }
 
-    /// The files of one of its folders, sorted.
+    /// Returns the files in `parts` or `locks`, sorted.
     fn files(&self, folder: &str) -> Result<Vec<PathBuf>, SweepError> {
         let folder = self.path.join(folder);
         let entries = fs::read_dir(&folder).map_err(at(&folder))?;
@@ -232,11 +236,12 @@ impl Folder {
 }
 
 impl Index {
-    /// Adds the outcomes of a folder. An outcome with figures replaces one with an error.
+    /// Adds the locations of all outcomes in a folder. If a cell has both an error and a later
+    /// success, the success counts.
     ///
     /// # Errors
     ///
-    /// [`SweepError::Double`] for a second outcome with figures.
+    /// [`SweepError::Double`] if a cell has two outcomes with figures (results).
     pub(super) fn read(&mut self, folder: &Folder) -> Result<(), SweepError> {
         let is_part = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
         for path in folder.files("parts")?.into_iter().filter(is_part) {
@@ -286,7 +291,8 @@ impl Index {
 
     /// Reads one outcome.
     pub(super) fn outcome(&mut self, place: CellLocation) -> Result<Outcome, SweepError> {
-        /// Fewer files than a process may have open.
+        /// The highest number of parts that are kept open, because a process may have only so many
+        /// open files.
         const OPEN_MAX: usize = 256;
         let path = &self.parts[place.part];
         if self.open.len() >= OPEN_MAX && !self.open.contains_key(&place.part) {
@@ -304,7 +310,7 @@ impl Index {
     }
 }
 
-/// Returns whether another process holds a lock. If not, this process now does.
+/// Returns whether another process has locked the file. If none has, locks it for this process.
 fn is_locked(file: &File, path: &Path) -> Result<bool, SweepError> {
     match file.try_lock() {
         Ok(()) => Ok(false),

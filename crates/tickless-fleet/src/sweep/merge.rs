@@ -1,30 +1,32 @@
-//! One table of all folders, if no cell is missing.
+//! Merges the folders of a campaign's results into one table, if the result of no cell is missing.
 
 use super::folder::Index;
 use super::{Folder, SweepError};
 use crate::row::{Row, TableWriter};
 use std::path::Path;
 
-/// The content of a merged table.
+/// What a merged table contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Merged {
     /// Cells of the campaign.
     pub cells: u64,
-    /// Cells that failed: their row has an error.
+    /// The number of cells that failed. Their rows have an error.
     pub failed: u64,
     /// Rows of the table.
     pub rows: u64,
-    /// Results that are left out, because the campaign no longer has their cells.
+    /// The number of stored results that are not in the table, because the campaign no longer has
+    /// their cells.
     pub left_out: u64,
 }
 
-/// Writes one table of the results in these folders, in the order of the campaign's cells. Holds a
-/// few dozen bytes for each cell in memory, and one row.
+/// Writes the results in these folders as one table, in the order of the campaign's cells. Memory
+/// use is a few dozen bytes for each cell.
 ///
 /// # Errors
 ///
-/// [`SweepError`] for missing and for double cells, for results of another version, for folders of
-/// different campaigns, and for files that cannot be read or written. Then no table is written.
+/// Returns a [`SweepError`] if a cell has no result or two, if a result was written by another
+/// version, if the folders hold different campaigns, and if a file cannot be read or written. Then
+/// no table is written.
 pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
     let mut writer = TableWriter::create(to)?;
     let merged = rows(folders, |row| Ok(writer.add(row)?))?;
@@ -36,7 +38,7 @@ pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
 ///
 /// # Errors
 ///
-/// As [`merge`], and the errors of `take`.
+/// The errors of [`merge`], and those that `take` returns.
 pub fn rows(
     folders: &[Folder],
     mut take: impl FnMut(Row) -> Result<(), SweepError>,

@@ -1,4 +1,4 @@
-//! Performs the missing cells of a campaign, on all CPUs.
+//! Computes the cells of a campaign whose results are missing, in parallel on all CPUs.
 
 use super::{Folder, Session, Shard, SweepError};
 use crate::perform::perform;
@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tickless_lab::progress::Progress;
 
-/// Whether cells that failed before are performed again.
+/// Whether cells that failed in an earlier run are computed again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Retry {
-    /// A failed cell is done: its error is its result.
+    /// Failed cells are not computed again: the error is the result.
     #[default]
     No,
     /// Failed cells are performed again.
@@ -26,26 +26,27 @@ pub enum Retry {
 pub struct Done {
     /// Cells that were done before.
     pub before: u64,
-    /// Cells performed now, the failed ones included.
+    /// The number of cells that this run has computed, including those that failed.
     pub performed: u64,
     /// Cells that failed now.
     pub failed: u64,
-    /// Cells that are left, because the run was stopped.
+    /// The number of cells that still have no result, because the run was stopped.
     pub left: u64,
 }
 
-/// The time between two writes of results.
+/// Results are collected for this long before they are written into a file.
 const EVERY: Duration = Duration::from_secs(1);
-/// The outcomes after which results are written at once, so that memory stays bounded.
+/// If this many results are waiting, they are written at once, so that memory use stays bounded.
 const PART_MAX: usize = 10_000;
 
-/// Performs the missing cells of a shard, each on one thread of the pool. Setting `stop` ends the
-/// run early: cells in progress are finished, and all outcomes are written.
+/// Computes the missing cells of a shard (a share of the cells), each on one thread of the pool. If
+/// `stop` is set, the run ends early: it finishes the cells that have begun, and writes all
+/// results.
 ///
 /// # Errors
 ///
-/// [`SweepError::Locked`] while another process works on the same cells; [`SweepError::File`] for
-/// what cannot be written, for example on a full disk. Results that were written before remain.
+/// [`SweepError::Locked`] while another process computes the same cells; [`SweepError::File`] if a
+/// file cannot be written, for example on a full disk. Results that were already written remain.
 pub fn run(
     folder: &Folder,
     shard: Shard,
@@ -58,7 +59,7 @@ pub fn run(
     let missing = session.missing().count() as u64;
     progress.begin("cells", usize::try_from(missing).unwrap_or(usize::MAX));
     let mut done = Done { before: session.total() - missing, ..Done::default() };
-    // A full channel makes the workers wait for the disk.
+    // The channel is bounded: if the disk is slow, the workers wait instead of filling the memory.
     let (to_writer, from_workers) = sync_channel(1_024);
     let has_failed = AtomicBool::new(false);
     let is_stopped = || stop.load(Ordering::Relaxed) || has_failed.load(Ordering::Relaxed);
@@ -67,7 +68,8 @@ pub fn run(
             let cells = session.missing().take_while(|_| !is_stopped());
             pool.install(|| {
                 cells.par_bridge().for_each_with(to_writer, |to_writer, (key, cell)| {
-                    // Fails once the writer has given up; the run then returns its error.
+                    // This fails only after the writer has ended with an error, which the run then
+                    // returns.
                     let _ = to_writer.send(perform(folder.plan(), &cell, key));
                 });
             });

@@ -1,5 +1,5 @@
-//! A claimed shard and its missing cells, for engines that perform cells elsewhere and return the
-//! outcomes.
+//! A session: lists the missing cells of a shard (a share of a campaign's cells), for a caller that
+//! computes them itself and passes the results back.
 
 use super::folder::Index;
 use super::{Folder, Retry, Shard, SweepError};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Deref;
 
-/// A shard that this process works on, until this is dropped.
+/// A shard that is locked for this process until the session is dropped.
 #[derive(Debug)]
 pub struct Session<F> {
     folder: F,
@@ -19,13 +19,13 @@ pub struct Session<F> {
 }
 
 impl<F: Deref<Target = Folder>> Session<F> {
-    /// Claims a shard of a folder, and reads which of its cells are done.
+    /// Locks a shard of a folder, and reads which of its cells already have results.
     ///
     /// # Errors
     ///
-    /// [`SweepError::Locked`] while another process works on the same cells;
-    /// [`SweepError::File`], [`SweepError::Damaged`], [`SweepError::Version`] and
-    /// [`SweepError::Double`] for the parts in the folder.
+    /// [`SweepError::Locked`] while another process computes the same cells; [`SweepError::File`],
+    /// [`SweepError::Damaged`], [`SweepError::Version`] and [`SweepError::Double`] if the files of
+    /// results in the folder cannot be used.
     pub fn begin(folder: F, shard: Shard, retry: Retry) -> Result<Self, SweepError> {
         let claim = folder.claim(shard)?;
         let mut index = Index::default();
@@ -36,7 +36,7 @@ impl<F: Deref<Target = Folder>> Session<F> {
         Ok(Session { folder, shard, known, _claim: claim })
     }
 
-    /// The number of cells of the shard.
+    /// The number of cells of the shard, with and without results.
     pub fn total(&self) -> u64 {
         self.cells().count() as u64
     }
@@ -48,7 +48,7 @@ impl<F: Deref<Target = Folder>> Session<F> {
         self.cells().map(keyed).filter(|(key, _)| !self.known.contains(key))
     }
 
-    /// Writes outcomes as one file, whole or not at all.
+    /// Writes results into one new file, atomically: the complete file appears, or none.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
-//! The part of a campaign that one process performs.
+//! A shard: the share of a campaign's cells that one process computes.
 
 use std::fmt;
 
-/// Shard `index` of `count`: every `count`-th cell from the `index`-th, from 0.
+/// Shard `index` of `count`: every `count`-th cell, beginning with cell `index`. Indexes count from
+/// 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
     /// The shard's number, from 0.
@@ -15,14 +16,15 @@ impl Shard {
     /// All cells.
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
 
-    /// Completes a request from the environment of a batch system. `I/N` is complete; for `N` the
-    /// index is that of a Slurm array's task or of an indexed Kubernetes job; without a request
-    /// both numbers are Slurm's.
+    /// Finds the shard of this process. If `asked` is `I/N`, that is shard I of N. If it is only
+    /// `N`, the index comes from the environment: that of the task in a Slurm array, or of an
+    /// indexed Kubernetes job. Without `asked`, index and count are those of the Slurm array;
+    /// without an array, the shard is the whole campaign.
     ///
     /// # Errors
     ///
-    /// A sentence with the cause and the remedy: for another text, for an index that is not below
-    /// the count, and for an index in the environment without a count.
+    /// Returns a sentence with the cause and the remedy if `asked` has another form, if the index
+    /// is not below the count, and if only one of index and count is known.
     pub fn find(
         asked: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
@@ -33,7 +35,7 @@ impl Shard {
             })
         };
         let variable = |name: &str| environment(name).map(|text| number(&text)).transpose();
-        // A Slurm array may begin at any number and have gaps.
+        // The task numbers of a Slurm array may begin at any number and have a step.
         let task = variable("SLURM_ARRAY_TASK_ID")?;
         let first = variable("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
         let step = variable("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);

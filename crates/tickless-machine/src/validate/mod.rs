@@ -3,8 +3,9 @@
 //!
 //! In a [`Scene`] two CPUs, or all of them, work on shared words. Its code is generic over a
 //! [`Backend`]: the simulated machine, or threads pinned to real CPUs, with real atomics. Three
-//! scenes set the prices in a real machine's file ([`fit`]). The times of the others are predicted
-//! by simulation ([`simulate`]) and compared with measured times, which the fit does not use.
+//! scenes are measured on a real machine to set prices (the durations of operations) in its file
+//! ([`fit`]). The times of all other scenes are predicted by simulation ([`simulate`]) and compared
+//! with measured times, which the fit does not use.
 //!
 //! | file | holds |
 //! |---|---|
