@@ -223,8 +223,8 @@ struct Circle {
 
 impl Circle {
     fn new(period: Ns) -> Circle {
-        // Multiples of the golden ratio, so that the origins for periods of 10, 20 and 40 ms are as
-        // unrelated as those for 97 and 103 ms.
+        // Multiplication by the golden ratio scatters the origins over the circle: those for
+        // periods of 10, 20 and 40 ms are as unrelated as those for 97 and 103 ms.
         let origin = Turn(period.0.wrapping_mul(GOLDEN));
         let (taken, gaps) = (BTreeMap::new(), BTreeSet::new());
         Circle { origin, taken, gaps, timers: 0, arrivals: 0 }

@@ -232,8 +232,8 @@ impl Group {
         permits.open(self.opened, self.next);
     }
 
-    /// Closes the pool that [`open`](Group::open) opened, and counts what callers took as used.
-    /// Returns whether it was open.
+    /// Closes the pool that [`open`](Group::open) opened, and counts the amount that callers took
+    /// as used. Returns whether it was open.
     pub fn close<W: Word>(&mut self, permits: &Permits<W>) -> bool {
         let Some(left) = permits.close() else { return false };
         let taken = self.opened - left;

@@ -12,7 +12,8 @@ pub const PERIOD_LIMIT: Ns = Ns(u64::MAX >> (1 + STRETCH_MAX));
 /// The number of times that a period may be doubled.
 pub(crate) const STRETCH_MAX: u32 = 4;
 
-/// Moves `next` beyond `now` by whole periods. Returns the number of refills that were due.
+/// Moves `next`, the time of the next refill, beyond `now` by whole periods. Returns the number of
+/// refills that were due.
 pub(crate) fn pass_refills(next: &mut Ns, period: Ns, now: Ns) -> u64 {
     let periods = (now.0 - next.0) / period.0 + 1;
     *next = next.after(Ns(periods.saturating_mul(period.0)));

@@ -75,20 +75,21 @@ impl<W: Word> Permits<W> {
         Permits { word: W::new(CLOSED), until: W::new(0) }
     }
 
-    /// Makes a word without a group, for a limiter with keys, with all permits that the settings
-    /// allow at `now`.
+    /// Makes the permits of one key of a limiter, which have no group. At `now` there are as many
+    /// as the settings allow.
     pub fn full(settings: &Settings, now: Ns) -> Permits<W> {
         Permits::with(settings.most(), now.after(settings.period))
     }
 
-    /// Makes a word without a group, with `left` permits until the next refill.
+    /// Makes permits without a group: `left` of them until the next refill, which is due at
+    /// `until`.
     pub fn with(left: u64, until: Ns) -> Permits<W> {
         Permits { word: W::new(left << 1 | OPEN), until: W::new(until.0) }
     }
 
-    /// Adds the quota of the periods that have passed until `now`, for a word without a group. The
-    /// caller holds the lock that guards the word's refills. Returns the number of permits, and
-    /// when the next refill is due.
+    /// Adds the quota of the periods that have passed until `now`, for permits without a group. The
+    /// caller holds the lock that guards their refills. Returns the number of permits, and when the
+    /// next refill is due.
     pub fn refill(&self, settings: &Settings, now: Ns) -> (u64, Ns) {
         let left = self.close().unwrap_or(0);
         let (left, until) = refilled(left, Ns(self.until.load(RELAXED)), settings, now);
@@ -96,7 +97,7 @@ impl<W: Word> Permits<W> {
         (left, until)
     }
 
-    /// Returns the number of permits of a word without a group. Other callers may take some
+    /// Returns the number of permits, for permits without a group. Other callers may take some
     /// concurrently.
     pub fn available(&self, settings: &Settings, now: Ns) -> u64 {
         let until = Ns(self.until.load(RELAXED));

@@ -27,7 +27,7 @@ pub trait Counter: Send + Sync {
     /// [watchdog](super::watchdog) detects that.
     fn read(&self) -> u64;
 
-    /// Returns the number of bits that count.
+    /// Returns the number of bits of the counter.
     fn width(&self) -> Width;
 
     /// Returns its frequency.
@@ -59,8 +59,8 @@ impl Width {
         })
     }
 
-    /// Makes a width of a number of bits that [`count`](Width::count) returned, without limiting
-    /// it.
+    /// Restores a width from the number of bits that [`count`](Width::count) returned. The number
+    /// is not checked.
     #[inline]
     pub(crate) const fn restored(bits: u8) -> Width {
         Width(bits)
@@ -72,7 +72,7 @@ impl Width {
         self.0 as u32
     }
 
-    /// Returns a mask of the bits that count.
+    /// Returns a mask of the bits that a counter of this width has.
     #[inline]
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.0 as u32)

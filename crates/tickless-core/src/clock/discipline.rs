@@ -127,8 +127,8 @@ impl Discipline {
         if !step.fits(self.rate) {
             self.bases = [now; 2];
             self.offset -= behind;
-            // If the rate does not fit once, assume a suspend; if it does not fit twice in a row,
-            // assume that the known rate is wrong.
+            // If the measured rate does not fit the known one, assume a suspend. If that happens
+            // twice in a row, assume that the known rate is wrong.
             if self.is_doubtful && step.ns > 0.0 {
                 self.rate = step;
             }

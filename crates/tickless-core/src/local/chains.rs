@@ -40,8 +40,8 @@ impl Ends {
 /// A number of chains.
 pub(super) struct Chains {
     chunks: Vec<Chunk>,
-    /// For each chunk: the chain that it was allocated for. That chain may have been spliced to
-    /// another one since.
+    /// For each chunk: the chain that it was allocated for. The function `splice` may have moved it
+    /// to another chain since.
     allocated_for: Vec<u32>,
     /// The chunk that was freed last.
     free: u32,
@@ -91,9 +91,9 @@ impl Chains {
 
     /// Allocates room for this many slot numbers, in whatever order they are added and removed.
     pub(super) fn reserve(&mut self, numbers: usize) {
-        // The last chunk of a chain, and the first chunk of the chain that is read, may hold a
-        // single number. Any two other neighbouring chunks hold more than `MERGED_MAX` together
-        // after a sweep.
+        // The greatest number of chunks that can be needed. The last chunk of a chain, and the
+        // first chunk of the chain that is read, may hold a single number. Any two other
+        // neighbouring chunks hold more than `MERGED_MAX` together after a sweep.
         let merged = 2 * numbers.div_ceil(MERGED_MAX as usize) + self.ends.len() + 4;
         let chunks = merged.min(numbers + 1).min(END as usize);
         if chunks > self.chunks.capacity() {
@@ -111,8 +111,8 @@ impl Chains {
         self.ends[chain].head == NO_CHUNK
     }
 
-    /// Returns the chain to which the slot number at this place was appended. The number is still
-    /// on that chain, or on the chain that the whole chain was spliced to.
+    /// Returns the chain to which the slot number at this place was appended. The slot number is
+    /// still on that chain, unless `splice` has moved the whole chain to another one.
     #[inline]
     pub(super) fn chain_of(&self, place: u32) -> Option<usize> {
         self.allocated_for.get((place >> 4) as usize).map(|&chain| chain as usize)

@@ -359,8 +359,8 @@ impl<T> FixedTimeouts<T> {
                     break;
                 }
                 self.classes[class].first = span + 1;
-                // Timers that are not due are put back on chains, which sets this again if
-                // necessary.
+                // If this is still needed, it is set again when timers that are not due are put
+                // back on chains.
                 self.classes[class].oldest_misplaced = Ns::NEVER;
                 self.chains.splice(chain_of(class, span), DUE);
                 any = true;

@@ -23,10 +23,11 @@ const FREE: u32 = STATES as u32 - 1;
 pub(super) const STATES: usize = 1 << STATE_BITS;
 /// How many bits the state has. In a word, the generation is stored above them.
 pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
-/// The first generation of a slot. Generations have zeros in place of the state, here and in keys.
+/// The first generation of a slot. In every generation, here and in keys, the low bits in which a
+/// record has its state are zero.
 const FIRST_GENERATION: u32 = 1 << STATE_BITS;
-/// A slot is not reused after this generation: the number would wrap around to the generation of an
-/// old key.
+/// A slot is not reused after this generation: the next generation would wrap around to one that an
+/// old key may have.
 const GENERATION_MAX: u32 = u32::MAX << STATE_BITS;
 /// A full table grows by an eighth of its size, or by this many slots.
 const GROWTH_MIN: usize = 64;

@@ -1,4 +1,4 @@
-//! Ticks: the wheel's unit of time, and the exact division by it.
+//! Ticks: the unit of time of the timer wheel, and exact division of times by it.
 //!
 //! A wheel counts in ticks of a configurable length. Deadlines are rounded *up* to a tick and the
 //! current time is rounded *down*, so that a timer is never early.

@@ -1,11 +1,11 @@
 //! Allocation of chunks, and merging of chunks with many holes, which bounds the garbage.
 //!
-//! Removing a number leaves a hole, so that no other number moves. A chunk that has only holes is
-//! freed at once. Each allocation of a chunk also examines the next [`SWEPT`] chunks in memory, and
-//! merges a chunk with its successor if they hold at most [`MERGED_MAX`] numbers together. If no
-//! free chunk is left in the room that was reserved, all chunks are examined. After that any two
-//! neighbours hold more than `MERGED_MAX` numbers together, so that a chunk is free: putting a
-//! number into a chain never allocates memory.
+//! Removing a slot number from a chain leaves a hole, so that no other number moves. A chunk that
+//! has only holes is freed at once. Each allocation of a chunk also examines the next [`SWEPT`]
+//! chunks in memory, and merges a chunk with its successor if they hold at most [`MERGED_MAX`]
+//! numbers together. If no free chunk is left in the room that was reserved, all chunks are
+//! examined. After that any two neighbours hold more than `MERGED_MAX` numbers together, so that a
+//! chunk is free: putting a number into a chain never allocates memory.
 
 use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
 use super::{Chains, MERGED_MAX, NO_CHUNK};

@@ -30,8 +30,9 @@ pub(super) struct ClassState {
     pub(super) span: u64,
     /// The first span that may have timers.
     pub(super) first: u64,
-    /// The earliest start time of timers that are on the first chain but were started before its
-    /// span: they had come due when the duration was increased. [`Ns::NEVER`] if there are none.
+    /// The earliest start time of timers that were started before the first span but are on its
+    /// chain, because they had come due before the duration was increased. [`Ns::NEVER`] if there
+    /// are none.
     pub(super) oldest_misplaced: Ns,
 }
 
