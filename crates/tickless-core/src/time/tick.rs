@@ -15,7 +15,7 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tick {
     ns: u32,
-    /// 2^(64 + shift) / ns, rounded up.
+    /// 2^(64 + shift) / ns, rounded down, plus one.
     multiplier: u64,
     /// One less than the number of bits of `ns - 1`.
     shift: u32,
