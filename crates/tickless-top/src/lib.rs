@@ -4,14 +4,15 @@
 //! |---|---|
 //! | [`tally`] | counts the events of a trace, or of a kernel while they occur: pure |
 //! | [`period`] | finds whether something expires periodically: pure |
-//! | [`snapshot`] | the counts until some time |
+//! | [`snapshot`] | the counts from the start until one moment |
 //! | [`table`] | the counts between two times, by process or by callback, sorted |
 //! | [`source`] | where the counts come from: tracefs, or eBPF programs that count in the kernel |
 //!
 //! Guarantees:
-//! - Both sources count alike: the eBPF programs follow the rules of [`tally`], and a test compares
-//!   the two.
-//! - Events that a source lost or had no room for are counted, and so is the source's own cost.
+//! - Both sources give the same counts: the eBPF programs follow the rules of [`tally`], and a test
+//!   compares the two.
+//! - The tables show how many events were lost or found no room, and how much CPU time the counting
+//!   itself took.
 //! - Nothing remains in the kernel, however the program ends: [`tickless_trace::record`] removes
 //!   the tracefs instance, and eBPF programs end with the process that loaded them.
 

@@ -1,32 +1,34 @@
-//! Finds whether something expires periodically, without keeping its history.
+//! Finds out whether a timer or a sleeping thread expires periodically, without keeping its
+//! history.
 //!
-//! A majority vote over the distances between deadlines: the candidate gains a vote with each
-//! distance that equals it to a 32nd, and loses one with each other distance. When it has no votes
-//! left, the next distance becomes the candidate. The eBPF programs vote likewise.
+//! Method: a majority vote over the distances between successive deadlines. One distance is the
+//! candidate. It gains a vote with each distance that differs from it by at most a 32nd, and loses
+//! one with each other distance. When it has no votes left, the next other distance becomes the
+//! candidate. The eBPF programs vote in the same way.
 
 /// A vote on the distance between deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Vote {
     /// The candidate, in nanoseconds.
     pub period: u64,
-    /// The votes it is ahead.
+    /// The votes for the candidate less those against it.
     pub votes: u64,
-    /// Distances equal to the candidate since it became one.
+    /// How many distances equalled the candidate since it became the candidate, itself included.
     pub hits: u64,
-    /// All distances since it became the candidate.
+    /// How many distances there were since it became the candidate, itself included.
     pub distances: u64,
     /// The last deadline, in nanoseconds of the timer's clock; 0 for none.
     pub last: u64,
 }
 
-/// The number of equal distances that a period needs.
+/// The candidate is a period only if at least so many distances equalled it.
 const HITS_MIN: u64 = 4;
 
-/// The percentage of distances that must equal the period.
+/// The candidate is a period only if at least this percentage of the distances equalled it.
 const HITS_PERCENT: u64 = 90;
 
 impl Vote {
-    /// Counts an expiry for this deadline.
+    /// Counts an expiry of a timer that was due at `deadline`.
     pub fn expired(&mut self, deadline: u64) {
         let last = std::mem::replace(&mut self.last, deadline);
         if last == 0 || deadline <= last {
@@ -44,7 +46,7 @@ impl Vote {
         }
     }
 
-    /// Returns the period, if nearly all distances equal it.
+    /// Returns the candidate if nearly all distances equal it; `None` if there is no period.
     pub fn period(&self) -> Option<u64> {
         let is_one = self.hits >= HITS_MIN && self.hits * 100 >= self.distances * HITS_PERCENT;
         is_one.then_some(self.period)
@@ -70,8 +72,8 @@ mod tests {
         assert!(vote(drifting).period().is_some(), "a relative sleep, a little late each time");
     }
 
-    /// Goal: one other distance at the beginning does not remain the candidate, and one in the
-    /// middle does not end the period.
+    /// Goal: a first distance that does not recur does not remain the candidate, and a different
+    /// distance in the middle does not end the period.
     #[test]
     fn the_majority_wins() {
         let odd_first = [100].into_iter().chain((1..20).map(|n| 5_000 + n * 1_000));

@@ -27,10 +27,11 @@ impl Family {
     }
 }
 
-/// The number of powers of two that are distinguished.
+/// The number of columns of the histogram [`Distances`], one for each power of two.
 pub const DISTANCES: usize = 32;
 
-/// How far ahead timers were armed, by powers of two from a microsecond on.
+/// A histogram of how far ahead timers were armed. The first column is for distances below 2,048
+/// ns; each further one is for distances up to twice as long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Distances {
     /// The number of timers.
@@ -47,8 +48,7 @@ impl Distances {
         self.sums[place] = self.sums[place].wrapping_add(ns);
     }
 
-    /// Returns the mean within the power of two that contains the median; exact if all distances
-    /// are equal.
+    /// Returns the mean of the column that contains the median; exact if all distances are equal.
     pub fn typical_ns(&self) -> Option<u64> {
         let all: u64 = self.counts.iter().sum();
         let mut passed = 0;
@@ -69,9 +69,9 @@ pub struct Counts {
     pub arms: u64,
     /// Timers removed, for any reason.
     pub cancels: u64,
-    /// How many of these removals were part of a rearming or an expiry.
+    /// How many of the removals in `cancels` were only the first step of a rearming or an expiry.
     pub halves: u64,
-    /// Pending timers armed.
+    /// Armings of timers that were already pending.
     pub rearms: u64,
     /// Timers that expired.
     pub expiries: u64,
@@ -135,16 +135,17 @@ pub struct Row {
     pub counts: Counts,
 }
 
-/// A timer, or a thread that sleeps, which expires repeatedly.
+/// Something that expires repeatedly: a timer, or a thread that sleeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// Its place among the rows.
+    /// The index of its row in [`Snapshot::rows`].
     pub row: usize,
     /// The vote on its period.
     pub vote: Vote,
 }
 
-/// The counts until some time. Rows and sources keep their places in later snapshots.
+/// All counts from the start until one moment. Rows and sources keep their indices in later
+/// snapshots.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Snapshot {
     /// The time on CLOCK_MONOTONIC.
@@ -163,7 +164,8 @@ pub struct Snapshot {
     /// Entries that were not counted because their table was full: the table of processes and
     /// callbacks, or the one of periodic timers.
     pub refused: u64,
-    /// CPUs whose idle threads have not been recorded since the start.
+    /// CPUs of whose idle threads the kernel has recorded nothing since the start, although they
+    /// ran.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in nanoseconds.
     pub own_ns: u64,

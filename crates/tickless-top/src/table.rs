@@ -15,8 +15,8 @@ pub enum By {
     Callback,
 }
 
-/// The order of rows: the largest first, names alphabetically. The descriptions are the program's
-/// help.
+/// How rows are sorted: the largest count first, but names alphabetically. The program's help
+/// prints the variants' descriptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Sort {
     /// Idle CPUs woken
@@ -49,17 +49,18 @@ pub struct Table {
     pub timer_events: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// Processes, callbacks or periodic timers for which there was no room.
+    /// Entries that were not counted because their table was full: the table of processes and
+    /// callbacks, or the one of periodic timers.
     pub refused: u64,
-    /// CPUs whose idle threads are not recorded, though they stopped their ticks: what these arm
-    /// and cancel is missing.
+    /// CPUs of whose idle threads the kernel records nothing, although they ran: the timers that
+    /// these threads arm and cancel are missing in the counts.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in percent of one CPU.
     pub own_percent: f64,
     /// CPU time of the eBPF programs in the kernel, in percent of one CPU, estimated from samples;
     /// null with tracefs, since the kernel does not measure the cost of recording.
     pub kernel_percent: Option<f64>,
-    /// Whether the interval was cut short by an interrupt.
+    /// Whether a signal, such as Ctrl-C, ended the interval early.
     pub is_partial: bool,
     /// The rows, sorted.
     pub rows: Vec<TableRow>,
@@ -68,7 +69,7 @@ pub struct Table {
 /// A row. Its counts are those of the table's interval.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TableRow {
-    /// The process's name; `kernel` for what no process armed.
+    /// The process's name; `kernel` for timers that no process armed.
     pub process: String,
     /// Its number; 0 for the kernel.
     pub pid: u32,
@@ -78,7 +79,7 @@ pub struct TableRow {
     pub family: Family,
     /// Timers armed, pending ones included.
     pub arms: u64,
-    /// Pending timers armed.
+    /// Armings of timers that were already pending.
     pub rearms: u64,
     /// Timers cancelled before they expired.
     pub cancels: u64,
@@ -92,7 +93,7 @@ pub struct TableRow {
     pub cancelled_percent: Option<f64>,
     /// How far ahead timers are typically armed, in nanoseconds.
     pub distance_ns: Option<u64>,
-    /// The periods found, those of most timers first.
+    /// The periods at which the row's timers expire; the period of the most timers comes first.
     pub periods: Vec<Period>,
     /// The callback that was armed most.
     pub main_function: String,
@@ -105,15 +106,16 @@ pub struct Period {
     pub period_ns: u64,
     /// The number of the row's timers, or sleeping threads, that have it.
     pub timers: u64,
-    /// The number of these that expire within a hundredth of the period of another one with this
-    /// callback and period, of any process.
+    /// How many of `timers` expire nearly together with another timer of this callback and period,
+    /// be it of another process: at most a hundredth of the period apart.
     pub meeting: u64,
 }
 
-/// The process of a row, and its callback if rows are callbacks.
+/// What identifies a row: the process and, if rows stand for callbacks, the callback and its kind
+/// of timer.
 type RowKey = (u32, Option<(String, Family)>);
 
-/// Returns the counts from `before` to `after`, a later snapshot of one source.
+/// Returns what was counted between two snapshots of one source; `after` is the later one.
 pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Table {
     let seconds = after.at.since(before.at).0 as f64 / 1e9;
     let percent = |ns: u64| if seconds > 0.0 { ns as f64 / 1e7 / seconds } else { 0.0 };
@@ -150,7 +152,7 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Tab
         unseen_idle: after.unseen_idle.clone(),
         own_percent: percent(after.own_ns.saturating_sub(before.own_ns)),
         kernel_percent: after.kernel_ns.map(|ns| {
-            // At the first snapshot, no program had run.
+            // The first snapshot may have no estimate: the eBPF programs had not run before it.
             percent(ns.saturating_sub(before.kernel_ns.unwrap_or(0)))
         }),
         is_partial: false,
@@ -205,13 +207,15 @@ impl Group {
     }
 }
 
-/// Returns the periods of each row, and how many of its timers meet others.
+/// Returns, for each row, the periods of its timers and how many of these expire nearly together
+/// with another one.
 fn periods(
     before: &Snapshot,
     after: &Snapshot,
     places: &HashMap<usize, RowKey>,
 ) -> HashMap<RowKey, Vec<Period>> {
-    // By callback, the sources that expired in the interval: period, deadline, row.
+    // For each callback, the timers and threads that expired in the interval: (period, last
+    // deadline, index of the row).
     let mut of_function: HashMap<&str, Vec<(u64, u64, usize)>> = HashMap::new();
     for (at, source) in after.sources.iter().enumerate() {
         let last = before.sources.get(at).map_or(0, |source| source.vote.last);
@@ -248,8 +252,8 @@ fn periods(
     found
 }
 
-/// Returns which sources expire within a hundredth of the period of their neighbour, around the
-/// period.
+/// Returns the indices of the timers in `alike` that expire at most a hundredth of the period apart
+/// from another one. Compares their deadlines modulo the period.
 fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashSet<usize> {
     let within = period / 100;
     let mut phases: Vec<(u64, usize)> =
@@ -270,7 +274,7 @@ fn meeting(alike: &[(u64, u64, usize)], period: u64) -> HashSet<usize> {
 }
 
 impl Table {
-    /// Sorts the rows. Equal ones are in the order of their processes.
+    /// Sorts the rows. Rows with equal values are sorted by process number, then by callback.
     pub fn sort(&mut self, by: Sort) {
         self.rows.sort_by(|a, b| (a.pid, &a.function).cmp(&(b.pid, &b.function)));
         match by {
@@ -280,7 +284,8 @@ impl Table {
                 share(b).total_cmp(&share(a))
             }),
             _ => self.rows.sort_by_key(|row| {
-                // Without the kernel's count, rows are sorted by armings.
+                // If the kernel does not show wakeups or writes, all are 0 and armings decide the
+                // order.
                 let first = match by {
                     Sort::Wakeups => row.idle_wakeups.unwrap_or(0),
                     Sort::Cancels => row.cancels,
@@ -294,7 +299,8 @@ impl Table {
         }
     }
 
-    /// Keeps the rows whose process, number or callback contains `text`.
+    /// Keeps the rows whose process name or callback contains `text`, or whose process number it
+    /// is.
     pub fn filter(&mut self, text: &str) {
         let has = |name: &str| name.contains(text);
         self.rows.retain(|row| {

@@ -1,13 +1,17 @@
-//! Counts timer events by process and callback. Pure: events in, counts out.
+//! Counts timer events by process and callback. Pure: turns events into counts without any system
+//! call.
 //!
-//! Rules, which the eBPF programs (`bpf/top.bpf.c`) follow as well:
-//! - The process that the CPU runs arms a timer. In an interrupt, an arming counts for the process
-//!   that last armed this timer, or for the kernel if none did. The tick counts for the kernel.
+//! Rules. The eBPF programs (`bpf/top.bpf.c`) follow them as well.
+//! - An arming counts for the process that the CPU runs. In an interrupt that may be any process,
+//!   so the arming counts for the process that last armed this timer, or for the kernel if none
+//!   did. The kernel's periodic tick counts for the kernel.
 //! - The cancel or expiry of a timer counts for the process that armed it.
-//! - A timer that is removed, and then armed or expired at once on that CPU, was not cancelled.
-//! - A write of the timer device counts for the last timer that changed on that CPU.
-//! - The first timer that expires in the interrupt woke an idle CPU; if that is the tick, and a
-//!   coarse timer expires in it, the coarse timer did.
+//! - A removal is no cancel if the next timer event on that CPU arms or expires the same timer: the
+//!   kernel removes a timer before it does so.
+//! - A write to a CPU's timer device counts for the timer that changed last on that CPU.
+//! - When a timer interrupt wakes an idle CPU, the wakeup counts for the first timer that expires
+//!   in it. If that is the tick, and a coarse timer expires with the tick, it counts for the coarse
+//!   timer.
 
 use crate::period::Vote;
 use crate::snapshot::{Counts, Family, Row, Snapshot, Source};
@@ -17,7 +21,7 @@ use tickless_trace::read::{
     Context, Event, Family as TimerFamily, NameId, Names, Record, SLEEPER_FUNCTION, TimerAddr,
 };
 
-/// The clocks of timers' deadlines.
+/// What must be known of the kernel's clocks to find how far ahead a timer is armed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clocks {
     /// The length of a tick.
@@ -26,7 +30,8 @@ pub struct Clocks {
     pub realtime_ahead: Ns,
 }
 
-/// No machine runs for thirty years: a later deadline is on CLOCK_REALTIME.
+/// A later deadline is on CLOCK_REALTIME: on other clocks this is thirty years, and no machine runs
+/// for so long.
 const REALTIME_FROM: u64 = 1_000_000_000_000_000_000;
 
 /// Counts by process and callback.
@@ -53,7 +58,8 @@ struct Key {
     family: TimerFamily,
 }
 
-/// What expires: a timer, or a thread, whose sleeps may each have a timer at another address.
+/// Identifies something that expires repeatedly: a timer, by its address; or a thread, by its
+/// number, since each of its sleeps may use a timer at another address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum SourceKey {
     Timer(TimerAddr, NameId),
@@ -74,22 +80,22 @@ struct Timer {
 /// The last operations on a CPU.
 #[derive(Clone, Copy, Default, Debug)]
 struct Cpu {
-    /// The timer that was just removed.
+    /// The timer that the last timer event on this CPU removed, if it removed one.
     cancelled: Option<TimerAddr>,
-    /// The row of the last timer that changed.
+    /// The index in `Tally::rows` of the timer that changed last on this CPU.
     row: Option<usize>,
     wake: Wake,
 }
 
-/// The timer that woke an idle CPU.
+/// For which timer the wakeup of an idle CPU counts.
 #[derive(Clone, Copy, Default, Debug)]
 enum Wake {
-    /// It is counted, or the CPU was not idle.
+    /// There is nothing to count: the wakeup is counted, or the CPU was not idle.
     #[default]
     Counted,
-    /// The next timer that expires.
+    /// For the next timer that expires.
     Next,
-    /// The tick in this row, unless a coarse timer comes due.
+    /// It is counted for the tick, in this row. If a coarse timer expires next, it is moved there.
     Tick(usize),
 }
 
@@ -150,7 +156,7 @@ impl Tally {
         }
     }
 
-    /// Returns the counts; `process` returns the name of a process.
+    /// Returns all counts so far; `process` returns the name of a process by its number.
     pub fn snapshot(
         &self,
         at: Ns,
@@ -177,7 +183,7 @@ impl Tally {
         }
     }
 
-    /// Finds the callbacks of the tick and of sleeps among new names.
+    /// If names were added, looks up the callbacks of the tick and of sleeping threads again.
     fn learn(&mut self, names: &Names) {
         if self.names_known != names.len() {
             self.names_known = names.len();

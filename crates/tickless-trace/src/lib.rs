@@ -1,12 +1,12 @@
-//! Records and reads kernel traces of timers, and replays them on the timer core under another
-//! policy.
+//! Records and reads kernel traces of timers, and replays them on this project's timer core under
+//! other policies for programming the timer device.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`record`] | records the kernel's timers from tracefs (root) |
 //! | [`read`] | reads what ftrace, trace-cmd and perf print and record |
 //! | [`late`] | explains why threads that slept ran late |
-//! | [`replay`] | performs a trace on the core on a virtual clock, once for each policy |
+//! | [`replay`] | repeats the timer operations of a trace on the core, under each of several policies |
 //!
 //! The library prints nothing. The messages of [`TraceError`] and
 //! [`RecordError`](record::RecordError) advise the user. [`Trace::problems`](read::Trace::problems)

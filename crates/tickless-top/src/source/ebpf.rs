@@ -1,9 +1,10 @@
-//! Counts with eBPF programs at the kernel's timer events.
+//! Counts timer operations with eBPF programs that are attached to the kernel's tracepoints.
 //!
-//! This crate contains the compiled programs of `bpf/top.bpf.c`; `ci/bpf.sh` compiles them again
-//! and compares. The loader finds the members that they read in the running kernel's description of
-//! its types. The programs belong to file descriptors of this process, so the kernel removes them
-//! when it ends.
+//! The compiled programs of `bpf/top.bpf.c` are part of this crate; `ci/bpf.sh` compiles the source
+//! again and checks that the result is the same. The programs read members of kernel structures,
+//! whose offsets differ between kernels: the loader finds them in the running kernel's description
+//! of its types (BTF). The programs belong to file descriptors of this process, so the kernel
+//! removes them when the process ends.
 
 use super::process::Processes;
 use super::{SourceError, own_ns, realtime_ahead, tick, time};
@@ -25,8 +26,9 @@ use tickless_trace::read::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
 /// The compiled programs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/top.bpf.o");
 
-/// The programs, each named after its event. Programs that follow interrupts are attached first,
-/// so that every timer's context is known.
+/// The eBPF programs, each named after its tracepoint. Programs that follow interrupts are attached
+/// first, so that they know whether the CPU is in an interrupt when the first timer event is
+/// counted.
 const PROGRAMS: [(&str, Need); 13] = [
     ("local_timer_entry", Need::Wakeups),
     ("local_timer_exit", Need::Wakeups),
@@ -43,7 +45,8 @@ const PROGRAMS: [(&str, Need); 13] = [
     ("hrtimer_start", Need::Always),
 ];
 
-/// What is unknown if a kernel lacks an event.
+/// What the counts lack if the kernel does not have a program's tracepoint. Without a program that
+/// is needed `Always`, nothing is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Always,
@@ -51,7 +54,8 @@ enum Need {
     Writes,
 }
 
-/// The layout of `struct row`: function, process and kind, seven counts, distances, a name.
+/// The words of `struct row` in `bpf/top.bpf.c`: a callback, a process with the kind of timer,
+/// seven counts, a histogram of distances (counts and sums) and the name of the process.
 const ROW_WORDS: usize = 9 + 2 * DISTANCES + 2;
 type RowWords = [u64; ROW_WORDS];
 
@@ -61,7 +65,7 @@ type SourceWords = [u64; 8];
 /// The layout of `struct used`.
 type UsedWords = [u64; 4];
 
-/// Programs in the kernel that count. Dropping this removes them.
+/// The eBPF programs that count in the kernel. Dropping this value removes them.
 pub struct Ebpf {
     programs: aya::Ebpf,
     names: Vec<&'static str>,
@@ -79,11 +83,12 @@ impl fmt::Debug for Ebpf {
     }
 }
 
-/// The cost of the programs. It is sampled, because measuring has a cost, too.
+/// Estimates the CPU time of the eBPF programs. The kernel measures it only now and then, in
+/// samples, because measuring takes time, too.
 #[derive(Debug, Default)]
 struct Sample {
-    /// During a sample: the switch of the kernel's measuring, the sample's beginning, and the
-    /// programs' time before it.
+    /// While a sample runs: the file descriptor that keeps the kernel's measuring switched on, the
+    /// time when the sample began, and the programs' run time until then.
     running: Option<(OwnedFd, u64, u64)>,
     measured_ns: u64,
     of_ns: u64,
@@ -91,15 +96,17 @@ struct Sample {
     kernel_ns: u64,
 }
 
-/// The length of a sample, and of the pause after it.
+/// The length of a sample of the programs' CPU time, and of the pause after it.
 const SAMPLE_NS: u64 = 50_000_000;
 const PAUSE_NS: u64 = 450_000_000;
 
 impl Ebpf {
-    /// Starts counting. Takes some 50 ms, mostly for the kernel's check of the programs.
+    /// Loads and attaches the programs, which count from then on. Takes some 50 ms, mostly for the
+    /// kernel's check of the programs.
     ///
     /// # Errors
-    /// When the kernel does not describe its types, hides its functions, or refuses the programs.
+    /// When the caller is not root, or the kernel does not describe its types, hides the addresses
+    /// of its functions, or refuses the programs.
     pub fn start() -> Result<Ebpf, SourceError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SourceError::NotPermitted);
@@ -151,7 +158,7 @@ impl Ebpf {
         })
     }
 
-    /// Begins or ends a sample of the programs' cost.
+    /// Begins or ends a sample of the programs' CPU time, when it is time to.
     pub(super) fn poll(&mut self) {
         let now = time(ClockId::Monotonic).0;
         match self.sample.running.take() {
@@ -178,7 +185,7 @@ impl Ebpf {
         }
     }
 
-    /// Returns the measured time of all programs.
+    /// Returns the run time that the kernel has measured for all programs, in nanoseconds.
     fn run_time(&self) -> u64 {
         let of = |name: &&str| {
             let program: &BtfTracePoint = self.programs.program(name)?.try_into().ok()?;
@@ -272,7 +279,7 @@ fn attach(programs: &mut aya::Ebpf, name: &'static str, types: &Btf) -> Result<(
     Ok(())
 }
 
-/// Scales what was measured in a time of `of` to a time of `all`.
+/// Extrapolates a time that was measured within `of` nanoseconds to `all` nanoseconds.
 fn scaled(measured: u64, of: u64, all: u64) -> u64 {
     (u128::from(measured) * u128::from(all) / u128::from(of.max(1))) as u64
 }
@@ -281,13 +288,13 @@ fn unreadable(why: &dyn fmt::Display) -> SourceError {
     SourceError::Refused { what: "to hand over the counts".to_string(), why: why.to_string() }
 }
 
-/// Returns whether the kernel denies root access to its memory.
+/// Returns whether the kernel is locked down so far that even root cannot read its memory.
 fn is_locked_down() -> bool {
     let lockdown = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     lockdown.contains("[confidentiality]")
 }
 
-/// Returns an error with its sources in one line.
+/// Returns the message of an error and those of its causes, in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -295,6 +302,6 @@ fn chain(error: &dyn std::error::Error) -> String {
         text += &format!(": {inner}");
         source = inner.source();
     }
-    // The kernel's verifier lists all instructions on further lines.
+    // Keep the first line: on further lines, the kernel's verifier lists all instructions.
     text.lines().next().unwrap_or_default().to_string()
 }

@@ -37,7 +37,7 @@ pub enum SourceError {
     /// The kernel refuses the programs.
     #[error("eBPF: the kernel refuses {what} ({why}). --source tracefs does without.")]
     Refused {
-        /// The program, or what else it refuses.
+        /// What the kernel refuses: an eBPF program by name, or something else in words.
         what: String,
         /// The kernel's reason.
         why: String,

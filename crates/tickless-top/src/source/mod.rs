@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use tickless_core::time::Ns;
 
-/// The choice of a source. The descriptions are the program's help.
+/// Which source of counts the user chose. The program's help prints the variants' descriptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Choice {
     /// eBPF if possible, or else tracefs
@@ -26,7 +26,7 @@ pub enum Choice {
     Ebpf,
 }
 
-/// A running source.
+/// A running source of counts.
 #[derive(Debug)]
 pub enum Counting {
     /// From a tracefs instance.
@@ -36,11 +36,12 @@ pub enum Counting {
 }
 
 impl Counting {
-    /// Starts counting. Another process of `program`, which must be this process's program, cleans
-    /// up if this one is killed. `note` gets remarks for the user.
+    /// Starts counting. With tracefs, a second process removes the recording's buffers if this
+    /// process is killed. It runs `program`, which must be the executable of this process. `note`
+    /// is called with remarks for the user.
     ///
     /// # Errors
-    /// When the chosen source is not available; with [`Choice::Auto`], when none is.
+    /// When the chosen source is not available; with [`Choice::Auto`], when neither is.
     pub fn start(
         choice: Choice,
         program: Option<&Path>,
@@ -50,7 +51,7 @@ impl Counting {
             match Ebpf::start() {
                 Ok(ebpf) => return Ok(Counting::Ebpf(Box::new(ebpf))),
                 Err(error) if choice == Choice::Ebpf => return Err(error),
-                // Tracefs needs the same rights.
+                // Do not try tracefs, which needs root as well.
                 Err(SourceError::NotPermitted) => return Err(SourceError::NotPermitted),
                 Err(error) => note(&format!("{error} Now from tracefs.")),
             }
@@ -68,10 +69,11 @@ impl Counting {
         }
     }
 
-    /// Reads the kernel's buffers. Call it several times a second, before they are full.
+    /// Counts the events that wait in the kernel's buffers. Call this several times a second: a
+    /// full buffer loses events.
     ///
     /// # Errors
-    /// When the kernel removes the source.
+    /// When the kernel's buffers or tables can no longer be read.
     pub fn poll(&mut self) -> Result<(), SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.poll(),
@@ -82,10 +84,10 @@ impl Counting {
         }
     }
 
-    /// Returns the counts until now.
+    /// Returns all counts from the start until now.
     ///
     /// # Errors
-    /// When the kernel removes the source.
+    /// When the kernel's buffers or tables can no longer be read.
     pub fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.snapshot(),
@@ -109,7 +111,8 @@ fn realtime_ahead() -> Ns {
     time(ClockId::Realtime).since(time(ClockId::Monotonic))
 }
 
-/// Returns the kernel's tick; if its configuration cannot be read, the most common one.
+/// Returns the length of the kernel's tick. If the kernel's configuration cannot be read, assumes
+/// 250 Hz, the most common rate.
 fn tick() -> Ns {
     Ns(1_000_000_000 / u64::from(tickless_trace::record::kernel_hz().unwrap_or(250)))
 }

@@ -1,4 +1,4 @@
-//! Processes by their numbers. `/proc` is read once for each.
+//! Finds the process of a thread, and the name of a process. Reads `/proc` once for each.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Returns the process of a thread; the thread itself if it has ended.
+    /// Returns the number of the process that a thread belongs to; the thread's own number if the
+    /// thread has ended.
     pub(super) fn of_thread(&mut self, pid: u32) -> u32 {
         *self.of_thread.entry(pid).or_insert_with(|| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -20,17 +21,18 @@ impl Processes {
         })
     }
 
-    /// Adds a new thread to the process of thread `of`; a new process is its own thread.
+    /// Adds the new thread `pid`, which belongs to the process of thread `of`. If both numbers are
+    /// equal, the thread is the first one of a new process.
     pub(super) fn begins(&mut self, pid: u32, of: u32) {
         let process = if of == pid { pid } else { self.of_thread(of) };
         self.of_thread.insert(pid, process);
         if of == pid {
-            // Another process may have had this number.
+            // The known name may be that of an earlier process with this number.
             self.names.remove(&pid);
         }
     }
 
-    /// Returns the name of a process; what `ended` returns if it has ended.
+    /// Returns the name of a process. If the process has ended, asks `ended` for the name.
     pub(super) fn name(
         &mut self,
         process: u32,
@@ -45,7 +47,7 @@ impl Processes {
             name.or_else(|| ended(process)).unwrap_or_else(|| "?".to_string())
         };
         let name = self.names.entry(process).or_insert_with(name);
-        // A name may contain anything, and is printed to terminals.
+        // Processes choose their names. Control characters in a name could command the terminal.
         name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
     }
 }

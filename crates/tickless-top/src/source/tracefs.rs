@@ -1,4 +1,4 @@
-//! Counts the events of a tracefs instance.
+//! Counts timer events that the kernel records in a tracefs instance: trace buffers of its own.
 
 use super::process::Processes;
 use super::{SourceError, own_ns, realtime_ahead, tick, time};
@@ -33,7 +33,8 @@ impl FromTracefs {
             events.join("msr/write_msr").is_dir(),
             events.join("irq_vectors/local_timer_entry").is_dir(),
         );
-        // Threads may end before their events are read.
+        // A thread may end before its events are read, and then `/proc` cannot name its process. So
+        // this event reports the process when the thread begins.
         const NEW_TASK: &str = "task:task_newtask";
         let has_new_task = events.join(NEW_TASK.replace(':', "/")).is_dir();
         let more = has_new_task.then(|| NEW_TASK.to_string()).into_iter().collect();
@@ -71,10 +72,11 @@ impl FromTracefs {
         counted.map_err(|error: RecordError| error.into())
     }
 
-    /// Returns the CPUs whose idle threads were not recorded.
+    /// Returns the CPUs of whose idle threads the kernel recorded nothing, although they ran.
     fn unseen_idle(&self) -> Vec<u16> {
         if self.live.lost() > 0 {
-            // Their events may be among the lost ones.
+            // The events of an idle thread may be among the lost ones, so its absence proves
+            // nothing.
             return Vec::new();
         }
         let unseen = IdleStops::now().unseen(&self.stops_before, &self.idle_events);

@@ -1,17 +1,18 @@
-//! The causes of hops, in words that are equal for all hops with one cause.
+//! Finds the cause of each step (hop) between a sleep's deadline and the running thread. Steps with
+//! the same cause get the same text, so that their times can be added up.
 
 use super::follow::{HopKind, Sleep};
 use super::spans::{Activity, Spans};
 use crate::read::{Event, Trace};
 use tickless_core::time::Ns;
 
-/// No CPU takes longer to leave an idle state.
+/// No CPU takes longer than this to leave an idle state.
 const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 
-/// The callbacks by which the kernel lets groups run again after they used up their quota.
+/// The timer callbacks that give new CPU time to groups of threads that used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
 
-/// Returns what a sleep's hop was spent on.
+/// Returns what a CPU spent a step of a sleep on: the time from `from` to `to`.
 pub(super) fn of(
     trace: &Trace,
     spans: &Spans,
@@ -43,7 +44,7 @@ pub(super) fn of(
     }
 }
 
-/// The timer was due, and its interrupt did not begin.
+/// Returns why the timer interrupt did not begin, although a timer was due.
 fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     match activity {
         Some(Activity::Idle(_) | Activity::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
@@ -66,7 +67,8 @@ fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns,
     }
 }
 
-/// Returns whether the device of a sleep's CPU was written from its arming until `until`.
+/// Returns whether the timer device of a sleep's CPU was programmed between the arming of the
+/// sleep's timer and `until`.
 fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     let end = trace.records.partition_point(|record| record.time <= until);
     let start = trace.records.partition_point(|record| record.time < sleep.armed).min(end);
@@ -74,11 +76,11 @@ fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
-/// The thread could run and did not.
+/// Returns why a thread did not run, although it had been woken.
 fn run(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     let is_long = to.since(from) > IDLE_EXIT_MAX;
     match activity {
-        // An idle CPU runs any thread that may run, so this one may not.
+        // An idle CPU runs any thread that is allowed to run, so this thread is not allowed to.
         Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => refused(trace, to),
         Some(Activity::Thread(pid)) if pid == sleep.pid && is_long => refused(trace, to),
         Some(Activity::Thread(pid)) if pid == sleep.pid => "the scheduler".to_string(),
@@ -100,15 +102,15 @@ fn idle_or_irq(activity: Option<Activity>) -> String {
     }
 }
 
-/// Returns how late the wheel may expire a sleep's timer. A bucket is as wide as an eighth of the
-/// timer's duration, and the next tick expires it.
+/// Returns how late the timer wheel may expire a sleep's timer: the width of its bucket, at most an
+/// eighth of the timer's duration, and the time until the next tick, which expires the bucket.
 fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     let tick = trace.hz.map_or(Ns(0), |hz| hz.tick());
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
-/// Returns why the scheduler did not run a thread until `until`. A group that used up its quota has
-/// it refilled just before.
+/// Returns why the scheduler did not run a thread until `until`. If the thread's group had used up
+/// its CPU quota, a callback that refills quotas ran just before `until`.
 fn refused(trace: &Trace, until: Ns) -> String {
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
     let end = trace.records.partition_point(|record| record.time <= until);

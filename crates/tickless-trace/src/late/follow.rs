@@ -1,23 +1,25 @@
-//! The sleeps of a trace, with the times of their hops.
+//! Finds the sleeps of a trace, and the times of the steps (hops) between deadline and running
+//! thread.
 
 use crate::read::{Event, Record, TimerAddr, Trace};
 use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 
-/// A sleep, from its deadline until its thread ran. Times are on the trace's clock.
+/// One sleep of a thread, from the arming of its timer until the thread ran. Times are on the
+/// trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sleep {
     /// The thread that slept.
     pub(super) pid: u32,
-    /// The CPU of its timer.
+    /// The CPU on which its timer expired.
     pub(super) cpu: CpuId,
     /// The CPU on which the thread ran.
     pub(super) ran_on: CpuId,
     /// When the timer was armed.
     pub(super) armed: Ns,
-    /// The soft deadline.
+    /// The deadline: the earliest time at which the timer may expire.
     pub(super) due: Ns,
-    /// The hard deadline, which ends the slack. Equals `due` for wheel timers.
+    /// The deadline plus the slack that the sleeper allows. Equals `due` for wheel timers.
     pub(super) hard: Ns,
     /// When the interrupt began in which the timer expired.
     pub(super) interrupt: Ns,
@@ -30,7 +32,7 @@ pub(super) struct Sleep {
     pub(super) is_wheel: bool,
 }
 
-/// A step from a deadline to the thread that runs.
+/// A step between a sleep's deadline and the time at which its thread runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HopKind {
     Slack,
@@ -62,7 +64,8 @@ impl Sleep {
         self.ran.since(self.due)
     }
 
-    /// Returns the hops in order, with their beginnings and ends. Some take no time.
+    /// Returns the steps from the deadline to the running thread in order, each with its beginning
+    /// and its end. Some take no time.
     pub(super) fn hops(&self) -> Vec<(HopKind, Ns, Ns)> {
         let mut hops = if self.is_wheel {
             vec![(HopKind::Wheel, self.due, self.callback)]
@@ -93,7 +96,8 @@ struct Armed {
 struct Cpu {
     /// When the current timer interrupt began.
     interrupt: Option<Ns>,
-    /// The sleep whose callback runs. The thread that it wakes is not known yet.
+    /// The sleep whose timer's callback runs. Which thread sleeps is not known before the callback
+    /// wakes it.
     callback: Option<Sleep>,
 }
 
@@ -119,7 +123,8 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
             Event::LocalTimerExit => *cpu = Cpu::default(),
             Event::HrtimerExpireEntry { timer, now, .. } => {
                 let interrupt = cpu.interrupt.unwrap_or(at);
-                // `now` is the time of the interrupt on the timer's clock.
+                // `now` is the time of the interrupt on the timer's clock: together they relate the
+                // two clocks.
                 let on_trace = |deadline: Ns| match now >= deadline {
                     true => Ns(interrupt.0.saturating_sub(now.since(deadline).0)),
                     false => interrupt.after(deadline.since(now)),
@@ -150,8 +155,8 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     sleeps
 }
 
-/// Returns a sleep on a high-resolution timer whose callback begins. The deadlines of `armed` are
-/// on the trace's clock.
+/// Returns a sleep whose timer's callback begins. Later events add the thread and the times at
+/// which it is woken and runs. The deadlines of `armed` are on the trace's clock.
 fn begin(record: &Record, armed: Armed, interrupt: Ns) -> Sleep {
     let Armed { at, soft, hard } = armed;
     Sleep {
@@ -159,7 +164,8 @@ fn begin(record: &Record, armed: Armed, interrupt: Ns) -> Sleep {
         cpu: record.cpu,
         ran_on: record.cpu,
         armed: at,
-        // Programs arm timers for past times. Lateness counts from the arming.
+        // Programs also arm timers for times that have passed. Then lateness counts from the
+        // arming.
         due: soft.max(at),
         hard: hard.max(at),
         interrupt,

@@ -1,7 +1,8 @@
-//! Why threads that slept until a deadline ran late, hop by hop.
+//! Explains why threads that slept until a deadline ran late, step by step.
 //!
-//! A sleep ends in hops: the timer was due, its CPU took the interrupt, the callback began, it woke
-//! the thread, the thread ran. Each hop has a length, and its cause is what the CPU did in it.
+//! A sleep ends in steps, called hops: the timer is due, its CPU takes the timer interrupt, the
+//! timer's callback begins, the callback wakes the thread, the thread runs. The cause of a hop is
+//! what the CPU did during it.
 //!
 //! | file | contents |
 //! |---|---|
@@ -11,8 +12,8 @@
 //!
 //! # Required events
 //!
-//! Besides the events that a replay needs: `sched_switch` and `sched_wakeup`, without which no
-//! thread is known to run; and for the causes `cpu_idle`, `softirq_entry` and `softirq_exit`,
+//! Besides the events that a replay needs: `sched_switch` and `sched_wakeup`, without which it is
+//! unknown when threads run; and for the causes `cpu_idle`, `softirq_entry` and `softirq_exit`,
 //! `irq_handler_entry` and `irq_handler_exit`. [`EVENTS`] lists them, and [`Late::missing`] lists
 //! those that a trace lacks.
 
@@ -40,7 +41,7 @@ pub const EVENTS: [&str; 8] = [
     "irq:irq_handler_exit",
 ];
 
-/// The number of sleeps that are listed.
+/// How many of the latest sleeps are listed.
 const WORST_MAX: usize = 10;
 
 /// Why the sleeps of a trace ended late. `docs/book/src/late.md` documents its JSON.
@@ -84,7 +85,7 @@ pub struct LateSleep {
     pub thread: String,
     /// The thread's number.
     pub pid: u32,
-    /// The CPU whose timer it was.
+    /// The CPU on which its timer expired.
     pub cpu: u16,
     /// When the thread should have run, in nanoseconds of the trace's clock.
     pub due_ns: u64,
@@ -94,7 +95,7 @@ pub struct LateSleep {
     pub hops: Vec<Hop>,
 }
 
-/// A step from a deadline to the thread that runs.
+/// A step between a sleep's deadline and the time at which its thread runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hop {
     /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`; [`explain_wakeup`] adds
@@ -154,16 +155,17 @@ pub struct SeenWakeup {
     pub thread: u32,
     /// When it should have run.
     pub deadline: Ns,
-    /// When it read the clock.
+    /// When the thread read the clock after it woke.
     pub seen: Ns,
 }
 
-/// Explains one wakeup, from its deadline until its thread read the clock. It belongs to the last
-/// sleep of that thread that ended before; `None` if the trace has no such sleep. Costs as much as
+/// Explains one wakeup, from its deadline until its thread read the clock. Takes the last sleep of
+/// the thread that ended before that; `None` if the trace has no such sleep. Costs as much as
 /// [`explain`].
 ///
-/// The last hop is `after`: the thread ran, and had not read the clock yet. A thread that wakes up
-/// before its deadline, and is interrupted while it spins, has no other.
+/// The last step is `after`: the time from when the thread ran until it read the clock. It is the
+/// only step if the thread woke before its deadline in order to spin, and was interrupted while it
+/// spun.
 pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     let SeenWakeup { thread, deadline, seen } = wakeup;
     let sleeps = follow::sleeps(trace);

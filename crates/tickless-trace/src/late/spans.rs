@@ -6,7 +6,7 @@ use tickless_core::time::{CpuId, Ns};
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Activity {
-    /// It runs a thread; 0 is the idle task.
+    /// It runs the thread of this number; 0 is the idle task.
     Thread(u32),
     /// It is in this idle state.
     Idle(u32),
@@ -16,17 +16,18 @@ pub(super) enum Activity {
     Irq(u32),
     /// It handles the timer interrupt.
     TimerInterrupt,
-    /// It runs this callback in the timer interrupt.
+    /// It runs this callback of a timer.
     Callback(NameId),
 }
 
-/// The activities of each CPU, as the times at which they change.
+/// What each CPU did: for each CPU, the times at which its activity changed, and to what.
 #[derive(Debug)]
 pub(super) struct Spans {
     cpus: Vec<Vec<(Ns, Activity)>>,
 }
 
-/// The activities that a CPU has begun and not ended, the innermost last.
+/// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
+/// callbacks on top of that. The innermost of these is last in `nested`.
 #[derive(Clone, Debug)]
 struct Stack {
     thread: u32,
@@ -41,7 +42,7 @@ impl Stack {
     }
 
     fn begin(&mut self, activity: Activity) {
-        // Deeper nesting means that the trace lacks ends.
+        // Deeper nesting means that the trace lacks the ends of activities, so all are dropped.
         const DEPTH_MAX: usize = 8;
         if self.nested.len() == DEPTH_MAX {
             self.nested.clear();
@@ -49,7 +50,8 @@ impl Stack {
         self.nested.push(activity);
     }
 
-    /// Ends the innermost activity for which `is_it` holds, and those that never ended inside it.
+    /// Ends the innermost activity for which `is_it` holds, and the activities inside it, whose
+    /// ends are missing in the trace.
     fn end(&mut self, is_it: impl Fn(&Activity) -> bool) {
         if let Some(at) = self.nested.iter().rposition(is_it) {
             self.nested.truncate(at);
@@ -83,7 +85,7 @@ impl Stack {
 }
 
 impl Spans {
-    /// Follows all CPUs of a trace. O(n).
+    /// Finds what each CPU of a trace did. O(n).
     pub(super) fn of(trace: &Trace) -> Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
@@ -106,7 +108,7 @@ impl Spans {
         Spans { cpus }
     }
 
-    /// Returns what this CPU did longest in an interval.
+    /// Returns the activity on which a CPU spent the most time from `from` to `to`.
     pub(super) fn longest(&self, cpu: CpuId, from: Ns, to: Ns) -> Option<Activity> {
         let changes = self.cpus.get(cpu.index())?;
         let first = changes.partition_point(|(at, _)| *at <= from).saturating_sub(1);

@@ -1,9 +1,10 @@
-//! Whether the kernel records what its idle threads do.
+//! Finds CPUs of whose idle threads the kernel records nothing.
 //!
-//! On a virtual machine that was resumed from an image, ftrace and perf recorded no event of one
-//! CPU's idle thread, without any notice: interrupts on that CPU were recorded, and eBPF programs
-//! at the same tracepoints ran. The kernel counts how often each idle thread stopped its tick, also
-//! without a recording. Each time, the thread performs at least one operation on a timer.
+//! This occurred on a virtual machine that was resumed from an image. Without any notice, ftrace
+//! and perf recorded no event of one CPU's idle thread, although they recorded interrupts on that
+//! CPU, and eBPF programs at the same tracepoints ran. Method: the kernel counts how often each
+//! idle thread stopped its tick, also without a recording. Each time, the thread performs at least
+//! one operation on a timer, so a recording without such operations is incomplete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +14,12 @@ use tickless_core::time::CpuId;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IdleStops(BTreeMap<u16, u64>);
 
-/// The number of events of idle threads, by CPU. Events in interrupts do not count.
+/// For each CPU, how many events of its idle thread were recorded, without those in interrupts.
 pub type IdleEvents = BTreeMap<u16, u64>;
 
 impl IdleStops {
-    /// Reads the kernel's counts; empty where the kernel has none, or not for this user.
+    /// Reads the counts in `/proc/timer_list`; empty if the kernel does not have this file, or does
+    /// not let this user read it.
     pub fn now() -> IdleStops {
         IdleStops::parse(&fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
@@ -39,9 +41,9 @@ impl IdleStops {
         IdleStops(stops)
     }
 
-    /// Returns the CPUs whose idle threads stopped the tick since `before`, with less than one
-    /// recorded event for ten stops. Fewer than twenty stops are too few, since the first and the
-    /// last ones may be outside the recording.
+    /// Returns the CPUs of whose idle threads events are missing: those that stopped the tick at
+    /// least twenty times since `before`, with less than one recorded event for ten stops. Fewer
+    /// stops prove nothing, since the first and the last ones may be outside the recording.
     pub fn unseen(&self, before: &IdleStops, recorded: &IdleEvents) -> Vec<CpuId> {
         const STOPS_MIN: u64 = 20;
         const STOPS_PER_EVENT: u64 = 10;
@@ -54,13 +56,14 @@ impl IdleStops {
     }
 }
 
-/// Returns the CPU of a trace's line, if the line is of an idle thread outside interrupts.
+/// Returns the CPU that a line of ftrace's text names, if the line is an event of the idle thread
+/// outside interrupts.
 pub(super) fn idle_thread(line: &[u8]) -> Option<u16> {
     let rest = line.trim_ascii_start().strip_prefix(b"<idle>-0")?;
     let open = rest.iter().position(|&byte| byte == b'[')?;
     let close = rest.iter().position(|&byte| byte == b']')?;
     let cpu = std::str::from_utf8(rest.get(open + 1..close)?).ok()?.parse().ok()?;
-    // The third flag is a dot outside interrupts.
+    // The third character of the flags column is a dot if the event is outside interrupts.
     let flags = rest[close + 1..].trim_ascii_start();
     (flags.get(2) == Some(&b'.')).then_some(cpu)
 }

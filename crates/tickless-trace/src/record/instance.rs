@@ -1,7 +1,7 @@
-//! A recorder's own buffers in tracefs, and those that dead recorders left.
+//! A recorder's own trace buffers in tracefs (an instance), and instances that dead recorders left.
 //!
-//! An instance is named `tickless-PID-START-N` after its recorder: its process, when that was
-//! started (in ticks since boot, which distinguishes processes of one number), and how many
+//! An instance is named `tickless-PID-START-N` after its recorder: the number of its process; when
+//! that process was started (in ticks since boot), because numbers are used again; and how many
 //! instances it made before. Any recorder may remove an instance whose process is gone.
 
 use super::{RecordError, Tracefs};
@@ -49,7 +49,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // If this fails, the next recorder tries again.
+        // If the instance cannot be removed now, the next recorder tries again.
         let _ = fs::remove_dir(&self.path);
     }
 }
@@ -78,7 +78,8 @@ pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
     found.any(|name| name.starts_with(prefix))
 }
 
-/// Returns the process after which an instance is named, and when it was started.
+/// Returns the process number and the start time in the name of an instance; `None` if the name is
+/// not of this form.
 fn recorder(name: &str) -> Option<(u32, u64)> {
     let mut words = name.split('-');
     let is_ours = words.next() == Some(PREFIX);
@@ -92,7 +93,8 @@ fn start_time(pid: u32) -> Option<u64> {
 }
 
 fn start_of(stat: &str) -> Option<u64> {
-    // The name, in brackets, may contain anything. This is the twentieth word behind it.
+    // The process's name, in brackets, may itself contain brackets and spaces, so search for the
+    // last bracket. The start time is the twentieth word behind it.
     let (_, words) = stat.rsplit_once(") ")?;
     let mut words = words.split(' ');
     // A zombie has ended, though its parent has not waited for it.

@@ -1,4 +1,4 @@
-//! What is read of the running kernel's configuration and memory.
+//! Reads the running kernel's release, configuration and free memory.
 
 use flate2::read::GzDecoder;
 use std::fs::{self, File};
@@ -10,12 +10,13 @@ pub(super) fn release() -> String {
     release.trim().to_string()
 }
 
-/// Returns its tick rate, if its configuration can be read.
+/// Returns the running kernel's ticks per second, if its configuration can be read.
 pub fn hz() -> Option<u32> {
     configured_hz(&config()?)
 }
 
-/// Returns whether it was built to stop the tick of idle CPUs, if its configuration can be read.
+/// Returns whether the running kernel was built to stop the tick of idle CPUs, if its configuration
+/// can be read.
 pub fn stops_idle_ticks() -> Option<bool> {
     Some(config()?.lines().any(|line| line == "CONFIG_NO_HZ_COMMON=y"))
 }

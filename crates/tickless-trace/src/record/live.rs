@@ -1,8 +1,9 @@
-//! A recording that is read while it is recorded.
+//! Reads a recording while the kernel still adds to it.
 //!
 //! The kernel returns whole pages of each CPU's buffer unchanged, so that reading costs little. The
-//! caller gets events in the order of their times: a reading first reads the clock, then every CPU,
-//! and keeps events that are later than that for the next reading.
+//! caller gets events in order of time. For this, a reading first notes the current time, then
+//! reads the buffer of every CPU, and keeps events later than that time for the next reading: a CPU
+//! that was read early may have recorded earlier ones since.
 
 use super::{Options, RecordError, Recording, Statistics, Tracefs};
 use crate::read::binary::{Decoder, Page, Symbols};
@@ -16,14 +17,15 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use tickless_core::time::{CpuId, Ns};
 
-/// Reads a recording while it is recorded. Dropping it removes what it made.
+/// Reads a recording while the kernel still adds to it. Dropping it removes its buffers.
 #[derive(Debug)]
 pub struct Live {
     cpus: Vec<(CpuId, OwnedFd)>,
     decoder: Decoder,
     names: Names,
     page: Vec<u8>,
-    /// Events later than the beginning of the last reading, and those of the current one.
+    /// Events that were read and not yet passed to the caller, because they may be later than some
+    /// that are still to be read.
     waiting: Vec<Record>,
     lost: u64,
     read: u64,
@@ -31,7 +33,7 @@ pub struct Live {
     recording: Recording,
 }
 
-/// The systems whose events are decoded.
+/// The groups of tracepoints (folders in `events`) whose events are decoded.
 const SYSTEMS: [&str; 6] = ["timer", "irq_vectors", "msr", "sched", "power", "task"];
 
 impl Live {
@@ -76,7 +78,7 @@ impl Live {
     /// Passes the events since the last reading to `event`, in the order of time. Does not block.
     ///
     /// # Errors
-    /// When the kernel removes the buffers.
+    /// When the buffers can no longer be read.
     pub fn read(&mut self, mut event: impl FnMut(&Record, &Names)) -> Result<(), RecordError> {
         let until = now();
         for at in 0..self.cpus.len() {
@@ -122,7 +124,8 @@ impl Live {
     /// Returns the number of events that were lost because they were not read in time. Reads the
     /// kernel's counts.
     pub fn lost(&self) -> u64 {
-        // Pages report most losses, but not those behind the last page that was read.
+        // A page reports losses before it, so those after the last page are only in the kernel's
+        // counts.
         let Statistics { overwritten, refused, .. } = self.recording.statistics();
         self.lost.max(overwritten + refused)
     }
@@ -132,7 +135,7 @@ impl Live {
         self.recording.notes()
     }
 
-    /// Returns the recorded name of a thread that has ended, if there is one.
+    /// Returns the name of a thread that has ended, if the kernel saved it with the trace.
     pub fn name_of_ended(&self, pid: u32) -> Option<String> {
         let names = fs::read_to_string(self.recording.root().join("saved_cmdlines")).ok()?;
         let name = |line: &str| line.split_once(' ').map(|(pid, name)| (pid.parse(), name.into()));
@@ -142,14 +145,14 @@ impl Live {
     }
 }
 
-/// Returns the length of the pages that the kernel returns.
+/// Returns the length in bytes of the pages in which the kernel returns its buffers.
 fn page_length(instance: &Path) -> usize {
     let kilobytes = fs::read_to_string(instance.join("buffer_subbuf_size_kb")).ok();
     let kilobytes = kilobytes.and_then(|text| text.trim().parse::<usize>().ok());
     kilobytes.map_or(rustix::param::page_size(), |kilobytes| kilobytes * 1024)
 }
 
-/// Returns the current time on the recording's clock.
+/// Returns the current time on CLOCK_MONOTONIC, the default clock of recordings.
 fn now() -> Ns {
     let now = clock_gettime(ClockId::Monotonic);
     Ns(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())

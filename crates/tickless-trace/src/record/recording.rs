@@ -1,4 +1,4 @@
-//! Which events are recorded, with which clock, and their text.
+//! Sets up what the kernel records (events, clock, buffers), and writes the recording as text.
 
 use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
@@ -12,7 +12,7 @@ use tickless_core::time::CpuId;
 /// The clock of the trace's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceClock {
-    /// CLOCK_MONOTONIC, on which timers are
+    /// CLOCK_MONOTONIC, the clock of most timers' deadlines
     #[default]
     Mono,
     /// CLOCK_MONOTONIC_RAW, which is never slewed
@@ -23,7 +23,7 @@ pub enum TraceClock {
     Tai,
     /// The scheduler's clock: fast, and may differ between CPUs
     Local,
-    /// The scheduler's clock, in one order for all CPUs: slow
+    /// The scheduler's clock, kept in one order across all CPUs, which is slow
     Global,
 }
 
@@ -65,11 +65,11 @@ pub struct Options {
     pub more: Vec<String>,
 }
 
-/// An event that a replay uses. Only the events of timers are required.
+/// An event that a replay uses if the kernel has it. Only the timer events are required.
 struct Wanted {
     path: &'static str,
     filter: Option<&'static str>,
-    /// The note about a kernel that lacks the event.
+    /// What the user reads if the kernel lacks the event.
     without: &'static str,
 }
 
@@ -80,7 +80,7 @@ const WANTED: [Wanted; 3] = [
         without: "timer interrupts are not recorded: this kernel has no irq_vectors:local_timer_*",
     },
     Wanted { path: "irq_vectors/local_timer_exit", filter: None, without: "" },
-    // 0x6e0 is IA32_TSC_DEADLINE.
+    // 0x6e0 is IA32_TSC_DEADLINE, the register that programs a CPU's timer interrupt.
     Wanted {
         path: "msr/write_msr",
         filter: Some("msr == 0x6e0"),
@@ -95,17 +95,19 @@ pub struct Recording {
     clock: TraceClock,
     buffer_kb: u64,
     notes: Vec<String>,
-    // Dropped after the instance and before the mount, which the watcher needs.
+    // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
     tracefs: Tracefs,
 }
 
 impl Recording {
-    /// Makes an instance, and sets it up for [`Recording::start`]. Removes the instances of dead
-    /// recorders. Takes some milliseconds, mostly for the buffers.
+    /// Makes a tracefs instance (trace buffers of its own), and sets it up for
+    /// [`Recording::start`]. Removes the instances that killed recorders left. Takes some
+    /// milliseconds, mostly for the buffers.
     ///
-    /// A process of `program`, which must be this process's program, watches: it removes the
-    /// instance if this process is killed. Without it, the next recorder does.
+    /// Starts a second process, which removes the instance if this process is killed. It runs
+    /// `program`, which must be the executable of this process. With `None`, the next recorder
+    /// removes the instance.
     ///
     /// # Errors
     /// When tracefs cannot be used or refuses the options.
@@ -123,7 +125,8 @@ impl Recording {
         let buffer_kb =
             options.buffer_kb.unwrap_or_else(|| kernel::default_buffer_kb(cpus(&tracefs)));
         let settings = settings(tracefs.root(), options, buffer_kb, &mut notes)?;
-        // The watcher starts before there is anything to remove.
+        // Start the watcher first: an instance made before it would remain if this process were
+        // killed in between.
         let watcher = program.map(Watcher::start).transpose().unwrap_or_else(|error| {
             notes.push(format!(
                 "nothing watches this recorder ({error}): if it is killed, the next one cleans up"
@@ -180,7 +183,7 @@ impl Recording {
     }
 
     /// Returns a handle that stops recording with one system call, from any thread. The events
-    /// recorded until then stay.
+    /// recorded until then stay in the buffers.
     ///
     /// # Errors
     /// When tracefs refuses.
@@ -195,7 +198,8 @@ impl Recording {
         Statistics::of(self.instance.path())
     }
 
-    /// Returns the trace as text. Its first lines are `recorded`, the kernel and the clock.
+    /// Returns the trace as text. Its first lines are comments: `recorded`, which describes what
+    /// was recorded, the kernel's release and the clock.
     pub fn text(&self, recorded: &str) -> Result<impl BufRead + use<>, RecordError> {
         let hz = kernel::hz().map(|hz| format!(" HZ={hz}")).unwrap_or_default();
         let (release, clock) = (kernel::release(), self.clock.name());
@@ -206,11 +210,12 @@ impl Recording {
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
-    /// Writes the trace. Returns the CPUs whose idle threads were not recorded, though no event was
-    /// dropped; `before` was read before the start. The end of the trace lists these CPUs too.
+    /// Writes the trace. Returns the CPUs of whose idle threads the kernel recorded nothing, and
+    /// lists them at the end of the trace. `before` must be read before the recording starts. The
+    /// list is empty if events were dropped, since those of the idle threads may be among them.
     ///
     /// # Errors
-    /// When it cannot be read from tracefs, or written to `out`.
+    /// When the trace cannot be read from tracefs, or cannot be written to `out`.
     pub fn write(
         &self,
         recorded: &str,
@@ -262,7 +267,7 @@ fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
 }
 
-/// The beginning of a trace's line that names a CPU whose idle thread was not recorded.
+/// How a trace's line begins that names a CPU of whose idle thread the kernel recorded nothing.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";
@@ -282,8 +287,8 @@ impl Freezer {
     }
 }
 
-/// Returns the files of an instance to write, and their contents, in this order. Of tracefs it only
-/// reads which events exist.
+/// Returns the settings of an instance: files and their contents, in the order in which to write
+/// them. Writes nothing: it only checks in tracefs which events exist.
 fn settings(
     tracefs: &Path,
     options: &Options,
@@ -429,7 +434,8 @@ mod tests {
         let mine = make(&tracefs);
         let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
         let words: Vec<&str> = name.split('-').collect();
-        // A process with the number of one that has ended was started at another time.
+        // The number of a running process with another start time: the recorder has ended, and its
+        // number was used again.
         let reused = format!("tickless-{}-{}1-0", words[1], words[2]);
         let dead = "tickless-4294967295-7-0".to_string();
         for other in [reused.as_str(), dead.as_str(), "other-program", "tickless-of-mine"] {
@@ -445,7 +451,8 @@ mod tests {
         }
     }
 
-    /// Makes an instance in a fake, and removes the file that switches it off.
+    /// Makes an instance in a fake tracefs. Removes its file `tracing_on`, because an ordinary
+    /// folder must be empty to be removed.
     fn make(tracefs: &Tracefs) -> Instance {
         let instance = Instance::make(tracefs).unwrap();
         fs::remove_file(instance.path().join("tracing_on")).unwrap();

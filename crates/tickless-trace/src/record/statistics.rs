@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The events of an instance's buffers, over all CPUs.
+/// How many events the buffers of a tracefs instance hold and have dropped, over all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// Events in the buffers.
@@ -12,7 +12,7 @@ pub struct Statistics {
     pub overwritten: u64,
     /// Events for which there was no room.
     pub refused: u64,
-    /// The events that the CPU with the most losses dropped.
+    /// How many events were dropped on the CPU that dropped the most.
     pub dropped_on_one_cpu_max: u64,
 }
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
-    /// A mount without a path. The kernel removes it when the process ends.
+    /// Keeps a mount that has no path, so that no other process sees it. The kernel removes the
+    /// mount when the process ends.
     _mount: Option<OwnedFd>,
 }
 
@@ -46,7 +47,7 @@ impl Tracefs {
         &self.root
     }
 
-    /// Returns the given events, as `SYSTEM:EVENT`, that this kernel has.
+    /// Returns those of `events`, each written as `SYSTEM:EVENT`, that this kernel has.
     pub fn having(&self, events: &[&str]) -> Vec<String> {
         let path = |event: &str| self.root.join("events").join(event.replacen(':', "/", 1));
         let has = |event: &&&str| path(event).is_dir();
@@ -64,7 +65,7 @@ impl Tracefs {
     }
 }
 
-/// Returns why it cannot be mounted.
+/// Returns the error to report if mounting tracefs fails.
 fn refused(errno: Errno) -> RecordError {
     match errno {
         Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,

@@ -1,9 +1,9 @@
-//! A process that outlives a killed recorder, and removes its instance.
+//! A second process that removes the tracefs instance (trace buffers) of a recorder that is killed.
 //!
-//! It runs this program, and waits to read from a pipe whose other end only the recorder has. When
-//! the recorder ends, that end closes and the watcher wakes. Unless the recorder has written to the
-//! pipe that it cleaned up, the watcher removes the recorder's instances. It has a process group of
-//! its own, so that a terminal's signals do not reach it.
+//! The watcher runs this program, and waits to read from a pipe of which only the recorder has the
+//! other end. When the recorder ends, that end is closed and the watcher wakes. Unless the recorder
+//! has written to the pipe that it cleaned up, the watcher removes the recorder's instances. It has
+//! a process group of its own, so that Ctrl-C in a terminal does not reach it.
 
 use super::Tracefs;
 use super::instance::{is_left, own_prefix, remove_leftovers};
@@ -15,8 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// The argument that makes the program a watcher. It is no documented command, since only recorders
-/// use it.
+/// The argument that makes this program run as a watcher. It is no documented command, since only
+/// recorders use it.
 const WATCH: &str = "--watch-recorder";
 
 /// A watcher of this process. Dropping it ends the watcher.
@@ -43,15 +43,16 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
-            // If this fails, the watcher finds no instance.
+            // If the watcher misses this message, it looks for instances of this process and finds
+            // none.
             let _ = pipe.write_all(b"done");
         }
         let _ = self.process.wait();
     }
 }
 
-/// Returns whether the program was started as a watcher. If so, the watched process has ended, and
-/// the program should exit.
+/// Runs the watcher if the program was started as one; if not, returns `false` at once. After
+/// `true`, the watched process has ended, and the program should exit.
 pub fn watch_if_asked() -> bool {
     let mut args = std::env::args_os().skip(1);
     if args.next().as_deref() != Some(OsStr::new(WATCH)) {
@@ -70,7 +71,8 @@ fn watch(prefix: &str) {
         return;
     }
     let Ok(tracefs) = Tracefs::find() else { return };
-    // A killed process takes a while to close its files, longer on a busy machine.
+    // Try for ten seconds: an instance cannot be removed while the killed process has files open,
+    // and closing them takes a while on a busy machine.
     const TRIES: u32 = 1_000;
     for _ in 0..TRIES {
         if !is_left(&tracefs, prefix) {
