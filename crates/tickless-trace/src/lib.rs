@@ -6,7 +6,7 @@
 //! | [`record`] | records the kernel's timers from tracefs (root) |
 //! | [`read`] | reads what ftrace, trace-cmd and perf print and record |
 //! | [`late`] | explains why threads that slept ran late |
-//! | [`replay`] | repeats the timer operations of a trace on the core, under each of several policies |
+//! | [`replay`] | repeats the timer operations of a trace on the core, under several policies |
 //!
 //! The library prints nothing. The messages of [`TraceError`] and
 //! [`RecordError`](record::RecordError) advise the user. [`Trace::problems`](read::Trace::problems)
