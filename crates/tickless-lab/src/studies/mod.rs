@@ -10,26 +10,26 @@
 //! # Rules
 //!
 //! A parameter of a simulated machine is only fitted to cells that are marked as *calibrated*.
-//! *Predicted* cells are results that no parameter was fitted to; they count whether they lie in
-//! their *band*, the range in which a correct result should lie, or not. A cell is *implied* if a
-//! formula gives its figure from the same parameters: such a figure proves nothing about the
-//! simulation.
+//! *Predicted* cells are results that no parameter was fitted to. If such a cell has a *band*,
+//! which is the range in which a correct result should lie, it is judged right or wrong; a cell
+//! that is wrong is kept and shown as wrong. A cell is *implied* if a formula gives its figure from
+//! the same parameters: such a figure proves nothing about the simulation.
 //!
 //! Each mechanism has a *switch*, with one setting for the replaced behaviour and one for the
 //! mechanism: the two *sides* of a comparison ([`Sides`]). Both sides run the same code, and only
-//! this setting differs. A cell must lose its *verdict* (inside or outside its band) if the switch
-//! has no effect: tests run each study with the same setting on both sides ([`Sides::broken`]) to
-//! check that.
+//! this setting differs. A cell may be judged right only if it would not be with a switch that has
+//! no effect. Tests check that: they run each study with the same setting on both sides
+//! ([`Sides::broken`]).
 //!
 //! # To add a study
 //!
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
-//! line, the report, the book's table, the doctor and campaigns (runs of many simulations, from a
-//! list in a file) read that list. In each folder, `model` has the workload on a simulated machine,
-//! its cells with their roles and bands; `sim` the simulated run, with plots, answers and notes;
-//! `live` the run on this machine; `published` a description of the published report, with its
-//! tables and our figures next to its own; `doctor` the checks that find the mechanism's problem on
-//! this machine.
+//! line, the report, the book's table, the doctor and campaigns (`tickless sweep`: studies over
+//! many machines and seeds) read that list. In each folder, `model` has the workload on a simulated
+//! machine, its cells with their roles and bands; `sim` the simulated run, with plots, answers and
+//! notes; `live` the run on this machine; `published` a description of the published report, with
+//! its tables and our figures next to its own; `doctor` the checks that find the mechanism's
+//! problem on this machine.
 //!
 //! | file | contents |
 //! |---|---|
@@ -134,8 +134,8 @@ pub struct Sides<T> {
 }
 
 impl<T: Copy> Sides<T> {
-    /// Returns a pair for tests in which both sides have the setting of `after`. Since nothing
-    /// differs then, every cell must lose its verdict.
+    /// Returns a pair for tests, in which both sides have the setting of `after`. Since nothing
+    /// differs then, no figure may be judged right.
     #[must_use]
     pub const fn broken(self) -> Sides<T> {
         Sides { before: self.after, after: self.after }

@@ -87,12 +87,13 @@ impl Case {
     }
 }
 
-/// The two compared settings: a cancel checks all bases, or only the base that runs the callback.
+/// The two compared settings: a cancel checks all timer bases for the running callback, or only the
+/// base that is recorded in the timer.
 pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
 
 /// Simulates the published figures on the two published machines: `big` has 32 CPUs, `small` has 4.
-/// `cold` is the state of the caches for the figures with cold caches. Tests pass warm caches, or
-/// equal `sides`, to check that verdicts are lost.
+/// `cold` is the state of the caches for the figures with cold caches. Tests also pass warm caches,
+/// or equal `sides`: a figure that is judged right must lose this verdict in one of these cases.
 pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::Result<Vec<Cell>> {
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };

@@ -8,8 +8,8 @@
 //! does.
 //!
 //! Only the directions of the changes were published: for an unbound task, the average latency
-//! falls; for bound tasks it stays; the maxima stay. The report read them off a histogram, so its
-//! "22 to 70 us" is a share of samples.
+//! falls; for bound tasks it stays; the maxima stay. The report counted samples in histogram bins,
+//! so its "22 to 70 us" is a share of samples.
 //!
 //! The result depends on the skew between the CPUs' ticks. If both CPUs tick at the same instant,
 //! both are about to run their expiry thread, and an unbound task does not move to the other CPU;
