@@ -184,7 +184,9 @@ impl<T: Timers> State<'_, T> {
                 timers.arm(key, deadline);
                 self.judge.arm(key, deadline);
             }
-            Op::PushOut { key, delay } if self.judge.is_pending(key) => {
+            Op::PushOut { key, delay }
+                if self.judge.is_pending(key) && (T::ARM_REPLACES || T::CANCEL != Cancel::None) =>
+            {
                 let deadline = at(delay);
                 self.record(What::PushOut { key, deadline }, inside);
                 timers.push_out(key, deadline);

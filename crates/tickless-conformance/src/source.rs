@@ -43,6 +43,16 @@ pub fn test_source<T: Timers>(ops: &[Op], fault: &Fault) -> String {
         Fault::NextEventForNothing { first: None, .. } => format!("assert_eq!({next}, None);"),
         _ => format!("// {fault}."),
     });
-    let body: String = lines.iter().map(|line| format!("    {line}\n")).collect();
+    let body: String = lines.chunk_by(|line, next| line == next).map(repeated).collect();
     format!("#[test]\nfn keeps_its_promise() {{\n{body}}}\n")
+}
+
+/// Returns a line of the test, or a loop if the line follows itself more than twice.
+fn repeated(lines: &[String]) -> String {
+    match lines {
+        [line, _, _, ..] => {
+            format!("    for _ in 0..{} {{\n        {line}\n    }}\n", lines.len())
+        }
+        _ => lines.iter().map(|line| format!("    {line}\n")).collect(),
+    }
 }
