@@ -1,5 +1,5 @@
 //! The protocol of the biased lock. The thread that owns the bias enters the lock by a plain store
-//! and a load. Any other thread takes a mutex, and then the bias away from its owner.
+//! and a load. Any other thread takes a mutex, and then revokes the bias of its owner.
 //!
 //! It is generic over atomic words and memory barriers, so that the model checkers run this file
 //! with their own. Threads and locks are numbers here, which the module `lock` assigns.
@@ -18,8 +18,8 @@
 use tickless_core::platform::{Ordering, Word};
 
 /// The number of rounds of [`Barriers::relax`] for which a thread yields to waiters after it has
-/// released the lock. In the last rounds it yields its CPU, because the waiting thread may need it
-/// to run.
+/// released the lock. In the last rounds it yields its CPU, because a waiting thread may need that
+/// CPU to run.
 const PATIENCE: u32 = 102;
 
 /// The memory barriers that the protocol needs, and other properties of a platform.
@@ -51,7 +51,8 @@ pub struct Bias<W: Barriers> {
     wanted: W::Word,
 }
 
-/// Names the lock that a thread has entered by its bias.
+/// Each thread has one: it names the lock that the thread has entered by its bias, not by the
+/// mutex.
 pub struct ThreadSlot<W: Barriers> {
     /// The name of that lock, or 0. Only the thread that the slot belongs to writes it.
     inside: W::Word,
@@ -134,8 +135,8 @@ impl<W: Barriers> Bias<W> {
         self.streak.store(streak, Ordering::Relaxed);
         if streak >= W::STREAK {
             self.streak.store(0, Ordering::Relaxed);
-            // Do not take the bias while another thread waits: it would revoke the bias at once,
-            // which costs a heavy barrier.
+            // Do not take the bias while another thread waits for the lock: that thread would
+            // revoke the bias at once, which costs a heavy barrier.
             if self.is_wanted() {
                 return;
             }

@@ -96,8 +96,8 @@ struct Judge {
     odd_steps: u32,
 }
 
-/// The two counters that the line can convert: the CPU's, and `CLOCK_MONOTONIC` as a counter of
-/// nanoseconds.
+/// The two counters that a clock can convert to time: the CPU's, and `CLOCK_MONOTONIC` as a counter
+/// of nanoseconds.
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
@@ -186,8 +186,8 @@ impl HostClock {
         match self.kind {
             Kind::Manual => ClockSource::Manual,
             Kind::System | Kind::Runtime => ClockSource::ClockGettime,
-            // The line cannot be read while another thread replaces it. Assume the counter then,
-            // which is the likely source.
+            // While another thread corrects the clock, the line cannot be read. Assume the counter
+            // then, which is the likely source.
             Kind::Line => match self.line.try_segment().map(|segment| segment.source) {
                 Some(SYSTEM) => ClockSource::ClockGettime,
                 _ => ClockSource::Tsc,
@@ -220,14 +220,14 @@ impl HostClock {
     }
 
     /// Returns the current time. Costs about 11 ns with a TSC, most of it for the instruction
-    /// itself. Waits while another thread replaces the line.
+    /// itself. Waits while another thread corrects the clock.
     #[inline]
     pub fn now(&self) -> Ns {
         self.try_now().unwrap_or_else(|| self.now_slow())
     }
 
-    /// Returns the current time if it comes from the counter and no other thread is replacing the
-    /// line. This function is short enough to be inlined: it calls no other and needs no stack.
+    /// Returns the current time if it comes from the counter and no other thread is correcting the
+    /// clock. This function is short enough to be inlined: it calls no other and needs no stack.
     #[inline]
     pub fn try_now(&self) -> Option<Ns> {
         if self.kind != Kind::Line {
@@ -250,7 +250,7 @@ impl HostClock {
         }
     }
 
-    /// Waits until another thread has replaced the line, and returns the current time.
+    /// Waits until another thread has corrected the clock, and returns the current time.
     #[cold]
     fn wait(&self) -> Ns {
         let mut round = 0;
@@ -260,8 +260,8 @@ impl HostClock {
             if let Some(now) = self.line.try_at(count) {
                 return now;
             }
-            // In a forked child, the thread that was replacing the line does not exist: do not wait
-            // for it.
+            // In a forked child, the thread that was correcting the clock does not exist: do not
+            // wait for it.
             if !self.process.is_this() {
                 return system_now();
             }
@@ -282,9 +282,9 @@ impl HostClock {
         now.system.after(deadline.since(self.now_at(now)))
     }
 
-    /// Returns whether the line should be corrected: because it is older than [`EVERY`], or because
-    /// the counter has gone back to before the start of the line. Returns `false` after the counter
-    /// was given up.
+    /// Returns whether the clock should be corrected: because its last correction is older than
+    /// [`EVERY`], or because the counter has gone back to before that correction. Returns `false`
+    /// after the counter was given up.
     fn is_due(&self, now: Moment) -> bool {
         self.line.try_segment().is_some_and(|segment| {
             let age = segment.at(now.counter).ns.since(segment.start.ns);
@@ -320,10 +320,10 @@ impl HostClock {
                 return;
             }
         }
-        // Read the counter inside `redraw`, because no thread can read the line during that call.
-        // All readings by the old line had a lower count than this, and all readings by the new
-        // line have a higher one. So time does not go back (C8: time is monotonic), even if this
-        // thread lost its CPU after the comparison.
+        // Read the counter inside `redraw`, which replaces the line: no thread can read the clock
+        // during that call. All readings by the old line had a lower count than this, and all
+        // readings by the new line have a higher one. So time does not go back (C8: time is
+        // monotonic), even if this thread lost its CPU after the comparison.
         self.line.redraw(|old| {
             old.continued(counter::read_ordered(), course.slope).not_before(course.at_least)
         });
@@ -337,8 +337,8 @@ impl HostClock {
         }
     }
 
-    /// Makes the line follow `CLOCK_MONOTONIC` from here on. It starts at the time that it shows
-    /// now by the counter.
+    /// Makes the clock follow `CLOCK_MONOTONIC` from here on, starting at the time that it shows
+    /// now.
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());
@@ -354,7 +354,7 @@ impl Default for HostClock {
     }
 }
 
-/// Reads one of the two counters that the line can convert.
+/// Reads the counter that a clock converts to time: the CPU's, or `CLOCK_MONOTONIC`.
 fn count(source: SourceId) -> u64 {
     if source == TSC { counter::read() } else { system_now().0 }
 }

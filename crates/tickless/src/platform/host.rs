@@ -15,7 +15,7 @@ use tickless_core::platform::Platform;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The list node of a coarse timer, which links it into a list of the timer wheel.
+/// The node that links a coarse timer into one of the lists of the timer wheel.
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
 /// What timers use of this machine. `T` is the type that a timer stores, and that it gives back
@@ -24,7 +24,7 @@ pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 pub struct Host<T> {
     /// The clock that deadlines are given on.
     pub clock: HostClock,
-    /// Finds the base, which holds one CPU's timers, of the CPU that the caller runs on.
+    /// Finds the base (one CPU's timers) that belongs to the CPU on which the caller runs.
     pub cpus: CpuMap,
     /// The event device of each base, which wakes the base when its next timer is due.
     pub devices: Box<[BaseDevice]>,
@@ -81,8 +81,8 @@ impl<T> Host<T> {
         }
     }
 
-    /// Returns the system call that was refused, so that a base uses a futex in place of the
-    /// requested device; `None` if every base has the device that was requested.
+    /// Returns the system call whose refusal makes a base use a futex in place of the requested
+    /// device; `None` if every base has the device that was requested.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.refused.or_else(|| self.devices.iter().find_map(BaseDevice::refused))
     }

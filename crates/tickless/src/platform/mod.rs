@@ -26,7 +26,7 @@
 //! | [`per_process`] | one value per process, which a forked child creates again |
 //! | [`program_clocks`] | clocks that programs can use, apart from the one that timers run on |
 //! | `relax` | the back-off of a short wait: spin, yield, sleep |
-//! | [`runtime`] | what timers need of an asynchronous runtime that drives them |
+//! | [`runtime`] | what timers need of an asynchronous runtime that runs them |
 //! | [`system_clock`] | the system's clocks, through the vDSO |
 //! | [`time_base`] | the clocks that deadlines may be given on |
 //! | `trusted` | which counter the kernel keeps time with |

@@ -1,5 +1,5 @@
-//! What a thread does in a loop that waits for another thread, if that is expected to take only a
-//! short time and there is nothing to sleep on.
+//! How a thread waits in a loop for another thread that should soon be done, if there is nothing to
+//! sleep on.
 
 /// Pauses for one round of a waiting loop; `round` counts up from zero. Rounds below 100 spin,
 /// those below 120 yield the CPU, and later ones sleep for 50 µs.

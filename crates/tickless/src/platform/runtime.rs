@@ -1,4 +1,4 @@
-//! What timers need of an asynchronous runtime (such as tokio's) in which a task runs them.
+//! What timers need of an asynchronous runtime (such as tokio's), if a task in it runs the timers.
 
 use core::fmt;
 use tickless_core::time::Ns;

@@ -42,7 +42,7 @@ const MARGIN_MOST: Ns = Ns::from_ms(1);
 /// The most CPU time that a driver can save up while it does not spin.
 const SAVED_MOST: Ns = Ns::from_ms(1);
 /// If a wakeup was later than the margin, the margin is raised by one 16th of itself; otherwise it
-/// is lowered by one 99th of that. So it settles where one wakeup in 100 is later.
+/// is lowered by one 99th of that amount. So it settles where one wakeup in 100 is later.
 const RAISED_BY: u64 = 16;
 
 /// The margin of one driver, and the CPU time that it may spin.

@@ -90,7 +90,8 @@ fn staged(body: impl FnOnce() + Send + 'static) -> (Arc<Stage>, impl FnOnce() + 
 
 impl Stage {
     fn set(&self, bit: u32) {
-        // AcqRel: a thread that comes after the change in `finish` sees the request to end.
+        // AcqRel: if this change comes after the one in `finish`, this thread sees the request to
+        // end.
         if self.0.fetch_or(bit, Ordering::AcqRel) & WAITED != 0 {
             wait::wake_all(&self.0);
         }

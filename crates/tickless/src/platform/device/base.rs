@@ -1,5 +1,5 @@
-//! The event device of one base, whatever its kind. It wakes the base's driver thread, or the
-//! program's event loop, when the base's first timer is due.
+//! The event device of one base (one CPU's timers), whatever its kind. It wakes the base's driver
+//! thread, or the program's event loop, when the base's first timer is due.
 
 use super::fallback::{Device, RefusedCall};
 use super::futex::{Doorbell, Starter};
@@ -127,7 +127,7 @@ impl BaseDevice {
                     at
                 } else {
                     // While the driver spins before the deadline, it checks the bell, not the
-                    // timerfd.
+                    // timerfd: set both.
                     self.bell.set(at);
                     at.since(margin)
                 };

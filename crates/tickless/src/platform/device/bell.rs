@@ -5,7 +5,7 @@
 //! type of their own, run this file. In both, an arming thread writes the deadline and then checks
 //! whether the driver waits; the driver announces that it waits and then checks the deadline again.
 //! All four accesses are sequentially consistent, so at least one side sees the other. The deadline
-//! is decided and written under the base's lock.
+//! is decided and written under the lock of the base, which holds one CPU's timers.
 
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
@@ -27,7 +27,7 @@ pub struct DriverBell<W, R> {
     /// Incremented for every new deadline. The driver sleeps until it changes.
     rings: R,
     /// The deadline of the device, in nanoseconds of the host's clock. Written under the lock of
-    /// the base, so that the last write is that of the last decision.
+    /// the base, so that the writes have the order of the decisions.
     deadline: W,
     /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] plus the number of
     /// rings that the driver has seen. Zero while the driver is awake, and after another thread has

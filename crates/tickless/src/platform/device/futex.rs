@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 use tickless_core::time::Ns;
 
-/// What wakes a driver thread, and counts of what the driver has done.
+/// The bell that wakes a driver thread, and counts of what the driver has done.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Doorbell {
@@ -38,7 +38,7 @@ pub struct Doorbell {
 /// Wakes the thread that starts the driver threads of a set of timers.
 #[derive(Debug, Default)]
 pub struct Starter {
-    /// Incremented to wake that thread, which sleeps until the number changes.
+    /// Incremented to wake the thread that starts drivers, which sleeps until the number changes.
     calls: AtomicU32,
 }
 
@@ -156,8 +156,8 @@ impl Doorbell {
         margin != Ns::ZERO && deadline != Ns::NEVER && deadline.since(margin) <= now
     }
 
-    /// Spins until the deadline, if the deadline is within the margin. Returns early if it changes
-    /// or `stop` is set.
+    /// Spins until the deadline, if the deadline is within the margin. Returns early if the
+    /// deadline changes or `stop` is set.
     pub fn spin(&self, clock: &HostClock, margin: Ns, stop: &AtomicBool, waking: &mut Waking) {
         // Read the number of rings before the deadline: if another thread sets a new deadline in
         // between, `is_called` notices. The driver counts as awake while it spins, so a thread that
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Goal: the driver notices every ring, whatever step towards its sleep the ring falls into.
+    /// Goal: the driver notices every ring, even one that comes just when it is going to sleep.
     /// Method: two threads ring, and each time wait until the driver has answered. The driver only
     /// answers and sleeps, without a deadline that would wake it.
     #[test]

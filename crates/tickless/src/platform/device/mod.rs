@@ -1,10 +1,10 @@
 //! Event devices. Each base (one CPU's timers) has one, which wakes it when its next timer is due.
 //!
-//! | file | device | programming it costs | who waits in it |
+//! | file | device | programming it costs | what waits in it |
 //! |---|---|---|---|
 //! | `futex` | a futex with a timeout | a system call if its driver sleeps for longer | a driver |
 //! | `timerfd` | a timerfd in an epoll | a system call, which wakes no thread | a driver |
-//! | `own_loop` | a timerfd, or a callback | a system call, or the callback | the program |
+//! | `own_loop` | a timerfd, or a callback | a system call, or the callback | an event loop |
 //!
 //! `bell` has the protocols that wake a waiting driver thread or event loop when a timer is armed
 //! for an earlier time than it waits for.

@@ -48,7 +48,7 @@ enum Signal {
 }
 
 /// The descriptor may become readable this long before the deadline: the largest difference between
-/// the kernel's clock, which it uses, and the clock of the timers.
+/// `CLOCK_MONOTONIC`, which the descriptor uses, and the timers' clock.
 #[cfg(linux_platform)]
 const NEAR: Ns = Ns::from_ms(1);
 
@@ -108,8 +108,8 @@ impl LoopDevice {
         if let Some(timer) = self.descriptor() {
             self.written.store(deadline.0, Ordering::SeqCst);
             // Ignore an error: a timerfd that could be armed once can be armed again, unless the
-            // program installs a seccomp filter against that. Its loop must then wait no longer
-            // than `timeout` says.
+            // program installs a seccomp filter against that. The event loop must then wait no
+            // longer than `timeout` says.
             let _ = timer.set(clock.to_system(deadline));
             return true;
         }
@@ -218,8 +218,8 @@ mod tests {
     use std::thread::Thread;
     use std::time::{Duration, Instant};
 
-    /// Goal: the loop is called for every earlier deadline, whatever step towards its next wait the
-    /// arming falls into.
+    /// Goal: the loop is called for every earlier deadline, even one that is armed just when it
+    /// begins to wait.
     /// Method: two threads arm earlier deadlines than the loop waits for, and each time wait until
     /// the loop has answered. The loop only answers and waits. The callback is sometimes slow: the
     /// other thread might then wrongly rely on a call that has not been made yet.

@@ -1,5 +1,5 @@
-//! Combined reading of a slow counter: one thread reads it, and all threads that wait for a value
-//! get that one.
+//! Combined reading of a slow counter: one thread reads it, and all threads that wait get its
+//! value.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::AtomicU64;

@@ -1,5 +1,5 @@
-//! A clock that runs on the best of several counters, and replaces it by the next best if it is
-//! bad.
+//! A clock that runs on the best of several counters, and changes to the next best if that counter
+//! turns out to be bad.
 
 use crate::platform::clock_error::OpenClockError;
 use crate::platform::relax::relax;
@@ -74,13 +74,13 @@ impl Clock {
         Ok(Clock { reader: Arc::clone(keeper.reader()), keeper: Mutex::new(keeper) })
     }
 
-    /// Returns the time since the clock was created, without suspends.
+    /// Returns the time since the clock was created, not counting suspends of the system.
     #[inline]
     pub fn monotonic(&self) -> Instant {
         self.reader.monotonic().into()
     }
 
-    /// Returns the time since the clock was created, with the suspends that the program has
+    /// Returns the time since the clock was created, including the suspends that the program has
     /// reported by [`slept`](Clock::slept).
     #[inline]
     pub fn boottime(&self) -> Instant {
@@ -156,7 +156,7 @@ impl Clock {
         self.keeper().sources().fault(source_id(source)?)
     }
 
-    /// Returns the counts of the watchdog's checks and their results. Takes a lock.
+    /// Returns how many checks the watchdog has made, and with which results. Takes a lock.
     pub fn watch_counts(&self) -> WatchCounts {
         self.keeper().watch_counts()
     }
@@ -172,8 +172,8 @@ fn source_id(index: usize) -> Option<SourceId> {
     u8::try_from(index).ok().map(SourceId)
 }
 
-/// A counter that was found bad, and the consequence; from [`Clock::maintain`]. Counters are
-/// numbered by their index in the list given to [`Clock::over`].
+/// A counter that was found to be bad, and what the clock did about that. [`Clock::maintain`]
+/// returns these. Counters are numbered by their index in the list given to [`Clock::over`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Report {
     bad: usize,
