@@ -71,7 +71,8 @@ impl Context {
     }
 }
 
-/// Returns the flags that `letters` stand for, joined by `|`; `None` if one is unknown.
+/// Reads a word of letters joined by `|`, such as `D|P`: returns their flags; `None` if a letter is
+/// not in `letters`.
 fn flags<const N: usize>(word: &[u8], letters: [(&[u8], u8); N]) -> Option<u8> {
     word.split(|&byte| byte == b'|').filter(|part| !part.is_empty()).try_fold(0, |flags, part| {
         letters.iter().find(|(letter, _)| *letter == part).map(|(_, flag)| flags | flag)
@@ -88,7 +89,8 @@ impl TimerFlags {
     const PINNED: u8 = 4;
     const IRQSAFE: u8 = 8;
 
-    /// Returns whether the timer leaves an idle CPU asleep.
+    /// Returns whether the timer is deferrable: it does not wake an idle CPU, but fires once the
+    /// CPU is awake for another reason.
     pub fn is_deferrable(self) -> bool {
         self.0 & Self::DEFERRABLE != 0
     }
@@ -103,10 +105,10 @@ impl TimerFlags {
         self.0 & Self::IRQSAFE != 0
     }
 
-    /// Reads `D|P|I`, an empty word, or the kernel's own word, which older kernels print
-    /// (`0x00300001`).
+    /// Reads `D|P|I`, an empty word, or the raw number that older kernels print (`0x00300001`).
     pub(super) fn of(value: Value<'_>) -> Option<TimerFlags> {
-        // Linux include/linux/timer.h: bit 18 on, in this order.
+        // In the raw number, the flags are the bits from 18 on, in the order of the letters below
+        // (Linux include/linux/timer.h).
         if let Some(raw) = raw_timer_flags(value) {
             return Some(TimerFlags((raw >> 18 & 0xf) as u8));
         }
@@ -120,7 +122,8 @@ impl TimerFlags {
     }
 }
 
-/// Returns the kernel's own word of a wheel timer: CPU, flags and bucket.
+/// Returns the raw number in which the kernel keeps the CPU, the flags and the bucket of a wheel
+/// timer, if it was recorded.
 pub(super) fn raw_timer_flags(value: Value<'_>) -> Option<u64> {
     match value {
         Value::Number(raw) => Some(raw),
@@ -129,7 +132,8 @@ pub(super) fn raw_timer_flags(value: Value<'_>) -> Option<u64> {
     }
 }
 
-/// The bucket of the wheel that a timer was put into: level times 64, plus the place in the level.
+/// The number of the wheel's bucket that a timer was put into: level times 64, plus the place in
+/// the level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket(pub(super) u16);
 
@@ -141,7 +145,8 @@ impl Bucket {
         (self != Self::NOT_PRINTED).then_some(self.0)
     }
 
-    /// Returns the level. Level 0 holds single ticks, and each further level is 8 times coarser.
+    /// Returns the bucket's level. Buckets of level 0 are one tick wide, and each further level is
+    /// 8 times coarser.
     pub fn level(self) -> Option<u16> {
         self.index().map(|index| index / 64)
     }
@@ -167,7 +172,8 @@ impl HrtimerMode {
         self.0 & (Self::ABSOLUTE | Self::RELATIVE) != 0
     }
 
-    /// Returns whether the caller gave a duration. The printed expiry is absolute in any case.
+    /// Returns whether the timer was started with a duration, not a time. The printed expiry is
+    /// absolute in any case.
     pub fn is_relative(self) -> bool {
         self.0 & Self::RELATIVE != 0
     }
@@ -177,8 +183,8 @@ impl HrtimerMode {
         self.0 & Self::PINNED != 0
     }
 
-    /// Returns whether the callback runs in a softirq. `hrtimer_start` prints what its caller
-    /// passed: only the mode of `hrtimer_setup` is binding.
+    /// Returns whether the callback runs in a softirq. This is certain only for the mode in
+    /// `hrtimer_setup`: `hrtimer_start` prints what its caller passed.
     pub fn is_soft(self) -> bool {
         self.0 & Self::SOFT != 0
     }
@@ -211,7 +217,8 @@ impl HrtimerMode {
 pub enum ClockId {
     /// CLOCK_MONOTONIC.
     Monotonic,
-    /// CLOCK_REALTIME. It may be set, and shows a time decades after that of the other clocks.
+    /// CLOCK_REALTIME, the wall-clock time since 1970. It may be set, and is decades ahead of the
+    /// clocks that begin at boot.
     Realtime,
     /// CLOCK_BOOTTIME.
     Boottime,

@@ -1,4 +1,4 @@
-//! Builds an [`Event`] from its fields, which text has as words and binary recordings as numbers.
+//! Builds an [`Event`] from the values of its fields: words in text, numbers in binary recordings.
 //!
 //! A field that every kernel records is required. A field that only some kernels record has a value
 //! for "not printed". So a line that was cut off is distinguished from one of an older kernel.
@@ -32,7 +32,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns a number; a word is decimal, or hexadecimal with `0x`.
+    /// Returns the value as a number. Reads a word as decimal, or as hexadecimal if it begins with
+    /// `0x`.
     pub(super) fn number(self) -> Option<u64> {
         match self {
             Value::Missing => None,
@@ -41,7 +42,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns a number; a word is hexadecimal, with or without `0x`.
+    /// Returns the value as a number. Reads a word as hexadecimal, with or without `0x`.
     pub(super) fn hex(self) -> Option<u64> {
         match self {
             Value::Word(word) => hex(word.strip_prefix(b"0x").unwrap_or(word)),
@@ -49,7 +50,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns a number of 32 bits. Binary recordings extend the sign of smaller fields.
+    /// Returns the value as a number of 32 bits. Drops the upper half of a number from a binary
+    /// recording, which only extends the sign.
     pub(super) fn small(self) -> Option<u32> {
         match self {
             Value::Number(number) => Some(number as u32),
@@ -67,14 +69,14 @@ pub(super) struct Fields<'a> {
     values: [Value<'a>; FIELDS_MAX],
 }
 
-/// The place of each field of [`EventKind::TimerStart`] that another one is derived from.
+/// The indices of the fields of [`EventKind::TimerStart`] from which other fields are computed.
 const EXPIRES: usize = 1;
 const FLAGS: usize = 6;
 const TIMEOUT: usize = 7;
 
 impl<'a> Fields<'a> {
-    /// Returns the fields of `kind` whose values `value` returns by their places in
-    /// [`EventKind::fields`].
+    /// Returns the fields of an event of this kind. `value` returns the value of a field by its
+    /// index in [`EventKind::fields`].
     pub(super) fn of_binary(
         kind: EventKind,
         value: impl Fn(usize) -> Option<u64>,
@@ -171,13 +173,14 @@ impl Reading<'_, '_> {
         self.fields.kind
     }
 
-    /// Reads the next field, which only some kernels record.
+    /// Reads the next field; `None` if it was not recorded, since only some kernels have it.
     pub(super) fn optional<T: FieldType>(&mut self) -> Result<Option<T>, Cause> {
         self.next += 1;
         self.read(self.next - 1, T::read)
     }
 
-    /// Reads the next field, which every kernel records if its type has no other value for it.
+    /// Reads the next field. If it was not recorded, returns the value that its type has for this
+    /// case, or an error if the type has none.
     pub(super) fn required<T: FieldType>(&mut self) -> Result<T, Cause> {
         let value = self.optional()?.or_else(|| T::missing(self.cpu));
         value.ok_or_else(|| self.missing(self.next - 1))
@@ -201,7 +204,8 @@ impl Reading<'_, '_> {
         Cause::MissingField { event: self.kind(), field: self.kind().fields()[at] }
     }
 
-    /// Reads the jiffies at which a wheel timer was started. Text has its timeout instead.
+    /// Reads the jiffies at which a wheel timer was started. Text does not have them, so they are
+    /// computed from the expiry and the timeout.
     pub(super) fn jiffies_at_start(&mut self) -> Result<Jiffy, Cause> {
         if let Some(now) = self.optional()? {
             return Ok(now);
@@ -212,14 +216,16 @@ impl Reading<'_, '_> {
         Ok(jiffies_now(times.0, times.1))
     }
 
-    /// Reads the base of a wheel timer, which binary recordings have in the flags.
+    /// Reads the CPU to whose base a wheel timer was added. Binary recordings have it in the lowest
+    /// bits of the flags.
     pub(super) fn base_at_start(&mut self) -> Result<CpuId, Cause> {
         let base = self.required()?;
         let raw = raw_timer_flags(self.fields.values[FLAGS]);
         Ok(raw.and_then(|raw| prefix::cpu_id(raw & 0x3_ffff)).unwrap_or(base))
     }
 
-    /// Reads the bucket of a wheel timer, which binary recordings have in the flags.
+    /// Reads the bucket of a wheel timer. Binary recordings have it in the highest bits of the
+    /// flags.
     pub(super) fn bucket_at_start(&mut self) -> Result<Bucket, Cause> {
         let bucket = self.required()?;
         Ok(match self.fields.values[FLAGS] {
@@ -230,7 +236,8 @@ impl Reading<'_, '_> {
         })
     }
 
-    /// Reads what prevented stopping the tick: a word, or the bit that stands for it.
+    /// Reads what prevented the kernel from stopping the tick: a word in text, a bit in binary
+    /// recordings.
     pub(super) fn dependency(&mut self) -> Result<NameId, Cause> {
         self.next += 1;
         Ok(match self.fields.values[self.next - 1] {
@@ -255,8 +262,9 @@ fn pid_before_priority(text: &[u8]) -> Value<'_> {
     Value::Word(text[..end].rsplit(|&byte| byte == b':').next().unwrap_or_default())
 }
 
-/// Undoes what the kernel prints as `timeout = expires - now`. Jiffies of 32 bits wrap five minutes
-/// after boot, so an expiry just behind the wrap may be smaller than its timeout.
+/// Returns the jiffies at a timer's start, `expires - timeout`: the kernel prints `timeout =
+/// expires - now`. Jiffies of 32 bits wrap five minutes after boot, so an expiry just after the
+/// wrap may be smaller than its timeout.
 fn jiffies_now(expires: u64, timeout: i64) -> Jiffy {
     let now = expires.wrapping_sub_signed(timeout);
     let wrapped = expires <= u64::from(u32::MAX) && now > u64::from(u32::MAX) && timeout > 0;

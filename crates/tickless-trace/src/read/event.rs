@@ -1,12 +1,14 @@
 //! The events of a kernel timer trace.
 //!
-//! One table declares every event: the kernel's names for it and its fields, and thereby how it is
-//! read, and how [`Records`](super::Records) packs it into bits.
+//! One table, [`Event`]'s declaration with the macro `events!`, has the kernel's names for every
+//! event and its fields. From it follow how an event is read, and how [`Records`](super::Records)
+//! packs it into bits.
 //!
 //! - An event holds what the kernel recorded, in the kernel's units: jiffies for the wheel
 //!   (`timer_*`), nanoseconds for the queue (`hrtimer_*`). [`super::JiffyClock`] and
 //!   [`super::MonotonicOffset`] convert them.
-//! - Names are interned in [`super::Names`].
+//! - Names, such as those of callbacks, are stored once in [`super::Names`], and events hold their
+//!   ids.
 
 use tickless_core::time::{CpuId, Ns};
 
@@ -37,8 +39,8 @@ pub enum Family {
     Queue,
 }
 
-/// Reads the next field. One that only some kernels record equals a field before it (`or`), or has
-/// a reader of its own (`by`).
+/// Reads the next field of an event. For a field that only some kernels record, `or` names an
+/// earlier field whose value it gets instead, or `by` names the method that reads it.
 macro_rules! read_field {
     ($reading:ident) => {
         $reading.required()?
@@ -149,11 +151,11 @@ events! {
         timer: TimerAddr = "timer",
         /// The requested expiry, before the wheel rounds it up to a bucket.
         expires: Jiffy = "expires",
-        /// The kernel's jiffies at this moment: `expires` less the printed timeout.
+        /// The kernel's jiffies at this moment: `expires` minus the printed timeout.
         now: Jiffy = "now" by Reading::jiffies_at_start,
         /// Its callback.
         function: NameId = "function",
-        /// The base it was queued on, which may belong to another CPU.
+        /// The CPU on whose wheel it was queued, which may be another than the one that queued it.
         base: CpuId = "cpu" by Reading::base_at_start,
         /// The bucket it was put into.
         bucket: Bucket = "idx" by Reading::bucket_at_start,
@@ -184,16 +186,17 @@ events! {
     HrtimerStart "hrtimer_start" {
         /// Which timer.
         timer: TimerAddr = "hrtimer",
-        /// Hard expiry on the timer's own clock: what the device is armed for.
+        /// Hard expiry, the latest time at which it should fire, on the timer's own clock. The
+        /// event device is armed for it.
         expires: Ns = "expires",
         /// Soft expiry: from here on the timer may fire if the CPU is awake anyway. Equals
         /// `expires` where the kernel did not print it.
         soft_expires: Ns = "softexpires" or expires,
         /// Its callback.
         function: NameId = "function",
-        /// Pinned, soft, hard; all clear where the kernel did not print it.
+        /// The flags pinned, soft and hard, all of them clear if the kernel did not print them.
         mode: HrtimerMode = "mode",
-        /// Whether it was pending already, where printed.
+        /// Whether the timer was pending already; `None` if the kernel did not print it.
         was_armed: Option<bool> = "was_armed",
     }
     /// A high-resolution timer was removed from its queue. Kernels before 7.0 also print this just
@@ -204,7 +207,7 @@ events! {
     }
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
-        /// The value; for the deadline register, TSC cycles.
+        /// The value that was written: TSC cycles, if it is the register that programs the timer.
         value: u64 = "val",
         /// Which register.
         register: u32 = "msr",
@@ -253,7 +256,8 @@ events! {
         timer: TimerAddr = "timer",
         /// The kernel's jiffies at this moment.
         now: Jiffy = "now",
-        /// The wheel's own clock; equals `now` where the kernel did not print it.
+        /// The wheel's own clock in jiffies, which may be behind `now`; equals `now` if the kernel
+        /// did not print it.
         base_clock: Jiffy = "baseclk" or now,
         /// Its callback.
         function: NameId = "function",
@@ -263,7 +267,7 @@ events! {
         /// Which timer. Its callback may have freed it.
         timer: TimerAddr = "timer",
     }
-    /// A wheel base was marked idle, or no longer idle.
+    /// The timer wheel of a CPU was marked idle, or no longer idle.
     TimerBaseIdle "timer_base_idle" {
         /// The new state.
         is_idle: bool = "is_idle",
@@ -277,7 +281,7 @@ events! {
         /// What prevented it; `NONE` on success.
         dependency: NameId = "dependency" by Reading::dependency,
     }
-    /// An interrupt that another CPU sent to make this one check its work begins.
+    /// A reschedule interrupt begins, which another CPU sent to make this one check its work.
     RescheduleEntry "reschedule_entry"
     /// A reschedule interrupt ends.
     RescheduleExit "reschedule_exit"

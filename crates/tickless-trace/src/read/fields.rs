@@ -22,7 +22,7 @@ pub(super) fn number(word: &[u8]) -> Option<u64> {
     }
 }
 
-/// Reads decimal digits. Anything else makes the word unreadable.
+/// Reads a number of decimal digits; `None` if the word contains anything else.
 pub(super) fn decimal(word: &[u8]) -> Option<u64> {
     if word.is_empty() {
         return None;

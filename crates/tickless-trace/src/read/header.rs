@@ -1,6 +1,7 @@
-//! What a trace tells about itself, and the other lines that hold no event.
+//! Reads the lines of a trace that hold no event: its header (kernel, clock, CPUs) and the tools'
+//! remarks.
 //!
-//! Every fact is optional: [`super::Trace`] does without.
+//! Every fact may be missing: [`super::Trace`] can be read without it.
 
 use super::fields::{decimal, find, printable};
 
@@ -13,7 +14,7 @@ pub enum Format {
     TraceCmd,
     /// `perf script`, or `perf.data`.
     Perf,
-    /// Part of the text of ftrace or trace-cmd, without what would distinguish these.
+    /// Text of ftrace or trace-cmd without the header, which would distinguish the two.
     #[default]
     Unknown,
 }
@@ -23,7 +24,7 @@ pub enum Format {
 pub struct Header {
     /// The tool that printed or recorded it.
     pub format: Format,
-    /// What was recorded, in the words of `# recorded:`.
+    /// A description of what was recorded, from the header line `# recorded:`.
     pub recorded: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,
@@ -51,9 +52,9 @@ pub struct Entries {
 /// What a line without an event is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Remark {
-    /// Empty, a known remark, or a line of a stack trace that belongs to an event.
+    /// The line can be ignored: it is empty, a known remark, or part of a stack trace.
     Ignored,
-    /// Events are missing here; how many, where printed.
+    /// Events were lost here: their number, if the tool printed it.
     EventsLost(Option<u64>),
 }
 
@@ -76,7 +77,8 @@ impl Header {
         }
     }
 
-    /// Reads the facts that share a line: `kernel R`, `HZ=`, `clock=`, entries, `#P:`.
+    /// Reads the facts of which several can be in one line: `kernel R`, `HZ=`, `clock=`, entries,
+    /// `#P:`.
     fn words(&mut self, text: &[u8]) {
         let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {

@@ -1,18 +1,19 @@
-//! Where the kernel's jiffies are in time.
+//! Finds the time at which each of the kernel's jiffies (ticks) begins.
 //!
 //! Wheel timers are printed in jiffies, and no trace states the time of a jiffy. Method:
 //!
-//! 1. HZ. The header's `HZ=` if there is one. Else each common rate is tried on the pairs
-//!    (time, jiffies) that `timer_start` and `timer_expire_entry` print: with the right one
-//!    `time - jiffies * tick` hardly varies, with a wrong one it drifts by 17% of the trace's
-//!    length or more. In a trace too short for that, the distance between two expirations of the
-//!    tick remains.
-//! 2. The tick. Jiffies are read after they were advanced, never before, and an idle machine
-//!    advances them late: so the smallest `time - jiffies * tick` is the most recent reading, and
-//!    jiffy J began at most one tick earlier.
-//! 3. The exact time. Jiffies advance with the tick, so they begin at expiries of the tick: the
-//!    result is moved down to the nearest one. Then it is exact to the resolution of the trace, and
-//!    otherwise to one tick; see [`JiffyClock::late_max`].
+//! 1. HZ. The header's `HZ=`, unless the events contradict it. Without it, each common rate is
+//!    tried on the pairs (time, jiffies) that `timer_start` and `timer_expire_entry` print: with
+//!    the right rate `time - jiffies * tick` hardly varies, with a wrong one it drifts by 17% of
+//!    the trace's length or more. If the trace is too short for that, the rate is that of the
+//!    shortest distance between two expiries of the tick.
+//! 2. The tick. The kernel advances jiffies before anything reads them, and an idle machine
+//!    advances them late. So the smallest `time - jiffies * tick` belongs to the reading that
+//!    followed its advance most closely, and jiffy J began at most one tick earlier.
+//! 3. The exact time. Jiffies advance with the tick, so they begin when the tick expires: the
+//!    result of step 2 is moved back to the nearest such time. That is exact to the resolution of
+//!    the trace. Without events of the tick, the result is exact to one tick; see
+//!    [`JiffyClock::late_max`].
 
 use std::collections::HashMap;
 
@@ -59,13 +60,14 @@ impl Hz {
 /// Converts jiffies to times on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JiffyClock {
-    /// A jiffy of the trace.
+    /// A jiffy whose beginning is known.
     pub anchor: Jiffy,
-    /// When it began; before the trace clock's zero if negative.
+    /// When that jiffy began, in nanoseconds; negative if that was before the trace clock's zero.
     pub anchor_ns: i64,
     /// The length of each jiffy.
     pub tick: Ns,
-    /// How much too late [`JiffyClock::time`] may be: zero, or one tick without tick events.
+    /// How much too late [`JiffyClock::time`] may be: zero, or one tick if the trace has no events
+    /// of the tick.
     pub late_max: Ns,
     /// How many bits jiffies have on that machine.
     pub width: JiffyWidth,
@@ -81,8 +83,8 @@ pub enum JiffyWidth {
 }
 
 impl JiffyWidth {
-    /// Only a 64-bit machine prints larger jiffies. A trace of one that prints none reads the same
-    /// with 32 bits, as long as no two jiffies are 2^31 ticks apart.
+    /// Returns 64 bits if some jiffy in the trace needs them. If none does, 32 bits give the same
+    /// times, even for a 64-bit machine, as long as no two jiffies are 2^31 ticks apart.
     fn of(records: &Records) -> JiffyWidth {
         const NARROW_MAX: u64 = u32::MAX as u64;
         let is_wide = |record: Record| match record.event {
@@ -93,7 +95,7 @@ impl JiffyWidth {
         if readings(records).any(is_wide) { JiffyWidth::Bits64 } else { JiffyWidth::Bits32 }
     }
 
-    /// Returns the ticks from one jiffy to another, negative if the other is earlier.
+    /// Returns the number of ticks from one jiffy to another; negative if the other is earlier.
     fn distance(self, from: Jiffy, to: Jiffy) -> i64 {
         let ticks = to.0.wrapping_sub(from.0);
         match self {
@@ -113,15 +115,16 @@ impl JiffyWidth {
 }
 
 impl JiffyClock {
-    /// Returns when a jiffy begins, which is when a timer that expires then is due. Saturates at
-    /// both ends.
+    /// Returns when a jiffy begins. A timer that expires in this jiffy is due then. The time
+    /// saturates at both ends.
     pub fn time(&self, jiffy: Jiffy) -> Ns {
         let ticks = i128::from(self.width.distance(self.anchor, jiffy));
         let ns = i128::from(self.anchor_ns) + ticks * i128::from(self.tick.0);
         Ns(ns.clamp(0, u64::MAX.into()) as u64)
     }
 
-    /// Returns the jiffy that contains `time`. Exact if the tick was not stopped for longer.
+    /// Returns the jiffy that contains `time`. The kernel's own counter may be behind that while
+    /// the tick is stopped.
     pub fn jiffy(&self, time: Ns) -> Jiffy {
         let ns = i128::from(time.0) - i128::from(self.anchor_ns);
         let ticks = ns.div_euclid(i128::from(self.tick.0.max(1))) as i64;
@@ -170,14 +173,14 @@ fn readings(records: &Records) -> impl Iterator<Item = Record> {
     records.of_kinds(&[EventKind::TimerStart, EventKind::TimerExpireEntry])
 }
 
-/// The readings of jiffies in the trace: the time, and the ticks since the first one.
+/// The times at which the trace shows the current jiffies: (time, ticks since `first`).
 struct Readings {
     first: Jiffy,
     readings: Vec<(i64, i64)>,
 }
 
 impl Readings {
-    /// A shorter trace does not distinguish 250 Hz from 300 Hz.
+    /// A trace that is shorter than this does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
     fn collect(records: &Records, width: JiffyWidth) -> Option<Readings> {
@@ -195,7 +198,7 @@ impl Readings {
         first.map(|first| Readings { first, readings })
     }
 
-    /// Returns when the first jiffy began according to each reading, sorted.
+    /// Returns when jiffy `first` began, computed from each reading with this tick, sorted.
     fn beginnings(&self, tick: Ns) -> Vec<i64> {
         let tick = i64::try_from(tick.0).unwrap_or(i64::MAX);
         let begin = |&(time, ticks): &(i64, i64)| time.saturating_sub(ticks.saturating_mul(tick));
@@ -219,8 +222,8 @@ impl Readings {
         agree.then_some(Hz { value, source: HzSource::WheelEvents })
     }
 
-    /// Returns the interquartile range of [`Readings::beginnings`] at this rate. The right rate
-    /// makes them equal.
+    /// Returns how much [`Readings::beginnings`] vary at this rate (their interquartile range), and
+    /// the tick. At the right rate they hardly vary.
     fn spread(&self, value: u32) -> (i64, Ns) {
         let tick = Hz { value, source: HzSource::WheelEvents }.tick();
         let sorted = self.beginnings(tick);
@@ -235,8 +238,8 @@ impl Readings {
         spread <= 2 * tick.0 as i64
     }
 
-    /// Returns the smallest beginning that has others near it, so that one damaged number does not
-    /// move all jiffies.
+    /// Returns the smallest of [`Readings::beginnings`] that has others near it. One without may
+    /// come from a damaged number, and must not move all jiffies.
     fn earliest(&self, tick: Ns) -> Option<i64> {
         let sorted = self.beginnings(tick);
         let company = if sorted.len() < 4 { 0 } else { (sorted.len() / 50).max(1) };
@@ -249,7 +252,7 @@ impl Readings {
     }
 }
 
-/// Returns the expiries that the tick was armed for, by tick timer, of which each CPU has one.
+/// Returns, for each CPU's tick timer, the expiries for which it was armed.
 fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
     let callbacks = names.tick_functions();
     let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
@@ -268,12 +271,12 @@ fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<Hz> {
     let steps = ticks.values().flat_map(|expiries| expiries.windows(2));
     let shortest = steps.map(|pair| pair[1].saturating_sub(pair[0])).filter(|&ns| ns > 0).min()?;
     let rates = COMMON_HZ.iter().map(|&value| Hz { value, source: HzSource::TickPeriod });
-    // A step is as long as the tick to the nanosecond; 0.1% allows for other roundings.
+    // The distance equals the tick to the nanosecond; 0.1% allows for kernels that round otherwise.
     rates.into_iter().find(|hz| hz.tick().0.abs_diff(shortest) <= shortest / 1_000)
 }
 
-/// Returns the last multiple of the tick, in the tick's phase, that is not after `latest`, on the
-/// trace's clock.
+/// Returns the last time not after `latest` at which the tick expired, on the trace's clock.
+/// Expiries repeat with the tick, at the offset (phase) that most recorded ones have.
 fn at_tick(
     latest: i64,
     ticks: &HashMap<TimerAddr, Vec<u64>>,

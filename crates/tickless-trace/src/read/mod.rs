@@ -8,14 +8,14 @@
 //! | `trace-cmd report` | `cpus=` | version 3 on | microseconds, or ns with `-t` |
 //! | `perf script` | `timer:` before event names | no | microseconds, or ns with `--ns` |
 //!
-//! [`binary`] reads recordings that no tool has printed.
+//! [`binary`] reads binary recordings, from which these tools would print the text.
 //!
 //! Guarantees:
 //! - A damaged line costs that line and no other. It is counted by cause in
 //!   [`Trace::problems`], with the first line that has it. Only a file without any timer event
 //!   is an error.
-//! - A number that may have been cut is skipped. A word that the kernel did not print has a value
-//!   of its own.
+//! - A number that may have been cut off is not used. A field that the kernel did not print has a
+//!   value that means "not printed".
 //! - No input causes a panic. A trace takes 24 to 56 bytes of memory per event ([`Records`]), plus
 //!   the longest line of a text or the size of a binary file.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
@@ -88,7 +88,7 @@ pub struct Trace {
     pub hz: Option<Hz>,
     /// Converts jiffies, if the wheel had events and the tick rate is known.
     pub jiffies: Option<JiffyClock>,
-    /// Converts times on CLOCK_MONOTONIC, if an hrtimer expired.
+    /// Converts times on CLOCK_MONOTONIC to the trace's clock; `None` if no hrtimer expired.
     pub monotonic: Option<MonotonicOffset>,
     /// The problems of the trace, by cause.
     pub problems: Problems,
@@ -101,9 +101,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads the file at `path`, gzip or plain. Blocks on the file; O(size), plus O(n log n)
-    /// if events are out of order. 130,000 lines take about
-    /// 45 ms, and as much again to unpack.
+    /// Reads the file at `path`, gzip or plain. Blocks on the file; O(size), plus O(n log n) if
+    /// events are out of order. 130,000 lines take about 45 ms, and as much again to unpack.
     ///
     /// # Errors
     /// When no timer event can be read from the file; see [`TraceError`].

@@ -1,10 +1,11 @@
 //! The offset between CLOCK_MONOTONIC and the trace's own clock.
 //!
-//! `hrtimer_start` prints deadlines on the timer's clock, mostly CLOCK_MONOTONIC, while the line's
-//! time is on the trace's. These are one clock if ftrace records with `mono`; they differ with
-//! ftrace's default `local` and with perf, by seconds after a suspend. `hrtimer_expire_entry` shows
-//! both clocks in one line. The line is printed a little after `now` was read, never before, so the
-//! smallest difference is the most exact.
+//! `hrtimer_start` prints deadlines on the timer's clock, mostly CLOCK_MONOTONIC, while the time at
+//! the beginning of the line is on the trace's clock. Both are the same clock if ftrace records
+//! with `mono`. They differ with ftrace's default `local` and with perf, by seconds after a
+//! suspend. `hrtimer_expire_entry` shows both clocks in one line: the line's time, and `now`. The
+//! line is printed a little after `now` was read, never before, so the smallest difference is the
+//! most exact.
 
 use tickless_core::time::Ns;
 
@@ -15,16 +16,18 @@ use super::names::Names;
 /// How far the trace's clock is ahead of CLOCK_MONOTONIC; negative when behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonotonicOffset {
-    /// Nanoseconds to add to a CLOCK_MONOTONIC time. Zero if the two seem to be one clock.
+    /// Nanoseconds to add to a CLOCK_MONOTONIC time to get the trace's time. Zero if the two seem
+    /// to be one clock.
     pub ns: i64,
     /// The number of events that it was measured with.
     pub samples: usize,
 }
 
 impl MonotonicOffset {
-    /// A smaller difference is the time from reading the clock to printing.
+    /// If the difference is in this range, the two are one clock: the difference is the time
+    /// between reading the clock and printing the line.
     const SAME_CLOCK_NS: std::ops::Range<i64> = -1_000..100_000;
-    /// A difference further below the median is an outlier.
+    /// A difference that is further below the median than this is an outlier.
     const BELOW_MEDIAN_NS: i64 = 1_000_000;
 
     /// Converts a CLOCK_MONOTONIC time to the trace's clock. [`Ns::NEVER`] stays.
@@ -32,8 +35,9 @@ impl MonotonicOffset {
         if time == Ns::NEVER { Ns::NEVER } else { Ns(time.0.saturating_add_signed(self.ns)) }
     }
 
-    /// Measures the offset with the tick's expirations, or with all if there are none: timers on
-    /// CLOCK_REALTIME are rare, so the median ignores them. O(n log n).
+    /// Measures the offset with the expirations of the periodic tick, which is on CLOCK_MONOTONIC.
+    /// If there are none, uses those of all timers: few timers are on other clocks, and the median
+    /// ignores them. O(n log n).
     pub(super) fn measure(records: &Records, names: &Names) -> Option<MonotonicOffset> {
         let ticks = names.tick_functions();
         let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());

@@ -13,13 +13,14 @@ impl NameId {
     /// The name of a callback that was not recorded.
     pub const UNKNOWN: NameId = NameId(0);
 
-    /// Returns the place of this name in a slice of per-name counts; below [`Names::len`].
+    /// Returns the id as an index, for a slice with an element for each name; below [`Names::len`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The tick's callback, and its name before Linux 6.8. It is always on CLOCK_MONOTONIC.
+/// The name of the periodic tick's callback, and its name before Linux 6.8. The tick's timer is
+/// always on CLOCK_MONOTONIC.
 pub const TICK_FUNCTIONS: [&str; 2] = ["tick_nohz_handler", "tick_sched_timer"];
 
 /// The callback that wakes a thread when its sleep ends.
@@ -31,7 +32,7 @@ pub struct Names {
     /// The names from id 1 on; id 0 is [`NameId::UNKNOWN`].
     known: Vec<Box<str>>,
     by_name: HashMap<Box<[u8]>, NameId>,
-    /// Functions of a binary recording, which has their addresses.
+    /// Finds the names of functions of a binary recording, which has only their addresses.
     symbols: Symbols,
     by_address: HashMap<u64, NameId>,
 }
@@ -79,12 +80,13 @@ impl Names {
         self.by_address.clear();
     }
 
-    /// Returns the id of a function, which text has by name and binary recordings by address.
+    /// Returns the id of a function's name. Text has the name, a binary recording the address.
     pub(super) fn function(&mut self, function: Value<'_>) -> NameId {
         match function {
             Value::Missing => NameId::UNKNOWN,
             Value::Word(word) => {
-                // trace-cmd prints `tick_nohz_handler/0x0`, `%pS` prints `name+0x0/0x90`.
+                // Drop what follows the name: trace-cmd prints `tick_nohz_handler/0x0`, the
+                // kernel's `%pS` prints `name+0x0/0x90`.
                 let end = word.iter().position(|byte| matches!(byte, b'/' | b'+'));
                 let name = &word[..end.unwrap_or(word.len())];
                 if name.is_empty() { NameId::UNKNOWN } else { self.intern(name) }

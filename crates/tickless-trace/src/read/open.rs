@@ -11,16 +11,16 @@ use flate2::bufread::MultiGzDecoder;
 use super::binary::{is_perf_data, is_trace_dat};
 use super::problem::TraceError;
 
-/// No event prints a line this long. Longer ones are skipped, so that a file without line ends
+/// No event prints a line this long. Longer lines are skipped, so that a file without line ends
 /// does not fill the memory.
 const LINE_LEN_MAX: u64 = 64 * 1024;
 
-/// One line, or what is there instead.
+/// One line of a trace, or the reason why it cannot be used.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
     /// A line without its end.
     Whole(&'a [u8]),
-    /// The last line, if nothing ends it: it may have been cut anywhere.
+    /// The last line, if it has no line end: it may have been cut off anywhere, so it is not used.
     Cut,
     /// More than [`LINE_LEN_MAX`] bytes, which were skipped.
     TooLong,
@@ -58,7 +58,7 @@ pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'
     } else {
         Box::new(whole)
     };
-    // A stream that fails here fails again when its lines are read.
+    // Ignore an error here: reading the lines fails in the same way, and reports it.
     let head = reader.fill_buf().unwrap_or_default();
     if let Some((what, with)) = other_format(head) {
         return Err(TraceError::Convert { path: path.to_owned(), what, with });
@@ -71,7 +71,7 @@ pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'
     let mut file = Vec::new();
     match reader.read_to_end(&mut file) {
         Err(error) if file.is_empty() => Err(TraceError::Read { path: path.to_owned(), error }),
-        // The part before a failure is used.
+        // If reading fails in the middle, the part before the failure is used.
         _ => Ok(kind(file)),
     }
 }
@@ -101,7 +101,8 @@ impl Lines<'_> {
     }
 }
 
-/// Returns what a file is that another program can convert to text, and that program.
+/// Recognises a compressed file that only another program can unpack. Returns what the file is, and
+/// the command that unpacks it.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("compressed with zstd", "zstd -dc")),

@@ -1,5 +1,5 @@
-//! The types of an event's fields, and the string of bits in which [`Records`](super::Records)
-//! keeps them.
+//! Packs the fields of events into bits, in which [`Records`](super::Records) keeps them to save
+//! memory.
 
 use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
 use super::build::Value;
@@ -17,8 +17,8 @@ pub(super) trait FieldType: Copy {
     /// Reads a recorded value. Returns `None` if it is unreadable.
     fn read(value: Value<'_>, names: &mut Names) -> Option<Self>;
 
-    /// Returns the value of a field that was not recorded, for an event on this CPU. `None` if
-    /// every kernel records the field.
+    /// Returns the value that stands for a field that was not recorded, in an event on this CPU.
+    /// `None` if every kernel records such fields, so that the event is damaged.
     fn missing(_: CpuId) -> Option<Self> {
         None
     }
@@ -48,12 +48,14 @@ macro_rules! field_types {
     };
 }
 
-// To bits, from bits, from a recorded value, and instead of one that was not recorded.
+// For each type: its number of bits, and its conversions to bits, from bits and from a recorded
+// value. After `or`: the value that stands for a field that was not recorded.
 field_types! {
     u64, 64: |value| value, |bits| bits, |value, _| value.number();
     u32, 32: u64::from, |bits| bits as u32, |value, _| value.small();
     bool, 8: u64::from, |bits| bits & 1 != 0, |value, _| value.number().map(|bool| bool != 0);
-    // `None` becomes 0, so that it is a small number. It is recorded as the largest number.
+    // Kernels record `None` as the largest number. It is packed as 0, because small numbers take
+    // less memory.
     Option<u32>, 32: |value| value.map_or(0, |value| value.wrapping_add(1).into()),
         |bits| (bits as u32).checked_sub(1),
         |value, _| value.small().map(|value| Some(value).filter(|value| *value != u32::MAX));
@@ -61,7 +63,7 @@ field_types! {
         |bits| match bits as u8 { 0 => None, value => Some(value == 2) },
         |value, _| value.number().map(|value| Some(value != 0)), or |_| None;
     Ns, 64: |ns| ns.0, Ns, |value, _| value.number().map(Ns);
-    // Early in boot, kernels print `(____ptrval____)` for every address, which is unreadable.
+    // Early in boot, kernels print `(____ptrval____)` for every address. It is unreadable.
     TimerAddr, 64: |timer| timer.0, TimerAddr, |value, _| value.hex().map(TimerAddr);
     Jiffy, 64: |jiffy| jiffy.0, Jiffy, |value, _| value.number().map(Jiffy);
     CpuId, 16: |cpu| cpu.0.into(), |bits| CpuId(bits as u16),
@@ -79,15 +81,16 @@ field_types! {
         |value, _| Some(ClockId::of(value));
 }
 
-/// The largest number of bits that an event has, in words of 64.
+/// The number of 64-bit words that the largest event takes.
 const WORDS_MAX: usize = 4;
 
-/// Bits that are pushed and taken in the same order. No value crosses a word, because events have
-/// their fields of 64 bits first, and no more than 64 bits besides.
+/// Packed values, which are taken out in the order in which they were pushed. No value is split
+/// between two words, because every event has its 64-bit fields first, and its other fields fit
+/// into one word.
 #[derive(Default)]
 pub(super) struct Bits {
     words: [u64; WORDS_MAX],
-    /// How many bits were pushed, or taken.
+    /// How many bits have been pushed; while values are taken out, how many have been taken.
     at: u32,
 }
 
@@ -97,7 +100,7 @@ impl Bits {
         self.at += T::BITS;
     }
 
-    /// Takes the next value. The bits behind it may be set.
+    /// Takes the next value. The bits above it may be those of later values.
     pub(super) fn take<T: FieldType>(&mut self) -> T {
         let bits = self.words[(self.at / 64) as usize] >> (self.at % 64);
         self.at += T::BITS;
@@ -119,7 +122,7 @@ impl Bits {
         words.extend(halves.take(self.at.div_ceil(32) as usize));
     }
 
-    /// Reads as many bits from the beginning of `words`.
+    /// Reads this number of bits from the beginning of `words`.
     pub(super) fn read(words: &[u32], bits: u32) -> Bits {
         let mut read = Bits::default();
         for (at, &word) in words[..bits.div_ceil(32) as usize].iter().enumerate() {
@@ -149,7 +152,7 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: records come out as they were put in, from either end and by place.
+        /// Goal: packed records are read back unchanged: forwards, backwards and by index.
         #[test]
         fn records_survive_packing(
             words in [number(), number(), number(), number()],

@@ -19,8 +19,9 @@ use super::attributes::Context;
 use super::fields::decimal;
 use super::problem::Cause;
 
-/// The largest number of CPUs for which a Linux kernel can be built. A higher number is a damaged
-/// line; accepted, it would cost the replay a base for each CPU below it.
+/// The largest number of CPUs for which a Linux kernel can be built. A line with a higher CPU
+/// number is damaged. If it were accepted, the replay would make a timer base for each CPU below
+/// it.
 const CPUS_MAX: u64 = 8192;
 
 /// The parts of a line that holds an event.
@@ -29,7 +30,8 @@ pub(super) struct Prefix<'a> {
     pub(super) cpu: CpuId,
     pub(super) context: Context,
     pub(super) time: Ns,
-    /// `timer` of perf's `timer:hrtimer_start`; the other tools do not print it.
+    /// The group of the event, such as `timer` in perf's `timer:hrtimer_start`; the other tools do
+    /// not print it.
     pub(super) system: Option<&'a [u8]>,
     pub(super) name: &'a [u8],
     /// The event's own text, without the spaces that pad the name.
@@ -39,7 +41,7 @@ pub(super) struct Prefix<'a> {
 /// The task that the CPU ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Task<'a> {
-    /// Its thread's number; 0 for the idle task, and where none is printed.
+    /// The number of its thread; 0 for the idle task, and if no number is printed.
     pub(super) pid: u32,
     pub(super) name: &'a [u8],
 }
@@ -67,7 +69,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Splits `line`; the error is why it holds no event that can be used. O(length), no allocation.
+/// Splits a line into its parts. The error is the reason why the line has no usable event.
+/// O(length), no allocation.
 pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     let mut cause = Cause::NotAnEvent;
     let mut rest = line;
@@ -85,7 +88,8 @@ pub(super) fn split(line: &[u8]) -> Result<Prefix<'_>, Cause> {
     Err(cause)
 }
 
-/// Reads the text behind a `[` that may be the one before the CPU.
+/// Reads the text behind a `[`. The bracket may be the one before the CPU, or part of a task's
+/// name.
 fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     let close = text.iter().take(8).position(|&byte| byte == b']').ok_or(Cause::NotAnEvent)?;
     let cpu = decimal(&text[..close]).ok_or(Cause::NotAnEvent)?;
@@ -98,13 +102,14 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     }
     let time = word.strip_suffix(b":").ok_or(Cause::NotAnEvent)?;
     let time = seconds(time).ok_or_else(|| match decimal(time) {
-        // A bare count: the trace clock was `counter`, `x86-tsc` or the like.
+        // A whole number: the trace clock was `counter`, `x86-tsc` or the like.
         Some(_) => Cause::ClockNotInSeconds,
         None => Cause::NotAnEvent,
     })?;
 
     (word, rest) = next_word(rest);
-    // `trace-cmd report --ts-diff` and perf's event periods come between time and name.
+    // Between time and name, `trace-cmd report --ts-diff` prints a time difference, and perf may
+    // print the event's period.
     if word.starts_with(b"(+") || decimal(word).is_some() {
         (word, rest) = next_word(rest);
     }
@@ -118,7 +123,7 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     Ok(Prefix { task: Task::default(), cpu, context, time, system, name, text })
 }
 
-/// Returns a CPU's number, if a kernel could have it.
+/// Returns the CPU of this number; `None` if the number is too high for any Linux kernel.
 pub(super) fn cpu_id(number: u64) -> Option<CpuId> {
     (number < CPUS_MAX).then_some(CpuId(number as u16))
 }
@@ -130,8 +135,8 @@ fn next_word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-/// Returns whether `word` is `d.h1.` or a shorter or longer form of it: 4 letters before 5.18, more
-/// on RT kernels.
+/// Returns whether `word` looks like ftrace's flags column, such as `d.h1.`: 4 characters before
+/// Linux 5.18, 5 since, more on RT kernels.
 fn is_flags_column(word: &[u8]) -> bool {
     let is_flag = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'#' | b'?');
     (4..=8).contains(&word.len()) && word.iter().all(is_flag)

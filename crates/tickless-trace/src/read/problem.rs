@@ -1,7 +1,8 @@
 //! Damage of traces, and what the user can do about it.
 //!
-//! A [`Problem`] costs some lines, and the rest is used; a [`TraceError`] leaves nothing to use.
-//! Problems are counted by cause, so a million bad lines make one message.
+//! After a [`Problem`], some lines are not used, and all others are. After a [`TraceError`],
+//! nothing of the trace can be used. Problems are counted by cause, so a million bad lines make one
+//! message.
 
 use std::{fmt, io};
 
@@ -67,7 +68,7 @@ pub enum Cause {
         /// Its name.
         name: Box<str>,
     },
-    /// Further such events, after the first few names.
+    /// Further events that do not concern timers, once the names of some have been listed.
     #[error("other events that are no timer events")]
     MoreUnknownEvents,
     /// Times are not in seconds.
@@ -88,7 +89,7 @@ pub enum Cause {
     /// An event earlier than one before it.
     #[error("earlier than the line before it; sorted by time")]
     OutOfOrder,
-    /// No header of ftrace or trace-cmd, and no perf event names either.
+    /// The trace has no header of ftrace or trace-cmd, and does not name its events as perf does.
     #[error(
         "no header: the number of CPUs is taken from the events, and dropped events \
          cannot be seen. Keep the lines that begin with `#` (or `cpus=`)"
@@ -103,7 +104,8 @@ pub enum Cause {
          Record with a larger buffer (buffer_size_kb, trace-cmd -b, perf record -m)"
     )]
     EventsDropped {
-        /// How many were counted; more were dropped if some marks had no count.
+        /// How many dropped events were counted; there were more if the tool did not always print a
+        /// number.
         events: u64,
     },
     /// The header announces more events than the file has.
@@ -116,7 +118,8 @@ pub enum Cause {
         /// Where they are missing, if the events show it.
         place: MissingPlace,
     },
-    /// Pairs of events of which one is missing, other than at the trace's two ends.
+    /// Pairs of events, such as the begin and the end of an interrupt, of which one is missing in
+    /// the middle of the trace.
     #[error(
         "of {} expiries and interrupts, {broken} have a beginning or an end and not both: lines \
          are missing, and the trace does not say so. Record again, and do not filter the events",
@@ -208,7 +211,7 @@ pub enum Cause {
     /// The file could not be read to its end.
     #[error("reading failed; what was read is used")]
     ReadFailed,
-    /// Wheel timers whose jiffies cannot be placed in time.
+    /// The times of wheel timers are unknown, because nothing shows how long a jiffy is.
     #[error(
         "the tick rate is unknown, so wheel timers cannot be placed in time. \
          Put `# HZ=<CONFIG_HZ of that kernel>` in the first line"
@@ -219,7 +222,8 @@ pub enum Cause {
 /// Where lines are missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingPlace {
-    /// At the end: the file breaks off, or too many are missing to leave no trace elsewhere.
+    /// At the end: the file breaks off, or so many lines are missing that a gap elsewhere would
+    /// show.
     End,
     /// In the middle.
     Middle {
@@ -243,10 +247,10 @@ impl fmt::Display for MissingPlace {
 }
 
 impl Cause {
-    /// Returns whether the events cannot have occurred like that, or too many of them are missing.
-    /// A replay of such a trace does not show what the kernel would have done.
+    /// Returns whether the kernel cannot have recorded these events, or too many of them are
+    /// missing. A replay of such a trace does not show what the kernel would have done.
     pub fn is_damage(&self) -> bool {
-        // Of a hundred pairs: a single lost line costs a replay little.
+        // The percentage of pairs that may be broken: a single lost line hardly changes a replay.
         const BROKEN: u64 = 1;
         match self {
             Cause::HalvesMissing { whole, broken } => broken * 100 > BROKEN * (whole + broken),
@@ -293,7 +297,7 @@ impl Problems {
         self.0.iter().filter(|problem| problem.cause.is_damage())
     }
 
-    /// Adds a cause that `count` lines have, of which `line` is the first.
+    /// Adds a problem that `count` lines have, of which `line` is the first.
     pub(super) fn note_many(&mut self, line: u32, count: u64, cause: Cause) {
         self.0.push(Problem { cause, line, count });
     }
@@ -305,7 +309,8 @@ impl Problems {
         }
     }
 
-    /// Adds an unknown event; allocates nothing for a known name.
+    /// Counts an event that does not concern timers, by its name. Allocates nothing if the name is
+    /// known.
     pub(super) fn note_unknown_event(&mut self, line: u32, name: &[u8]) {
         let mut names = 0;
         for problem in &mut self.0 {
@@ -404,7 +409,7 @@ pub enum TraceError {
         path: String,
         /// The number of lines.
         lines: u64,
-        /// The first message about them.
+        /// The message of the first problem in these lines.
         first: Option<String>,
     },
 }

@@ -1,5 +1,5 @@
-//! Turns lines, or binary events, into a [`Trace`]. Each becomes a record, a fact of the header, or
-//! a counted problem.
+//! Turns the lines of a text, or the events of a binary recording, into a [`Trace`]. Each becomes a
+//! record, a fact of the header, or a counted problem.
 
 use tickless_core::time::{CpuId, Ns};
 
@@ -43,19 +43,20 @@ struct ReadFailure {
 /// What has been read so far.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Lines, or events of a binary recording.
+    /// The number of lines read so far, or of events of a binary recording.
     line_number: u64,
     pub(super) header: Header,
     records: Records,
     pub(super) names: Names,
     problems: Problems,
     skipped_lines: u64,
-    /// The sum of the counts of lost events, and the line of the first mark.
+    /// How many lost events the trace reports in all, and the line of the first such report.
     lost: u64,
     lost_line: Option<u32>,
     latest: Ns,
     latest_of_cpu: Vec<Ns>,
-    /// The number of events earlier than one before them on the same CPU, and the first line.
+    /// How many events are earlier than an event before them on the same CPU, and the line of the
+    /// first.
     cpu_out_of_order: (u64, u32),
     tasks: HashMap<u32, Box<str>>,
     has_nul: bool,
@@ -71,7 +72,8 @@ impl Reader {
     pub(super) fn binary_event(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &Decoder) {
         self.line_number += 1;
         match by.record(time, cpu, bytes, &mut self.names) {
-            // Perf does not print the context. A file must read like its text.
+            // `perf script` does not print the context (task, softirq or interrupt). A perf.data
+            // must become the same trace as its text.
             Ok(record) if self.header.format == Format::Perf => {
                 self.record(Record { context: Context::NotRecorded, ..record });
             }
@@ -87,7 +89,7 @@ impl Reader {
         path: &str,
         mut tasks: HashMap<u32, Box<str>>,
     ) -> Result<Trace, TraceError> {
-        // Text has the names of threads in which something occurred.
+        // Keep only the names that a text would have: those of threads in which an event occurred.
         let mut last = None;
         for pid in self.records.pids() {
             if last.replace(pid) == Some(pid) {
@@ -151,7 +153,7 @@ impl Reader {
         self.record(Record { time, event, line: 0, cpu, context, pid: task.pid });
     }
 
-    /// Adds a record, which gets the current line.
+    /// Adds a record, and gives it the number of the current line.
     fn record(&mut self, record: Record) {
         let Record { time, cpu, .. } = record;
         let line = self.line_u32();
@@ -162,7 +164,7 @@ impl Reader {
         if self.latest_of_cpu.len() <= cpu.index() {
             self.latest_of_cpu.resize(cpu.index() + 1, Ns::ZERO);
         }
-        // A CPU's own buffer is in order, so the lines were shuffled afterwards.
+        // The kernel records the events of a CPU in order, so these lines were shuffled afterwards.
         let latest = &mut self.latest_of_cpu[cpu.index()];
         if time < *latest {
             let (count, first) = self.cpu_out_of_order;
@@ -289,8 +291,9 @@ impl Reader {
         if found < promised {
             let ends = [Cause::LastLineCut, Cause::GzipCut, Cause::GzipDamaged, Cause::ReadFailed];
             let is_cut = ends.iter().any(|cause| self.problems.find(cause).is_some());
-            // About every second line is one of a pair. Where more lines than these are missing in
-            // the middle, some of them leave half a pair.
+            // About every second line is one half of a pair, such as the entry or exit of an
+            // interrupt. If more lines than these were missing in the middle, some pair would lack
+            // a half.
             const UNSEEN_MAX: u64 = 20;
             let place = match missing {
                 Some(line) => MissingPlace::Middle { line },
@@ -301,7 +304,7 @@ impl Reader {
         }
     }
 
-    /// Removes the events of CPUs that cannot exist, and returns the number of CPUs.
+    /// Removes the events of CPUs that the machine cannot have, and returns its number of CPUs.
     fn remove_unknown_cpus(&mut self) -> u16 {
         let highest =
             |record: &Record| record.event.target().map_or(record.cpu, |to| to.max(record.cpu));
@@ -336,8 +339,8 @@ impl Reader {
         self.skip_many(line, far, Cause::TimeOutOfPlace);
     }
 
-    /// Adds the problems of a recording that cannot be right. Returns the first line that shows
-    /// that lines are missing in the middle.
+    /// Adds a problem for everything that the kernel cannot have recorded like that. If lines are
+    /// missing in the middle, returns the first line that shows it.
     fn note_unsound(&mut self) -> Option<u32> {
         let of = self.records.len() as u64;
         let (count, line) = self.cpu_out_of_order;
@@ -353,7 +356,8 @@ impl Reader {
         if let Some((line, seconds)) = soundness::jump(&self.records) {
             self.problems.note(line, Cause::TimeJump { seconds });
         }
-        // Dropped events leave half pairs too, and the trace reports these.
+        // Events that the kernel dropped leave half pairs, too. The trace reports these, so they
+        // are no damage.
         if self.lost_line.is_some() || self.header.overwritten() > 0 {
             return None;
         }
@@ -362,8 +366,9 @@ impl Reader {
         first
     }
 
-    /// The header counts overwritten events, and ftrace also marks where they were: the larger of
-    /// both, not the sum, is the number of dropped ones.
+    /// Returns how many events were dropped, and adds a problem if any were. The header counts
+    /// overwritten events, and ftrace also marks where they were. Both report the same loss, so the
+    /// larger number counts, not the sum.
     fn note_dropped(&mut self) -> u64 {
         let events = self.lost.max(self.header.overwritten());
         if events > 0 || self.lost_line.is_some() {

@@ -43,8 +43,8 @@ struct Head {
     time: Ns,
     line: u32,
     pid: u32,
-    /// A number of 40 bits: the fields, if they are below [`OUTSIDE`]; or that bit and the place
-    /// of the fields in [`Records::words`].
+    /// A number of 40 bits: the packed fields, if they are below [`OUTSIDE`]; else [`OUTSIDE`] plus
+    /// the place of the fields in [`Records::words`].
     fields: [u8; 5],
     /// The kind, and in the three lowest bits the context.
     kind: u8,
@@ -133,8 +133,8 @@ impl Records {
         self.heads.iter().map(|head| head.pid)
     }
 
-    /// Returns the number of records at the beginning for which `is_before` holds. It must hold
-    /// for none after these. O(log n).
+    /// Returns the number of records at the beginning for which `is_before` holds. It must not hold
+    /// for any record after one for which it does not hold. O(log n).
     pub fn partition_point(&self, mut is_before: impl FnMut(&Record) -> bool) -> usize {
         self.heads.partition_point(|head| is_before(&head.record(&self.words)))
     }

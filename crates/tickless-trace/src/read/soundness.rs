@@ -1,7 +1,7 @@
-//! Detects recordings that cannot be right.
+//! Detects recordings that were damaged after they were recorded.
 //!
-//! A file that was damaged after it was recorded often still reads well: it has lines twice, lacks
-//! lines, or has lines with another time. These checks compare it with what a kernel can print.
+//! Such a file can often still be read, but it has lines twice, lacks lines, or has lines with
+//! another time. These checks find what no kernel can have recorded.
 
 use super::Records;
 use super::event::{EventKind, TimerAddr};
@@ -9,16 +9,18 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 
-/// Returns whether `count` of `of` is more than chance, or clocks that differ, explain.
+/// Returns whether `count` odd events of `of` are too many to be explained by chance, or by clocks
+/// that differ between CPUs.
 pub(super) fn is_many(count: u64, of: u64) -> bool {
     const PERCENT: u64 = 1;
     const FEW: u64 = 8;
     count >= FEW && count * 100 > of * PERCENT
 }
 
-/// Finds events that equal one before them of the same CPU and time, with nothing in between after
-/// which they could occur again. Returns the first one's line, and their number. Text has
-/// microseconds, in which a program may arm and cancel one timer twice.
+/// Finds repeated events: an event repeats if it equals the last event of its timer (or, without a
+/// timer, the last event) at the same time on the same CPU. Returns the line of the first one and
+/// their number; `None` if there are few. Equal events with another one in between may be right:
+/// times in text are cut to microseconds, in which a program may arm and cancel a timer twice.
 pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
     let (mut count, mut first) = (0, 0);
     let (mut begin, mut time) = (0, None);
@@ -26,7 +28,7 @@ pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
         if time.replace(record.time) != Some(record.time) {
             begin = at;
         }
-        // Where very many events have one time, the nearest ones suffice.
+        // If very many events have the same time, comparing with the nearest ones suffices.
         const NEAR: usize = 64;
         let near = records.range(begin.max(at.saturating_sub(NEAR))..at);
         let mut here = near.rev().filter(|other| other.cpu == record.cpu);
@@ -40,18 +42,18 @@ pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
     is_many(count, records.len() as u64).then_some((first, count))
 }
 
-/// Returns whether all events have one time, and there are too many for that.
+/// Returns whether all events have the same time, though there are too many for that to be right.
 pub(super) fn has_no_time(records: &Records) -> bool {
     const FEW: usize = 100;
     records.len() >= FEW
         && records.first().map(|record| record.time) == records.last().map(|record| record.time)
 }
 
-/// A machine with a pending timer has an event more often than this.
+/// One hour. A machine with a pending timer has an event more often than that.
 const LONG_NS: u64 = 3_600 * 1_000_000_000;
 
-/// Returns the places of all events but the few that are hours away from the others; `None` if all
-/// are near. `records` are sorted by time.
+/// Returns the range of all events but the few, at the beginning or the end, that are hours away
+/// from all others; `None` if there are none of these. `records` must be sorted by time.
 pub(super) fn without_far_times(records: &Records) -> Option<Range<usize>> {
     const PERCENT: usize = 1;
     let few = records.len() * PERCENT / 100;
@@ -64,18 +66,20 @@ pub(super) fn without_far_times(records: &Records) -> Option<Range<usize>> {
     (start > 0 || end < records.len()).then_some(start..end)
 }
 
-/// Returns the longest gap without an event if it is hours: the line behind it, and its seconds.
+/// Returns the longest gap between two events, if it is longer than an hour: the line after the
+/// gap, and its length in seconds.
 pub(super) fn jump(records: &Records) -> Option<(u32, u64)> {
     let gap = |((one, _), (next, line)): ((Ns, u32), (Ns, u32))| (next.since(one).0, line);
     let (ns, line) = records.times().zip(records.times().skip(1)).map(gap).max()?;
     (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
 }
 
-/// Returns the CPUs in the events that a machine of `known` CPUs cannot have. Numbers may have
-/// gaps, so one beyond `known` is right as long as there are no more different ones than that.
+/// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers may have
+/// gaps, so a CPU above `known` can be right: if the events name no more than `known` CPUs in all,
+/// and more than a thousandth of the events are on that CPU.
 pub(super) fn unknown_cpus(records: &Records, known: u16) -> HashSet<CpuId> {
     const PER_MILLE: usize = 1;
-    // By CPU; none if no event mentions it.
+    // For each CPU, the number of its events; `None` if no event names the CPU.
     let mut events: Vec<Option<usize>> = Vec::new();
     let mut see = |cpu: CpuId, count: usize| {
         events.resize(events.len().max(cpu.index() + 1), None);
@@ -93,7 +97,8 @@ pub(super) fn unknown_cpus(records: &Records, known: u16) -> HashSet<CpuId> {
     beyond.filter(|(_, count)| count.is_some_and(is_unknown)).map(|(cpu, _)| CpuId(cpu)).collect()
 }
 
-/// How many pairs of an entry and an exit are in the trace.
+/// How many pairs of events, the entry and the exit of a callback or an interrupt, are in the
+/// trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Pairs {
     pub(super) whole: u64,
@@ -117,7 +122,8 @@ pub(super) fn pairs(records: &Records) -> Pairs {
             *has_exits |= kind == pair[1];
         }
     }
-    // What is open on each CPU, the innermost last: the place in `PAIRS`, and the timer.
+    // For each CPU, the entries whose exits have not come yet, the innermost last: (index in
+    // `PAIRS`, timer).
     let mut open: HashMap<CpuId, Vec<(usize, Option<TimerAddr>)>> = HashMap::new();
     let mut began: HashSet<(CpuId, usize)> = HashSet::new();
     let mut pairs = Pairs::default();
@@ -133,7 +139,8 @@ pub(super) fn pairs(records: &Records) -> Pairs {
         let place = open.iter().rposition(|other| *other == this);
         let broken = if kind == PAIRS[pair][0] {
             began.insert((record.cpu, pair));
-            // The exit of an equal entry is missing, and those of all that began after it.
+            // If an equal entry is still open, its exit is missing, and so are the exits of all
+            // entries after it.
             let is_left = place.map(|place| open.truncate(place)).is_some();
             open.push(this);
             u64::from(is_left)

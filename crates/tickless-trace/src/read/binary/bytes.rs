@@ -11,7 +11,7 @@ impl<'a> Bytes<'a> {
         Some(taken)
     }
 
-    /// Takes as many bytes as a number in the file says, which damage may have made huge.
+    /// Takes as many bytes as a number in the file says. In a damaged file that number may be huge.
     pub(super) fn take_u64(&mut self, length: u64) -> Option<&'a [u8]> {
         self.take(usize::try_from(length).ok()?)
     }

@@ -1,4 +1,4 @@
-//! An event's bytes as a [`Record`].
+//! Decodes the bytes of an event to a [`Record`].
 
 use super::format::{Field, Format};
 use crate::read::Record;
@@ -13,7 +13,7 @@ use tickless_core::time::{CpuId, Ns};
 /// Decodes a kernel's events.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// By the kernel's number of the event.
+    /// What is known of each event, by the number that the kernel gave it.
     events: HashMap<u16, Known>,
     id: Option<Field>,
     flags: Option<Field>,
@@ -32,7 +32,7 @@ enum Known {
 /// Why an event's bytes are no [`Record`].
 #[derive(Debug)]
 pub(in crate::read) enum Undecoded<'a> {
-    /// It is an event of this name, which is not read.
+    /// The event has this name. Events of this kind are not read.
     Skipped(&'a str),
     /// It cannot be read.
     Unreadable(Cause),

@@ -1,4 +1,4 @@
-//! The fields of an event, from the kernel's text.
+//! Finds the fields of an event in the kernel's description of it (a text).
 
 /// A field's place in an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// The contents of the head, and the bytes behind it.
+/// The contents of the beginning of a file, and the bytes behind it.
 #[derive(Debug)]
 pub(super) struct Head<'a> {
     pub(super) decoder: Decoder,
@@ -16,7 +16,7 @@ pub(super) struct Head<'a> {
     pub(super) rest: Bytes<'a>,
 }
 
-/// The first bytes, which all versions share.
+/// The first bytes of a file, which have the same meaning in all versions.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) version: &'a [u8],
@@ -33,10 +33,10 @@ pub(super) fn start<'a>(bytes: &mut Bytes<'a>) -> Option<Start<'a>> {
     Some(Start { version, is_big_endian, page_size: bytes.u32()? as usize })
 }
 
-/// Reads the bytes behind [`start`] up to the names of tasks.
+/// Reads what follows [`start`]: the formats of events, the symbols and the names of tasks.
 pub(super) fn read(mut bytes: Bytes<'_>) -> Option<Head<'_>> {
     let mut decoder = Decoder::default();
-    // These formats have not changed since 2009.
+    // Skip the formats of page and event headers, which have not changed since 2009.
     for name in [&b"header_page"[..], b"header_event"] {
         bytes.string().filter(|found| *found == name)?;
         bytes.sized_u64()?;
@@ -45,7 +45,7 @@ pub(super) fn read(mut bytes: Bytes<'_>) -> Option<Head<'_>> {
     event_formats(&mut bytes, &mut decoder)?;
     let symbols = symbols_of(bytes.sized_u32()?);
     let _printk = bytes.sized_u32()?;
-    // The names of tasks are there since version 6 of both files.
+    // Files before version 6 have no names of tasks.
     let tasks = tasks_of(bytes.sized_u64().unwrap_or_default());
     Some(Head { decoder, symbols, tasks, rest: bytes })
 }

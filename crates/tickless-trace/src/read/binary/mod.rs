@@ -1,9 +1,9 @@
-//! Events as the kernel writes them.
+//! Reads binary recordings: events in the form in which the kernel writes them.
 //!
 //! The pages of a ring buffer hold events of a few dozen bytes. The kernel describes the fields of
 //! each event in a text (`events/*/*/format`), and names functions by address in `/proc/kallsyms`.
 //! Three kinds of recordings consist of these parts: `trace.dat` of trace-cmd; `perf.data`; and
-//! what [`Live`](crate::record::Live) reads while it is recorded. All three become the same
+//! what [`Live`](crate::record::Live) reads during a recording. All three become the same
 //! [`Record`](super::Record)s as the text that the tools print.
 //!
 //! | file | contents |

@@ -1,4 +1,4 @@
-//! What trace-cmd compresses: sections, and the pages of a CPU in sequence.
+//! Unpacks what trace-cmd compresses: the sections of a trace.dat, and the pages of a CPU's buffer.
 
 use super::bytes::Bytes;
 use core::fmt;
@@ -16,7 +16,8 @@ pub(super) enum Compression {
     Zstd,
 }
 
-/// Unpacks pieces. It keeps the decoder, because building its tables takes time.
+/// Unpacks compressed pieces. Keeps its zstd decoder, because building the decoder's tables takes
+/// time.
 struct Unpacker {
     compression: Compression,
     zstd: FrameDecoder,
@@ -33,8 +34,8 @@ impl Unpacker {
         Unpacker { compression, zstd: FrameDecoder::new() }
     }
 
-    /// Takes a piece (its packed length, its unpacked length, and the data) and appends it to
-    /// `whole`.
+    /// Takes a piece from `bytes` (its packed length, its unpacked length, and the data), and
+    /// appends the unpacked data to `whole`. `None` if the piece is damaged.
     fn unpack(&mut self, bytes: &mut Bytes<'_>, whole: &mut Vec<u8>) -> Option<()> {
         let (packed, length) = (bytes.u32()?, bytes.u32()?);
         let mut packed = bytes.take_u64(packed.into())?;
@@ -61,7 +62,7 @@ pub(super) fn unpacked(bytes: &mut Bytes<'_>, compression: Compression) -> Optio
     Some(whole)
 }
 
-/// The pages of a CPU in sequence.
+/// The pages of a CPU's buffer, one after the other.
 #[derive(Debug)]
 pub(super) struct Pages<'a> {
     source: Source<'a>,
@@ -92,7 +93,8 @@ impl<'a> Pages<'a> {
         Pages { source: Source::Plain(bytes), page_size, current: 0..0 }
     }
 
-    /// Reads chunks, which their number precedes.
+    /// Reads compressed pages. `bytes` has the number of chunks, then the chunks, of some pages
+    /// each.
     pub(super) fn packed(bytes: &'a [u8], page_size: usize, compression: Compression) -> Pages<'a> {
         let mut bytes = Bytes(bytes);
         let left = bytes.u32().unwrap_or(0);
@@ -130,7 +132,8 @@ impl<'a> Pages<'a> {
 }
 
 impl Chunks<'_> {
-    /// Unpacks the next chunk; returns whether it is whole. Those behind a damaged one are lost.
+    /// Unpacks the next chunk; returns whether there was a whole one. All chunks behind a damaged
+    /// one are lost.
     fn unpack(&mut self) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
         let is_whole = self.unpacker.unpack(&mut self.bytes, &mut self.unpacked).is_some();

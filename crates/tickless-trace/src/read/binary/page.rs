@@ -1,9 +1,9 @@
-//! The events of a ring buffer's page.
+//! Finds the events in a page of the kernel's ring buffer.
 //!
 //! A page begins with the time of its first event and the number of bytes behind the header. An
-//! event begins with five bits of length and 27 bits of time since the event before it. Four
-//! lengths have another meaning: a length in a word of its own, padding, more time, and an absolute
-//! time.
+//! event begins with five bits of length and 27 bits of time since the event before it. Four values
+//! of the length have a special meaning: the length is in a word of its own (0), padding (29), a
+//! longer time since the event before (30), and an absolute time (31).
 
 use super::bytes::Bytes;
 use core::ops::Range;
@@ -20,14 +20,15 @@ pub struct Page {
     lost: Option<u64>,
 }
 
-/// The time, and the number of bytes with flags.
+/// The length of a page's header: 8 bytes of time, and 8 for the number of bytes and its flags.
 const HEADER_LEN: usize = 16;
 
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 
 impl Page {
-    /// Returns the beginning of `page`; `None` if it has no header.
+    /// Returns the position before the first event of `page`; `None` if `page` is too short to have
+    /// a header.
     pub fn new(page: &[u8]) -> Option<Page> {
         let mut header = Bytes(page);
         let (time, commit) = (header.u64()?, header.u64()?);
@@ -45,11 +46,11 @@ impl Page {
         self.lost
     }
 
-    /// Returns the time of the next event, and its place in `page`.
+    /// Advances to the next event. Returns its time, and where its bytes are in `page`.
     pub fn next(&mut self, page: &[u8]) -> Option<(u64, Range<usize>)> {
         let mut events = Bytes(page.get(self.at..self.end)?);
         let Some(length) = self.event(&mut events) else {
-            // The events behind one that is cut cannot be found.
+            // An event that is cut does not show where the next one begins, so the page ends here.
             self.at = self.end;
             return None;
         };
@@ -57,7 +58,7 @@ impl Page {
         Some((self.time, self.at - length..self.at))
     }
 
-    /// Takes the next event from `events` and keeps its time. Returns its length.
+    /// Takes the next event from `events`, and stores its time in `self.time`. Returns its length.
     fn event(&mut self, events: &mut Bytes<'_>) -> Option<usize> {
         loop {
             let header = events.u32()?;
@@ -110,7 +111,7 @@ mod tests {
         (kind | delta << 5).to_le_bytes()
     }
 
-    /// Goal: every kind of entry, with the times that follow from it.
+    /// Goal: every kind of entry is read, and the times of the events behind it are right.
     #[test]
     fn times_add_up() {
         let mut bytes = Vec::new();

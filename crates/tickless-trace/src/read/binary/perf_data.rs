@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use tickless_core::time::Ns;
 
-/// Perf's name for the kernel's own code, which a symbol follows.
+/// What perf calls the kernel's own code. The name of a symbol may follow.
 const KERNEL_MAP: &[u8] = b"[kernel.kallsyms]";
 
 /// The first bytes of a file.
@@ -51,7 +51,7 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     let recorded = perf_file.build_ids().ok().and_then(|mut ids| ids.remove(&DsoKey::Kernel));
     let is_this_kernel = recorded.is_some_and(|dso| is_of_this_kernel(&dso.build_id));
     let mut has_names = false;
-    // A file that is cut ends with an error; the records before it are used.
+    // In a file that was cut, this fails at the end. The records before it are used.
     while let Ok(Some(record)) = record_iter.next_record(&mut perf_file) {
         let PerfFileRecord::EventRecord { record, .. } = record else { continue };
         match record.parse() {
@@ -66,8 +66,8 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
                 let name = String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
                 tasks.insert(comm.tid.cast_unsigned(), name.into());
             }
-            // Perf stores no names of functions. They are available if the running kernel is the
-            // recorded one, loaded at the same address.
+            // A perf.data has the addresses of functions and not their names. The running kernel
+            // has the names, if it is the recorded one, loaded at the same address.
             Ok(EventRecord::Mmap(map))
                 if is_this_kernel && map.path.as_slice().starts_with(KERNEL_MAP) =>
             {
@@ -88,13 +88,13 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     reader.finish_binary(path, tasks)
 }
 
-/// Returns whether this is the running kernel's build ID. Perf's may end with zeroes.
+/// Returns whether this is the running kernel's build ID. Perf may append zeroes to an ID.
 fn is_of_this_kernel(build_id: &[u8]) -> bool {
     build_id_of_this_kernel().is_some_and(|ours| build_id.starts_with(&ours))
 }
 
-/// Returns `None` if a length exceeds the file. The reader of perf.data allocates by these lengths
-/// before it reads the contents.
+/// Returns `None` if a length in the file exceeds the file. The crate that reads perf.data
+/// allocates by these lengths before it reads, so a damaged one could exhaust the memory.
 fn has_sound_lengths(file: &[u8]) -> Option<()> {
     const HEADER_LEN: u64 = 104;
     const ATTRIBUTE_LEN_MAX: u64 = 4_096;
@@ -104,7 +104,7 @@ fn has_sound_lengths(file: &[u8]) -> Option<()> {
     header.take(MAGIC.len())?;
     let (_size, attribute) = (header.u64()?, header.u64()?);
     if file.starts_with(MAGIC_BIG_ENDIAN) {
-        // Refused for its byte order, before any length is used.
+        // The caller refuses this byte order, so these lengths are not checked.
         return Some(());
     }
     if header.0.len() as u64 + 24 < HEADER_LEN || attribute > ATTRIBUTE_LEN_MAX {

@@ -1,4 +1,4 @@
-//! Functions by their addresses.
+//! Finds the names of kernel functions by their addresses, and the reverse.
 
 use super::bytes::Bytes;
 
@@ -6,12 +6,13 @@ use super::bytes::Bytes;
 #[derive(Debug, Default)]
 pub struct Symbols {
     text: String,
-    /// The address, and the place and length of the name in `text`; sorted.
+    /// The functions, sorted by address: (address, place of the name in `text`, length of the
+    /// name).
     places: Vec<(u64, u32, u32)>,
 }
 
 impl Symbols {
-    /// Reads the running kernel's symbols. Where the kernel hides addresses from this user, no
+    /// Reads the running kernel's symbols. If the kernel hides addresses from this user, no
     /// function has a name.
     pub fn of_this_kernel() -> Symbols {
         Symbols::parse(std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
@@ -42,7 +43,7 @@ impl Symbols {
     pub fn name(&self, address: u64) -> Option<&str> {
         let end = self.places.partition_point(|(start, ..)| *start <= address);
         let (start, ..) = *self.places.get(end.checked_sub(1)?)?;
-        // The kernel prints the first of several names of one address.
+        // If several names have this address, return the first one, as the kernel prints it.
         let first = self.places.partition_point(|(other, ..)| *other < start);
         let (_, at, length) = self.places[first];
         self.text(at, length)
@@ -61,8 +62,8 @@ pub fn build_id_of_this_kernel() -> Option<Vec<u8>> {
     build_id(&std::fs::read("/sys/kernel/notes").ok()?).map(<[u8]>::to_vec)
 }
 
-/// Finds the build ID among ELF notes. Each note has the lengths of its name and contents, a type,
-/// and both of these, padded to words.
+/// Finds the build ID among ELF notes. Each note has the length of its name, the length of its
+/// contents, a type, the name, and the contents. The latter two are padded to 4 bytes.
 fn build_id(notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: u32 = 3;
     let mut notes = Bytes(notes);

@@ -38,7 +38,8 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     };
     let mut reader = Reader::new(Format::TraceCmd, symbols);
     reader.header.kernel = kernel;
-    // Text does not name the scheduler's clock, which is the default.
+    // Leave out `local`, the scheduler's clock: it is the default, and text does not name it
+    // either.
     reader.header.clock = clock.filter(|clock| clock != "local");
     let cpus: BTreeSet<u16> = pages.iter().map(|(cpu, _)| cpu.0).collect();
     reader.header.cpus = u16::try_from(cpus.len()).ok();
@@ -46,7 +47,8 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
         .into_iter()
         .map(|(cpu, pages)| Buffer { cpu, pages, page: None, event: 0..0 })
         .collect();
-    // By time; events of equal time by CPU, as trace-cmd prints them.
+    // The next event of each buffer, by time. Events of equal time come by CPU, as trace-cmd prints
+    // them.
     let mut next: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     for (at, buffer) in buffers.iter_mut().enumerate() {
         next.extend(buffer.advance(&mut reader).map(|time| Reverse((time, at))));
@@ -90,7 +92,7 @@ impl Buffer<'_> {
     }
 }
 
-/// What is read of a file of either version.
+/// What is read from a trace.dat of either version.
 #[derive(Default)]
 struct Contents<'a> {
     decoder: Decoder,
@@ -98,7 +100,8 @@ struct Contents<'a> {
     tasks: HashMap<u32, Box<str>>,
     kernel: Option<String>,
     clock: Option<String>,
-    /// The descriptions of buffers: those of instances in version 6, all of them in version 7.
+    /// The descriptions of ring buffers: in version 6 only those of tracefs instances, in version 7
+    /// all.
     buffers: Vec<Vec<u8>>,
     /// By CPU and buffer.
     pages: Vec<(CpuId, Pages<'a>)>,
@@ -110,7 +113,8 @@ struct File<'a> {
     bytes: &'a [u8],
     page_size: usize,
     compression: Compression,
-    /// What the file is, if trace-cmd must convert it to text.
+    /// What the file is, if it cannot be read here, so that the user must convert it with
+    /// trace-cmd.
     unsupported: Option<&'static str>,
 }
 
@@ -126,10 +130,11 @@ mod option {
     pub(super) const CMDLINES: u16 = 21;
 }
 
-/// Set in a section's flags.
+/// The bit in a section's flags that marks compressed contents.
 const COMPRESSED: u16 = 1;
 
-/// A page has room for its header; the largest that kernels make have 1 MB.
+/// The sizes of pages that are accepted. A page must have room for its header; the largest that
+/// kernels make have 1 MB.
 const PAGE_SIZES: std::ops::RangeInclusive<usize> = 32..=1 << 24;
 
 impl<'a> File<'a> {
@@ -159,7 +164,7 @@ impl<'a> File<'a> {
         options_6(&mut rest, &mut contents)?;
         contents.pages = self.flyrecord(rest, count)?;
         for instance in std::mem::take(&mut contents.buffers) {
-            // An instance may be behind the end of a file that was cut.
+            // In a file that was cut, the buffer of an instance may be missing.
             let offset = Bytes(&instance).u64();
             let Some(mut rest) = offset.and_then(|offset| from(self.bytes, offset)) else {
                 continue;
@@ -195,7 +200,8 @@ impl<'a> File<'a> {
         let _version_of_compressor = bytes.string()?;
         let mut contents = Contents::default();
         let mut at = bytes.u64()?;
-        // Each list of options points to the next. A file has no more lists than numbers.
+        // Each list of options points to the next one. In a damaged file they may form a circle, so
+        // follow no more lists than the file has room for.
         let mut lists_left = self.bytes.len() / 8;
         while at != 0 && lists_left > 0 {
             lists_left -= 1;
@@ -210,7 +216,7 @@ impl<'a> File<'a> {
         Some(contents)
     }
 
-    /// Reads a list of options; returns the offset of the next, or 0.
+    /// Reads a list of options. Returns the offset of the next list, or 0 if this is the last one.
     fn options_7(&self, offset: u64, contents: &mut Contents<'_>) -> Option<u64> {
         let options = self.section(offset)?;
         let mut options = Bytes(&options);
@@ -256,7 +262,7 @@ impl<'a> File<'a> {
             let (offset, size) = (option.u64()?, option.u64()?);
             let of_cpu = match self.compression {
                 Compression::Zlib | Compression::Zstd if flags & COMPRESSED != 0 => {
-                    // The size does not include the number of chunks.
+                    // `size` does not include the 4 bytes that hold the number of chunks.
                     let part = self.part(offset, size, 4);
                     Pages::packed(part, page_size, self.compression)
                 }
@@ -267,7 +273,7 @@ impl<'a> File<'a> {
         Some(clock)
     }
 
-    /// Returns a part of the file, or what is there of it if the file was cut.
+    /// Returns `size + more` bytes of the file from `offset` on, or fewer if the file was cut.
     fn part(&self, offset: u64, size: u64, more: usize) -> &'a [u8] {
         let data = from(self.bytes, offset).map_or(&[][..], |at| at.0);
         let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(more);
@@ -308,7 +314,7 @@ fn options_6(rest: &mut Bytes<'_>, contents: &mut Contents<'_>) -> Option<()> {
 }
 
 impl Contents<'_> {
-    /// Takes an option that both versions have.
+    /// Stores the value of an option that both versions have.
     fn option(&mut self, id: u16, data: &[u8]) {
         let text = || String::from_utf8_lossy(data);
         match id {
