@@ -15,10 +15,11 @@ pub const AGREEMENT_PERCENT: f64 = 5.0;
 /// T. Gleixner, "hrtimer: Avoid double reprogramming in __hrtimer_start_range_ns()", 2021.
 const RESTART_AWARE_SINCE: (u32, u32) = (5, 15);
 
-/// The first kernel whose slice timer is lazy and whose interrupts defer the rearm.
+/// The first kernel, major and minor, that has what [`ReplayPolicy::Linux71`] describes: a lazy
+/// timer for time slices, and device programming that is deferred at the end of interrupts.
 const LAZY_TIMERS_SINCE: (u32, u32) = (7, 1);
 
-/// How near the replay comes to the recorded register writes.
+/// How closely the replay under the kernel's own policy matches what the kernel did.
 #[derive(Debug, Serialize)]
 pub struct Agreement {
     /// The policy of the kernel that recorded.
@@ -27,23 +28,23 @@ pub struct Agreement {
     pub recorded: u64,
     /// Writes of the replay under that policy.
     pub replayed: u64,
-    /// Their difference, in percent of the recorded.
+    /// The difference of the two, in percent of `recorded`.
     pub off_percent: f64,
     /// Whether it is within 5 %.
     pub inside: bool,
     /// All counts that both the trace and the replay have, under the kernel's policy.
     pub measures: Vec<Measure>,
-    /// Operations of which the trace does not show what they wrote to the device. Counts that
-    /// differ by no more than this are not distinguished.
+    /// How many operations the trace does not show, or does not show the device writes of. Policies
+    /// whose counts differ by no more than this cannot be distinguished.
     pub uncertain: u64,
-    /// Whether the trace distinguishes each other policy from the kernel's.
+    /// For each other policy, whether the trace distinguishes it from the kernel's own policy.
     pub others: Vec<Comparison>,
     /// The problems that make the trace unsound.
     pub damage: Vec<String>,
     /// Whether the replay did what the kernel did: every measure is within 5 %, no policy fits
     /// better than the kernel's, and the trace is sound.
     pub agrees: bool,
-    /// What the difference may come from.
+    /// Possible reasons for the difference between trace and replay.
     pub why: Vec<String>,
 }
 
@@ -56,11 +57,12 @@ pub struct Measure {
     pub recorded: u64,
     /// The count in the replay.
     pub replayed: u64,
-    /// Whether they differ by no more than 5 % of what could be counted.
+    /// Whether the two differ by at most 5 % of the recorded count; in `spurious_wakeups`, by at
+    /// most 5 % of the recorded wakeups.
     pub inside: bool,
 }
 
-/// Whether a trace distinguishes a policy from its kernel's.
+/// Whether a trace distinguishes a policy from that of the kernel which recorded it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     /// The policy.
@@ -75,20 +77,21 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
-/// Whether a trace distinguishes a policy from its kernel's, and which of the two fits.
+/// Whether a trace distinguishes a policy from that of the kernel which recorded it, and which of
+/// the two fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The recorded counts are not those of this policy.
     RuledOut,
-    /// Both policies lead to these counts.
+    /// Both policies fit the recorded counts equally well.
     CannotTell,
     /// This policy is nearer to the recorded counts than the kernel's.
     FitsBetter,
 }
 
 impl Measure {
-    /// Compares two counts of at most `of` events.
+    /// Compares two counts, which may differ by [`AGREEMENT_PERCENT`] of `of`.
     fn new(measure: &'static str, recorded: u64, replayed: u64, of: u64) -> Measure {
         let most = of.max(1) as f64 * AGREEMENT_PERCENT / 100.0;
         let inside = recorded.abs_diff(replayed) as f64 <= most;
@@ -100,7 +103,7 @@ impl Measure {
 #[derive(Clone, Copy)]
 struct Counted {
     writes: u64,
-    /// Interrupts, and how many of them expired nothing.
+    /// The number of timer interrupts, and how many of them expired no timer.
     interrupts: Option<(u64, u64)>,
     expirations: u64,
 }
@@ -148,8 +151,8 @@ impl Counted {
 }
 
 impl Agreement {
-    /// Returns the policy of the kernel that recorded a trace; that of 5.15 to 7.0 if the trace
-    /// does not name its kernel.
+    /// Returns the policy of the kernel that recorded a trace. If the trace does not name its
+    /// kernel, returns the policy of Linux 5.15 to 7.0.
     pub(super) fn policy_of(trace: &Trace) -> ReplayPolicy {
         let release = trace.header.kernel.as_deref().unwrap_or_default();
         let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
@@ -162,8 +165,8 @@ impl Agreement {
     }
 
     /// Compares the outcomes under all policies; `None` if no device writes were recorded, or the
-    /// kernel's policy was not replayed. `spurious` is the number of interrupts that expired
-    /// nothing.
+    /// kernel's policy was not replayed. `spurious` is the number of recorded interrupts that
+    /// expired no timer.
     pub(super) fn new(
         trace: &Trace,
         script: &Script,

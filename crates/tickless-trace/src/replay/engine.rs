@@ -1,15 +1,16 @@
-//! Performs a script on the core, under one policy.
+//! Performs a script (the timer operations of a trace) on the timer core, under one policy for
+//! programming the event devices.
 //!
-//! - Time never goes back. Before each item, the devices deliver the events that are due by then;
-//!   an event that is due in the past is delivered now.
-//! - An interrupt that the trace recorded is delivered when it occurred, for whatever time the
-//!   device is armed here. An event that a device delivers here is either that interrupt, or one
-//!   that the kernel did not have; see [`Engine::is_recorded`].
-//! - Within an interrupt the core runs a callback for each timer that is due, and the callback does
-//!   what the kernel's callback of that timer did there. What the kernel did in callbacks of timers
-//!   that are not due here is done after that.
-//! - In an event that the kernel did not have, no callback restarts its timer, so one pass
-//!   suffices.
+//! - Time never goes back. Before each item of the script, the simulated devices deliver the events
+//!   that are due by then. A device that is armed for a past time delivers its event now.
+//! - An interrupt that the trace recorded is delivered when it occurred, whatever time the
+//!   simulated device is armed for. An event of a simulated device is either such an interrupt, or
+//!   one that the kernel did not have; see [`Engine::is_recorded`].
+//! - In a recorded interrupt the core runs a callback for each timer that is due, and this callback
+//!   repeats what the kernel's callback of that timer did in the interrupt. If the kernel also ran
+//!   callbacks of timers that are not due in the replay, what they did is repeated after that.
+//! - In an event that the kernel did not have, callbacks do nothing. In particular they restart no
+//!   timer, so one pass over the timers that are due suffices.
 
 use super::lateness::Lateness;
 use super::platform::ReplayPlatform;
@@ -34,10 +35,11 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) policy: ReplayPolicy,
-    /// The sum over all devices, from the first recorded event on.
+    /// The counts of all CPUs' devices together, from the first recorded event on.
     pub(super) device: DeviceCounts,
     pub(super) per_cpu: Vec<DeviceCounts>,
-    /// Writes of inferred operations, which the above do not include.
+    /// Device writes of inferred operations (those without a record), which the counts above do not
+    /// include.
     pub(super) inferred_writes: u64,
     pub(super) expirations: u64,
     /// Timers that fired before the beginning of their window. Must be 0.
@@ -45,9 +47,9 @@ pub(super) struct Outcome {
     pub(super) late: Lateness,
 }
 
-/// A recorded interrupt with an unknown cause is the event of a device that was due at most this
-/// long before. Interrupts take some microseconds to begin, and longer where a virtual CPU did not
-/// run.
+/// If it is unknown which timers a recorded interrupt expired, it is taken for the event of a
+/// simulated device that was due at most this long before. Interrupts take some microseconds to
+/// begin, and longer if a virtual CPU did not run.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
 /// Replays a script. O(n log n); a few microseconds per recorded event.
@@ -56,13 +58,13 @@ pub(super) fn run(script: &Script, trace: &Trace, policy: ReplayPolicy) -> Outco
     engine.outcome(policy, &before)
 }
 
-/// Replays a script, and returns when which device was written. These include writes of inferred
+/// Replays a script, and returns all device writes as (time, CPU), including those of inferred
 /// operations.
 pub(super) fn writes(script: &Script, trace: &Trace, policy: ReplayPolicy) -> Vec<(Ns, CpuId)> {
     perform(script, trace, policy).0.platform().take_writes()
 }
 
-/// Returns an engine that has performed the script, and the counts of devices before it began.
+/// Returns an engine that has performed the script, and the devices' counts before its first item.
 fn perform<'s>(
     script: &'s Script,
     trace: &Trace,
@@ -94,10 +96,10 @@ struct Engine<'s> {
     script: &'s Script,
     bases: Arc<Bases<ReplayPlatform>>,
     timers: Vec<Timer>,
-    /// By CPU: the recorded interrupts still ahead, the next one last.
+    /// For each CPU, the recorded interrupts that are still to come; the next one is last.
     interrupts: Vec<Vec<&'s Item>>,
     seen: RefCell<Seen>,
-    /// By CPU, if the policy defers the programming of devices: the latest time for it.
+    /// If the policy defers the programming of devices: for each CPU, the latest time for it.
     deferred: Option<RefCell<Vec<Ns>>>,
 }
 
@@ -106,7 +108,7 @@ enum Timer {
     Queue(OwnedTimer<ReplayPlatform, QueueLink>),
 }
 
-/// What callbacks and inferred operations add up.
+/// The counts to which callbacks and inferred operations add.
 struct Seen {
     early: u64,
     late: Lateness,
@@ -163,7 +165,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Programs the deferred devices whose latest time is at most `until`.
+    /// Programs the devices whose deferred programming must happen at `until` or before.
     fn program_deferred(&self, until: Ns) {
         let Some(deferred) = &self.deferred else { return };
         for (cpu, latest) in (0..).map(CpuId).zip(deferred.borrow_mut().iter_mut()) {
@@ -175,18 +177,21 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Ends an interrupt, which defers the programming of its device if the policy does.
+    /// Ends an interrupt. If the policy defers the programming of devices, sets the latest time for
+    /// it.
     fn end_interrupt(&self, cpu: CpuId) {
         if let Some(deferred) = &self.deferred {
             deferred.borrow_mut()[cpu.index()] = self.platform().now().after(DEFERRED_MAX);
         }
     }
 
-    /// Delivers the events that are due before `until` and are no recorded interrupts.
+    /// Delivers the events of simulated devices that are due before `until`, except those that are
+    /// recorded interrupts.
     fn deliver_due(&self, until: Ns) {
         self.program_deferred(until);
         while let Some((due, cpu)) = self.platform().next_event(until) {
-            // The event remains that interrupt until the device is programmed again.
+            // Skip it: it is delivered with the recorded interrupt, unless the device is programmed
+            // again before that.
             if self.is_recorded(due, cpu) {
                 continue;
             }
@@ -201,11 +206,13 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Returns whether the event that is due here is the next recorded interrupt of its CPU.
+    /// Returns whether a simulated device's event, due at `due`, is the next recorded interrupt of
+    /// its CPU.
     ///
-    /// The kernel had that interrupt for the timers that it expired, and it was late. Had its
-    /// device been due at `due`, the event would have been as late, or as late as interrupts are.
-    /// Both are one interrupt if that is past the expiry.
+    /// The recorded interrupt came with some delay after the earliest expiry that it handled. With
+    /// the same delay, the simulated event would come at `due` plus the delay. If that is not
+    /// before the expiry, it would have handled the same timer, so both are one interrupt. If the
+    /// expiry is not known, the delay may be up to [`DELIVERY_MAX`].
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
         self.interrupts[cpu.index()].last().is_some_and(|item| match item.kind {
             ItemKind::Interrupt { due: Ns::NEVER, .. } => item.at <= due.after(DELIVERY_MAX),
@@ -227,7 +234,8 @@ impl<'s> Engine<'s> {
             let mut result = CallbackResult::Done;
             for op in &mut ops[part] {
                 match op.take() {
-                    // The handler itself restarts a timer when its callback asks for it.
+                    // If a callback restarts its own timer, the handler does so when the callback
+                    // has returned.
                     Some(Op::Start(place)) if self.script_start(place).timer == firing.task => {
                         result = CallbackResult::Restart(self.script_start(place).window);
                     }
@@ -260,7 +268,7 @@ impl<'s> Engine<'s> {
                 self.seen.borrow_mut().guessed[start.timer as usize] = true;
             }
             Op::InferredCancel(timer) => self.inferred(cpu, || self.cancel(timer)),
-            // The core expires timers itself.
+            // There is nothing to perform: the core expires timers itself.
             Op::Expire(_) => {}
         }
     }
@@ -288,8 +296,8 @@ impl<'s> Engine<'s> {
         };
     }
 
-    /// Performs an inferred operation. Its writes to the device of its CPU are counted apart, since
-    /// the trace does not have them.
+    /// Performs an inferred operation. Its device writes are counted separately, because the trace
+    /// does not show them.
     fn inferred(&self, cpu: CpuId, operation: impl FnOnce()) {
         let before = self.device(cpu);
         operation();
@@ -328,8 +336,9 @@ impl<'s> Engine<'s> {
     }
 }
 
-/// Returns, by timer, the operations that the kernel performed for each of its expiries, from the
-/// callback's beginning to the next callback. The first expiry is last.
+/// Returns, for each timer, which operations the kernel performed in each of its expiries: those
+/// from its callback's beginning up to the next callback. The first expiry is last, where `pop`
+/// takes it.
 fn callbacks(ops: &[Op]) -> HashMap<u32, Vec<Range<usize>>> {
     let mut callbacks = HashMap::<u32, Vec<Range<usize>>>::new();
     let mut to = ops.len();

@@ -9,7 +9,7 @@ use tickless_core::time::Ns;
 #[derive(Clone, Debug)]
 pub(super) struct Lateness([Histogram<u64>; 2]);
 
-/// Some quantiles in nanoseconds, to three digits.
+/// Some quantiles in nanoseconds, exact to three significant digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
     /// The median.

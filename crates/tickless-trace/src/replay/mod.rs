@@ -1,9 +1,9 @@
 //! Replays a kernel's recorded timer operations on the core.
 //!
-//! The core has a base for each CPU of the trace, and a virtual clock. The replay starts, restarts
-//! and cancels what the trace recorded. The core decides which timer fires at which time, and what
-//! programs the event devices, once for each [`ReplayPolicy`]. So a trace shows what each policy
-//! would have cost on the machine that recorded it.
+//! The core has a base (a set of timers) for each CPU of the trace, and a virtual clock. The replay
+//! starts, restarts and cancels timers when the trace recorded it. The core decides when each timer
+//! fires and when to program the event devices, under each [`ReplayPolicy`]. So a trace shows what
+//! each policy would have cost on the machine that recorded it.
 //!
 //! | file | contents |
 //! |---|---|

@@ -2,9 +2,10 @@
 //!
 //! A high-resolution timer counts as periodic if most distances between its expiries are equal, and
 //! nearly all are multiples of that distance. Distances are those of soft deadlines, which are
-//! exact, not of the times at which the kernel expired them. Timers with one function and one
-//! period are compared: their recorded phases with those that [`Phase::Spread`] would have given
-//! them in the order of their appearance.
+//! exact, not of the times at which the kernel expired them. Timers with the same callback function
+//! and the same period form a group. Their recorded phases (offsets from multiples of the period)
+//! are compared with those that [`Phase::Spread`] would have given them in the order of their
+//! appearance.
 
 use crate::read::{Event, EventKind, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
@@ -13,18 +14,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
 
-/// Timers with one function and one period.
+/// Timers with the same callback function and the same period.
 #[derive(Debug, Serialize)]
 pub struct Overlap {
     /// The kernel's name for the function.
     pub function: String,
     /// Their period.
     pub period_ns: u64,
-    /// How often they expired, all of them.
+    /// How often they expired, all timers together.
     pub expirations: u64,
-    /// Expiries this close count as together: a hundredth of the period.
+    /// Expiries at most this far apart count as together: a hundredth of the period.
     pub within_ns: u64,
-    /// Expiries that had another timer's expiry so close.
+    /// How many expiries had an expiry of another timer so close.
     pub together: u64,
     /// Their recorded phases.
     pub recorded: PhaseSet,
@@ -37,15 +38,15 @@ pub struct Overlap {
 pub struct PhaseSet {
     /// The offsets from multiples of the period on the timers' clock, in the order of appearance.
     pub phases_ns: Vec<u64>,
-    /// The shortest distance between two neighbours, around the period.
+    /// The shortest distance between two neighbouring phases, where the first follows the last one.
     pub gap_min_ns: u64,
-    /// The longest distance between two neighbours.
+    /// The longest distance between two neighbouring phases.
     pub gap_max_ns: u64,
     /// How many of the timers have another one so close that they expire together.
     pub together_timers: usize,
 }
 
-/// A timer, or a thread that sleeps, which expires periodically.
+/// Something that expires periodically: a timer, or a thread that sleeps.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Periodic {
     /// The kernel's name for the function.
@@ -58,12 +59,12 @@ pub struct Periodic {
     pub period_ns: u64,
     /// How often it expired.
     pub expirations: u64,
-    /// The number of addresses of its timer.
+    /// At how many addresses its timer was: each sleep of a thread may have a timer elsewhere.
     pub addresses: usize,
 }
 
-/// What expires: a timer by its address; or a thread, whose sleeps may each have a timer on its
-/// stack at another address.
+/// Identifies something that expires repeatedly: a timer, by its address; or a thread, by its
+/// number, since each of its sleeps may have a timer on its stack at another address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Source {
     Timer(TimerAddr, NameId),
@@ -78,8 +79,8 @@ struct Deadlines {
     addresses: HashSet<TimerAddr>,
 }
 
-/// Finds timers that expire together, those with the most expiries first. O(n log n) in the number
-/// of expiries.
+/// Finds groups of periodic timers that may expire together, the group with the most expiries
+/// first. O(n log n) in the number of expiries.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     let mut groups: BTreeMap<(NameId, u64), Vec<Vec<u64>>> = BTreeMap::new();
     for Deadlines { function, deadlines, .. } in deadlines(trace) {
@@ -95,7 +96,8 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     found
 }
 
-/// Finds what expires periodically, alone or not. O(n log n) in the number of expiries.
+/// Finds all timers and sleeping threads that expire periodically. O(n log n) in the number of
+/// expiries.
 pub(super) fn periodic(trace: &Trace) -> Vec<Periodic> {
     const LISTED_MAX: usize = 50;
     let periodic = |found: Deadlines| {
@@ -118,14 +120,14 @@ pub(super) fn periodic(trace: &Trace) -> Vec<Periodic> {
     found
 }
 
-/// Returns the deadlines for which each high-resolution timer expired, in the order of the first
-/// expiries.
+/// Returns the deadlines at which each high-resolution timer expired, in the order in which the
+/// timers first expired.
 fn deadlines(trace: &Trace) -> Vec<Deadlines> {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
     let mut places: HashMap<Source, usize> = HashMap::new();
     let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
     let mut found: Vec<Deadlines> = Vec::new();
-    // Cancels are skipped: most kernels record one just before an expiry.
+    // Cancels are ignored, because most kernels record one just before each expiry.
     for record in trace.records.of_kinds(&[EventKind::HrtimerStart, EventKind::HrtimerExpireEntry])
     {
         match record.event {
@@ -169,7 +171,7 @@ fn period(deadlines: &[u64]) -> Option<u64> {
     }
     let distances = deadlines.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     let frequencies = frequencies(distances.clone()).into_iter();
-    // The smallest of equally frequent ones: a larger one may be a multiple of it.
+    // Take the smallest of equally frequent distances: a larger one may be a multiple of it.
     let (period, _) = frequencies.max_by_key(|&(apart, count)| (count, Reverse(apart)))?;
     if period == 0 {
         return None;
@@ -186,7 +188,7 @@ impl Overlap {
             all.extend(deadlines.iter().map(|&deadline| (deadline, timer)));
         }
         all.sort_unstable();
-        // A timer that was restarted may have changed its phase.
+        // Take the most frequent phase: a timer that was restarted may have had several.
         let phase = |deadlines: &Vec<u64>| {
             let phases = frequencies(deadlines.iter().map(|deadline| deadline % period));
             phases.into_iter().max_by_key(|&(_, count)| count).map(|(phase, _)| phase)
@@ -194,7 +196,7 @@ impl Overlap {
         let recorded = timers.iter().filter_map(phase).collect();
         let mut phases = Phases::new();
         let spread = timers.iter().filter_map(|_| {
-            // No seat is given back, as each timer keeps its phase.
+            // No phase is given back to `phases`, because each timer keeps its own.
             phases.take(Ns(period), Phase::Spread).ok().map(|slot| slot.phase().0)
         });
         Overlap {
@@ -209,7 +211,8 @@ impl Overlap {
     }
 }
 
-/// Returns how many of these sorted expiries have one of another timer so close.
+/// Returns how many of these expiries (sorted; time and timer) have one of another timer at most
+/// `within` away.
 fn together(expiries: &[(u64, usize)], within: u64) -> u64 {
     let is_close = |at: usize| {
         let (time, timer) = expiries[at];
@@ -241,7 +244,8 @@ impl PhaseSet {
         }
     }
 
-    /// Returns the period as a strip of characters: the number of timers by phase.
+    /// Draws the period as a line of characters. Each shows the number of timers with a phase
+    /// there.
     pub fn strip(&self, period: u64, width: usize) -> String {
         let width = width.max(1);
         let mut counts = vec![0u32; width];

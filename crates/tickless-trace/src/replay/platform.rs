@@ -1,5 +1,5 @@
-//! The core's platform in a replay: a clock, a current CPU and event devices, which the engine
-//! moves.
+//! The platform that the timer core runs on in a replay: a simulated clock, current CPU and event
+//! devices, which the replay's engine controls.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +33,7 @@ impl ReplayPlatform {
         }
     }
 
-    /// Moves the clock, never back, and makes a CPU the current one.
+    /// Advances the clock to `now`, but never back, and makes `cpu` the current CPU.
     pub(super) fn go(&self, now: Ns, cpu: CpuId) {
         self.now.fetch_max(now.0, Ordering::Relaxed);
         self.here.store(cpu.0, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl ReplayPlatform {
         std::mem::take(&mut self.writes.lock())
     }
 
-    /// Delivers the event of a CPU's device, which is not armed then.
+    /// Delivers the event of a CPU's device. After that, the device is not armed.
     pub(super) fn deliver(&self, cpu: CpuId) {
         self.devices[cpu.index()].store(Ns::NEVER.0, Ordering::Relaxed);
     }
@@ -97,7 +97,7 @@ unsafe impl Platform for ReplayPlatform {
     }
 
     fn park(&self, _: &AtomicU64, _: u32) {
-        // One thread plays all CPUs, so no other thread could end a wait.
+        // One thread simulates all CPUs, so no other thread could end a wait.
         std::hint::spin_loop();
     }
 

@@ -12,7 +12,7 @@ use tickless_core::time::Ns;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayPolicy {
-    /// Every removal of the first timer programs the device: Linux until 5.14.
+    /// Every removal of the timer that expires first programs the device: Linux until 5.14.
     Eager,
     /// No removal programs the device.
     Lazy,
@@ -25,17 +25,18 @@ pub enum ReplayPolicy {
     /// scheduler has chosen the next task.
     #[serde(rename = "rearm-put-off")]
     DeferredRearm,
-    /// Both of the above: Linux since 7.1.
+    /// [`ReplayPolicy::LazyTimers`] and [`ReplayPolicy::DeferredRearm`] together: Linux since 7.1.
     #[serde(rename = "linux-7.1")]
     Linux71,
 }
 
-/// How long after an interrupt a deferred device is programmed at the latest: softirqs and the
-/// scheduler have run by then. This is an assumption, since a trace of timers does not show when
-/// the scheduler has chosen. One write covers what the CPU does to its timers until then.
+/// How long after an interrupt the device is programmed at the latest, under policies that defer
+/// this: softirqs and the scheduler have run by then. This is an assumption, since a trace of
+/// timers does not show when the scheduler has chosen the next task. One write covers all changes
+/// that the CPU makes to its timers until then.
 pub(super) const DEFERRED_MAX: Ns = Ns(20_000);
 
-/// The callback of the scheduler's slice timer, the only lazy timer.
+/// The callback of the timer that ends the scheduler's time slices, the only lazy timer of Linux.
 pub(super) const SLICE_FUNCTION: &str = "hrtick";
 
 impl ReplayPolicy {
@@ -65,7 +66,7 @@ impl ReplayPolicy {
         }
     }
 
-    /// Returns `settings` with this way of programming the device.
+    /// Returns `settings`, changed to this way of programming the device.
     pub fn set(self, settings: Settings) -> Settings {
         let policy = match self {
             ReplayPolicy::Eager => Policy::Eager,

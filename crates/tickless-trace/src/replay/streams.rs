@@ -1,9 +1,10 @@
-//! A trace's operations for other engines: what was done to each timer, when, and on which CPU, and
-//! what its callback did each time.
+//! The operations of a trace, for other replay engines: what was done to each timer, when, and on
+//! which CPU, and what its callback did each time.
 //!
-//! Every timer has a home: the CPU on which it was armed first. Its events are in order of time, so
-//! that an engine that performs the events of some homes, shifted in time, arms every timer before
-//! it cancels it. [`Streams::pending`] returns the timers that are pending where it begins.
+//! Every timer has a home: the CPU on which it was armed first. An engine may perform only the
+//! events of some homes, or shift each home in time. All events of a timer are at its home, in
+//! order of time, so every timer is armed before it is cancelled. If an engine begins in the middle
+//! of a trace, [`Streams::pending`] returns the timers that are pending there.
 
 use super::script::{self, Inference, ItemKind, Op, Start};
 use crate::read::Trace;
@@ -22,7 +23,7 @@ pub struct Streams {
     pub tick: Tick,
     /// What advances the wheel.
     pub wheel: WheelEvents,
-    /// When it begins, on a clock on which ticks are multiples of the period.
+    /// When the trace begins, on a clock on which ticks begin at multiples of the tick's length.
     pub begins: Ns,
     /// When it ends.
     pub ends: Ns,
@@ -56,17 +57,17 @@ pub enum What {
     Arm(Arming),
     /// It was cancelled.
     Cancel,
-    /// It expired, and its callback armed it again or did not.
+    /// It expired. If its callback armed it again, this is that arming.
     Expire(Option<Arming>),
-    /// It was armed, or cancelled if `None`, without a record. What that wrote to a device was not
-    /// recorded either.
+    /// It was armed, or cancelled if `None`, without a record. The trace does not show either what
+    /// that wrote to a device.
     Unseen(Option<Arming>),
 }
 
 /// An arming of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// When it may fire, and must fire.
+    /// From when on it may fire, and when it must fire.
     pub window: Window,
     /// The CPU on which it should fire.
     pub base: CpuId,
@@ -108,7 +109,8 @@ impl Streams {
                     Op::InferredCancel(timer) => (timer, What::Unseen(None)),
                     Op::Expire(timer) => (timer, What::Expire(None)),
                 };
-                // A restart by the callback itself, in one interrupt, is part of the expiry.
+                // If a callback arms its own timer again in the same interrupt, that is part of the
+                // expiry.
                 let mut same = events[first..].iter_mut().rev();
                 let last: Option<&mut Event> = same.find(|event| event.timer == timer);
                 match (last.map(|event| &mut event.what), what) {

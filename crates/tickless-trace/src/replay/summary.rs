@@ -27,11 +27,12 @@ pub struct Summary {
     pub cancelled_percent: f64,
     /// The functions with the most starts.
     pub top_functions: Vec<FunctionStarts>,
-    /// Groups of periodic timers with one function and one period.
+    /// Groups of periodic timers that have the same callback function and the same period.
     pub overlap: Vec<Overlap>,
     /// What expires periodically, the most frequent first.
     pub periodic: Vec<Periodic>,
-    /// How near the replay comes to the recorded register writes; null without any.
+    /// How closely the replay under the kernel's own policy matches the recorded device writes;
+    /// null if none were recorded.
     pub agreement: Option<Agreement>,
     /// Lines that may have been events and could not be used.
     pub skipped_lines: u64,
@@ -41,13 +42,13 @@ pub struct Summary {
     pub pending_at_start: usize,
     /// Cancels of timers that were armed before the recording began.
     pub unknown_cancels: u64,
-    /// Operations that have no record and must have happened; 0 without inference.
+    /// Operations that the trace does not show though they must have happened; 0 without inference.
     pub inferred_operations: u64,
-    /// Starts that could not be placed in time and were not performed.
+    /// Starts that were left out, because the clock of their expiry is unknown.
     pub unplaced_starts: u64,
     /// Whether operations without a record were inferred.
     pub inference: bool,
-    /// What was replayed in another way than it was recorded.
+    /// Remarks for the user: in which ways the replay differs from the recorded operations.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +69,8 @@ pub struct TraceFacts {
     pub recorded: Recorded,
 }
 
-/// What a trace recorded of its event devices and its expiries. Role: live, at the time.
+/// What a trace recorded of its event devices (the timer hardware of each CPU) and of its timers'
+/// expiries.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recorded {
     /// Writes to the deadline register; null if they were not recorded.
@@ -79,7 +81,8 @@ pub struct Recorded {
     pub expirations: u64,
     /// Lateness of wheel timers that were armed within the recording; null if none expired.
     pub wheel_lateness_ns: Option<Quantiles>,
-    /// Lateness of high-resolution timers, by the time that the kernel's handler used.
+    /// Lateness of high-resolution timers, from their expiry to the time that the kernel's handler
+    /// read.
     pub queue_lateness_ns: Option<Quantiles>,
 }
 
@@ -90,7 +93,7 @@ pub struct PolicyResult {
     pub policy: &'static str,
     /// How often an event device was programmed.
     pub device_writes: u64,
-    /// Further writes by inferred operations, which the trace does not have either.
+    /// Device writes by inferred operations, which the trace does not show; not in `device_writes`.
     pub inferred_writes: u64,
     /// How many events the devices delivered.
     pub wakeups: u64,
@@ -123,7 +126,7 @@ pub struct OperationCounts {
     pub queue: FamilyCounts,
 }
 
-/// A function, and the number of starts of timers with it.
+/// A callback function, and how often timers with it were started.
 #[derive(Debug, Serialize)]
 pub struct FunctionStarts {
     /// The kernel's name for it.
@@ -138,7 +141,8 @@ pub struct FunctionStarts {
 pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
     let script = script::write(trace, inference);
     let recorded = recorded(trace, &script);
-    // Agreement compares the kernel's policy with all that kernels had.
+    // If device writes were recorded, the recording kernel's own policy is compared with the
+    // default ones, so replay these too.
     let compared = match recorded.device_writes {
         Some(_) => [&ReplayPolicy::DEFAULT[..], &[Agreement::policy_of(trace)]].concat(),
         None => Vec::new(),
@@ -222,7 +226,7 @@ fn spurious(trace: &Trace) -> Option<u64> {
         return None;
     }
     let mut spurious = 0;
-    // By CPU: whether the interrupt has expired nothing so far.
+    // For each CPU, whether its current interrupt has expired nothing so far.
     let mut is_empty: HashMap<CpuId, bool> = HashMap::new();
     let kinds = [needed[0], needed[1], EventKind::LocalTimerEntry];
     for record in trace.records.of_kinds(&kinds) {

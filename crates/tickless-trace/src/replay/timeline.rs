@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use tickless_core::time::{CpuId, Ns};
 
-/// The tracks of a CPU, which those of the policies follow.
+/// The numbers of a CPU's tracks. The policies have a track each, from `POLICIES` on.
 const IDLE: usize = 1;
 const TIMERS: usize = 2;
 const SOFT_TIMERS: usize = 3;
@@ -35,7 +35,8 @@ pub fn write_timeline(
     let script = script::write(trace, inference);
     for (track, &policy) in (POLICIES..).zip(policies) {
         for (at, cpu) in engine::writes(&script, trace, policy) {
-            // The script's clock is the trace's, shifted.
+            // A script's times are on the trace's clock, shifted such that ticks begin at multiples
+            // of a tick.
             timeline.instant(at.since(script.begins), cpu, track, "write")?;
         }
     }
@@ -154,7 +155,7 @@ fn micros(ns: Ns) -> f64 {
     ns.0 as f64 / 1e3
 }
 
-/// Returns a CPU's number as a process, which must not be 0.
+/// Returns the process number that stands for a CPU in the timeline. It must not be 0.
 fn process(cpu: CpuId) -> u64 {
     u64::from(cpu.0) + 1
 }
@@ -164,8 +165,8 @@ enum Idle {
     Ends,
 }
 
-/// Returns whether a CPU's idle time begins or ends here. Events other than `cpu_idle` count as
-/// idle if they occur in the idle task.
+/// Returns whether a record shows its CPU idle (`Begins`) or busy (`Ends`); `None` if it shows
+/// neither. Events other than `cpu_idle` show the CPU idle if they occur in the idle task.
 fn idle_change(record: &Record) -> Option<Idle> {
     let pid = match record.event {
         Event::CpuIdle { cpu, .. } if cpu != record.cpu => return None,

@@ -1,31 +1,31 @@
 //! All times of a trace on one clock.
 //!
-//! The replay's clock is the trace's, shifted such that a jiffy of the kernel begins at a multiple
-//! of the tick and has the kernel's number, modulo the wheel's coarsest granule. So the wheel's
-//! buckets end at the same times as the kernel's.
+//! The replay's clock is the trace's clock, shifted. Jiffies of the kernel then begin at multiples
+//! of the tick, and have the kernel's numbers, modulo the width of the wheel's coarsest buckets. So
+//! the wheel's buckets end at the same times as the kernel's.
 //!
-//! An hrtimer's expiry is on the clock for which the timer was set up. The distance of that clock
-//! from the trace's is measured where timers on it expire, since such a record shows both. A timer
-//! whose set-up was not recorded is on CLOCK_MONOTONIC; if that would be decades away, it is on
-//! CLOCK_REALTIME.
+//! The expiry of a high-resolution timer is on the clock for which the timer was set up. How far
+//! that clock is from the trace's is measured when its timers expire, since these records show both
+//! clocks. A timer whose set-up was not recorded is assumed to be on CLOCK_MONOTONIC; if it were
+//! decades away there, on CLOCK_REALTIME.
 
 use super::timers::Timers;
 use crate::read::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Trace};
 use tickless_core::time::Ns;
 
-/// No timer is armed for longer than this, and no machine runs for longer; CLOCK_REALTIME has
-/// shown more since 1990.
+/// Twenty years. No timer is armed for longer than this, and no machine runs for longer, so an
+/// expiry that is further away is on CLOCK_REALTIME, which counts from 1970.
 const DECADES: Ns = Ns::from_secs(20 * 365 * 86_400);
 
-/// Ticks in the wheel's coarsest granule: eight levels of eight.
+/// The width of the wheel's coarsest buckets in ticks: 8 to the power of 8.
 const GRANULE_MAX_TICKS: i128 = 1 << 24;
 
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// The replay's clock less the trace's.
+    /// How far the replay's clock is ahead of the trace's.
     shift: Ns,
     jiffies: Option<JiffyClock>,
-    /// By clock: how far the trace's clock is ahead.
+    /// For each clock, how far the trace's clock is ahead of it; `None` if unknown.
     ahead: [Option<i64>; ClockId::ALL.len()],
 }
 
@@ -53,23 +53,26 @@ impl Clocks {
                 _ => {}
             }
         }
-        // These two differ only after a suspend.
+        // CLOCK_BOOTTIME and CLOCK_MONOTONIC differ only after a suspend, so one can stand for the
+        // other.
         clocks.ahead[ClockId::Boottime as usize].get_or_insert(monotonic);
         clocks
     }
 
-    /// Converts a time of the trace.
+    /// Converts a time on the trace's clock to the replay's clock.
     pub(super) fn replay_time(&self, trace_time: Ns) -> Ns {
         trace_time.after(self.shift)
     }
 
-    /// Returns the clock of a timer, which shows `time` when the trace's clock shows `now`.
+    /// Returns the clock that a timer is on: the one of its set-up, if that was recorded. If not,
+    /// decides by how far `time`, on the timer's clock, is from `now`, on the trace's clock.
     pub(super) fn clock_of(&self, set_up: Option<ClockId>, time: Ns, now: Ns) -> ClockId {
         let is_far = || time.since(now) > DECADES;
         set_up.unwrap_or_else(|| if is_far() { ClockId::Realtime } else { ClockId::Monotonic })
     }
 
-    /// Converts a time of `clock`; `None` if the distance of that clock is not known.
+    /// Converts a time on `clock` to the replay's clock; `None` if the distance of `clock` is not
+    /// known.
     pub(super) fn convert(&self, clock: ClockId, time: Ns) -> Option<Ns> {
         let ahead = self.ahead[clock as usize]?;
         if time == Ns::NEVER {
@@ -81,12 +84,14 @@ impl Clocks {
     /// Returns when a wheel timer is due that was started at `at`, in jiffy `now`; `None` if
     /// jiffies cannot be converted.
     ///
-    /// Its caller meant "not before that many ticks from now": a time in jiffy `expires`.
+    /// Its caller asked for a deadline at least `expires - now` ticks after `at`. The result is
+    /// that time, but always within jiffy `expires`.
     pub(super) fn deadline(&self, at: Ns, now: Jiffy, expires: Jiffy) -> Option<Ns> {
         let clock = self.jiffies?;
         let ticks = clock.time(expires).since(clock.time(now));
         let begins = self.replay_time(clock.time(expires));
-        // Times are cut to microseconds, so none is exactly at the beginning.
+        // Recorded times are cut to microseconds, so the real deadline is after the beginning of
+        // the jiffy.
         Some(at.after(ticks).clamp(begins.after(Ns(1)), begins.after(clock.tick)))
     }
 
@@ -97,7 +102,8 @@ impl Clocks {
         Some(Ns(begins.0.saturating_sub(clock.tick.0)).after(Ns(1)))
     }
 
-    /// Keeps the smallest sample: records are printed late, never early.
+    /// Adds a measurement of how far the trace's clock is ahead of `clock`. Keeps the smallest: a
+    /// record is printed after its time was read, never before, so the smallest is the most exact.
     fn sample(&mut self, clock: ClockId, trace_time: Ns, now: Ns) {
         let ahead = i128::from(trace_time.0) - i128::from(now.0);
         let Ok(ahead) = i64::try_from(ahead) else { return };
@@ -106,14 +112,15 @@ impl Clocks {
     }
 }
 
-/// Returns the clock that the kernel uses for a timer. Setting the clock must not move a relative
-/// time, so such a timer is on the monotonic clock.
+/// Returns the clock that the kernel uses for a timer with this set-up. Setting CLOCK_REALTIME must
+/// not change a duration, so a relative timer is on CLOCK_MONOTONIC instead.
 pub(super) fn effective(clock: ClockId, mode: HrtimerMode) -> ClockId {
     if clock == ClockId::Realtime && mode.is_relative() { ClockId::Monotonic } else { clock }
 }
 
-/// Jiffies that were not placed exactly begin where they were first read, which is after the
-/// interrupt that advances them. They must not begin too late for what that interrupt expires.
+/// Moves the beginnings of jiffies a little back if they are not known exactly. They are then the
+/// times of readings, which come after the timer interrupt that advances jiffies: without the move,
+/// timers would not be due yet in the interrupt that expires them.
 fn with_interrupt(clock: JiffyClock) -> JiffyClock {
     const INTERRUPT_NS: i64 = 100_000;
     let early = if clock.late_max == Ns::ZERO { 0 } else { INTERRUPT_NS };

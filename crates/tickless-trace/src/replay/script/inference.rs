@@ -1,27 +1,28 @@
-//! Operations without a record.
+//! Infers operations that must have happened without a record.
 //!
 //! Traces have gaps: a kernel does not trace a CPU on its way into and out of idle if that CPU
 //! is not watched there (it stops and restarts the tick, and writes the device, without a record),
 //! and a full buffer drops events. An operation is inferred only where the records contradict each
 //! other without it:
 //!
-//! 1. *An idle timer expires.* It was armed for that time, as soon as it was idle.
-//! 2. *A pending hrtimer is seen, and an interrupt of its CPU has begun past its expiry.* That
-//!    interrupt would have fired it. It was restarted for the current time, at its former expiry at
-//!    the latest.
-//! 3. *The tick is seen a millisecond or more after its expiry.* An armed tick is on time. It was
-//!    restarted likewise.
+//! 1. *A timer expires that is idle (not pending).* It was armed for that time, at the moment when
+//!    it became idle.
+//! 2. *A record has a pending hrtimer, though an interrupt of its CPU began after its expiry.* That
+//!    interrupt would have fired the timer. So it had been restarted, at its former expiry at the
+//!    latest, for the time of this record.
+//! 3. *A record has the pending tick timer more than a millisecond after its expiry.* An armed tick
+//!    is on time. So it had been restarted in the same way as in rule 2.
 //! 4. *A pending timer is set up, or is found idle by its next start (`was_armed=0`).* It was
 //!    cancelled before it expired.
 //!
 //! The trace does not show what such an operation wrote to the device, so the replay does not count
 //! these writes, nor the lateness of an expiry that was guessed.
 //!
-//! The third rule may be wrong: a CPU that did not run for a millisecond has a late tick, too. The
-//! device is written equally often either way, since a late interrupt is delivered when it was
-//! recorded. "As soon as it was idle" in the first rule is a choice, because what restarts without
-//! a record is periodic. The other extreme, just before the expiry, would be 0.6 % more writes on
-//! `traces/idle` and none on the other samples.
+//! The third rule may be wrong: a virtual CPU that did not run for a millisecond has a late tick,
+//! too. The device is written equally often either way, since a late interrupt is delivered when it
+//! was recorded. In the first rule, the moment of the arming is a choice: timers that are restarted
+//! without a record are periodic, and these are armed at once. The other extreme, to arm them just
+//! before the expiry, would be 0.6 % more writes on `traces/idle` and none on the other samples.
 
 use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};
@@ -30,11 +31,12 @@ use crate::read::Family;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// A tick later than this was stopped, not delayed.
+/// A tick timer that is later than this was stopped by the kernel, not delayed.
 const TICK_LATE_MAX: Ns = Ns::from_ms(1);
 
 impl Writer {
-    /// Infers the restart of a pending timer that is seen at `at`.
+    /// Infers that a timer was restarted if it is still pending at `at`, though it should have
+    /// fired.
     pub(super) fn infer_restart(&mut self, timer: u32, at: Ns) {
         let state = self.states[timer as usize];
         let (Known::Pending, Some(armed)) = (state.known, state.armed) else { return };
@@ -52,12 +54,13 @@ impl Writer {
         }
     }
 
-    /// Infers the start of an idle timer that expires at `at`: it was armed since it was last seen
-    /// idle, as a periodic timer is.
+    /// Infers the start of an idle timer that expires at `at`: like a periodic timer, it was armed
+    /// when it was last seen idle.
     pub(super) fn infer_start(&mut self, guess: Start, at: Ns) {
         let cpu = &self.cpus[guess.base.index()];
         let idle_since = self.states[guess.timer as usize].idle_since;
-        // A callback that runs after the interrupt belongs to it, too.
+        // A callback in a softirq runs after the interrupt that expired its timer, and the timer
+        // expired then.
         let expired = match &cpu.interrupt {
             Some(interrupt) => interrupt.moment.0,
             None if cpu.last_interrupt > idle_since => cpu.last_interrupt,
@@ -78,7 +81,8 @@ impl Writer {
             let interrupt = &self.cpus[cpu.index()].interrupt;
             let moment = |interrupt: &Interrupt| interrupt.moment;
             let (at, place) = interrupt.as_ref().map_or((at, self.place), moment);
-            // Its expiry was not recorded, so it was cancelled before that.
+            // The trace has no expiry of this timer, so it was cancelled at its expiry at the
+            // latest.
             let at = window.hard.max(armed.at).min(at);
             let ops = [Op::InferredCancel(timer)];
             self.script.push((at, place), base, ItemKind::Operation, &ops);
@@ -99,7 +103,7 @@ impl Writer {
 }
 
 impl Start {
-    /// Returns the start of a timer whose expiry is not known, for the time at which it was seen.
+    /// Returns an assumed start for a timer whose expiry is not known: it expires when it was seen.
     pub(super) fn guessed(timer: u32, at: Ns, base: CpuId) -> Start {
         Start { timer, window: Window::at(at), base, wakes: Wakes::Yes }
     }

@@ -1,28 +1,29 @@
-//! Where timer interrupts begin and end.
+//! Finds where timer interrupts begin and end.
 //!
-//! | the trace has | begins | ends |
+//! | the trace has | the interrupt begins | the interrupt ends |
 //! |---|---|---|
-//! | `local_timer_entry`, `local_timer_exit` | there | there, or where its CPU is seen elsewhere |
-//! | `local_timer_entry` alone | there | with its last callback |
+//! | `local_timer_entry`, `local_timer_exit` | at the entry | at the exit, or when it was left |
+//! | `local_timer_entry` alone | at the entry | with its last callback |
 //! | neither | with the first callback | with its last callback |
 //!
-//! In the latter two cases callbacks belong together if the handler used one current time for
-//! them: the kernel reads it once, and prints it with each. A start that follows a callback is the
-//! restart that the callback asked for if it is of the same timer.
+//! In the latter two cases, callbacks belong to one interrupt if the handler used the same current
+//! time for them: the kernel reads the time once for each interrupt, and prints it with each
+//! callback. A start that follows a callback belongs to the interrupt if it starts the same timer:
+//! it is the restart that the callback asked for.
 
 use super::{Moment, Op};
 use crate::read::{Event, EventKind, Record, TimerAddr, Trace};
 use tickless_core::time::Ns;
 
-/// Current times that differ by no more than this are one: clocks are compared to some
-/// microseconds.
+/// Two current times that differ by no more than this are taken for the same one, because the
+/// clocks are related only to some microseconds.
 const SAME_NOW: Ns = Ns::from_us(20);
 
-/// The restart that a callback asked for follows its return within this; if no returns were
-/// recorded, its beginning.
+/// The restart that a callback asked for follows the callback's return within this time. If returns
+/// are not recorded, it follows the callback's beginning within this time.
 const RESTART_MAX: Ns = Ns::from_us(100);
 
-/// No handler without a recorded end lasts longer.
+/// If the end of an interrupt is not recorded, it is assumed to last no longer than this.
 const LASTS_MAX: Ns = Ns::from_ms(1);
 
 /// The interrupt that a CPU is in.
@@ -30,7 +31,7 @@ const LASTS_MAX: Ns = Ns::from_ms(1);
 pub(super) struct Interrupt {
     /// When it began.
     pub(super) moment: Moment,
-    /// The latest current time that the handler is known to have used.
+    /// The latest current time that its handler is known to have used to expire timers.
     pub(super) now: Ns,
     /// The earliest expiry of the timers that it expired.
     pub(super) due: Ns,
@@ -39,11 +40,12 @@ pub(super) struct Interrupt {
     callback: Callback,
 }
 
-/// The ends that a trace has.
+/// Which ends the trace records: those of interrupts, of callbacks, both or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ends {
     pub(super) of_interrupts: bool,
-    /// Without these, a callback is assumed to do nothing but restart its timer.
+    /// Whether it records the ends of callbacks. If not, a callback is assumed to do nothing but
+    /// restart its timer.
     pub(super) of_callbacks: bool,
 }
 
@@ -76,7 +78,7 @@ impl Interrupt {
             return false;
         }
         if self.ends.of_interrupts {
-            // An interrupt does none of these, so its end was lost.
+            // None of these events occurs in a timer interrupt, so the record of its end was lost.
             return !matches!(
                 record.event,
                 Event::SchedSwitch { .. } | Event::CpuIdle { .. } | Event::TimerExpireEntry { .. }
@@ -97,7 +99,7 @@ impl Interrupt {
             {
                 true
             }
-            // The callback may still run if its end is not recorded.
+            // If the ends of callbacks are not recorded, the callback may still run.
             (_, Callback::Returned(..)) => {
                 !self.ends.of_callbacks && record.context.in_hard_irq() == Some(true)
             }
@@ -105,7 +107,7 @@ impl Interrupt {
         }
     }
 
-    /// Follows the handler.
+    /// Updates the interrupt's callback and current time from a record in it.
     pub(super) fn follow(&mut self, record: &Record, at: Ns, now: Option<Ns>) {
         match record.event {
             Event::HrtimerExpireEntry { timer, .. } => {
@@ -113,7 +115,8 @@ impl Interrupt {
                     true => Callback::Runs,
                     false => Callback::Returned(timer, at),
                 };
-                // The handler read the time before it was printed, and printed times are cut.
+                // The handler read the time before the record was printed, so its time is not later
+                // than that. Printed times are cut to microseconds, so allow one more.
                 let printed_max = at.after(Ns::from_us(1));
                 self.now = self.now.max(now.unwrap_or(Ns::ZERO).min(printed_max));
             }

@@ -1,18 +1,20 @@
 //! A trace as a script: what was done to which timer, when, on which CPU.
 //!
-//! The records of a kernel differ from such operations:
-//! - An interrupt is a pair of records, with others of its CPU and of other CPUs in between. In a
-//!   script it is one item at the time it began, which holds what its CPU did; see [`interrupt`].
+//! A kernel's records differ from such operations:
+//! - An interrupt is a pair of records, with records of this and other CPUs in between. In a script
+//!   it is one item, at the time when the interrupt began, with everything that its CPU did in it;
+//!   see [`interrupt`].
 //! - To restart a timer, or to expire it, the kernel removes it first, which may be recorded as a
 //!   cancel. The script has no such cancels; see [`paired`].
 //! - Expiries are on the timers' own clocks, or in jiffies; see [`clocks`].
-//! - A start shows the CPU that called it, and an expiry the CPU on which the timer was. The latter
-//!   counts.
-//! - Timers that were pending when the recording began appear later. One that expires is assumed to
-//!   have been armed for that time. One that is cancelled or restarted first is left out, since its
-//!   expiry is unknown.
+//! - The record of a start has the CPU that started the timer, and the record of its expiry the CPU
+//!   on which the timer was. The script has the latter.
+//! - Timers that were pending when the recording began have no recorded start. If such a timer
+//!   expires, it is assumed to have been armed for that time. If it is cancelled or restarted
+//!   first, its unknown start is left out.
 //! - The kernel may not record a CPU on its way into or out of idle, and events may be lost. The
-//!   script has and counts the operations that must have happened nevertheless; see [`inference`].
+//!   script also has the operations that must have happened without a record, and counts them; see
+//!   [`inference`].
 //!
 //! | file | contents |
 //! |---|---|
@@ -58,7 +60,8 @@ pub(super) struct Script {
     pub(super) starts: Vec<Start>,
     /// By timer.
     pub(super) families: Vec<Family>,
-    /// By timer: whether it is the scheduler's slice, which Linux 7.1 treats as lazy.
+    /// By timer: whether it ends the time slices of the scheduler. Linux 7.1 treats this timer as
+    /// lazy: the device is not programmed when it is cancelled or moves later.
     pub(super) slices: Vec<bool>,
     /// Timers that were pending when the recording began.
     pub(super) pending_at_start: Vec<Start>,
@@ -72,9 +75,9 @@ pub(super) struct Script {
     pub(super) unknown_cancels: u64,
     /// Operations without a record; see [`inference`].
     pub(super) inferred: u64,
-    /// Starts that cannot be placed in time, and are not performed.
+    /// Starts that are left out, because their expiry cannot be converted to the replay's clock.
     pub(super) unplaced: u64,
-    /// Whether the trace has timer interrupts. Otherwise each is assumed to begin with its first
+    /// Whether the trace has timer interrupts. If not, each is assumed to begin with its first
     /// expiry.
     pub(super) has_interrupts: bool,
     /// What advances the wheel.
@@ -90,7 +93,7 @@ type Moment = (Ns, u32);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) at: Ns,
-    /// The first record of it, which orders items of equal time.
+    /// The place of its first record in the trace, which orders items of equal time.
     record: u32,
     pub(super) cpu: CpuId,
     pub(super) kind: ItemKind,
@@ -105,7 +108,8 @@ pub(super) enum ItemKind {
     Interrupt {
         /// The current time that the handler read: `at` or a little later.
         now: Ns,
-        /// The earliest expiry of the timers that it expired; [`Ns::NEVER`] if that is not known.
+        /// The earliest expiry of the timers that the interrupt expired; [`Ns::NEVER`] if it is not
+        /// known.
         due: Ns,
     },
 }
@@ -119,7 +123,7 @@ pub(super) enum Op {
     Cancel(u32),
     /// The kernel ran the timer's callback.
     Expire(u32),
-    /// A start without a record, neither of itself nor of what it wrote to the device.
+    /// A start that the trace does not show; it does not show its device writes either.
     InferredStart(u32),
     /// A cancel without a record.
     InferredCancel(u32),
@@ -185,8 +189,8 @@ impl Script {
             inferred: 0,
             unplaced: 0,
             has_interrupts,
-            // With neither the tick nor its interrupt in the trace, nothing would advance the
-            // wheel.
+            // Usually the tick advances the wheel. If the trace has neither the tick nor its
+            // interrupt, the wheel needs an event device of its own.
             wheel: match has_interrupts || has_queue {
                 true => WheelEvents::Tick,
                 false => WheelEvents::Device,

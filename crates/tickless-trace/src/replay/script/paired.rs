@@ -1,4 +1,4 @@
-//! Cancels that are parts of other operations.
+//! Finds recorded cancels that are only parts of other operations.
 //!
 //! The kernel records that a timer was removed wherever that happens: not only in a cancel, but
 //! also in these pairs of records of one timer:
@@ -11,26 +11,27 @@
 //! | `hrtimer_cancel` | `hrtimer_expire_entry` | before 7.0, unless backported |
 //!
 //! Between the two the kernel holds a lock with interrupts off, so the only other records of that
-//! CPU are writes to its event device. The wheel's expiry is an exception: the lock is free before
-//! the callback is recorded, and an interrupt may come in between. However, no timer of the wheel
-//! expires without its cancel.
+//! CPU are writes to its event device. The expiry of a wheel timer is an exception: the kernel
+//! releases the lock before it records the callback, and an interrupt may come in between. However,
+//! no wheel timer expires without its `timer_cancel`.
 //!
-//! The two are microseconds apart. A cancel and a start that follows at once are not distinguished
-//! from a restart, unless the kernel prints `was_armed`. That makes a difference of at most one
-//! write to the event device.
+//! The two are microseconds apart. If a start follows a cancel at once, both look like a restart,
+//! unless the kernel prints `was_armed`. To take them for one changes at most one write to the
+//! event device.
 
 use super::timers::Timers;
 use crate::read::{Event, Record, Trace};
 use tickless_core::time::Ns;
 
-/// The lock is held for longer only if a virtual CPU does not run.
+/// The two records of a pair are no further apart than this: the kernel holds its lock for longer
+/// only if a virtual CPU does not run.
 const APART_MAX: Ns = Ns::from_us(100);
 
 /// Returns, by record, whether it is a cancel that is part of another operation. O(n).
 pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
     let mut paired = vec![false; trace.records.len()];
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
-    // By timer: its last record, on any CPU, if that is a cancel.
+    // For each timer, the place of its last record, on any CPU, if that is a cancel.
     let mut cancels: Vec<Option<usize>> = vec![None; timers.families.len()];
     for (place, record) in trace.records.iter().enumerate() {
         let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
@@ -64,13 +65,14 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
 #[derive(Clone, Default)]
 struct Cpu {
     in_interrupt: bool,
-    /// The last record outside interrupts, and that inside, if it is a cancel.
+    /// The last record of the CPU outside interrupts, and the last inside; each only if it is a
+    /// cancel.
     cancels: [Option<usize>; 2],
 }
 
 impl Cpu {
-    /// Advances to a record, and returns the cancel just before it. An interrupt does not separate
-    /// the records outside it.
+    /// Advances to a record of this CPU, and returns the cancel just before it, if there is one.
+    /// Records outside interrupts stay adjacent if an interrupt comes in between.
     fn advance(&mut self, record: &Record) -> Option<usize> {
         match record.event {
             Event::LocalTimerEntry | Event::LocalTimerExit => {
@@ -78,7 +80,7 @@ impl Cpu {
                 self.cancels[1] = None;
                 None
             }
-            // Removing a timer may write to the device.
+            // A device write does not separate a pair, because removing a timer may cause it.
             Event::WriteMsr { .. } => None,
             _ => self.cancels[self.level(record)].take(),
         }

@@ -1,8 +1,8 @@
-//! The timer of each record.
+//! Finds the timer that each record is about.
 //!
-//! Timers are numbered once, so that all other tables are indexed by number. An address names one
-//! timer of each family. The kernel uses addresses again: the set-up of a new timer ends what is
-//! known of the former one.
+//! Timers are numbered once, so that all other tables are indexed by number. An address and a
+//! family (wheel or queue) identify a timer. The kernel uses the address of a freed timer again:
+//! from the set-up of the new timer on, what is known of the former one no longer counts.
 
 use crate::read::{Event, Family, Record, TimerAddr, Trace};
 use std::collections::HashMap;
@@ -40,7 +40,8 @@ impl Timers {
     }
 }
 
-/// The end of a callback changes nothing about its timer, which the callback may have freed.
+/// Returns whether the event is the end of a callback. It changes nothing about its timer, which
+/// the callback may have freed.
 fn is_exit(event: &Event) -> bool {
     matches!(event, Event::TimerExpireExit { .. } | Event::HrtimerExpireExit { .. })
 }

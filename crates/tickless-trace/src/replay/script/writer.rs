@@ -1,4 +1,4 @@
-//! From records to operations.
+//! Converts the records of a trace to the operations of a script.
 
 use super::clocks::{Clocks, effective};
 use super::interrupt::{Ends, Interrupt};
@@ -29,7 +29,7 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub(super) known: Known,
-    /// Its last arming, if that can be placed in time.
+    /// Its last arming, if the expiry could be converted to the replay's clock.
     pub(super) armed: Option<Armed>,
     pub(super) idle_since: Ns,
     /// The clock it is on, if its set-up was recorded.
@@ -59,7 +59,7 @@ pub(super) struct Armed {
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
     pub(super) interrupt: Option<Interrupt>,
-    /// When the last interrupt that has ended began.
+    /// When the latest interrupt began that has already ended.
     pub(super) last_interrupt: Ns,
 }
 
@@ -116,8 +116,9 @@ impl Writer {
         for cpu in 0..self.cpus.len() {
             self.leave(CpuId(cpu as u16));
         }
-        // An interrupt was added when it ended, and belongs where it began. The sort is stable,
-        // since an inferred operation has the record from which it was inferred.
+        // Interrupts were added when they ended: move them to where they began. The sort must be
+        // stable, because an inferred operation has the same record as the operation that it
+        // precedes.
         self.script.items.sort_by_key(|item| (item.at, item.record));
         self.script
     }
@@ -188,7 +189,7 @@ impl Writer {
         self.start(seen, function, start);
     }
 
-    /// Adds a start, which is `None` if it cannot be placed in time.
+    /// Adds a start. It is `None` if its expiry cannot be converted to the replay's clock.
     fn start(
         &mut self,
         Seen { record, timer, at }: Seen<'_>,
@@ -211,7 +212,7 @@ impl Writer {
             Some(start) => self.push(record.cpu, at, Op::Start(start)),
             None => {
                 self.script.unplaced += 1;
-                // It does not expire as it was armed before.
+                // The timer does not expire as armed before, so cancel it.
                 if was_placed {
                     self.push(record.cpu, at, Op::Cancel(timer));
                 }
@@ -266,7 +267,7 @@ impl Writer {
         }
     }
 
-    /// Returns the start of a timer that expires now, whose arming is not known.
+    /// Returns an assumed start for a timer that expires now and whose real start was not recorded.
     fn guess(&self, Seen { record, timer, at }: Seen<'_>) -> Start {
         let due = match record.event {
             Event::TimerExpireEntry { base_clock, .. } => self.clocks.bucket(base_clock),
@@ -286,7 +287,7 @@ impl Writer {
         (state.known, state.idle_since, state.is_removed) = (Known::Idle, at, false);
     }
 
-    /// Adds an operation to its CPU's interrupt, or as an item of its own.
+    /// Adds an operation: to the interrupt that its CPU is in, or else as an item of its own.
     fn push(&mut self, cpu: CpuId, at: Ns, op: Op) {
         match &mut self.cpus[cpu.index()].interrupt {
             Some(interrupt) => interrupt.ops.push(op),
@@ -294,8 +295,9 @@ impl Writer {
         }
     }
 
-    /// Ends the CPU's interrupt if the record does not belong to it, and begins one that has no
-    /// record of its own. `now` is the current time with which the handler expired a timer.
+    /// Ends the CPU's interrupt if the record does not belong to it. Begins an interrupt without an
+    /// entry in the trace if the record can only be in one. `now` is the current time with which
+    /// the handler expired a timer.
     fn follow_interrupt(&mut self, record: &Record, at: Ns, now: Option<Ns>) {
         let interrupt = self.cpus[record.cpu.index()].interrupt.as_ref();
         if interrupt.is_some_and(|interrupt| !interrupt.holds(record, at, now)) {
@@ -311,7 +313,8 @@ impl Writer {
         }
     }
 
-    /// Returns the current time with which the handler expired a high-resolution timer.
+    /// Returns the current time that the interrupt handler used when it expired a high-resolution
+    /// timer, on the replay's clock.
     fn handler_now(&self, Seen { record, timer, .. }: Seen<'_>) -> Option<Ns> {
         let Event::HrtimerExpireEntry { now, .. } = record.event else { return None };
         let set_up = self.states[timer as usize].clock;
