@@ -1,9 +1,11 @@
-//! Histograms side by side, in a terminal.
+//! Draws several histograms side by side, as text for a terminal.
 
 use crate::output::width;
 
-/// A column of bars for each way, a line for each bin from the first that is used to the last.
-/// Bars are relative to the way's fullest bin; a dot is less than a bar can show.
+/// Returns the lines of a plot. Each element of `ways` is a name and a histogram, and becomes a
+/// column of bars. There is a line for each bin, from the first that is not empty in all columns to
+/// the last. The fullest bin of a histogram has the longest bar; a dot stands for a count that is
+/// too small for a bar.
 pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     const LABEL: usize = 13;
     let is_used = |&bin: &usize| ways.iter().any(|(_, counts)| counts[bin] > 0);
@@ -11,7 +13,7 @@ pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     let Some((first, last)) = used.clone().min().zip(used.max()) else { return Vec::new() };
     let width = (width() - LABEL) / ways.len().max(1);
     let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0).max(1);
-    // A name that is too long keeps its beginning, which distinguishes it.
+    // Cut names that are too long at their end: their beginnings differ.
     let head = |name: &str| name.chars().take(width.saturating_sub(1)).collect::<String>();
     let heads = ways.iter().map(|(name, _)| format!("{:<width$}", head(name)));
     let mut lines = vec![format!("{:>11}  {}", "us", heads.collect::<String>())];

@@ -1,9 +1,11 @@
-//! Options that take one of several names, for types that do not depend on clap.
+//! Parsers for command line options whose value is one of several names. They serve types of crates
+//! that do not depend on clap.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tickless_trace::replay::ReplayPolicy;
 
-/// Accepts the name of one of `all`; `describe` returns its name and its help.
+/// Returns a parser that accepts the names of the values in `all`. `describe` returns a value's
+/// name and its help text.
 pub fn of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     describe: fn(T) -> (&'static str, &'static str),
@@ -18,7 +20,7 @@ pub fn of<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// Accepts the name of a policy.
+/// Returns a parser that accepts the names of these policies.
 pub fn policy(all: &'static [ReplayPolicy]) -> impl TypedValueParser<Value = ReplayPolicy> {
     of(all, |policy| {
         let about = match policy {

@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! Results go to standard output, everything else to standard error. A closed output does not make
-//! the program panic: a reader such as `head` may have read enough.
+//! Results go to standard output, everything else to standard error. If the output is closed, the
+//! program ends without a panic: a reader such as `head` may have read enough.
 
 use crate::command::{self, Exit, complain};
 use crate::compare::CompareArgs;
@@ -39,7 +39,7 @@ struct Cli {
     command: Command,
 }
 
-// Each command's help is beside its arguments.
+// The help text of each command is at the struct of its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
     Report(ReportArgs),
@@ -59,7 +59,8 @@ enum Command {
     Man(ManArgs),
 }
 
-/// The command line as clap describes it, for completions and man pages.
+/// Returns clap's description of the command line, from which completions and man pages are
+/// generated.
 pub fn description() -> clap::Command {
     Cli::command()
 }

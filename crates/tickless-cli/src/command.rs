@@ -1,4 +1,5 @@
-//! What all commands have in common: how they run, and how they end.
+//! What all commands of the program share: the trait by which they run, their exit statuses, and
+//! their errors.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -13,7 +14,7 @@ use tickless_top::source::SourceError;
 use tickless_trace::read::TraceError;
 use tickless_trace::record::RecordError;
 
-/// A command: a type of arguments that clap parses, and what the command does with them.
+/// A command of the program. The type holds the arguments that clap parses; `run` does the work.
 pub trait Command {
     /// Runs the command, and prints its results.
     ///
@@ -30,13 +31,13 @@ pub enum Exit {
     Success,
     /// It could not.
     Failure,
-    /// The command line, or a file that it names, must be changed.
+    /// The command line, or a file that it names, is wrong: the user must change it.
     Usage,
-    /// It did what was asked, and the result is outside of what was allowed.
+    /// The command has succeeded, but a result is outside of the bounds that the user has set.
     OutOfBounds,
     /// Ctrl-C ended it.
     Interrupted,
-    /// It ran a command that ended with this status.
+    /// The command ran another program, which ended with this status.
     Status(u8),
 }
 
@@ -47,34 +48,36 @@ impl From<Exit> for ExitCode {
             Exit::Failure => 1,
             Exit::Usage => 2,
             Exit::OutOfBounds => 3,
-            // As shells number it: 128 and the number of SIGINT.
+            // The number that shells use for an interrupted program: 128 plus the number of SIGINT.
             Exit::Interrupted => 130,
             Exit::Status(status) => status,
         })
     }
 }
 
-/// Why a command ended without results.
+/// The reason why a command ended without results, and its exit status.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit status.
     pub exit: Exit,
-    /// What happened, and what to do about it; `None` if the reader of the results has gone away.
+    /// What happened, and what the user can do about it. `None` if the reader of standard output
+    /// has closed it, which is no error.
     pub message: Option<String>,
 }
 
 impl Failure {
-    /// A failure that another command line would not prevent.
+    /// Makes a failure whose cause is not the command line.
     pub fn new(message: impl Display) -> Failure {
         Failure { exit: Exit::Failure, message: Some(message.to_string()) }
     }
 
-    /// A command line that must be changed.
+    /// Makes a failure whose cause is a wrong command line.
     pub fn usage(message: impl Display) -> Failure {
         Failure { exit: Exit::Usage, ..Failure::new(message) }
     }
 
-    /// Results that could not be written to standard output.
+    /// Makes the failure for results that could not be written to standard output. A closed pipe
+    /// counts as success.
     pub fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::Success, message: None };
@@ -82,7 +85,7 @@ impl Failure {
         Failure::new(format_args!("cannot write the results: {error}; send them to another place"))
     }
 
-    /// A file that could not be written.
+    /// Makes the failure for a file that could not be written.
     pub fn file(path: &Path, error: io::Error) -> Failure {
         let path = path.display();
         Failure::new(format_args!("{path}: cannot be written ({error}). Name another file"))
@@ -112,11 +115,12 @@ impl From<StudyError> for Failure {
 
 /// Writes a message to standard error.
 pub fn complain(message: impl Display) {
-    // There is no other place to report that standard error is closed.
+    // Ignore the error: if standard error is closed, there is no other place to report it.
     let _ = writeln!(io::stderr(), "tickless: {message}");
 }
 
-/// Asks for a yes; without a terminal, the answer is no.
+/// Asks the user a question, and returns whether the answer is yes. Without a terminal, the answer
+/// is no.
 pub fn confirm(question: impl Display) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;

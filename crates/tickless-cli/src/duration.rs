@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Parses a number with a unit from ns to d; without a unit, it is in `default` if that is given.
+/// Parses a number with a unit from ns (nanoseconds) to d (days). A number without a unit is in the
+/// unit `default`, or an error if that is `None`.
 fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 7] = [
         ("ns", 1e-9),
@@ -27,12 +28,12 @@ fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
     })
 }
 
-/// Parses a duration, which must have a unit.
+/// Parses a duration whose unit must be given.
 pub fn parse_with_unit(text: &str) -> Result<Duration, String> {
     parse_time(text, None)
 }
 
-/// Parses a duration that is not zero; a number without a unit is in seconds.
+/// Parses a duration, which must not be zero. A number without a unit is in seconds.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     match parse_time(text, Some("s"))? {
         Duration::ZERO => Err("nothing can be measured in no time".to_string()),

@@ -1,5 +1,5 @@
-//! The `tickless` program: arguments, tables, progress. Libraries make
-//! what it shows: `tickless-lab`, `tickless-fleet`, `tickless-top` and `tickless-trace`.
+//! The program `tickless`: its arguments, tables and progress bars. The results that it shows are
+//! computed by the crates `tickless-lab`, `tickless-fleet`, `tickless-top` and `tickless-trace`.
 
 mod bars;
 mod choice;

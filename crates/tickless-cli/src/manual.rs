@@ -1,6 +1,6 @@
-//! Shell completions and man pages, from the same source as the command line itself.
+//! Generates shell completions and man pages from clap's description of the command line.
 //!
-//! Commands and options are those that clap knows; none is named here.
+//! Commands and options are not named here, so that new ones need no change.
 
 use crate::cli;
 use crate::command::{Command, Exit, Failure};
@@ -50,9 +50,9 @@ impl Command for CompletionsArgs {
 
 impl Command for ManArgs {
     fn run(&self) -> Result<Exit, Failure> {
-        // Without a `help` command, which would have pages of its own.
+        // Disable clap's `help` command, which would get a man page for each command.
         let mut program = cli::description().disable_help_subcommand(true);
-        // Gives each command its full name, such as `tickless-replay`.
+        // This gives each command its full name, such as `tickless-replay`.
         program.build();
         match (&self.dir, &self.command) {
             (Some(dir), _) => write_all(&program, dir)?,

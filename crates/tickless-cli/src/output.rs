@@ -1,8 +1,9 @@
 //! How all commands print their results.
 //!
 //! Tables fit 80 columns, or the terminal if that is narrower. The most important result comes
-//! last, where a terminal of 24 lines still shows it. Colours repeat what words say, are for
-//! terminals, and are off where `NO_COLOR` is set (<https://no-color.org>).
+//! last, so that it is still visible in a terminal of 24 lines. Colours only emphasise what the
+//! words already express. They are used only in terminals, and not if `NO_COLOR` is set
+//! (<https://no-color.org>).
 
 use crate::command::Failure;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableStyle};
@@ -25,10 +26,10 @@ pub enum Format {
 
 /// Results that can be printed in every format.
 pub trait Results: Serialize {
-    /// Writes tables and sentences for people.
+    /// Writes the results as tables and sentences.
     fn tables(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes a line of names, then one for each row.
+    /// Writes the results as CSV: a header line, then a line for each row.
     fn csv(&self, out: &mut dyn Write) -> io::Result<()>;
 
     /// Writes the results in this format.
@@ -55,8 +56,8 @@ pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resul
     write(&mut out).and_then(|()| out.flush()).map_err(Failure::output)
 }
 
-/// Writes rows as CSV. A row that is a struct has its own names; rows of other types need a header,
-/// with a comma between the names.
+/// Writes rows as CSV. If a row is a struct, its fields name the columns. For other types, `header`
+/// must have the names of the columns, separated by commas.
 pub fn write_csv<R: Serialize>(
     header: &str,
     rows: impl IntoIterator<Item = R>,
@@ -93,7 +94,7 @@ pub enum Tone {
 }
 
 impl Colours {
-    /// On if standard output is a terminal that has colours, and `NO_COLOR` is not set.
+    /// Returns `On` if standard output is a terminal with colours, and `NO_COLOR` is not set.
     pub fn of_stdout() -> Colours {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
@@ -103,7 +104,7 @@ impl Colours {
         }
     }
 
-    /// A word in the colour of its tone.
+    /// Returns a word with the terminal codes for the colour of its tone.
     pub fn paint(self, tone: Tone, word: &str) -> String {
         let colour = match tone {
             _ if self == Colours::Off => return word.to_string(),
@@ -116,11 +117,11 @@ impl Colours {
     }
 }
 
-/// The longest line of a table or paragraph, whatever the terminal is.
+/// The longest line of a table or paragraph, in characters, even if the terminal is wider.
 pub const WIDTH_MAX: usize = 80;
 
-/// The longest line that the terminal shows whole, by `COLUMNS` or by the terminal itself, between
-/// 40 and [`WIDTH_MAX`].
+/// Returns the width of lines: that of the environment variable `COLUMNS`, or else of the terminal,
+/// but at least 40 and at most [`WIDTH_MAX`].
 pub fn width() -> usize {
     const LEAST: usize = 40;
     static WIDTH: OnceLock<usize> = OnceLock::new();
@@ -135,7 +136,7 @@ pub fn width() -> usize {
     })
 }
 
-/// A table without lines; columns from `numbers_from` on are numbers.
+/// Makes a table without ruled lines. Columns from index `numbers_from` on are aligned as numbers.
 pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
     let mut table = Table::new();
     let header = header.iter().map(S::to_string);
@@ -146,13 +147,13 @@ pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
     table
 }
 
-/// Breaks the cells of a table that would be wider than [`width`].
+/// Makes a table break the text in its cells, so that it is not wider than [`width`].
 pub fn to_width(table: &mut Table) {
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width() as u16);
 }
 
-/// Writes a table without trailing spaces. A table that is too wide loses the gaps between its
-/// columns first, and then breaks cells into lines.
+/// Writes a table without trailing spaces. If the table is too wide, first narrows the gaps between
+/// its columns, and then breaks the text in its cells.
 pub fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     for line in fitted(table, width()).lines() {
         writeln!(out, "{}", line.trim_end())?;
@@ -160,7 +161,7 @@ pub fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The table in lines of at most so many characters.
+/// Returns the table changed so that its lines have at most `width` characters.
 fn fitted(table: &Table, width: usize) -> Table {
     let is_long = |line: String| line.trim_end().chars().count() > width;
     let mut table = table.clone();
@@ -176,12 +177,14 @@ fn fitted(table: &Table, width: usize) -> Table {
     table
 }
 
-/// Writes text in lines of at most [`width`], those after the first indented to match.
+/// Writes `bullet` and a text, broken into lines of at most [`width`] characters. Further lines are
+/// indented by the width of the bullet.
 pub fn paragraph(out: &mut dyn Write, bullet: &str, text: &str) -> io::Result<()> {
     wrapped(bullet, text, width()).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// Text in lines of at most so many characters, those after the first indented to match the bullet.
+/// Breaks `bullet` and a text into lines of at most `width` characters. Further lines are indented
+/// by the width of the bullet.
 pub fn wrapped(bullet: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = bullet.to_string();

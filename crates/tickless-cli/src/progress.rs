@@ -1,7 +1,7 @@
 //! Progress bars on standard error, if that is a terminal.
 //!
-//! Only the measuring thread draws, between two measurements: another thread that moved the bar
-//! would disturb the figures.
+//! Only the measuring thread draws, between two measurements: a second thread that redraws the bar
+//! would disturb the measurements.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar if standard error is a terminal, nothing otherwise.
+    /// Returns a progress bar on standard error, which is invisible if that is no terminal.
     pub fn on_terminal() -> Bar {
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {elapsed}") {
@@ -40,12 +40,13 @@ impl Bar {
     /// are written only when they are complete, so nothing else needs cleaning up.
     pub fn end_on_interrupt(&self) {
         let bar = self.bar.clone();
-        // Without a handler, the signal ends the program by itself.
+        // Ignore errors: without a handler, Ctrl-C ends the program anyway.
         let _ = ctrlc::set_handler(move || end(&bar));
     }
 
-    /// Makes the first Ctrl-C set `stop`, so that the results so far can be shown. The second one
-    /// ends the program. So do ten seconds after the first: a thread may be blocked in a read.
+    /// Makes the first Ctrl-C set `stop`, so that the results so far can be shown. The second
+    /// Ctrl-C ends the program. If the program has not ended ten seconds after the first, it is
+    /// ended then, because a thread may be blocked in a read.
     pub fn stop_on_interrupt(&self, stop: Arc<AtomicBool>) {
         let bar = self.bar.clone();
         let _ = ctrlc::set_handler(move || {
@@ -61,7 +62,7 @@ impl Bar {
     }
 }
 
-/// How long a program may take to end after the first Ctrl-C.
+/// How long the program may take to end after the first Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl Progress for Bar {
@@ -81,19 +82,19 @@ impl Progress for Bar {
     }
 }
 
-/// Bars below each other, for several measurements.
+/// Several progress bars below each other, one for each measurement.
 #[derive(Clone, Debug)]
 pub struct Bars {
     all: MultiProgress,
 }
 
 impl Bars {
-    /// Bars if standard error is a terminal, nothing otherwise.
+    /// Returns progress bars on standard error, which are invisible if that is no terminal.
     pub fn on_terminal() -> Bars {
         Bars { all: MultiProgress::new() }
     }
 
-    /// Adds a bar of this name.
+    /// Adds a bar with this name.
     pub fn add(&self, name: &'static str) -> Bar {
         let bar = self.all.add(ProgressBar::no_length());
         let template = "{prefix:<10}[{bar:30}] {pos}/{len} {msg}";
@@ -109,7 +110,7 @@ impl Bars {
     /// expect.
     pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
         let all = self.all.clone();
-        // Without a handler, the signal ends the program by itself.
+        // Ignore errors: without a handler, Ctrl-C ends the program anyway.
         let _ = ctrlc::set_handler(move || {
             let _ = all.clear();
             last();

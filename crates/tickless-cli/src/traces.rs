@@ -1,4 +1,5 @@
-//! Traces as command lines name them: files, patterns, and `-` for standard input.
+//! Finds and reads the traces that a command line names: files, patterns, and `-` for standard
+//! input.
 
 use crate::command::Failure;
 use std::io;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tickless_trace::Trace;
 use tickless_trace::read::TraceError;
 
-/// Reads a trace; `-` is standard input.
+/// Reads a trace from a file, or from standard input if the path is `-`.
 pub(crate) fn read(path: &Path) -> Result<Trace, TraceError> {
     match path.as_os_str() == "-" {
         true => Trace::parse("standard input", io::stdin().lock()),
@@ -14,8 +15,8 @@ pub(crate) fn read(path: &Path) -> Result<Trace, TraceError> {
     }
 }
 
-/// Expands patterns with `*`, `?` or `[`, in the order of names, for shells that do not. A name
-/// that is a file is no pattern.
+/// Expands patterns with `*`, `?` or `[` to the names of matching files, sorted, for shells that do
+/// not expand them. The name of an existing file is not treated as a pattern.
 pub(crate) fn expand(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in named {

@@ -1,4 +1,5 @@
-//! The changes between two results, and whether both spreads overlap.
+//! Computes the changes between two result files. A figure (one measured or computed number) counts
+//! as changed if its ranges over repeated measurements do not overlap.
 
 use super::results::{Figure, Kind, Results};
 use serde::Serialize;
@@ -7,22 +8,23 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// The spreads overlap, or the values are the same.
+    /// Both ranges overlap, or the values are equal.
     Same,
-    /// All of the second spread is above the first.
+    /// The whole second range is above the first.
     Grew,
-    /// All of the second spread is below the first.
+    /// The whole second range is below the first.
     Shrank,
 }
 
-/// The direction in which a figure gets worse.
+/// Whether a larger or a smaller value of a figure is worse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worse {
-    /// It is a cost: a time, a count of work, a share of a CPU.
+    /// A larger value is worse: the figure is a cost, such as a time, a count of operations, or a
+    /// share of a CPU.
     More,
-    /// It is an amount of work done, an evenness, or a distance.
+    /// A smaller value is worse: the figure is an amount of work done, an evenness, or a distance.
     Less,
-    /// Neither: a ratio of two other figures, or a share of something that may be either.
+    /// Neither is worse: the figure is, for example, a ratio of two other figures.
     Unknown,
 }
 
@@ -39,19 +41,20 @@ impl Worse {
     }
 }
 
-/// A figure that both results have.
+/// A figure that both result files have, with its two values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Change {
     pub(super) figure: String,
     pub(super) unit: String,
     pub(super) a: Figure,
     pub(super) b: Figure,
-    /// From the first value to the second; none if the first is 0.
+    /// The change from the first value to the second; `None` if the first is 0 and the second is
+    /// not.
     pub(super) percent: Option<f64>,
     pub(super) verdict: Verdict,
 }
 
-/// Two results beside each other. Serialises to the JSON of `tickless compare`.
+/// The comparison of two result files. It serialises to the JSON output of `tickless compare`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     pub(super) kind: Kind,
@@ -61,7 +64,7 @@ pub struct Comparison {
     pub(super) changes: Vec<Change>,
     pub(super) only_in_a: Vec<String>,
     pub(super) only_in_b: Vec<String>,
-    /// Whether tables have the figures that did not move.
+    /// Whether tables also show the figures that have not changed.
     #[serde(skip)]
     pub(super) shows_all: bool,
 }
@@ -81,14 +84,16 @@ impl Change {
         Change { figure: name.to_string(), unit: unit.to_string(), a, b, percent, verdict }
     }
 
-    /// The size of the change, for sorting: from 0 to something is the largest.
+    /// The size of the change, by which changes are sorted. A change from 0 to another value counts
+    /// as the largest.
     fn distance(&self) -> f64 {
         let moved = self.percent.map_or(f64::INFINITY, f64::abs);
-        // A change within the spreads is sorted after all others.
+        // A change for which both ranges overlap is sorted after all others.
         if self.verdict == Verdict::Same { -1.0 / (1.0 + moved) } else { moved }
     }
 
-    /// Whether it moved for the worse; none if it did not move, or if its direction means nothing.
+    /// Whether the figure got worse; `None` if it has not changed, or if neither direction is
+    /// worse.
     pub(super) fn is_worse(&self) -> Option<bool> {
         let grew = match self.verdict {
             Verdict::Same => return None,
@@ -102,13 +107,13 @@ impl Change {
         }
     }
 
-    /// Whether it got worse by more than this many percent.
+    /// Whether the figure got worse by more than this many percent.
     pub(super) fn is_worse_by(&self, percent: f64) -> bool {
         self.is_worse() == Some(true) && self.percent.is_none_or(|moved| moved.abs() > percent)
     }
 }
 
-/// Compares two results of one kind.
+/// Compares the results of two files that the same command has written.
 pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison {
     let both = a.figures.iter().filter_map(|(name, (unit, one))| {
         let (_, other) = b.figures.get(name)?;

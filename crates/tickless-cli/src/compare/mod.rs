@@ -3,8 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | the command line |
-//! | `results` | figures with their spreads, from the JSON that this program prints |
-//! | `change` | the changes between two results, and whether both spreads overlap |
+//! | `results` | figures with their ranges, from the JSON that this program prints |
+//! | `change` | the changes between two results, and whether both ranges overlap |
 //! | `show` | the changes as tables, JSON or CSV |
 //! | `page` | the changes as HTML |
 

@@ -1,4 +1,4 @@
-//! Two reports beside each other, as a page in the report's own style.
+//! Writes the comparison of two reports as an HTML page, with the styles of `tickless report`.
 
 use super::change::{Change, Comparison, Verdict};
 use super::show::{moved, spread};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use tickless_lab::report::sheet;
 use tickless_lab::text::figure;
 
-/// The page. It needs nothing but itself.
+/// Returns the page. It loads no other files.
 pub(super) fn page(comparison: &Comparison) -> String {
     let Comparison { a, b, changes, only_in_a, only_in_b, .. } = comparison;
     let of = |verdict| changes.iter().filter(|it| it.verdict == verdict).collect::<Vec<_>>();
@@ -104,9 +104,9 @@ mod tests {
         Results::of(&[json!({"studies": [study]})]).unwrap()
     }
 
-    /// Goal: what grew, what shrank and what did not move stand apart; what is for the worse is
-    /// marked, whichever way that is; figures of one report are named; nothing from outside becomes
-    /// markup, and nothing may be loaded.
+    /// Goal: figures that grew, shrank and did not change are in separate tables; changes for the
+    /// worse are marked, upwards or downwards; figures that only one report has are listed; texts
+    /// from the files are escaped, and the page loads nothing.
     #[test]
     fn the_page_groups_changes_and_marks_the_worse() {
         let a = report(&[("jobs", "jobs/min", 100.0), ("read", "ns", 10.0), ("same", "ns", 7.0)]);

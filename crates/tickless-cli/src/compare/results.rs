@@ -1,4 +1,5 @@
-//! Figures with their spreads, from the JSON that this program prints.
+//! Reads figures (measured or computed numbers) and their ranges over repeated measurements from
+//! the JSON files that this program prints.
 
 use crate::command::Failure;
 use serde::Serialize;
@@ -6,7 +7,7 @@ use serde_json::{Deserializer, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The command that printed the results.
+/// The command that has printed the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -29,7 +30,8 @@ impl Kind {
     }
 }
 
-/// A figure: the median, and the least and the greatest if it was measured more than once.
+/// A figure: the median, and the smallest and the greatest value. They are equal if it was measured
+/// only once.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Figure {
     pub(super) value: f64,
@@ -43,7 +45,7 @@ impl Figure {
     }
 }
 
-/// A file's figures by name, with their units.
+/// The figures of one file, by their names, with their units.
 #[derive(Debug)]
 pub(super) struct Results {
     pub(super) kind: Kind,
@@ -72,7 +74,8 @@ impl Results {
         })
     }
 
-    /// The figures of one document, or of several tables of `top`.
+    /// Returns the figures of a JSON document, or of several documents if `top` has printed several
+    /// tables.
     pub(super) fn of(documents: &[Value]) -> Option<Results> {
         let first = documents.first()?;
         let has = |key: &str| first.get(key).is_some();
@@ -104,7 +107,8 @@ fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Each study of a report in each world.
+/// Returns the figures of a report: those of each study, on the simulated machine and on the real
+/// one.
 fn report(document: &Value) -> Found {
     let of = |done: &Value| -> Found {
         let worlds = ["sim", "live"].into_iter();
@@ -126,7 +130,8 @@ fn study(result: &Value, prefix: &str) -> Found {
     elements(&result["cells"]).filter_map(cell).collect()
 }
 
-/// Lateness of each sleeper. Its least and greatest are figures, not the spread of one.
+/// Returns the figures of `latency`: the lateness of each measured way to sleep. The smallest and
+/// the greatest lateness are figures of their own, not the range of another figure.
 fn latency(document: &Value) -> Found {
     const FIGURES: [(&str, &str); 8] = [
         ("min", "ns"),
@@ -149,7 +154,8 @@ fn latency(document: &Value) -> Found {
     elements(document).flat_map(of).collect()
 }
 
-/// The counts of a trace, per second of it, so that traces of different lengths can be compared.
+/// Returns the figures of `replay`. Counts are divided by the duration of the trace, so that traces
+/// of different lengths can be compared.
 fn replay(document: &Value) -> Found {
     const COUNTS: [&str; 3] = ["device_writes", "wakeups", "spurious_wakeups"];
     const LATENESS: [&str; 3] = ["p50", "p99", "max"];
@@ -175,7 +181,8 @@ fn replay(document: &Value) -> Found {
     found
 }
 
-/// Rates by the names of processes, whose numbers change; the median of several tables.
+/// Returns the figures of `top`: rates for each name of a process, because process numbers differ
+/// from run to run. Of several tables, the median.
 fn top(documents: &[Value]) -> Found {
     const COUNTS: [&str; 6] =
         ["arms", "rearms", "cancels", "expiries", "idle_wakeups", "device_writes"];
@@ -200,7 +207,8 @@ fn top(documents: &[Value]) -> Found {
         }
     }
     let figure = |(name, mut found): (String, Vec<f64>)| {
-        // A process that is not in a table did nothing while that was counted.
+        // A process that is missing in a table caused no timer events during its interval: its
+        // rates are 0.
         found.resize(documents.len(), 0.0);
         found.sort_by(f64::total_cmp);
         let figure =

@@ -1,4 +1,4 @@
-//! The changes between two results, as tables, JSON or CSV.
+//! Prints the changes between two result files, as tables, JSON or CSV.
 
 use super::change::{Change, Comparison, Verdict};
 use super::results::Figure;
@@ -52,7 +52,7 @@ impl Results for Comparison {
     }
 }
 
-/// From the least to the greatest; a dash if the figure was measured once.
+/// Returns the range of a figure as text; a dash if it was measured only once.
 pub(super) fn spread(of: &Figure) -> String {
     match of.low == of.high {
         true => "-".to_string(),
@@ -60,7 +60,7 @@ pub(super) fn spread(of: &Figure) -> String {
     }
 }
 
-/// The change in percent; in brackets if it is within both spreads.
+/// Returns the change in percent as text, in brackets if both ranges overlap.
 pub(super) fn moved(change: &Change) -> String {
     let by = match change.percent {
         Some(percent) => format!("{percent:+.1} %"),

@@ -1,4 +1,4 @@
-//! `tickless doctor`: its command line, and findings as text, JSON or CSV.
+//! The command `tickless doctor`: its arguments, and its findings as text, JSON or CSV.
 
 mod show;
 

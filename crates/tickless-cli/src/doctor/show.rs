@@ -1,4 +1,4 @@
-//! The findings as text for people, JSON or CSV.
+//! Prints the findings of `tickless doctor` as text, JSON or CSV.
 
 use crate::output::{Colours, Results, Tone, paragraph, write_csv};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! `tickless fleet`: its command line, and a fleet as tables, JSON or CSV.
+//! The command `tickless fleet`, which summarises the traces of many machines: its arguments, and
+//! its results as tables, JSON or CSV.
 
 mod show;
 

@@ -1,4 +1,4 @@
-//! A fleet for people and for programs.
+//! Prints the summary of many machines as tables, JSON or CSV.
 
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ impl Results for Fleet {
         header.extend(["arms_most", "arms_most_percent", "error"]);
         let rows = self.machines.iter().map(|machine| {
             let figures = machine.figures.as_ref();
-            // A whole number has no decimal point.
+            // Format numbers in Rust's way, which writes whole numbers without a decimal point.
             let number = |of: &dyn Fn(&Figures) -> f64| figures.map(|it| of(it).to_string());
             let known = (figures.map(|it| it.cpus), number(&|it| it.seconds));
             let compared: Vec<_> = FIGURES.iter().map(|figure| number(&figure.of)).collect();
@@ -51,5 +51,5 @@ impl Results for Fleet {
     }
 }
 
-/// The number of errors in the tables.
+/// The highest number of errors that the tables show. JSON and CSV have all.
 const ERRORS_MAX: usize = 10;

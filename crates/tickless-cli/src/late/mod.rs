@@ -1,4 +1,5 @@
-//! `tickless late`: its command line, and the causes of late sleeps as tables, JSON or CSV.
+//! The command `tickless late`, which explains late wakeups: its arguments, and the causes as
+//! tables, JSON or CSV.
 
 pub(crate) mod show;
 
@@ -60,14 +61,16 @@ impl Command for LateArgs {
 }
 
 impl LateArgs {
-    /// Records this machine for the given time, or until Ctrl-C, and then returns true.
+    /// Records this machine for the given time, or until Ctrl-C. Returns the trace, and whether
+    /// Ctrl-C ended it.
     fn watch(&self) -> Result<(Trace, bool), Failure> {
         let tracefs = Tracefs::find()?;
-        // The explanations name events that the kernel lacks.
+        // Record only the events that this kernel has. The explanations name those that it lacks.
         let more = tracefs.having(&EVENTS);
         let options = Options { more, ..Options::default() };
         let program = std::env::current_exe().ok();
-        // A signal must end the recording before anything has to be cleaned up.
+        // Install the signal handlers before the kernel's tracing is changed, so that a signal ends
+        // the recording in an orderly way and the tracing is restored.
         let waiting = Waiting::new();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(complain);
@@ -76,7 +79,8 @@ impl LateArgs {
         let end = waiting.pass(self.duration);
         recording.stop()?;
         let mut text = Vec::new();
-        // The text has notes about lost events, which parsing it reports.
+        // Write the trace as text and parse it: the text has notes about lost events, which the
+        // parser reports.
         recording.write("tickless late --watch", &before, &mut text)?;
         Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
     }

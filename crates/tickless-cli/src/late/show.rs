@@ -1,4 +1,4 @@
-//! The causes of late sleeps for people and for programs.
+//! Prints the causes of late wakeups as tables, JSON or CSV.
 
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
@@ -47,14 +47,15 @@ impl Results for Late {
     }
 }
 
-/// The hops of one sleep, each with its cause.
+/// Writes the steps of one late wakeup from the deadline to the running thread, each with its
+/// duration and its cause.
 pub(crate) fn hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
     hops.iter().try_for_each(|Hop { hop, ns, cause }| {
         paragraph(out, "  - ", &format!("{hop}: {} ({cause})", time(*ns)))
     })
 }
 
-/// What the lateness of all late sleeps was spent on.
+/// Writes how much each cause contributed to the lateness of all late wakeups.
 pub(crate) fn causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nWhat all lateness over the threshold was spent on:")?;
     let mut table = bare(&["share", "time", "sleeps", "cause"], 0);

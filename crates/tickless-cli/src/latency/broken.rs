@@ -1,4 +1,5 @@
-//! `--break`: the kernel's trace around the first wakeup that is too late, and its explanation.
+//! The option `--break` of `tickless latency`: records the kernel until a wakeup is too late, keeps
+//! the trace, and explains the wakeup.
 
 use crate::command::{Failure, complain};
 use crate::record::Output;
@@ -13,10 +14,11 @@ use tickless_trace::Trace;
 use tickless_trace::late::{CauseShare, EVENTS, Hop, SeenWakeup, explain, explain_wakeup};
 use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs};
 
-/// Some hundred thousand events of what came before, on the busiest machine some 100 ms.
+/// The size of the kernel's trace buffer for each CPU. It has room for the last hundred thousand
+/// events or so, about 100 ms on the busiest machine.
 const BUFFER_KB: u64 = 4 << 10;
 
-/// A recording that continues until a wakeup is too late.
+/// A running recording of the kernel, which is stopped when a wakeup is too late.
 #[derive(Debug)]
 pub(super) struct Breaking {
     above: Ns,
@@ -26,7 +28,7 @@ pub(super) struct Breaking {
     before: IdleStops,
 }
 
-/// The wakeup that was too late: `break` in the JSON.
+/// The wakeup that was too late. The JSON output has it as `break`.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Broken {
     pub(super) above_ns: u64,
@@ -34,13 +36,15 @@ pub(super) struct Broken {
     deadline_ns: u64,
     pub(super) thread: u32,
     pub(super) file: String,
-    /// None where the trace does not have this sleep.
+    /// The steps from the deadline to the running thread; `None` if the trace does not contain this
+    /// wakeup.
     pub(super) hops: Option<Vec<Hop>>,
-    /// Of all sleeps in the trace that were later than `above_ns`.
+    /// The causes of lateness, over all wakeups in the trace that were later than `above_ns`.
     pub(super) causes: Vec<CauseShare>,
 }
 
-/// A failure to record the kernel, with the alternative that needs no rights.
+/// Makes the failure for a kernel that cannot be recorded. It names an alternative to `--break`
+/// that needs no root rights.
 pub(super) fn failure(error: RecordError) -> Failure {
     Failure::new(format_args!(
         "--break records the kernel: {error}. Without --break nothing is recorded: --limit \
@@ -72,7 +76,8 @@ impl Breaking {
         Ok((Breaking { above, output, path: path.into(), recording, before }, at_break))
     }
 
-    /// Writes and explains the recording up to this wakeup, if there was one.
+    /// Ends the recording. If there was a late wakeup, writes the trace up to it into the file, and
+    /// explains it.
     ///
     /// # Errors
     /// [`RecordError`] if the recording cannot be read, or the file cannot be written.

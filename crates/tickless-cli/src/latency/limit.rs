@@ -1,4 +1,5 @@
-//! Bounds on the results: `p99=200us`, or for one sleeper alone `hrtimer.p99=200us`.
+//! The bounds that the option `--limit` sets: `p99=200us` for all ways to sleep, or
+//! `hrtimer.p99=200us` for one.
 
 use crate::duration::parse_with_unit;
 use std::fmt;
@@ -36,7 +37,8 @@ impl Limit {
         })
     }
 
-    /// Why the bound cannot be checked on these rows: a figure that was not measured is unknown.
+    /// If the bound cannot be checked on these results, because its figure was not measured,
+    /// returns the reason.
     pub fn unknown(&self, rows: &[&Row]) -> Option<String> {
         let mut rows = rows.iter().filter(|row| self.is_for(row)).peekable();
         if rows.peek().is_none() {
@@ -54,7 +56,7 @@ impl Limit {
         self.sleeper.is_none_or(|sleeper| sleeper.name() == row.sleeper)
     }
 
-    /// The violation of the bound in this row.
+    /// If this row of results violates the bound, returns a message about that.
     pub fn exceeded(&self, row: &Row) -> Option<String> {
         let ns = row.quantile_ns(self.quantile).filter(|_| self.is_for(row))?;
         let most = self.at_most.as_nanos() as f64;

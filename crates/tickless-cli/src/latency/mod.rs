@@ -3,8 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | the command line, with options named as in cyclictest |
-//! | `broken` | the trace around the first wakeup that is too late |
-//! | `limit` | bounds on the results |
+//! | `broken` | the kernel's trace up to the first wakeup that is too late |
+//! | `limit` | the bounds that `--limit` sets on the results |
 //! | `show` | the results as tables with a plot, JSON or CSV |
 
 mod broken;
@@ -46,7 +46,7 @@ use tickless_lab::text::time;
     Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
     2 for a wrong command line or if there was nothing to hold a limit against,\n\
     3 if a limit is exceeded or a wakeup was later than --break.")]
-// As in cyclictest, -h is the histogram.
+// Free `-h` for the histogram, as in cyclictest.
 #[command(disable_help_flag = true)]
 pub struct LatencyArgs {
     /// From one wakeup to the next, in microseconds
@@ -138,7 +138,8 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
 struct Measured {
     #[serde(flatten)]
     row: Row,
-    /// The wakeup that ended the measurement, if it was this sleeper's.
+    /// The late wakeup that ended the measurement, if it happened in this measurement's way to
+    /// sleep.
     #[serde(rename = "break")]
     broken: Option<Broken>,
     #[serde(skip)]
@@ -172,7 +173,7 @@ impl Command for LatencyArgs {
 }
 
 impl LatencyArgs {
-    /// Measures what was asked for. Ctrl-C ends it early.
+    /// Runs the measurements of the command line. Ctrl-C ends them early.
     fn measure(&self) -> Result<Vec<Measured>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
@@ -202,7 +203,8 @@ impl LatencyArgs {
             }
             Err(_) => Vec::new(),
         };
-        // The plan holds a file of the tracefs instance, which could not be removed otherwise.
+        // The plan holds an open file of the tracefs instance. While that is open, the instance
+        // cannot be removed.
         drop(plan);
         let slices = slices?;
         let sample = slices.iter().find_map(|slice| slice.tally.broke);
@@ -216,7 +218,7 @@ impl LatencyArgs {
         Ok(measured.collect())
     }
 
-    /// The exit status of `--break` and `--limit`, after a message for each violation.
+    /// Writes a message for each violation of `--break` and `--limit`, and returns the exit status.
     fn verdict(&self, Latency { results, .. }: &Latency) -> Exit {
         let late = results.iter().filter_map(|one| {
             let broken = one.broken.as_ref()?;
@@ -240,7 +242,8 @@ impl LatencyArgs {
         }
     }
 
-    /// The plan of one turn of each sleeper, and the number of turns.
+    /// Plans the measurement, in which all ways to sleep take turns. Returns the plan of one turn,
+    /// and the number of turns.
     fn plan(&self, stop: Arc<AtomicBool>) -> (Plan, usize) {
         const TURNS_MAX: u32 = 10;
         const DEFAULT: Duration = Duration::from_secs(10);
@@ -249,12 +252,12 @@ impl LatencyArgs {
             (duration, _) => duration,
         };
         let interval = Duration::from_micros(self.interval);
-        // A turn has some hundred wakeups, because it begins with new threads.
+        // Each turn starts new threads, so it should have at least 200 wakeups.
         let by_time = duration.map(|duration| duration.as_nanos() / interval.as_nanos());
         let wakeups = by_time.unwrap_or(u128::MAX).min(self.loops.unwrap_or(u64::MAX).into());
         let most = (wakeups / 200).clamp(1, TURNS_MAX.into()) as u32;
-        // A number of turns that divides the wakeups, so that there are exactly as many as asked
-        // for.
+        // The number of turns must divide the number of wakeups, so that the total is exactly as
+        // requested.
         let divides = |turns: &u32| self.loops.is_none_or(|loops| loops % u64::from(*turns) == 0);
         let turns = (1..=most).rev().find(divides).unwrap_or(1);
         let threads = match (self.smp, self.threads) {

@@ -1,4 +1,4 @@
-//! The results as tables with a plot, JSON or CSV.
+//! Prints the results of `tickless latency`, as tables with a plot, JSON or CSV.
 
 use super::broken::Broken;
 use super::{Latency, Measured};
@@ -29,7 +29,7 @@ impl Results for Latency {
     }
 }
 
-/// The histogram of each tally in these bins, side by side.
+/// Returns the lines of a plot: the histogram of each measurement in these bins, side by side.
 fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
     let all: Vec<Vec<u64>> = tallies.iter().map(|(_, tally)| bins.counts(tally)).collect();
     let names = tallies.iter().map(|(name, _)| *name);

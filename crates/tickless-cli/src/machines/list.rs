@@ -1,4 +1,4 @@
-//! The machines in a list, and every number of one of them with where it comes from.
+//! Prints the list of simulated machines, and all numbers of one machine with their sources.
 
 use crate::output::{Results, bare, paragraph, to_width, write_csv, write_table};
 use comfy_table::{CellAlignment, Table};
@@ -11,24 +11,25 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 /// A machine in the list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// Its name on the command line.
+    /// The machine's name on the command line.
     name: &'static str,
     /// Its full name.
     title: String,
     about: String,
     cpus: u16,
     sockets: u16,
-    /// How many of its numbers were published or measured.
+    /// How many of the machine's numbers were published or measured.
     sourced: usize,
-    /// How many were assumed, with a range.
+    /// How many of the machine's numbers were assumed, with a range.
     assumed: usize,
-    /// How many were fitted to a calibrated cell.
+    /// How many of the machine's numbers were fitted so that a simulated result matches a published
+    /// one.
     fitted: usize,
     /// A hash of all numbers.
     fingerprint: String,
 }
 
-/// The machines that come with the program.
+/// Returns the machines that come with the program.
 pub fn all() -> Result<Vec<Machine>, StudyError> {
     FILES
         .iter()
@@ -103,7 +104,8 @@ struct Number<'a> {
     value: f64,
     /// `source`, `assumed` or `fitted`.
     origin: &'static str,
-    /// The publication, the reason of the assumption, or the fitted cell.
+    /// The number's publication, the reason why it was assumed, or the result to which it was
+    /// fitted.
     from: &'a str,
     low: Option<f64>,
     high: Option<f64>,
@@ -152,7 +154,7 @@ impl Results for Numbers<'_> {
     }
 }
 
-/// Makes a table as wide as all tables; columns from `first` on are text.
+/// Limits a table to the usual width, and aligns the columns from `first` on as text.
 fn text_from(table: &mut Table, first: usize) {
     to_width(table);
     for column in table.column_iter_mut().skip(first) {

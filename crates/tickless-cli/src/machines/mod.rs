@@ -1,4 +1,5 @@
-//! `tickless machines`: its command line, and the machines with their numbers as tables.
+//! The command `tickless machines`, which shows the simulated machines, and measures or predicts
+//! this one: its arguments, and the machines with their numbers as tables.
 
 mod list;
 

@@ -1,4 +1,5 @@
-//! `tickless project`: its command line, and projections as tables, JSON or CSV.
+//! The command `tickless project`, which runs a recorded trace on simulated machines: its
+//! arguments, and its results as tables, JSON or CSV.
 
 mod show;
 

@@ -1,4 +1,4 @@
-//! A projection for people and for programs.
+//! Prints projections (runs of a recorded trace on simulated machines) as tables, JSON or CSV.
 
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
@@ -60,7 +60,7 @@ impl Results for Projected {
         let header = "cpus,policy,clock,figure,unit,role,value";
         let of_point = |point: &Projection| {
             let of_all = (point.cpus, point.policy, point.clock);
-            // A whole number has no decimal point.
+            // Format numbers in Rust's way, which writes whole numbers without a decimal point.
             let row = move |it: Figure| {
                 let value = it.value.map(|value| value.to_string());
                 (of_all, it.figure, it.unit, it.role, value)

@@ -1,6 +1,8 @@
-//! The recorded command, and what ends a recording.
+//! Runs the command that is recorded, and waits for the event that ends a recording: a signal, a
+//! timeout, or the end of the command.
 //!
-//! No thread here wakes during the recording: all wait for an event.
+//! All threads here block until an event comes. They do not poll, because their own wakeups would
+//! appear in the recording.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,36 +21,37 @@ pub(crate) enum End {
     Time,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal,
-    /// The command ended, with the status that a shell would show.
+    /// The command has ended. The number is the exit status that a shell would show.
     Command(u8),
 }
 
-/// An event that a recorder waits for.
+/// An event that may end a recording.
 enum Happened {
     Signal,
     Ended(Option<ExitStatus>),
 }
 
-/// Receives signals and the end of the command.
+/// The channel through which the handlers report signals and the end of the command.
 pub(crate) struct Waiting {
     happened: Receiver<Happened>,
     tell: Sender<Happened>,
 }
 
 impl Waiting {
-    /// Installs handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording and not the
-    /// program.
+    /// Installs signal handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording, and not
+    /// the program.
     pub(crate) fn new() -> Waiting {
         let (tell, happened) = channel();
         let signal = tell.clone();
-        // Without a handler, a signal ends the program, and the watcher process cleans up.
+        // Ignore errors: without a handler, a signal ends the program, and the watcher process
+        // cleans up the kernel's tracing.
         let _ = ctrlc::set_handler(move || {
             let _ = signal.send(Happened::Signal);
         });
         Waiting { happened, tell }
     }
 
-    /// Waits for a signal, for at most this time.
+    /// Waits for a signal, but at most for `duration`.
     pub(crate) fn pass(&self, duration: Duration) -> End {
         match self.happened.recv_timeout(duration) {
             Ok(_) => End::Signal,
@@ -56,10 +59,11 @@ impl Waiting {
         }
     }
 
-    /// Runs a command until it ends. The first signal is passed on to it, the second kills it.
+    /// Runs a command and waits until it ends. The first signal is passed on to the command as
+    /// SIGTERM; the second one kills it.
     ///
     /// # Errors
-    /// [`RecordError::Command`] if it cannot be started.
+    /// [`RecordError::Command`] if the command cannot be started.
     pub(crate) fn run(&self, command: &[OsString]) -> Result<End, RecordError> {
         let (name, args) = command.split_first().unwrap_or_else(|| unreachable!("never empty"));
         let child = Command::new(name).args(args).spawn();
@@ -76,7 +80,8 @@ impl Waiting {
         loop {
             match self.happened.recv() {
                 Ok(Happened::Signal) => {
-                    // Fails if the command has just ended; the terminal may have signalled it too.
+                    // Ignore errors: the command may have ended already, because a terminal sends
+                    // Ctrl-C to the command too.
                     let _ = kill(pid, signal);
                     signal = Signal::SIGKILL;
                 }
@@ -87,7 +92,8 @@ impl Waiting {
     }
 }
 
-/// The status as shells number it: the command's, or 128 and the signal.
+/// Returns the exit status that a shell would show: that of the command, or 128 plus the number of
+/// the signal that killed it.
 fn code(status: Option<ExitStatus>) -> u8 {
     let code = status.and_then(|status| status.code().or_else(|| Some(128 + status.signal()?)));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

@@ -2,10 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | the command line, and a recording from its beginning to its end |
-//! | `command` | the recorded command, and what ends a recording |
-//! | `output` | the file |
-//! | `size` | sizes of buffers as people write them |
+//! | `mod` | the command line, and the steps of a recording |
+//! | `command` | runs the recorded command, and waits for the end of a recording |
+//! | `output` | the file that is written |
+//! | `size` | sizes of buffers such as `64M` |
 
 pub(crate) mod command;
 mod output;
@@ -117,7 +117,8 @@ impl RecordArgs {
             may_overwrite(&self.output)?;
         }
         let output = Output::open(&self.output)?;
-        // A signal must end the recording before anything has to be cleaned up.
+        // Install the signal handlers before the kernel's tracing is changed, so that a signal ends
+        // the recording in an orderly way and the tracing is restored.
         let waiting = Waiting::new();
         let mut more = self.event.clone();
         if self.events.is_some() {
@@ -146,7 +147,7 @@ impl RecordArgs {
         Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen })
     }
 
-    /// The command that the trace names as its own.
+    /// The recorded command, or else this one, as it is written into the trace's header.
     fn title(&self) -> String {
         match self.command.as_slice() {
             [] => "tickless record".to_string(),
@@ -159,12 +160,12 @@ impl RecordArgs {
 }
 
 impl Recorded {
-    /// The CPUs whose idle threads the kernel did not record.
+    /// Returns a message for each CPU whose idle thread the kernel did not record.
     fn unseen(&self) -> impl Iterator<Item = String> {
         self.unseen.iter().map(|&cpu| Cause::IdleNotRecorded { cpu }.to_string())
     }
 
-    /// What to do about dropped events, or about a recording without events.
+    /// If events were dropped, or none was recorded, returns a message with a remedy.
     fn complaint(&self) -> Option<String> {
         let Statistics { kept, .. } = self.statistics;
         let dropped = self.statistics.dropped();

@@ -7,7 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tickless_trace::record::RecordError;
 
-/// A file that can be written and still has its former content.
+/// The output file, open for writing. It keeps its earlier content until the recording has
+/// succeeded.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
@@ -16,7 +17,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the file, so that a name that cannot be written is refused before the recording.
+    /// Opens the file before the recording, so that a file that cannot be written is reported at
+    /// once.
     pub(crate) fn open(path: &Path) -> Result<Output, RecordError> {
         let is_new = !path.exists();
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
@@ -24,22 +26,22 @@ impl Output {
         Ok(Output { path: path.into(), file, is_new })
     }
 
-    /// Removes the file if `open` created it.
+    /// Removes the file if `open` has created it. Called when the recording has failed.
     pub(crate) fn abandon(self) {
         if self.is_new {
-            // An empty file that stays does no harm.
+            // Ignore errors: an empty file that remains does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 
-    /// Replaces the content with what `write` writes.
+    /// Replaces the file's content by what `write` writes.
     pub(crate) fn replace(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), RecordError>,
     ) -> Result<(), RecordError> {
         let Output { path, file, .. } = self;
         let explain = |error: io::Error| RecordError::Output { path: path.clone(), error };
-        // Only a regular file has a length; a pipe has none.
+        // Truncate only a regular file: a pipe has no length.
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             file.set_len(0).map_err(explain)?;
         }
@@ -55,10 +57,11 @@ impl Output {
     }
 }
 
-/// Allows to overwrite a file that does not exist, is empty, or that the user gives up.
+/// Succeeds if the file does not exist, is empty, or the user agrees to overwrite it.
 ///
 /// # Errors
-/// [`RecordError::Exists`] for any other, and without a terminal on which to ask.
+/// [`RecordError::Exists`] if the user does not agree, or cannot be asked because there is no
+/// terminal.
 pub(crate) fn may_overwrite(path: &Path) -> Result<(), RecordError> {
     let has_content = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() > 0);
     if !has_content || confirm(format_args!("{}: overwrite it?", path.display())) {
@@ -71,7 +74,7 @@ fn is_gzip(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
-/// Adds the file's name to an error of the writer, which does not know it.
+/// Adds the file's name to an error that `write` has returned without knowing it.
 fn named(error: RecordError, path: &Path) -> RecordError {
     match error {
         RecordError::Output { error, .. } => RecordError::Output { path: path.into(), error },

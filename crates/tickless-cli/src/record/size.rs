@@ -1,6 +1,6 @@
-//! Sizes of buffers as people write them.
+//! Parses and prints sizes of buffers, such as `64M`.
 
-/// Kilobytes for each CPU, of a number with K, M or G.
+/// Parses a number with K, M or G. Returns kilobytes.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is not a size; write a number and K, M or G, such as 64M");
@@ -18,10 +18,11 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
-/// No machine has more to give for each CPU, and products of it fit.
+/// The largest size that is accepted, 64 GB: more than any machine has for each CPU, and so small
+/// that calculations do not overflow.
 const MOST: u64 = 64 << 20;
 
-/// A size as it is written.
+/// Returns a size as text, such as `64M`.
 pub(super) fn show(kilobytes: u64) -> String {
     match kilobytes {
         size if size % (1 << 20) == 0 => format!("{}G", size >> 20),

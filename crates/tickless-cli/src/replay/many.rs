@@ -1,4 +1,4 @@
-//! Several traces: a row each, and a total.
+//! Prints the replays of several traces as a table, with a row for each and a total.
 
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
@@ -33,13 +33,13 @@ impl Results for [Summary] {
     }
 }
 
-/// The columns, which can be added up.
+/// The numbers of a row. The rows are added up for the total.
 #[derive(Default)]
 struct Row {
     seconds: f64,
     armed: u64,
     expired: u64,
-    /// None if any of the traces did not record it.
+    /// The recorded device writes; `None` if any of the traces did not record them.
     recorded: Option<u64>,
     /// Under each policy.
     writes: Vec<u64>,

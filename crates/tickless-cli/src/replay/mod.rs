@@ -1,4 +1,5 @@
-//! `tickless replay`: its command line, and results as tables, JSON or CSV.
+//! The command `tickless replay`, which replays recorded timer traces: its arguments, and its
+//! results as tables, JSON or CSV.
 
 mod many;
 mod show;
@@ -69,7 +70,8 @@ impl Command for ReplayArgs {
                 "--timeline is of one trace, and these are several. Give one of them",
             ));
         }
-        // A trace that cannot be used has no row, and makes the command fail at the end.
+        // A trace that cannot be used is left out of the table. The command continues with the next
+        // trace, and fails at the end.
         let mut summaries = Vec::new();
         let mut exit = Exit::Success;
         for file in &files {
@@ -110,7 +112,8 @@ impl ReplayArgs {
         Ok(summarise(&trace, policies, inference))
     }
 
-    /// The exit status of `--strict`, after a message for each disagreement.
+    /// For `--strict`, writes a message for each disagreement between the replay and the recording,
+    /// and returns the exit status.
     fn verdict(&self, summary: &Summary) -> Exit {
         if !self.strict {
             return Exit::Success;

@@ -1,4 +1,4 @@
-//! A replay's results for people and for programs.
+//! Prints the results of a replay as tables, JSON or CSV.
 
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
@@ -65,7 +65,7 @@ impl Results for Summary {
     }
 }
 
-/// The number of groups of periodic timers in the tables; JSON has all.
+/// The highest number of groups of periodic timers that the tables show. JSON has all.
 const OVERLAPS_SHOWN: usize = 3;
 
 const NOT_TO_FIRE: &str = "\"re-armed\" is the part of \"armed\" that found the timer pending; \
@@ -125,7 +125,8 @@ fn top_functions(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     write_table(&table, out)
 }
 
-/// Writes one group of periodic timers, as recorded and as they would be if spread.
+/// Writes one group of periodic timers that expire together: their expiries as recorded, and as
+/// they would be if they were spread over the period.
 fn overlap(group: &Overlap, out: &mut dyn Write) -> io::Result<()> {
     const STRIP: usize = 50;
     let Overlap { function, period_ns, expirations, within_ns, together, .. } = group;
@@ -209,7 +210,8 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
     agreement.why.iter().try_for_each(|reason| paragraph(out, "  - ", reason))
 }
 
-/// Describes whether the trace distinguishes a policy from its kernel's.
+/// Describes whether the trace rules out that the recorded kernel used this policy instead of its
+/// own: whether the replays under both differ enough.
 fn distinction(other: &Comparison, kernel: &str) -> String {
     let Comparison { policy, differs_in, differs_by, verdict, .. } = other;
     let by = format!("{differs_by} {} apart", differs_in.replace('_', " "));

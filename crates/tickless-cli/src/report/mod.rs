@@ -1,4 +1,5 @@
-//! `tickless report`: its command line, and a summary of what it wrote.
+//! The command `tickless report`, which runs all studies and writes an HTML page: its arguments,
+//! and the summary that it prints.
 
 use crate::command::{Command, Exit, Failure};
 use crate::output::{bare, print_with, write_table};
@@ -65,7 +66,7 @@ impl Command for ReportArgs {
 }
 
 impl ReportArgs {
-    /// Runs the studies and writes the files.
+    /// Runs the studies, and writes the page and the JSON file.
     fn write(&self, files: &Files) -> io::Result<Report> {
         files.prepare()?;
         let bars = Bars::on_terminal();
@@ -98,7 +99,7 @@ impl ReportArgs {
     }
 }
 
-/// Writes the verdict of each study, and where the files are.
+/// Prints the verdict of each study, and the paths of the files.
 fn show(report: &Report, files: &Files, out: &mut dyn Write) -> io::Result<()> {
     let Report { seconds, effort, verdicts, .. } = report;
     let mut table = bare(&["", "published", "simulated", "live", "checks"], 1);

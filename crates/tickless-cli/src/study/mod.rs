@@ -1,4 +1,5 @@
-//! `tickless study`: its command line, and a study as tables, JSON or CSV.
+//! The command `tickless study`, which measures a mechanism beside the behaviour that it replaced:
+//! its arguments, and its results as tables, JSON or CSV.
 
 mod plot;
 mod show;
@@ -86,7 +87,8 @@ impl Command for StudyArgs {
     }
 }
 
-/// The exit status of `--strict`, after a message for each figure outside of its band.
+/// For `--strict`, writes a message for each result that is outside of its expected range, and
+/// returns the exit status.
 pub fn verdict(study: &StudyResult) -> Exit {
     let mut exit = Exit::Success;
     for cell in study.outside() {
@@ -118,7 +120,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(STUDIES.iter().map(value))
 }
 
-/// Parses numbers and ranges of numbers.
+/// Parses a list of numbers and ranges, such as `2,8,32` or `1-4`.
 fn cpus(text: &str) -> Result<Numbers, String> {
     const MOST: u64 = 65_536;
     let cpus: Numbers = text.parse()?;

@@ -22,7 +22,7 @@ pub fn show(plot: &Plot, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Writes a row for each x.
+/// Writes a curve as a table, with a row for each value of x.
 fn curve(x: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
     let mut places: Vec<f64> =
         lines.iter().flat_map(|line| line.points.iter().map(|point| point[0])).collect();
@@ -55,7 +55,8 @@ fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a line for each lane: the more often it ran at a moment, the darker the mark.
+/// Writes a line of marks for each lane. A mark stands for a short interval: the more often the
+/// lane ran in it, the darker the mark.
 fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
     const LABEL: usize = 24;
     for Lane { name, runs, .. } in lanes {

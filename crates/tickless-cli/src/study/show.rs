@@ -1,4 +1,4 @@
-//! A study's results for people and for programs.
+//! Prints the results of a study as tables, JSON or CSV.
 
 use super::plot;
 use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
@@ -15,7 +15,7 @@ impl Results for StudyResult {
             writeln!(out)?;
             paragraph(out, "", &format!("{title}:"))?;
             let mut table = bare(header, 1);
-            // Headings of several words are broken where the table would be too wide.
+            // Break headings of several words if the table would be too wide.
             to_width(&mut table);
             rows.iter().for_each(|row| {
                 table.add_row(row);
@@ -65,7 +65,7 @@ impl Results for StudyResult {
     }
 }
 
-/// The longest name that leaves room for all columns.
+/// The longest name of a result that leaves room for all columns of the table.
 const NAME_MAX: usize = 28;
 
 const ROLES: [(Role, &str); 4] = [
@@ -81,8 +81,8 @@ const ROLES: [(Role, &str); 4] = [
     (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
 ];
 
-/// Writes cells. Cells whose names begin alike are grouped below that beginning. Columns that no
-/// cell has are left out.
+/// Writes a table of results (*cells*). Results whose names have the same beginning are grouped
+/// below it. Columns that would be empty are left out.
 fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     let has_published = cells.iter().any(|cell| cell.published.is_some());
     let has_bands = cells.iter().any(|cell| !wanted(cell).is_empty());
@@ -117,7 +117,8 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     write_table(&table, out)
 }
 
-/// Writes what the mechanism changes, beside the published effect and the null model.
+/// Writes the effect of the mechanism on each result, beside the published effect and that of the
+/// null model, which is a model without the mechanism.
 fn claims(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
     let claims: Vec<(&Cell, [String; 5])> =
         study.cells.iter().filter_map(|cell| Some((cell, claim(cell)?))).collect();
@@ -142,7 +143,8 @@ fn claims(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a cell is inside its band; empty for a cell without a band.
+/// Returns a mark for a result inside or outside of its expected range; empty for a result without
+/// one.
 fn verdict(cell: &Cell) -> &'static str {
     match cell.inside {
         Some(true) => " ok",
@@ -151,14 +153,15 @@ fn verdict(cell: &Cell) -> &'static str {
     }
 }
 
-/// Splits a cell's name into its group and the rest: at the first dot, or at the last if the rest
-/// would not fit the column.
+/// Splits the name of a result into its group and the remaining name: at the first dot, or at the
+/// last dot if the remaining name would be too long for the column.
 fn group_and_name(id: &str) -> (&str, &str) {
     let (group, name) = id.split_once('.').unwrap_or(("", id));
     if name.len() <= NAME_MAX { (group, name) } else { id.rsplit_once('.').unwrap_or(("", id)) }
 }
 
-/// The cell's unit without the whole of a share; empty if the name contains the unit.
+/// Returns the unit of a result. Leaves out what a percentage refers to (`% of samples` becomes
+/// `%`). Returns nothing if the name of the result contains the unit.
 fn unit(cell: &Cell) -> &str {
     let unit = cell.unit.split(" of ").next().unwrap_or(cell.unit);
     let spelled = unit.replace('/', "_per_").replace('%', "percent");
@@ -167,7 +170,8 @@ fn unit(cell: &Cell) -> &str {
     if is_named { "" } else { unit }
 }
 
-/// The least and the greatest repetition, if they differ.
+/// Returns the smallest and the greatest value of all repetitions as text; a dash if they are
+/// equal.
 fn range(cell: &Cell) -> String {
     if cell.low == cell.high {
         return "-".into();

@@ -1,4 +1,5 @@
-//! `tickless sweep`: its command line, and how far a campaign is.
+//! The command `tickless sweep`, which computes the cells (single computations) of a campaign: its
+//! arguments, and how many are done.
 
 mod show;
 
@@ -81,7 +82,8 @@ struct StatusArgs {
     format: Format,
 }
 
-/// A campaign of more cells needs `--yes`: it may be a mistake in an axis.
+/// A campaign with more cells than this is confirmed by the user, or needs `--yes`: so many may be
+/// a mistake in the file.
 const CONFIRM_ABOVE: u64 = 1_000_000;
 
 impl Command for SweepArgs {
@@ -105,7 +107,7 @@ impl Command for SweepArgs {
 impl SweepArgs {
     fn sweep(&self) -> Result<Exit, Failure> {
         let (Some(spec), Some(out)) = (&self.spec, &self.out) else {
-            // clap requires both if there is no other command.
+            // Never happens: clap requires both arguments if no subcommand is given.
             return Ok(Exit::Usage);
         };
         let shard = Shard::find(self.shard.as_deref(), |name| std::env::var(name).ok())

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use tickless_fleet::sweep::{Done, Merged, Status};
 
-/// Writes the counts of a run.
+/// Prints how many cells a run has computed.
 pub fn done(done: Done, out: &mut dyn Write) -> io::Result<()> {
     let Done { before, performed, failed, left } = done;
     write!(out, "{} cells performed", HumanCount(performed))?;
@@ -20,7 +20,7 @@ pub fn done(done: Done, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the counts of a merged table.
+/// Prints how many cells and rows a merged table has.
 pub fn merged(merged: Merged, path: &Path, out: &mut dyn Write) -> io::Result<()> {
     let Merged { cells, failed, rows, left_out } = merged;
     write!(out, "{}: {} rows of {} cells", path.display(), HumanCount(rows), HumanCount(cells))?;

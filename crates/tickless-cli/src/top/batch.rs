@@ -1,4 +1,5 @@
-//! Tables one after the other, printed.
+//! The option `--batch` of `tickless top`: prints several tables, one after the other, without a
+//! live screen.
 
 use super::{View, show};
 use crate::command::{Exit, Failure};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use tickless_top::source::Counting;
 use tickless_top::table::between;
 
-/// How often the source is polled for events.
+/// The interval at which the source of timer events is polled.
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
 /// The tables to print.
@@ -20,7 +21,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Prints the tables. A signal ends the last one early.
+    /// Prints the tables. After a signal, prints the current table early and ends.
     pub(super) fn run(
         &self,
         waiting: &Waiting,
@@ -45,7 +46,7 @@ impl Batch {
     }
 }
 
-/// Polls the source for an interval.
+/// Polls the source of timer events until the interval has passed, or until a signal.
 fn pass(waiting: &Waiting, counting: &mut Counting, interval: Duration) -> Result<End, Failure> {
     let end = Instant::now() + interval;
     loop {

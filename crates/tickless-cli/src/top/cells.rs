@@ -1,9 +1,9 @@
-//! A row as words, for printed tables and for the terminal.
+//! Formats the rows of a table as words, for printed tables and for the live screen.
 
 use tickless_lab::text::time;
 use tickless_top::table::{By, Period, Table, TableRow};
 
-/// The names of the columns. Those after the first one or two are numbers.
+/// The names of the columns. The first one or two columns are names, all others are numbers.
 pub(super) fn header(by: By) -> Vec<&'static str> {
     let mut header = vec!["process"];
     if by == By::Callback {
@@ -51,14 +51,15 @@ fn process(row: &TableRow) -> String {
     }
 }
 
-/// The length, the number of timers if there are several, and a mark if some expire together.
+/// Formats the period of a process's timers: its length, the number of timers if there are several,
+/// and a mark if some expire together.
 fn period(Period { period_ns, timers, meeting }: &Period) -> String {
     let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
     let meet = if *meeting > 0 { "!" } else { "" };
     format!("{}{many}{meet}", time(*period_ns).replace(' ', ""))
 }
 
-/// Times a second, in at most five characters.
+/// Formats a rate per second, in at most five characters.
 fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_string(),
@@ -69,7 +70,8 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-/// The number of events, what counting them cost, and how many were lost: one line.
+/// Returns one line with the rate of timer events, the CPU time for counting them, and the number
+/// of lost events.
 pub(super) fn summary(table: &Table) -> String {
     let events = rate(table.per_second(table.timer_events));
     let kernel = match table.kernel_percent {

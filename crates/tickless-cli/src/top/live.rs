@@ -1,4 +1,4 @@
-//! A terminal that is kept up to date.
+//! The live screen of `tickless top`: shows tables in the terminal and reacts to keys.
 
 use super::View;
 use super::batch::POLL;
@@ -14,7 +14,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tickless_top::source::Counting;
 
-/// Shows tables until a key or a signal ends it. Restores the terminal, also if drawing fails.
+/// Shows tables until the user presses the key to quit, or until a signal. Restores the terminal
+/// afterwards, even if drawing fails.
 pub(super) fn run(
     waiting: &Waiting,
     mut counting: Counting,
@@ -40,13 +41,13 @@ pub(super) fn run(
 }
 
 enum Passed {
-    /// A key was pressed, or the terminal has another size.
+    /// The screen must be drawn again: a key was pressed, or the terminal has another size.
     Redraw,
     Interval,
     End,
 }
 
-/// Waits for the end of the interval, a key or a signal.
+/// Waits until the interval has passed, a key is pressed, or a signal comes.
 fn pass(
     waiting: &Waiting,
     counting: &mut Counting,
@@ -79,7 +80,8 @@ fn pass(
 /// Rows and columns.
 type Size = (u16, u16);
 
-/// The terminal with its alternate screen and without line editing, until this is dropped.
+/// The terminal, switched to its alternate screen and to raw input. Dropping this value restores
+/// it.
 struct Terminal {
     term: Term,
     before: Termios,
@@ -90,11 +92,11 @@ impl Terminal {
         let before = termios::tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         termios::cfmakeraw(&mut raw);
-        // A line feed still begins a new line.
+        // Keep the output flags, so that a line feed still begins a new line.
         raw.output_flags = before.output_flags;
         let terminal = Terminal { term: Term::stdout(), before };
         termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw)?;
-        // The alternate screen, without a cursor.
+        // Switch to the alternate screen and hide the cursor.
         terminal.term.write_str("\x1b[?1049h\x1b[?25l")?;
         Ok(terminal)
     }
@@ -103,7 +105,7 @@ impl Terminal {
         self.term.size()
     }
 
-    /// Returns whether a key can be read, after this time at the latest.
+    /// Waits until a key can be read, but at most for `time`. Returns whether one can be read.
     fn has_key(time: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -116,7 +118,7 @@ impl Terminal {
     }
 
     fn draw(&self, lines: &[Line]) -> io::Result<()> {
-        // From the upper left corner; what was there before is erased line by line.
+        // Draw from the upper left corner, and erase the rest of each line.
         let mut frame = String::from("\x1b[H");
         for (place, Line { text, look }) in lines.iter().enumerate() {
             let style = match look {
@@ -135,7 +137,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A terminal that is gone needs no restoring.
+        // Ignore errors: if the terminal has been closed, it needs no restoring.
         let _ = self.term.write_str("\x1b[?25h\x1b[?1049l");
         let _ = termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
     }

@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | the command line |
-//! | `batch` | tables one after the other, printed |
-//! | `live` | a terminal that is kept up to date |
-//! | `screen` | the lines of the terminal, and what keys do: no terminal needed |
-//! | `cells` | a row as words |
+//! | `batch` | prints several tables, one after the other |
+//! | `live` | the live screen in a terminal |
+//! | `screen` | the lines of the live screen, and what keys do; tested without a terminal |
+//! | `cells` | formats the rows of a table |
 //! | `show` | tables as text, JSON lines or CSV |
 
 mod batch;
@@ -71,7 +71,7 @@ pub struct TopArgs {
     format: Format,
 }
 
-/// The rows that are shown, and their order.
+/// Which rows a table shows, and in which order.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) by: By,
@@ -100,7 +100,8 @@ impl Command for TopArgs {
         let by = if self.callbacks { By::Callback } else { By::Process };
         let view = View { by, sort: self.sort, filter: self.filter.clone() };
         let program = std::env::current_exe().ok();
-        // A signal must end the program before anything has to be cleaned up.
+        // Install the signal handlers before the kernel's tracing is changed, so that a signal ends
+        // the counting in an orderly way and the tracing is restored.
         let waiting = Waiting::new();
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(text.to_string());

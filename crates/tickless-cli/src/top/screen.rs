@@ -1,4 +1,5 @@
-//! The lines that the terminal shows, and what keys do. No terminal is needed.
+//! Computes the lines of the live screen, and what keys do. It does not access a terminal, so that
+//! tests need none.
 
 use super::View;
 use super::cells::{cells, header, numbers_from, summary};
@@ -10,7 +11,7 @@ use tickless_top::table::{By, Sort, Table, between};
 
 const KEYS: &str = "q quit  s sort  c callbacks  / filter  space freeze  up, down scroll";
 
-/// What to do after a key.
+/// What the program does after a key was pressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     GoOn,
@@ -32,7 +33,7 @@ pub(super) enum Look {
     Faint,
 }
 
-/// A live view: what was counted, and what the user has chosen to see of it.
+/// The state of the live screen: the latest counts, and the user's choice of rows and order.
 pub(super) struct Screen {
     view: View,
     source: &'static str,
@@ -63,8 +64,8 @@ impl Screen {
         }
     }
 
-    /// Shows what was counted since the last snapshot. A frozen screen ignores it; the first table
-    /// after that covers all of the time.
+    /// Shows what was counted between the previous snapshot and this one. Ignored while the screen
+    /// is frozen; the first table after that covers the whole time since.
     pub(super) fn show(&mut self, snapshot: Snapshot) {
         if self.is_frozen {
             return;
@@ -130,8 +131,8 @@ impl Screen {
         self.view.sort = all[(at + step) % all.len()];
     }
 
-    /// The lines of a terminal of this many rows and columns: what was counted and what it cost,
-    /// the notes, the table from the row to which it is scrolled, and the keys.
+    /// Returns the lines for a terminal of this many rows and columns: a summary, the notes, the
+    /// table from the row to which it is scrolled, and the list of keys.
     pub(super) fn lines(&mut self, (rows, columns): (u16, u16)) -> Vec<Line> {
         const SUMMARY: usize = 2;
         let (rows, columns) = (usize::from(rows), usize::from(columns));
@@ -176,8 +177,8 @@ impl Screen {
     }
 }
 
-/// A row of the table. The names share the columns that the figures leave; a figure's column is as
-/// wide as the figure can be.
+/// Formats a row of the table. The columns of numbers have fixed widths, for the longest number
+/// that each can have. The names share the remaining width.
 fn table_line(cells: Vec<String>, by: By, columns: usize) -> String {
     const FIGURES: [usize; 9] = [5, 6, 5, 5, 4, 5, 5, 6, 9];
     let names = numbers_from(by);

@@ -1,11 +1,11 @@
-//! Tables as text, JSON lines or CSV.
+//! Prints the tables of `tickless top` as text, JSON lines or CSV.
 
 use super::cells::{cells, header, numbers_from, summary};
 use crate::output::{Format, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_top::table::{By, Table};
 
-/// Writes a table; `number` is its place among the printed tables, from 0.
+/// Prints a table. `number` counts the tables that were printed before.
 pub(super) fn show(
     table: &Table,
     by: By,
@@ -45,7 +45,8 @@ fn text(table: &Table, by: By, rows: usize, number: u64, out: &mut dyn Write) ->
     paragraph(out, "", &summary(table))
 }
 
-/// Cuts the middle out of a name that is too long: its end is the process's number.
+/// Shortens a name that is too long by cutting out its middle, because its end is the process
+/// number.
 fn shorten(name: &mut String) {
     const LETTERS_MAX: usize = 20;
     const END: usize = 8;
