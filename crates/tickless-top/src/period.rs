@@ -17,7 +17,7 @@ pub struct Vote {
     pub hits: u64,
     /// How many distances there were since it became the candidate, itself included.
     pub distances: u64,
-    /// The last deadline, in nanoseconds of the timer's clock; 0 for none.
+    /// The deadline of the last expiry, in nanoseconds on the timer's clock; 0 for none.
     pub last: u64,
 }
 

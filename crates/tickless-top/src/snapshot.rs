@@ -84,7 +84,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of timers that were cancelled.
+    /// Returns the number of timers that were cancelled: removed, but not in order to rearm or
+    /// expire them.
     pub fn cancelled(&self) -> u64 {
         self.cancels.saturating_sub(self.halves)
     }
@@ -156,16 +157,16 @@ pub struct Snapshot {
     pub sources: Vec<Source>,
     /// Events that were lost.
     pub lost: u64,
-    /// Whether this machine shows writes of timer devices.
+    /// Whether the kernel reports writes to timer devices on this machine.
     pub sees_device_writes: bool,
-    /// Whether this machine shows interrupts of timer devices, and thereby which timer woke an idle
-    /// CPU.
+    /// Whether the kernel reports timer interrupts on this machine. They show which timer woke an
+    /// idle CPU.
     pub sees_wakeups: bool,
     /// Entries that were not counted because their table was full: the table of processes and
     /// callbacks, or the one of periodic timers.
     pub refused: u64,
-    /// CPUs of whose idle threads the kernel has recorded nothing since the start, although they
-    /// ran.
+    /// CPUs on which the kernel has recorded nothing of the idle thread since the start, although
+    /// it ran.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in nanoseconds.
     pub own_ns: u64,

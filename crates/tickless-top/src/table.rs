@@ -1,4 +1,4 @@
-//! The counts between two times: sorted rows with rates.
+//! Tables of what was counted between two times: sorted rows with rates.
 
 use crate::snapshot::{Counts, Family, Snapshot};
 use serde::Serialize;
@@ -11,7 +11,7 @@ pub enum By {
     /// A process.
     #[default]
     Process,
-    /// A callback of a process and its kind of timer.
+    /// One callback of one process, and the callback's kind of timer.
     Callback,
 }
 
@@ -52,8 +52,8 @@ pub struct Table {
     /// Entries that were not counted because their table was full: the table of processes and
     /// callbacks, or the one of periodic timers.
     pub refused: u64,
-    /// CPUs of whose idle threads the kernel records nothing, although they ran: the timers that
-    /// these threads arm and cancel are missing in the counts.
+    /// CPUs on which the kernel records nothing of the idle thread, although it runs: the timers
+    /// that this thread arms and cancels are missing in the counts.
     pub unseen_idle: Vec<u16>,
     /// CPU time of this program, in percent of one CPU.
     pub own_percent: f64,
@@ -73,7 +73,7 @@ pub struct TableRow {
     pub process: String,
     /// Its number; 0 for the kernel.
     pub pid: u32,
-    /// The callback; null if the row is a process.
+    /// The callback; null if the row stands for a whole process.
     pub function: Option<String>,
     /// The kind of timer.
     pub family: Family,
@@ -85,9 +85,9 @@ pub struct TableRow {
     pub cancels: u64,
     /// Timers that expired.
     pub expiries: u64,
-    /// Idle CPUs woken; null if the kernel does not show them.
+    /// How often these timers woke an idle CPU; null if the kernel does not show that.
     pub idle_wakeups: Option<u64>,
-    /// Writes of timer devices; null if the kernel does not show them.
+    /// Writes to timer devices because of these timers; null if the kernel does not show them.
     pub device_writes: Option<u64>,
     /// Cancelled timers, in percent of those armed; null if nothing was armed.
     pub cancelled_percent: Option<f64>,
@@ -104,7 +104,7 @@ pub struct TableRow {
 pub struct Period {
     /// Its length in nanoseconds.
     pub period_ns: u64,
-    /// The number of the row's timers, or sleeping threads, that have it.
+    /// The number of the row's timers, or sleeping threads, that have this period.
     pub timers: u64,
     /// How many of `timers` expire nearly together with another timer of this callback and period,
     /// be it of another process: at most a hundredth of the period apart.

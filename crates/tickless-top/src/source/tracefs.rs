@@ -9,7 +9,8 @@ use std::path::Path;
 use tickless_trace::read::{Context, Event};
 use tickless_trace::record::{IdleEvents, IdleStops, Live, Options, RecordError, Tracefs};
 
-/// Counts from a tracefs instance. Dropping it removes the instance.
+/// Counts the events of a tracefs instance (trace buffers of its own). Dropping it removes the
+/// instance.
 #[derive(Debug)]
 pub struct FromTracefs {
     live: Live,
@@ -72,7 +73,7 @@ impl FromTracefs {
         counted.map_err(|error: RecordError| error.into())
     }
 
-    /// Returns the CPUs of whose idle threads the kernel recorded nothing, although they ran.
+    /// Returns the CPUs on which the kernel recorded nothing of the idle thread, although it ran.
     fn unseen_idle(&self) -> Vec<u16> {
         if self.live.lost() > 0 {
             // The events of an idle thread may be among the lost ones, so its absence proves

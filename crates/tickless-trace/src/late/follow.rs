@@ -21,7 +21,7 @@ pub(super) struct Sleep {
     pub(super) due: Ns,
     /// The deadline plus the slack that the sleeper allows. Equals `due` for wheel timers.
     pub(super) hard: Ns,
-    /// When the interrupt began in which the timer expired.
+    /// When the interrupt began that expired the timer.
     pub(super) interrupt: Ns,
     /// When the timer's callback began.
     pub(super) callback: Ns,
@@ -87,7 +87,7 @@ impl Sleep {
 #[derive(Clone, Copy)]
 struct Armed {
     at: Ns,
-    /// The soft and the hard deadline, on the clock of the timer.
+    /// The earliest and the latest time at which the timer should expire, on the timer's clock.
     soft: Ns,
     hard: Ns,
 }
@@ -101,7 +101,8 @@ struct Cpu {
     callback: Option<Sleep>,
 }
 
-/// Returns the sleeps that begin and end in the trace, in the order in which threads ran. O(n).
+/// Returns the sleeps whose arming and end are in the trace, in the order in which the threads ran.
+/// O(n).
 pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];

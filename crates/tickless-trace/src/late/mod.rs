@@ -49,13 +49,13 @@ const WORST_MAX: usize = 10;
 pub struct Late {
     /// The trace's file.
     pub file: String,
-    /// Sleeps that end later than this are explained.
+    /// Sleeps that ended more than this after their deadline are explained.
     pub threshold_ns: u64,
     /// The number of sleeps whose deadline and end are both in the trace.
     pub sleeps: u64,
-    /// The number of these that ended later than the threshold.
+    /// The number of sleeps that ended later than the threshold.
     pub late: u64,
-    /// The causes of their lateness, the largest first.
+    /// The causes of the late sleeps; the one that took the most time comes first.
     pub causes: Vec<CauseShare>,
     /// Whether the recording was interrupted.
     pub is_partial: bool,
@@ -70,7 +70,7 @@ pub struct Late {
 pub struct CauseShare {
     /// The cause, such as `thread spin-77 kept the CPU`.
     pub cause: String,
-    /// The number of late sleeps that have a hop with this cause.
+    /// The number of late sleeps in which this cause took time.
     pub sleeps: u64,
     /// The lateness it caused, in nanoseconds.
     pub ns: u64,
@@ -107,8 +107,8 @@ pub struct Hop {
     pub cause: String,
 }
 
-/// Explains the sleeps of a trace that ended later than `threshold`. O(n log n); takes 32 bytes for
-/// every change of a CPU's activity.
+/// Explains the sleeps of a trace that ended later than `threshold`. O(n log n); takes 32 bytes of
+/// memory for every change of what a CPU does.
 pub fn explain(trace: &Trace, threshold: Ns) -> Late {
     let spans = Spans::of(trace);
     let sleeps = follow::sleeps(trace);
@@ -148,7 +148,7 @@ pub fn explain(trace: &Trace, threshold: Ns) -> Late {
     }
 }
 
-/// A late wakeup as its thread measured it. Times are on the trace's clock.
+/// A late wakeup, as the thread that woke measured it. Times are on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeenWakeup {
     /// The thread.

@@ -25,7 +25,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// All contexts in the order of their numbers.
+    /// All contexts, in the order of the numbers under which they are packed.
     pub(super) const ALL: [Context; 6] = [
         Context::NotRecorded,
         Context::Task,
@@ -44,7 +44,8 @@ impl Context {
         }
     }
 
-    /// Reads ftrace's flags column: interrupts off, need to reschedule, context, preemption depth.
+    /// Reads ftrace's flags column. Its letters are: interrupts off, need to reschedule, context,
+    /// preemption depth.
     pub(super) fn from_column(column: &[u8]) -> Context {
         match column.get(2) {
             Some(b'.') => Context::Task,
@@ -95,7 +96,7 @@ impl TimerFlags {
         self.0 & Self::DEFERRABLE != 0
     }
 
-    /// Returns whether the timer stays on the CPU it was started for.
+    /// Returns whether the timer is pinned: it stays on the CPU it was started for.
     pub fn is_pinned(self) -> bool {
         self.0 & Self::PINNED != 0
     }
@@ -156,7 +157,8 @@ impl Bucket {
     }
 }
 
-/// How a high-resolution timer is queued. All flags are clear if the kernel did not print them.
+/// How a high-resolution timer is started: its expiry, its CPU and its context. All flags are clear
+/// if the kernel did not print them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HrtimerMode(pub(super) u8);
 
@@ -178,7 +180,7 @@ impl HrtimerMode {
         self.0 & Self::RELATIVE != 0
     }
 
-    /// Returns whether the timer stays on the CPU it was started on.
+    /// Returns whether the timer is pinned: it stays on the CPU it was started on.
     pub fn is_pinned(self) -> bool {
         self.0 & Self::PINNED != 0
     }
@@ -197,7 +199,8 @@ impl HrtimerMode {
     /// Reads `ABS|PINNED|HARD`, or the kernel's number.
     pub(super) fn of(value: Value<'_>) -> Option<HrtimerMode> {
         if let Some(raw) = value.number() {
-            // Linux include/linux/hrtimer.h: REL 1, PINNED 2, SOFT 4, HARD 8, ABS none.
+            // The kernel's numbers (Linux include/linux/hrtimer.h): REL 1, PINNED 2, SOFT 4, HARD
+            // 8, ABS none.
             let base = if raw & 1 != 0 { Self::RELATIVE } else { Self::ABSOLUTE };
             return (raw < 16).then_some(HrtimerMode(base | (raw as u8 & 0xe) << 1));
         }
@@ -229,7 +232,7 @@ pub enum ClockId {
 }
 
 impl ClockId {
-    /// All clocks in the order of their numbers.
+    /// All clocks, in the order of the numbers under which they are packed.
     pub(crate) const ALL: [ClockId; 5] =
         [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai, ClockId::Other];
 

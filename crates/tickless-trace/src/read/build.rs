@@ -63,7 +63,7 @@ impl<'a> Value<'a> {
 /// The largest number of fields that are read of an event.
 const FIELDS_MAX: usize = 8;
 
-/// The values of the fields that [`EventKind::fields`] names, in that order.
+/// The values of an event's fields, in the order of [`EventKind::fields`].
 pub(super) struct Fields<'a> {
     kind: EventKind,
     values: [Value<'a>; FIELDS_MAX],
@@ -118,7 +118,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads `6e0, value 63299eb1457`, which ends with ` #GP` if the write failed.
+    /// Reads the text of `write_msr`: `6e0, value 63299eb1457`, which ends with ` #GP` if the write
+    /// failed.
     fn write_msr(&mut self, text: &[u8]) -> Result<(), Cause> {
         let event = self.kind;
         let missing = Cause::MissingField { event, field: "value" };

@@ -68,7 +68,7 @@ macro_rules! events {
             $($(#[$doc])* $kind $({ $($(#[$field_doc])* $field: $type,)* })?,)*
         }
 
-        /// The kinds of events that are read, without their fields.
+        /// What kind of event it is, without its fields. Other events of the kernel are not read.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum EventKind {
@@ -118,7 +118,7 @@ macro_rules! events {
                 match self { $(EventKind::$kind => $name,)* }
             }
 
-            /// Returns the kernel's names for the fields that are read.
+            /// Returns the kernel's names for the fields of this kind that are read.
             pub(super) fn fields(self) -> &'static [&'static str] {
                 match self { $(EventKind::$kind => &[$($($word,)*)? $($more)?],)* }
             }
@@ -312,9 +312,9 @@ events! {
         /// Whether it belongs to the same process.
         is_thread: bool = "clone_flags" by Reading::is_thread,
     }
-    /// A process set or cleared an interval timer. Its hrtimer has events of its own.
+    /// A process set or cleared an interval timer. The hrtimer behind it has events of its own.
     ItimerState "itimer_state"
-    /// A process's interval timer expired. Its hrtimer has events of its own.
+    /// A process's interval timer expired. The hrtimer behind it has events of its own.
     ItimerExpire "itimer_expire"
 }
 

@@ -30,7 +30,7 @@ pub struct Header {
     pub kernel: Option<String>,
     /// Ftrace's tracer; `nop` when only events were recorded.
     pub tracer: Option<String>,
-    /// The clock of the times, as in ftrace's `trace_clock`.
+    /// The clock of the trace's times, as ftrace's `trace_clock` names it.
     pub clock: Option<String>,
     /// Ticks per second.
     pub hz: Option<u32>,
@@ -124,9 +124,9 @@ impl Header {
     }
 }
 
-/// Reads the marks at which events are missing: ftrace's `CPU:1 [LOST 12 EVENTS]`, trace-cmd's
-/// `CPU:1 [12 EVENTS DROPPED]` (or without a number), perf's `PERF_RECORD_LOST lost 12` and
-/// `LOST 12 events!`.
+/// Reads the lines with which the tools mark lost events: ftrace's `CPU:1 [LOST 12 EVENTS]`,
+/// trace-cmd's `CPU:1 [12 EVENTS DROPPED]` (or without a number), perf's `PERF_RECORD_LOST lost 12`
+/// and `LOST 12 events!`. Returns their number, if there is one.
 pub(super) fn lost_events(text: &[u8]) -> Option<Option<u64>> {
     if let Some(end) = find(text, b"EVENTS DROPPED]") {
         let number = text[..end].trim_ascii_end().rsplit(|&byte| byte == b'[').next();

@@ -76,7 +76,7 @@ pub struct JiffyClock {
 /// How many bits jiffies have: as many as the machine's words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JiffyWidth {
-    /// They wrap, the first time five minutes after boot.
+    /// Jiffies wrap, the first time five minutes after boot.
     Bits32,
     /// They never wrap.
     Bits64,

@@ -82,11 +82,12 @@ pub struct Trace {
     pub records: Records,
     /// The names behind [`NameId`]s.
     pub names: Names,
-    /// The last name of each thread, by its number.
+    /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
     /// The tick rate, if it could be found.
     pub hz: Option<Hz>,
-    /// Converts jiffies, if the wheel had events and the tick rate is known.
+    /// Converts jiffies to times; `None` if no wheel timer was recorded, or the tick rate is
+    /// unknown.
     pub jiffies: Option<JiffyClock>,
     /// Converts times on CLOCK_MONOTONIC to the trace's clock; `None` if no hrtimer expired.
     pub monotonic: Option<MonotonicOffset>,
@@ -113,7 +114,7 @@ impl Trace {
         Trace::parse(&name, file)
     }
 
-    /// Reads a trace from `input`; messages name it `path`.
+    /// Reads a trace from `input`. Messages about it call it `path`.
     ///
     /// # Errors
     /// When no timer event can be read; see [`TraceError`].

@@ -30,7 +30,7 @@ impl MonotonicOffset {
     /// A difference that is further below the median than this is an outlier.
     const BELOW_MEDIAN_NS: i64 = 1_000_000;
 
-    /// Converts a CLOCK_MONOTONIC time to the trace's clock. [`Ns::NEVER`] stays.
+    /// Converts a CLOCK_MONOTONIC time to the trace's clock. Returns [`Ns::NEVER`] unchanged.
     pub fn trace_time(&self, time: Ns) -> Ns {
         if time == Ns::NEVER { Ns::NEVER } else { Ns(time.0.saturating_add_signed(self.ns)) }
     }

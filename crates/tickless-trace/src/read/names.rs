@@ -1,16 +1,16 @@
-//! The table of names: a trace repeats a few dozen names many thousand times.
+//! Stores each name in a trace once: a trace repeats a few dozen names many thousand times.
 
 use super::binary::Symbols;
 use super::build::Value;
 use super::fields::printable;
 use std::collections::HashMap;
 
-/// The place of a name in its trace's [`Names`].
+/// The number of a name in its trace's [`Names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameId(pub(super) u16);
 
 impl NameId {
-    /// The name of a callback that was not recorded.
+    /// Stands for the name of a callback that was not recorded.
     pub const UNKNOWN: NameId = NameId(0);
 
     /// Returns the id as an index, for a slice with an element for each name; below [`Names::len`].
@@ -69,7 +69,7 @@ impl Names {
         false
     }
 
-    /// Returns a table that names functions by `symbols`.
+    /// Returns an empty table that finds the names of functions in `symbols`.
     pub(crate) fn new(symbols: Symbols) -> Names {
         Names { symbols, ..Names::default() }
     }

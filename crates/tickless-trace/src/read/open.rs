@@ -30,9 +30,9 @@ pub(super) enum Line<'a> {
 pub(super) struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
     buffer: Vec<u8>,
-    /// Whether the lines come out of a gzip stream.
+    /// Whether the lines are unpacked from gzip.
     pub(super) is_gzip: bool,
-    /// Why the lines ended before the end of the file.
+    /// Why reading failed before the end of the file, if it did.
     pub(super) error: Option<io::Error>,
 }
 

@@ -8,7 +8,7 @@ use super::names::{NameId, Names};
 use super::prefix::cpu_id;
 use tickless_core::time::{CpuId, Ns};
 
-/// The type of a field: how it is read, and packed into a fixed number of bits.
+/// A type of an event's field: how it is read from a trace, and packed into a fixed number of bits.
 pub(super) trait FieldType: Copy {
     const BITS: u32;
     fn to_bits(self) -> u64;
@@ -116,7 +116,7 @@ impl Bits {
         Bits { words: [number, 0, 0, 0], at: 0 }
     }
 
-    /// Appends the bits that were pushed to `words`.
+    /// Appends all packed bits to `words`.
     pub(super) fn write(&self, words: &mut Vec<u32>) {
         let halves = self.words.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
         words.extend(halves.take(self.at.div_ceil(32) as usize));
@@ -145,7 +145,7 @@ mod tests {
         prop_oneof![0..4_u64, any::<u32>().prop_map(u64::from), any::<u64>(), Just(u64::MAX)]
     }
 
-    /// An event of every kind, whose fields have these bits.
+    /// Returns an event of every kind, unpacked from these bits.
     fn events(words: [u64; WORDS_MAX]) -> Vec<Event> {
         let event = |&kind: &EventKind| Event::unpack(kind, &mut Bits { words, at: 0 });
         EventKind::ALL.iter().map(event).collect()

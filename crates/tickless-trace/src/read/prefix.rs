@@ -164,7 +164,7 @@ mod tests {
         (prefix.cpu.0, prefix.context, prefix.time.0, text(prefix.name), text(prefix.text))
     }
 
-    /// Goal: the form of each tool is read as the same event.
+    /// Goal: the forms in which the tools print an event are all read as the same event.
     #[test]
     fn every_tool_is_read_alike() {
         let want = (0, Context::NotRecorded, 3_028_536_010_000, "tick_stop".into(), "a=1".into());

@@ -11,7 +11,7 @@ use super::fields::printable;
 use thiserror::Error;
 use tickless_core::time::CpuId;
 
-/// One cause, the first line it affects, and the number of lines.
+/// A cause that makes lines unusable, the first line that it affects, and the number of such lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// What is wrong.
@@ -108,14 +108,14 @@ pub enum Cause {
         /// number.
         events: u64,
     },
-    /// The header announces more events than the file has.
+    /// The header promises more events than the file has.
     #[error("the header promises {promised} events, the file has {found}: {place}")]
     FewerThanPromised {
         /// Entries according to the header.
         promised: u64,
         /// Event lines found.
         found: u64,
-        /// Where they are missing, if the events show it.
+        /// Where the events are missing, if the other events show it.
         place: MissingPlace,
     },
     /// Pairs of events, such as the begin and the end of an interrupt, of which one is missing in
@@ -180,7 +180,7 @@ pub enum Cause {
         /// The number of CPUs in the header.
         known: u16,
     },
-    /// The recorder found that the kernel records nothing of this CPU's idle thread.
+    /// The recorder found that the kernel recorded nothing of the idle thread on this CPU.
     #[error(
         "the kernel recorded nothing of what CPU {}'s idle thread does, though it stopped its \
          tick: armings, cancels, device writes and idle states are missing there. Boot the \
@@ -191,7 +191,7 @@ pub enum Cause {
         /// The CPU.
         cpu: CpuId,
     },
-    /// A tick rate in the header that the events contradict.
+    /// The header states a tick rate that the events contradict.
     #[error(
         "the header says HZ={header}, and jiffies advance {events} times a second: that is used. \
          Put right the first line"
@@ -199,7 +199,7 @@ pub enum Cause {
     HzContradicted {
         /// The rate of the header.
         header: u32,
-        /// The rate of the events, which is used.
+        /// The rate that the events show, which is used.
         events: u32,
     },
     /// The gzip stream ends in the middle.
@@ -269,7 +269,8 @@ impl Cause {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// How many names of unknown events are distinguished.
+    /// For how many names of unknown events there is a problem each. Events with further names
+    /// share one.
     const UNKNOWN_NAMES_MAX: usize = 16;
 
     /// Returns each problem.

@@ -34,7 +34,7 @@ pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError
     reader.finish(path, lines.error.map(|error| ReadFailure { error, is_gzip }))
 }
 
-/// Why lines ended before the end of the file.
+/// Why reading failed before the end of the file.
 struct ReadFailure {
     error: io::Error,
     is_gzip: bool,
@@ -68,7 +68,7 @@ impl Reader {
         Reader { header, names: Names::new(symbols), ..Reader::default() }
     }
 
-    /// Reads an event as the kernel wrote it.
+    /// Reads an event of a binary recording, in the bytes that the kernel wrote.
     pub(super) fn binary_event(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &Decoder) {
         self.line_number += 1;
         match by.record(time, cpu, bytes, &mut self.names) {

@@ -18,7 +18,7 @@ pub struct Record {
     pub time: Ns,
     /// What occurred.
     pub event: Event,
-    /// The line it came from; the first is 1.
+    /// The line of the trace from which it was read; the first is 1.
     pub line: u32,
     /// The CPU it occurred on.
     pub cpu: CpuId,
@@ -28,8 +28,8 @@ pub struct Record {
     pub pid: u32,
 }
 
-/// A sequence of records, in 24 to 56 bytes each: 24 for switches, wakeups, idle states and
-/// interrupts. Records are read by value.
+/// A sequence of records, packed into 24 to 56 bytes each: 24 for switches, wakeups, idle states
+/// and interrupts. Methods return unpacked copies of records.
 #[derive(Clone, Default, Debug)]
 pub struct Records {
     heads: Vec<Head>,
@@ -51,7 +51,7 @@ struct Head {
     cpu: CpuId,
 }
 
-// A trace of ten million events takes ten megabytes more for each byte that the head grows.
+// Keep the head small: each byte more makes a trace of ten million events ten megabytes larger.
 const _: () = assert!(size_of::<Head>() == 24);
 
 const OUTSIDE: u64 = 1 << 39;

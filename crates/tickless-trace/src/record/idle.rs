@@ -1,4 +1,4 @@
-//! Finds CPUs of whose idle threads the kernel records nothing.
+//! Finds CPUs on which the kernel records nothing of the idle thread.
 //!
 //! This occurred on a virtual machine that was resumed from an image. Without any notice, ftrace
 //! and perf recorded no event of one CPU's idle thread, although they recorded interrupts on that
@@ -41,8 +41,8 @@ impl IdleStops {
         IdleStops(stops)
     }
 
-    /// Returns the CPUs of whose idle threads events are missing: those that stopped the tick at
-    /// least twenty times since `before`, with less than one recorded event for ten stops. Fewer
+    /// Returns the CPUs on which events of the idle thread are missing: those that stopped the tick
+    /// at least twenty times since `before`, with less than one recorded event for ten stops. Fewer
     /// stops prove nothing, since the first and the last ones may be outside the recording.
     pub fn unseen(&self, before: &IdleStops, recorded: &IdleEvents) -> Vec<CpuId> {
         const STOPS_MIN: u64 = 20;
@@ -76,8 +76,8 @@ mod tests {
         IdleStops(of.iter().copied().collect())
     }
 
-    /// Goal: a CPU is reported if the kernel counted stops of its idle thread and the trace lacks
-    /// them; a busy or recorded CPU is not.
+    /// Goal: a CPU is reported if the kernel counted that its idle thread stopped the tick, and the
+    /// trace lacks the events of these stops; a busy or recorded CPU is not.
     #[test]
     fn an_idle_thread_without_records_is_reported() {
         let before = stops(&[(0, 100), (1, 100), (2, 100), (3, 7)]);

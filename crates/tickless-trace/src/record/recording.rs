@@ -210,9 +210,9 @@ impl Recording {
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
-    /// Writes the trace. Returns the CPUs of whose idle threads the kernel recorded nothing, and
-    /// lists them at the end of the trace. `before` must be read before the recording starts. The
-    /// list is empty if events were dropped, since those of the idle threads may be among them.
+    /// Writes the trace. Returns the CPUs on which the kernel recorded nothing of the idle thread,
+    /// and lists them at the end of the trace. `before` must be read before the recording starts.
+    /// The list is empty if events were dropped, since those of the idle threads may be among them.
     ///
     /// # Errors
     /// When the trace cannot be read from tracefs, or cannot be written to `out`.
@@ -267,7 +267,8 @@ fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
 }
 
-/// How a trace's line begins that names a CPU of whose idle thread the kernel recorded nothing.
+/// The beginning of a trace's line that names a CPU on which the kernel recorded nothing of the
+/// idle thread.
 pub(crate) const IDLE_NOT_RECORDED: &str = "# idle thread not recorded: CPU ";
 
 const BUFFER: &str = "buffer_size_kb";

@@ -67,9 +67,9 @@ pub struct Measure {
 pub struct Comparison {
     /// The policy.
     pub policy: &'static str,
-    /// The difference between its device writes and the recorded ones, in percent.
+    /// The difference between the policy's device writes and the recorded ones, in percent.
     pub off_percent: f64,
-    /// The count in which it differs most from the kernel's policy.
+    /// The count in which this policy differs most from the kernel's policy.
     pub differs_in: &'static str,
     /// The difference in that count.
     pub differs_by: u64,
@@ -82,7 +82,7 @@ pub struct Comparison {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The recorded counts are not those of this policy.
+    /// The recorded counts fit the kernel's policy, and not this one.
     RuledOut,
     /// Both policies fit the recorded counts equally well.
     CannotTell,
@@ -99,7 +99,7 @@ impl Measure {
     }
 }
 
-/// What a trace recorded that a replay counts too.
+/// The counts that a trace has and a replay has, too.
 #[derive(Clone, Copy)]
 struct Counted {
     writes: u64,

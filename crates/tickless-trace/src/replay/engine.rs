@@ -42,7 +42,7 @@ pub(super) struct Outcome {
     /// include.
     pub(super) inferred_writes: u64,
     pub(super) expirations: u64,
-    /// Timers that fired before the beginning of their window. Must be 0.
+    /// Timers that fired before their earliest expiry. Must be 0.
     pub(super) early: u64,
     pub(super) late: Lateness,
 }
@@ -112,9 +112,10 @@ enum Timer {
 struct Seen {
     early: u64,
     late: Lateness,
-    /// By timer: whether its expiry was guessed, so that its lateness means nothing.
+    /// For each timer, whether its expiry was guessed, so that its lateness means nothing.
     guessed: Vec<bool>,
-    /// By CPU: what inferred operations did to its device.
+    /// For each CPU, the counts of its device that come from inferred operations (those without a
+    /// record).
     inferred: Vec<DeviceCounts>,
 }
 
@@ -221,8 +222,8 @@ impl<'s> Engine<'s> {
         })
     }
 
-    /// Performs a recorded interrupt: the core fires what is due, and each callback does what the
-    /// kernel's callback of that timer did in that interrupt.
+    /// Performs a recorded interrupt: the core fires the timers that are due, and each callback
+    /// repeats what the kernel's callback of that timer did in the interrupt.
     fn handle(&self, item: &Item) {
         let all = self.script.ops(item);
         let mut ops: Vec<Option<Op>> = all.iter().copied().map(Some).collect();

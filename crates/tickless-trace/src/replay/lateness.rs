@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
-/// The lateness of the expirations of each family.
+/// A histogram of lateness for each family of timers (wheel and queue).
 #[derive(Clone, Debug)]
 pub(super) struct Lateness([Histogram<u64>; 2]);
 
@@ -33,16 +33,16 @@ impl Lateness {
         self.0[family as usize].saturating_record(late.0);
     }
 
-    /// Returns the quantiles of one family; `None` if none of it fired.
+    /// Returns the quantiles of one family's lateness; `None` if no timer of the family fired.
     pub(super) fn of(&self, family: Family) -> Option<Quantiles> {
         quantiles(&self.0[family as usize])
     }
 
-    /// Returns the quantiles of both families; `None` if nothing fired.
+    /// Returns the quantiles of both families' lateness together; `None` if no timer fired.
     pub(super) fn of_all(&self) -> Option<Quantiles> {
         let [wheel, queue] = &self.0;
         let mut all = wheel.clone();
-        // Both have the same bounds, so this cannot fail.
+        // Both histograms have the same bounds, so this cannot fail.
         let _ = all.add(queue);
         quantiles(&all)
     }

@@ -42,7 +42,7 @@ pub struct PhaseSet {
     pub gap_min_ns: u64,
     /// The longest distance between two neighbouring phases.
     pub gap_max_ns: u64,
-    /// How many of the timers have another one so close that they expire together.
+    /// How many timers have another one with so near a phase that they expire together.
     pub together_timers: usize,
 }
 
@@ -51,7 +51,7 @@ pub struct PhaseSet {
 pub struct Periodic {
     /// The kernel's name for the function.
     pub function: String,
-    /// The thread that sleeps; null for timers of the kernel and of processes.
+    /// The name of the thread that sleeps; null for timers that are no sleeps.
     pub thread: Option<String>,
     /// The thread's number.
     pub pid: Option<u32>,
@@ -71,7 +71,7 @@ enum Source {
     Thread(u32, NameId),
 }
 
-/// A source's deadlines, in the order of their expiries.
+/// The deadlines of one timer or sleeping thread, in the order in which it expired.
 struct Deadlines {
     source: Source,
     function: NameId,

@@ -9,14 +9,16 @@ use tickless_core::platform::{Lock, Platform};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The platform of a replay. One thread uses it; the interface requires the atomics.
+/// The platform of a replay. Only one thread uses it; the [`Platform`] interface requires the
+/// atomics.
 #[derive(Debug)]
 pub(super) struct ReplayPlatform {
     now: AtomicU64,
     here: AtomicU16,
     /// The time for which each CPU's device is armed.
     devices: Box<[AtomicU64]>,
-    /// The times for which devices are or were armed, earliest first.
+    /// All times for which devices have been armed, the earliest first. [`Self::next_event`] skips
+    /// those that no longer hold.
     events: Uncontended<BinaryHeap<Reverse<(Ns, CpuId)>>>,
     /// The writes to devices, in order.
     writes: Uncontended<Vec<(Ns, CpuId)>>,
@@ -39,8 +41,8 @@ impl ReplayPlatform {
         self.here.store(cpu.0, Ordering::Relaxed);
     }
 
-    /// Returns the earliest event for which a device is armed and that is due before `until`. Each
-    /// event is returned once; the device stays armed. O(log n) for each arming.
+    /// Returns the earliest event that is due before `until`, if a device is armed for it. Returns
+    /// each event only once, though its device stays armed. O(log n) for each arming.
     pub(super) fn next_event(&self, until: Ns) -> Option<(Ns, CpuId)> {
         let mut events = self.events.lock();
         while let Some(&Reverse((due, cpu))) = events.peek()

@@ -16,10 +16,11 @@ pub enum ReplayPolicy {
     Eager,
     /// No removal programs the device.
     Lazy,
-    /// A cancel programs the device, and a restart counts as one operation: Linux 5.15 to 7.0.
+    /// A cancel programs the device. A restart programs it at most once, not for the removal and for
+    /// the start: Linux 5.15 to 7.0.
     RestartAware,
-    /// The scheduler's slice timer (`hrtick`) does not program the device when it is cancelled or
-    /// moves later.
+    /// The timer that ends the scheduler's time slices (`hrtick`) does not program the device when
+    /// it is cancelled or moves later.
     LazyTimers,
     /// The end of a timer interrupt does not program the device. It is programmed once, after the
     /// scheduler has chosen the next task.

@@ -29,9 +29,9 @@ pub struct Streams {
     pub ends: Ns,
     /// The recorded writes to event devices; `None` if they were not recorded.
     pub recorded_writes: Option<u64>,
-    /// By CPU: the timers whose home it is.
+    /// For each CPU, the timers whose home it is: those that were first armed on it.
     pub homes: Vec<Vec<u32>>,
-    /// By CPU: the events of the timers whose home it is, in order of time.
+    /// For each CPU, the events of the timers that were first armed on it, in order of time.
     pub lives: Vec<Vec<Event>>,
     /// By timer.
     pub families: Vec<Family>,
@@ -137,7 +137,8 @@ impl Streams {
         streams
     }
 
-    /// Finds the home of each timer, and adds the timer's events there.
+    /// Finds the home of each timer (the CPU on which it was first armed), and adds its events
+    /// there.
     fn settle(&mut self, events: &[Event]) {
         let mut home: Vec<Option<CpuId>> = vec![None; self.families.len()];
         for event in events {
@@ -157,8 +158,8 @@ impl Streams {
         }
     }
 
-    /// Returns the timers of a home that are pending at `at`, each with its arming, in order of
-    /// their numbers.
+    /// Returns the timers that are pending at `at`, of those that were first armed on the CPU
+    /// `home`. Each has its arming; they are in order of their numbers.
     pub fn pending(&self, home: CpuId, at: Ns) -> Vec<(u32, Arming)> {
         let Some(life) = self.lives.get(home.index()) else { return Vec::new() };
         let mut pending = vec![None; self.families.len()];

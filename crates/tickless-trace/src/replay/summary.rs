@@ -73,7 +73,7 @@ pub struct TraceFacts {
 /// expiries.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recorded {
-    /// Writes to the deadline register; null if they were not recorded.
+    /// Writes that programmed a timer device; null if they were not recorded.
     pub device_writes: Option<u64>,
     /// Timer interrupts; null if they were not recorded.
     pub timer_interrupts: Option<u64>,
@@ -103,9 +103,10 @@ pub struct PolicyResult {
     pub spurious_wakeups: u64,
     /// Timers that fired early: 0.
     pub early: u64,
-    /// Lateness of all expirations against their hard expiry; zeros without any.
+    /// Lateness of all expirations after their latest allowed time (hard expiry); zeros without
+    /// any.
     pub lateness_ns: Quantiles,
-    /// Lateness of wheel timers, which includes the wheel's granularity; null if none fired.
+    /// Lateness of wheel timers, including what the wheel's granularity causes; null if none fired.
     pub wheel_lateness_ns: Option<Quantiles>,
     /// Lateness of high-resolution timers; null if none fired.
     pub queue_lateness_ns: Option<Quantiles>,
@@ -137,7 +138,7 @@ pub struct FunctionStarts {
     pub starts: u64,
 }
 
-/// Replays a trace under each of these policies, each on a thread of its own.
+/// Replays a trace under each of these policies, each on its own thread, and returns all results.
 pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference) -> Summary {
     let script = script::write(trace, inference);
     let recorded = recorded(trace, &script);
@@ -218,8 +219,8 @@ fn result(outcome: &Outcome) -> PolicyResult {
     }
 }
 
-/// Returns how many timer interrupts of the trace expired nothing; `None` if it lacks the events
-/// that show it.
+/// Returns how many timer interrupts of the trace expired no timer; `None` if the trace lacks the
+/// events that show it.
 fn spurious(trace: &Trace) -> Option<u64> {
     let needed = [EventKind::HrtimerExpireEntry, EventKind::LocalTimerExit];
     if needed.iter().any(|kind| trace.count(*kind) == 0) {

@@ -18,7 +18,8 @@ const SOFT_TIMERS: usize = 3;
 const RECORDED: usize = 4;
 const POLICIES: usize = 5;
 
-/// Writes the timeline of a trace under these policies. O(n log n), as a replay for each policy.
+/// Writes the timeline of a trace and of its replay under each of these policies. O(n log n), like
+/// one replay for each policy.
 ///
 /// # Errors
 /// When `out` cannot be written.
@@ -72,7 +73,7 @@ impl Timeline<'_> {
         self.write(&json!({"ph": "i", "s": "t", "name": name, "ts": ts, "pid": pid, "tid": track}))
     }
 
-    /// Ends the current activity of a track, if there is one.
+    /// Ends the current activity of a track, if there is one, and writes it.
     fn end(
         &mut self,
         current: &mut Option<(Ns, String)>,

@@ -1,6 +1,6 @@
-//! Numbers and strings from a buffer that may be cut anywhere.
+//! Reads numbers and strings from a buffer that may be cut off anywhere.
 
-/// The rest of a buffer. Reading past its end returns `None`.
+/// The bytes of a buffer that have not been read yet. Reading past the end returns `None`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 

@@ -23,7 +23,7 @@ pub(crate) struct Decoder {
 /// An event that the kernel described.
 #[derive(Debug)]
 enum Known {
-    /// Its kind, and its fields in the order of [`EventKind::fields`].
+    /// The event's kind, and where its fields are, in the order of [`EventKind::fields`].
     Read(EventKind, Vec<Option<Field>>),
     /// The name of an event that is not read.
     Skipped(Box<str>),

@@ -34,7 +34,7 @@ pub(super) struct Format<'a> {
 }
 
 impl<'a> Format<'a> {
-    /// Reads the text; `None` if it has no name or number.
+    /// Reads the kernel's text; `None` if it has no name or number of the event.
     pub(super) fn parse(text: &'a str) -> Option<Format<'a>> {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let fields = text.lines().filter_map(field).collect();

@@ -1,4 +1,5 @@
-//! The formats and symbols at the beginning of trace.dat (up to version 6) and perf.data.
+//! Reads the formats of events and the symbols at the beginning of trace.dat (up to version 6) and
+//! perf.data.
 
 use super::bytes::Bytes;
 use super::decode::Decoder;
@@ -24,7 +25,7 @@ pub(super) struct Start<'a> {
     pub(super) page_size: usize,
 }
 
-/// Reads magic, version, byte order, word size and page size.
+/// Reads the first bytes of a file: magic, version, byte order, word size and page size.
 pub(super) fn start<'a>(bytes: &mut Bytes<'a>) -> Option<Start<'a>> {
     bytes.take(MAGIC.len()).filter(|magic| *magic == MAGIC)?;
     let version = bytes.string()?;

@@ -8,7 +8,7 @@
 use super::bytes::Bytes;
 use core::ops::Range;
 
-/// A position in a page of a ring buffer, whose bytes the caller keeps.
+/// A position in a page of the kernel's ring buffer. The caller keeps the bytes of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Where the next event begins.
@@ -100,7 +100,7 @@ mod tests {
         [&header, events, behind].concat()
     }
 
-    /// The times and bytes of a page's events.
+    /// Returns the time and the bytes of each event in a page.
     fn events(bytes: &[u8]) -> Vec<(u64, &[u8])> {
         let Some(mut page) = Page::new(bytes) else { return Vec::new() };
         let next = || page.next(bytes).map(|(time, event)| (time, &bytes[event]));

@@ -62,7 +62,7 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     reader.finish_binary(path, tasks)
 }
 
-/// The pages of a CPU, and the event in them that comes next.
+/// The pages of a CPU's buffer, and the event in them that comes next.
 struct Buffer<'a> {
     cpu: CpuId,
     pages: Pages<'a>,
@@ -176,7 +176,7 @@ impl<'a> File<'a> {
         Some(contents)
     }
 
-    /// Returns the pages of a buffer of version 6 by CPU.
+    /// Returns the pages of a ring buffer in a file of version 6, for each CPU.
     fn flyrecord(&mut self, mut rest: Bytes<'a>, count: u32) -> Option<Vec<(CpuId, Pages<'a>)>> {
         if rest.take(10)? != b"flyrecord\0" {
             return self.unsupported("recorded by trace-cmd as latency text");
@@ -246,7 +246,7 @@ impl<'a> File<'a> {
         Some(0)
     }
 
-    /// Adds the pages of a buffer of version 7, and returns its clock.
+    /// Adds the pages of a ring buffer in a file of version 7, and returns the name of its clock.
     fn buffer_7(
         &self,
         mut option: Bytes<'_>,
@@ -299,7 +299,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Reads the options in front of a buffer of version 6, if there are any.
+/// Reads the options in front of a ring buffer in a file of version 6, if there are any.
 fn options_6(rest: &mut Bytes<'_>, contents: &mut Contents<'_>) -> Option<()> {
     if !rest.0.starts_with(b"options  \0") {
         return Some(());

@@ -45,7 +45,8 @@ impl Writer {
         }
         let Start { window, base, .. } = self.script.starts[armed.start as usize];
         let seen = self.interrupt_began(base, at);
-        // An interrupt before the arming cannot have fired the timer.
+        // An interrupt before the arming cannot have fired the timer, so compare with the later of
+        // expiry and arming.
         let due = window.hard.max(armed.at);
         let passed_over = !state.is_soft && due < self.cpus[base.index()].last_interrupt;
         let is_late = armed.at < seen && seen.since(window.hard) > TICK_LATE_MAX;
@@ -70,7 +71,8 @@ impl Writer {
         self.push_inferred(idle_since.after(Ns(1)).min(before), guess);
     }
 
-    /// Infers the cancel of a timer that is found idle at `at` on `cpu`.
+    /// Infers the cancel of a timer that a record at `at` on `cpu` shows idle (not pending), though
+    /// it was pending before.
     pub(super) fn infer_cancel(&mut self, timer: u32, cpu: CpuId, at: Ns) {
         let state = self.states[timer as usize];
         if self.inference == Inference::Off || state.known != Known::Pending {

@@ -33,7 +33,7 @@ pub(super) struct Interrupt {
     pub(super) moment: Moment,
     /// The latest current time that its handler is known to have used to expire timers.
     pub(super) now: Ns,
-    /// The earliest expiry of the timers that it expired.
+    /// The earliest expiry of the timers that the interrupt expired.
     pub(super) due: Ns,
     pub(super) ops: Vec<Op>,
     ends: Ends,

@@ -42,7 +42,7 @@ use tickless_core::time::{CpuId, Ns, Tick, Window};
 /// Whether operations without a record are inferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inference {
-    /// Where the records contradict each other without them.
+    /// Operations are inferred where the records contradict each other without them.
     #[default]
     On,
     /// Never: the script has what was recorded.
@@ -63,15 +63,15 @@ pub(super) struct Script {
     /// By timer: whether it ends the time slices of the scheduler. Linux 7.1 treats this timer as
     /// lazy: the device is not programmed when it is cancelled or moves later.
     pub(super) slices: Vec<bool>,
-    /// Timers that were pending when the recording began.
+    /// Timers that were pending when the recording began, with assumed starts.
     pub(super) pending_at_start: Vec<Start>,
     /// By family: what the kernel did.
     pub(super) counts: [FamilyCounts; 2],
-    /// By function, then by family: the number of starts.
+    /// For each callback function, the numbers of starts of wheel timers and of queue timers.
     pub(super) starts_by_function: Vec<[u64; 2]>,
     /// How late the kernel expired timers that were armed within the recording.
     pub(super) late: Lateness,
-    /// Cancels of timers whose start precedes the recording.
+    /// Cancels of timers that were started before the recording.
     pub(super) unknown_cancels: u64,
     /// Operations without a record; see [`inference`].
     pub(super) inferred: u64,
@@ -86,7 +86,7 @@ pub(super) struct Script {
     pub(super) ends: Ns,
 }
 
-/// A time, and the record from which it comes.
+/// A time, and the index of the record from which it comes.
 type Moment = (Ns, u32);
 
 /// What one CPU did at one time.
@@ -106,7 +106,7 @@ pub(super) enum ItemKind {
     /// An operation outside timer interrupts.
     Operation,
     Interrupt {
-        /// The current time that the handler read: `at` or a little later.
+        /// The current time that the interrupt handler read: `at` or a little later.
         now: Ns,
         /// The earliest expiry of the timers that the interrupt expired; [`Ns::NEVER`] if it is not
         /// known.
@@ -157,7 +157,7 @@ impl FamilyCounts {
     }
 }
 
-/// Converts a trace to a script. O(n log n).
+/// Converts a trace to a script: the operations on its timers. O(n log n).
 pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
     writer::Writer::new(trace, inference).write(trace)
 }

@@ -27,7 +27,7 @@ use tickless_core::time::Ns;
 /// only if a virtual CPU does not run.
 const APART_MAX: Ns = Ns::from_us(100);
 
-/// Returns, by record, whether it is a cancel that is part of another operation. O(n).
+/// Returns, for each record, whether it is a cancel that is only part of another operation. O(n).
 pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
     let mut paired = vec![false; trace.records.len()];
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];

@@ -18,7 +18,7 @@ pub(super) struct Timers {
 const NONE: u32 = u32::MAX;
 
 impl Timers {
-    /// Numbers the timers of a trace in order of appearance. O(n).
+    /// Gives the timers of a trace numbers, in the order of their first records. O(n).
     pub(super) fn number(trace: &Trace) -> Timers {
         let mut numbers: HashMap<(Family, TimerAddr), u32> = HashMap::new();
         let mut families = Vec::new();
