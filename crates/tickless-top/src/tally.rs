@@ -105,7 +105,8 @@ impl Tally {
         Tally { clocks, ..Tally::default() }
     }
 
-    /// Counts an event. `process_of` returns the process of a thread. O(1).
+    /// Counts an event. `process_of` returns the number of the process to which a thread belongs.
+    /// O(1).
     pub fn count(
         &mut self,
         record: &Record,

@@ -11,7 +11,7 @@ use super::pack::Bits;
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 
-/// One event, with the time and place at which it occurred.
+/// One event, with the time, the CPU and the thread at which it occurred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
     /// The time, on the trace's clock.
@@ -37,7 +37,8 @@ pub struct Records {
     words: Vec<u32>,
 }
 
-/// The part of a record that every event has, and its fields if these are short.
+/// The part of a packed record that every record has. It contains the event's fields if these are
+/// short.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     time: Ns,
@@ -46,7 +47,7 @@ struct Head {
     /// A number of 40 bits: the packed fields, if they are below [`OUTSIDE`]; else [`OUTSIDE`] plus
     /// the place of the fields in [`Records::words`].
     fields: [u8; 5],
-    /// The kind, and in the three lowest bits the context.
+    /// The kind of the event, and in the three lowest bits its context.
     kind: u8,
     cpu: CpuId,
 }
@@ -56,7 +57,7 @@ const _: () = assert!(size_of::<Head>() == 24);
 
 const OUTSIDE: u64 = 1 << 39;
 
-/// The kind and the context share a byte.
+/// The kind and the context of an event share a byte.
 const CONTEXT_BITS: u32 = 3;
 const _: () = assert!(Context::ALL.len() <= 1 << CONTEXT_BITS);
 const _: () = assert!(EventKind::ALL.len() <= 1 << (u8::BITS - CONTEXT_BITS));
@@ -118,17 +119,17 @@ impl Records {
         self.heads.iter().filter(is_wanted).map(|head| head.record(&self.words))
     }
 
-    /// Returns the kinds of the records in order.
+    /// Returns the kind of each record, in order.
     pub fn kinds(&self) -> impl Iterator<Item = EventKind> {
         self.heads.iter().map(Head::kind)
     }
 
-    /// Returns the times and lines of the records in order.
+    /// Returns the time and the line of each record, in order.
     pub(super) fn times(&self) -> impl Iterator<Item = (Ns, u32)> + Clone {
         self.heads.iter().map(|head| (head.time, head.line))
     }
 
-    /// Returns the threads of the records in order.
+    /// Returns the number of the current thread of each record, in order.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.heads.iter().map(|head| head.pid)
     }

@@ -104,7 +104,7 @@ pub(super) struct Pairs {
     pub(super) whole: u64,
     /// Pairs of which one half is missing.
     pub(super) broken: u64,
-    /// The first line that shows a missing half.
+    /// The first line that shows that a half is missing.
     pub(super) first: Option<u32>,
 }
 

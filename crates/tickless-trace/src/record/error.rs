@@ -30,7 +30,7 @@ pub enum RecordError {
         #[source]
         error: io::Error,
     },
-    /// The kernel has tracefs without the events of its timers.
+    /// The kernel has tracefs, but not the events of its timers.
     #[error(
         "this kernel's tracefs has no timer events. Record on a kernel with CONFIG_TRACING; its \
          traces can be replayed and explained here"

@@ -87,7 +87,8 @@ mod tests {
         let recorded = IdleEvents::from([(0, 900), (1, 30)]);
         assert_eq!(after.unseen(&before, &recorded), []);
         assert_eq!(after.unseen(&before, &IdleEvents::new()), [CpuId(0), CpuId(1)]);
-        // A kernel without counts, and a CPU that came online during the recording.
+        // Nothing is reported if the kernel has no counts, or if a CPU came online during the
+        // recording.
         assert_eq!(IdleStops::default().unseen(&before, &recorded), []);
         assert_eq!(after.unseen(&stops(&[(0, 395)]), &IdleEvents::new()), []);
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "tickless";
 
-/// An instance. Dropping it removes it from tracefs.
+/// A tracefs instance (trace buffers of its own). Dropping it removes the instance from tracefs.
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
@@ -65,13 +65,13 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
     names.filter(is_leftover).filter(|name| fs::remove_dir(instances.join(name)).is_ok()).collect()
 }
 
-/// Returns the prefix of the names of this process's instances.
+/// Returns how the names of all instances begin that this process makes.
 pub(super) fn own_prefix() -> String {
     let pid = std::process::id();
     format!("{PREFIX}-{pid}-{}-", start_time(pid).unwrap_or(0))
 }
 
-/// Returns whether there is an instance with this prefix.
+/// Returns whether there is an instance whose name begins with this prefix.
 pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
     let entries = fs::read_dir(tracefs.root().join("instances")).into_iter().flatten().flatten();
     let mut found = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -97,7 +97,7 @@ fn start_of(stat: &str) -> Option<u64> {
     // last bracket. The start time is the twentieth word behind it.
     let (_, words) = stat.rsplit_once(") ")?;
     let mut words = words.split(' ');
-    // A zombie has ended, though its parent has not waited for it.
+    // A zombie counts as ended, though its parent has not waited for it.
     let is_dead = words.next().is_none_or(|state| matches!(state, "Z" | "X" | "x"));
     words.nth(18).filter(|_| !is_dead)?.parse().ok()
 }

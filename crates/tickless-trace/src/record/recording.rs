@@ -51,7 +51,7 @@ impl TraceClock {
     }
 }
 
-/// The events that `tickless doctor` records in addition to those of a replay.
+/// The events that `tickless doctor` records in addition to those that a replay needs.
 pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
 
 /// How to record.
@@ -61,7 +61,7 @@ pub struct Options {
     pub buffer_kb: Option<u64>,
     /// The clock.
     pub clock: TraceClock,
-    /// Events in addition to those of a replay, as `SYSTEM:EVENT` or `SYSTEM`.
+    /// Events to record in addition to those that a replay needs, as `SYSTEM:EVENT` or `SYSTEM`.
     pub more: Vec<String>,
 }
 
@@ -333,7 +333,8 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// A folder with the layout of a tracefs with these events. Dropping it removes the folder.
+    /// A temporary folder that looks like a tracefs with some events. Dropping it removes the
+    /// folder.
     struct Fake(PathBuf);
 
     impl Fake {
@@ -362,8 +363,8 @@ mod tests {
         "sched/sched_switch",
     ];
 
-    /// Goal: the events of a replay and the requested ones are enabled, and no others; a filter is
-    /// set before its event.
+    /// Goal: the events that a replay needs and those that were asked for are enabled, and no
+    /// others; a filter is set before its event is enabled.
     #[test]
     fn only_needed_events_are_enabled() {
         let fake = Fake::with("all", &ALL);

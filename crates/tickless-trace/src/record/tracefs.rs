@@ -1,4 +1,4 @@
-//! Finds tracefs, or mounts it for this process alone.
+//! Finds tracefs, or mounts it such that only this process sees it.
 
 use super::RecordError;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -17,8 +17,8 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds tracefs, or mounts it visible to this process alone. Some system calls; does not
-    /// block.
+    /// Finds tracefs. If it is not mounted, mounts it such that only this process sees it. Some
+    /// system calls; does not block.
     ///
     /// # Errors
     /// When the caller lacks the rights, or the kernel has no tracefs.

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// recorders use it.
 const WATCH: &str = "--watch-recorder";
 
-/// A watcher of this process. Dropping it ends the watcher.
+/// The process that watches this one. Dropping this value ends it.
 #[derive(Debug)]
 pub(super) struct Watcher {
     process: Child,

@@ -11,8 +11,9 @@ use std::cmp::Reverse;
 /// How far the replay may be off, in percent of what was recorded.
 pub const AGREEMENT_PERCENT: f64 = 5.0;
 
-/// The first kernel, major and minor, that treats a restart of the first timer as one operation:
-/// T. Gleixner, "hrtimer: Avoid double reprogramming in __hrtimer_start_range_ns()", 2021.
+/// The first kernel, major and minor, that programs the device only once when the first timer is
+/// restarted: T. Gleixner, "hrtimer: Avoid double reprogramming in __hrtimer_start_range_ns()",
+/// 2021.
 const RESTART_AWARE_SINCE: (u32, u32) = (5, 15);
 
 /// The first kernel, major and minor, that has what [`ReplayPolicy::Linux71`] describes: a lazy
@@ -32,7 +33,7 @@ pub struct Agreement {
     pub off_percent: f64,
     /// Whether it is within 5 %.
     pub inside: bool,
-    /// All counts that both the trace and the replay have, under the kernel's policy.
+    /// All counts that both the trace and its replay under the kernel's policy have.
     pub measures: Vec<Measure>,
     /// How many operations the trace does not show, or does not show the device writes of. Policies
     /// whose counts differ by no more than this cannot be distinguished.
@@ -41,14 +42,14 @@ pub struct Agreement {
     pub others: Vec<Comparison>,
     /// The problems that make the trace unsound.
     pub damage: Vec<String>,
-    /// Whether the replay did what the kernel did: every measure is within 5 %, no policy fits
-    /// better than the kernel's, and the trace is sound.
+    /// Whether the replay did what the kernel did: each of `measures` is within 5 %, no policy fits
+    /// better than the kernel's, and the trace has no damage.
     pub agrees: bool,
     /// Possible reasons for the difference between trace and replay.
     pub why: Vec<String>,
 }
 
-/// A count that both the trace and the replay have.
+/// A count that both the trace and its replay have.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Measure {
     /// `device_writes`, `wakeups`, `spurious_wakeups` or `expirations`.

@@ -16,8 +16,8 @@ pub enum ReplayPolicy {
     Eager,
     /// No removal programs the device.
     Lazy,
-    /// A cancel programs the device. A restart programs it at most once, not for the removal and for
-    /// the start: Linux 5.15 to 7.0.
+    /// A cancel programs the device. A restart programs it at most once, not for the removal and
+    /// again for the start: Linux 5.15 to 7.0.
     RestartAware,
     /// The timer that ends the scheduler's time slices (`hrtick`) does not program the device when
     /// it is cancelled or moves later.
