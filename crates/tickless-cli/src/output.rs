@@ -24,7 +24,7 @@ pub enum Format {
     Csv,
 }
 
-/// Results that can be printed in every format.
+/// Results that a command can print in every [`Format`]: as tables, JSON or CSV.
 pub trait Results: Serialize {
     /// Writes the results as tables and sentences.
     fn tables(&self, out: &mut dyn Write) -> io::Result<()>;

@@ -36,8 +36,8 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// Makes Ctrl-C erase the bar and end the program, with the status that shells expect. Results
-    /// are written only when they are complete, so nothing else needs cleaning up.
+    /// Makes Ctrl-C erase the bar and end the program, with the exit status that shells expect.
+    /// Nothing else needs cleaning up, because results are written only when they are complete.
     pub fn end_on_interrupt(&self) {
         let bar = self.bar.clone();
         // Ignore errors: without a handler, Ctrl-C ends the program anyway.
@@ -106,8 +106,8 @@ impl Bars {
         Bar { bar }
     }
 
-    /// Makes Ctrl-C erase the bars, call `last`, and end the program with the status that shells
-    /// expect.
+    /// Makes Ctrl-C erase the bars, call `last`, and end the program with the exit status that
+    /// shells expect.
     pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
         let all = self.all.clone();
         // Ignore errors: without a handler, Ctrl-C ends the program anyway.
@@ -124,7 +124,7 @@ fn end(bar: &ProgressBar) {
     exit();
 }
 
-/// Cleans up, and ends the program with the status that shells expect after Ctrl-C.
+/// Cleans up, and ends the program with the exit status that shells expect after Ctrl-C.
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
     interrupt::clean();

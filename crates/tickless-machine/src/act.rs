@@ -65,8 +65,9 @@ pub(crate) fn suspend() {
     with_cpu(|cpu| cpu.mode = Mode::Running);
 }
 
-/// Performs one round of a waiting loop, and counts its time as waiting for `what`. The CPU is
-/// parked until a line that the loop has read is written, or an interrupt is due.
+/// Performs one round of a waiting loop, and adds its time to the time that the CPU has waited for
+/// `what`. The CPU is parked until another CPU writes a cache line that the loop has read, or an
+/// interrupt is due.
 pub(crate) fn relax_for(what: WaitsFor) {
     let clock = || with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO);
     let begun = clock();

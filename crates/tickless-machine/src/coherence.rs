@@ -13,11 +13,11 @@
 //! | read, no copy in the socket | the directory is free, the owner's hold has ended | a hop |
 //! | store or atomic | as above | the hop from the farthest copy; later requests wait for its end |
 //!
-//! A hop is the time of an atomic operation on a line that another core has written. A load or a
-//! store takes a fraction of it, which depends on whether the line is clean or another core has
-//! written it. Written lines leave their owner one request at a time, so three or more requests
-//! queue at the line's home. (David, Guerraoui, Trigonakis, "Everything you always wanted to know
-//! about synchronization", SOSP 2013.)
+//! A *hop* in this table is the duration of an atomic operation on a line that another core has
+//! written. A load or a store takes a fraction of it, which depends on whether the line is clean or
+//! another core has written it. Written lines leave their owner one request at a time, so three or
+//! more requests queue at the line's home. (David, Guerraoui, Trigonakis, "Everything you always
+//! wanted to know about synchronization", SOSP 2013.)
 //!
 //! A core keeps a line that it was granted until the next request has reached it, half a transfer
 //! after that request was served: the core's *lease*. Without leases, two threads that add to one
@@ -40,7 +40,7 @@ const NONE: u16 = u16::MAX;
 pub(crate) enum Access {
     /// A load.
     Read,
-    /// A plain store. It retires into the store buffer and is visible later.
+    /// A plain store. The CPU puts it into its store buffer and continues; other CPUs see it later.
     Store,
     /// An atomic read-modify-write. A failed compare-exchange takes as long as a successful one.
     Atomic,
@@ -73,11 +73,11 @@ pub(crate) enum Found {
     Away,
 }
 
-/// The copies of a line in one socket.
+/// The copies of a line in the caches of one socket.
 #[derive(Clone, Copy, Debug)]
 struct Port {
     socket: u16,
-    /// The socket's cores that have a copy, a bit each.
+    /// The cores of the socket that have a copy of the line: a bit mask.
     cores: u64,
     /// The time at which the socket's cache can serve the next reader.
     busy: Ps,
@@ -90,7 +90,8 @@ struct Line {
     /// The core that holds the line exclusively and may write it without asking others; or
     /// [`NONE`].
     owner: u16,
-    /// The socket whose memory holds the line: that of the core that accessed it first.
+    /// The socket whose memory holds the line. It is the socket of the first core that has accessed
+    /// the line.
     home: u16,
     /// The number of live simulated words that are placed on the line.
     words: u32,
@@ -215,7 +216,7 @@ impl Lines {
         into.append(&mut self.lines[line as usize].watchers);
     }
 
-    /// Returns where a CPU finds a line that it accesses at `now`.
+    /// Returns whether a CPU that accesses a line at `now` finds it in its own cache.
     #[inline]
     pub(crate) fn find(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Found {
         let place = self.places[cpu.index()];
@@ -287,7 +288,8 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    /// Serves a read that misses the core's cache. Returns when the data arrives.
+    /// Serves a read of a line that is not in the core's cache. Returns the time at which the data
+    /// arrives.
     fn fetch(&mut self, id: LineId, Place { socket, bit, .. }: Place, now: Ps) -> Ps {
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];

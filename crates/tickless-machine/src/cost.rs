@@ -73,8 +73,9 @@ pub struct LineCosts {
     pub hold: Ps,
 }
 
-/// The times of operations on lines of other cores, as shares of an atomic operation on a line that
-/// another core has written. A failed operation takes as long as a successful one.
+/// The durations of operations on lines that another core has, as fractions of the duration of an
+/// atomic operation on a line that another core has written. A failed operation takes as long as a
+/// successful one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shares {
     /// A load of a line that another core has written.
@@ -84,7 +85,7 @@ pub struct Shares {
     pub clean_node: f64,
     /// A load of a clean line from another socket.
     pub clean_far: f64,
-    /// A store, whether the line is shared or written.
+    /// A store to a line that other cores share or that another core has written.
     pub store: f64,
 }
 
@@ -122,9 +123,9 @@ impl LineCosts {
 /// A counter that is read over MMIO.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterCosts {
-    /// From the CPU to the device and back.
+    /// The time for a read's way from the CPU to the device and back.
     pub latency: Ps,
-    /// The time for which one read occupies the device.
+    /// The time for which one read occupies the device, so that the next read waits.
     pub service: Ps,
 }
 

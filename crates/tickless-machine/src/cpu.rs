@@ -42,14 +42,15 @@ impl MachineState {
     }
 }
 
-/// Computes for as long as `amount` takes a thread that is alone on its core. Interrupts are
-/// handled during that time, and busy siblings slow the thread down. Does nothing outside a
-/// simulated CPU.
+/// Simulates a computation that takes the time `amount` on a core whose other SMT threads are idle.
+/// Busy SMT threads of the same core make it slower. Interrupts are handled in between. Does
+/// nothing outside a simulated CPU.
 pub fn work(amount: Ps) {
     work_until(amount, Ps::NEVER);
 }
 
-/// Computes as [`work`] does, but no longer than until `limit`. Returns the work that is left.
+/// Simulates a computation as [`work`] does, but ends it at the time `limit`. Returns the work that
+/// is left.
 pub fn work_until(amount: Ps, limit: Ps) -> Ps {
     let mut left = amount;
     while left > Ps::ZERO && clock() < limit {

@@ -31,8 +31,8 @@ impl MachineState {
     }
 }
 
-/// Delivers every interrupt that is due on the running CPU, and returns to its program. A machine
-/// without a handler discards them.
+/// Runs the interrupt handler for every interrupt that is due on the running CPU, and returns to
+/// its program. Without a handler, the interrupts are discarded.
 pub(crate) fn deliver() {
     let mut handled = false;
     while let Some((vector, handler)) = with_running(MachineState::begin_interrupt).flatten() {

@@ -94,7 +94,8 @@ impl Machine {
         self.state.as_ref()?.trace.as_ref()
     }
 
-    /// Switches a CPU on to run `body`. The CPU is off when `body` has returned.
+    /// Switches a CPU on, which then runs `body` on a new fiber. The CPU is switched off when
+    /// `body` returns.
     ///
     /// Fails when there is no memory for a stack. A CPU that does not exist is ignored.
     pub fn start(&mut self, cpu: CpuId, body: impl FnOnce() + 'static) -> io::Result<FiberId> {
@@ -172,7 +173,7 @@ impl Machine {
     pub fn finish(&mut self) {
         self.change(MachineState::drain);
         while self.inside() > 0 {
-            // The first panic has been propagated; ignore further ones.
+            // The caller has already seen the first panic: ignore further ones.
             if let Ok(Ended::Quiet) = self.try_run(Ns::NEVER) {
                 break;
             }
@@ -194,7 +195,7 @@ impl Machine {
         self.state.as_ref().map_or(0, |state| state.events)
     }
 
-    /// A hash over the CPU and the time of every event. Equal runs have equal digests.
+    /// A hash over the CPU and the time of every step so far. Equal runs have equal digests.
     pub fn digest(&self) -> u64 {
         self.state.as_ref().map_or(0, |state| state.digest)
     }
@@ -221,8 +222,8 @@ pub fn end() {
     with(|machine| machine.ending = true);
 }
 
-/// Returns whether [`end`] was called. Programs with an endless loop must check it. True outside a
-/// machine.
+/// Returns whether [`end`] was called. A program with an endless loop must check this and return.
+/// True outside a machine.
 pub fn is_ending() -> bool {
     with(|machine| machine.ending).unwrap_or(true)
 }
@@ -256,7 +257,7 @@ pub fn waited() -> crate::cpu::Waited {
     with_cpu(|cpu| cpu.waited).unwrap_or_default()
 }
 
-/// The running CPU; CPU 0 outside a machine.
+/// The number of the running CPU; CPU 0 outside a machine.
 pub fn here() -> CpuId {
     CpuId(with(|machine| machine.running).flatten().unwrap_or(0) as u16)
 }

@@ -3,7 +3,7 @@
 use crate::state::inbox::Vector;
 use tickless_core::time::{CpuId, Ns};
 
-/// A plan of faults. The default methods inject none.
+/// A plan of faults: each method decides about one kind of fault. The default methods inject none.
 ///
 /// The machine calls it in the order of simulated events, so a plan that uses only its own state
 /// and seed is as deterministic as the machine.
@@ -25,7 +25,8 @@ pub trait Faults {
         Ns::ZERO
     }
 
-    /// Returns the value of all CPUs' cycle counters at a time. It must not decrease.
+    /// Returns what the cycle counters of all CPUs show at the time `at`, so that a plan can make
+    /// them stop or jump. The result must not decrease from call to call.
     fn clock(&mut self, at: Ns) -> Ns {
         at
     }

@@ -15,7 +15,8 @@ use std::ptr;
 const STACK_BYTES: usize = 128 * 1024;
 
 thread_local! {
-    /// The yielder of the fiber that runs on this thread; null outside any fiber.
+    /// The yielder (the handle by which a fiber suspends itself) of the fiber that runs on this
+    /// thread; null outside any fiber.
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(ptr::null()) };
 }
 
@@ -53,7 +54,8 @@ pub(crate) enum Resumed {
 }
 
 impl Fiber {
-    /// A fiber that runs `body`. Fails when there is no memory for its stack.
+    /// Returns a fiber that runs `body` when it is first resumed. Fails when there is no memory for
+    /// its stack.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Fiber> {
         let stack = DefaultStack::new(STACK_BYTES)?;
         let colour = COLOUR.get();
@@ -64,7 +66,7 @@ impl Fiber {
         })))
     }
 
-    /// Runs the fiber until it suspends itself or ends. Propagates its panics.
+    /// Runs the fiber until it suspends itself or its function returns. Propagates its panics.
     pub(crate) fn resume(&mut self) -> Resumed {
         match self.0.resume(()) {
             CoroutineResult::Yield(()) => Resumed::Suspended,
@@ -89,7 +91,8 @@ pub(crate) fn suspend() {
     YIELDER.set(yielder);
 }
 
-/// Removes the yielder of a fiber that has ended or panicked. Called after each resumption.
+/// Clears the pointer to the yielder, which a fiber that has ended or panicked leaves behind.
+/// Called whenever a fiber has returned control.
 pub(crate) fn clear_yielder() {
     YIELDER.set(ptr::null());
 }

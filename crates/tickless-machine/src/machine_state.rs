@@ -81,7 +81,8 @@ pub(crate) struct MachineState {
     /// The cache line of each simulated word, by the address of the word.
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
-    /// The number of programs that hold a lock or wait for one, and of running interrupt handlers.
+    /// The number of programs that hold a lock or wait for one, plus the number of running
+    /// interrupt handlers. The machine cannot be finished before it is zero.
     pub(crate) inside: u32,
     /// The machine is being finished: programs must not take further locks.
     pub(crate) draining: bool,
@@ -231,7 +232,8 @@ impl MachineState {
         self.cpus.get_mut(self.running?)
     }
 
-    /// The value of the running CPU's cycle counter.
+    /// Returns what the running CPU's cycle counter shows. The plan of faults can make that a wrong
+    /// time.
     pub(crate) fn cycle_counter(&mut self) -> Ns {
         let now = self.cpu().map_or(Ns::ZERO, |cpu| cpu.clock.to_ns());
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
@@ -264,7 +266,8 @@ impl MachineState {
         }
     }
 
-    /// Returns the line of a word, and assigns one to a word that is new to this machine.
+    /// Returns the cache line of a word. Assigns a line if the word is accessed on this machine for
+    /// the first time.
     #[inline]
     pub(crate) fn line(&mut self, place: &WordSlot, sharing: LineSharing) -> LineId {
         let seen = place.0.load(Ordering::Relaxed);
@@ -387,8 +390,8 @@ pub(crate) fn uninstall() -> Option<Box<MachineState>> {
     RUNNING.take()
 }
 
-/// Gives `f` access to the machine that runs on this thread. Returns `None` if there is none, or if
-/// it is already borrowed.
+/// Calls `f` with the machine that runs on this thread. Returns `None` if no machine runs, or if
+/// its state is already borrowed.
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&mut MachineState) -> R) -> Option<R> {
     let result = RUNNING.try_with(|machine| {

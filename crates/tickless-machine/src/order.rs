@@ -32,7 +32,7 @@ impl Order {
         order
     }
 
-    /// Sets when a CPU acts next. O(log CPUs).
+    /// Sets the time at which a CPU acts next. Takes O(log n) steps for n CPUs.
     #[inline]
     pub(crate) fn set(&mut self, cpu: usize, key: Ps) {
         let key = if key == Ps::NEVER { u64::MAX >> self.bits } else { key.0.min(self.range().0) };

@@ -110,7 +110,8 @@ pub struct SimWord {
 }
 
 impl SimWord {
-    /// Evicts the word's line from all caches, as `clflush` does, free of charge.
+    /// Evicts the word's cache line from all caches, as the instruction `clflush` does. That takes
+    /// no simulated time.
     pub fn flush(&self) {
         with(|machine| {
             let line = machine.line(&self.place, LineSharing::Neighbours);

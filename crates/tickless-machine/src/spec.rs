@@ -27,7 +27,7 @@ pub struct Spec {
     pub file: String,
     /// The machine's name.
     pub name: String,
-    /// What the machine is, and which measurements were made on it.
+    /// A sentence about what the machine is, and which published measurements were made on it.
     pub about: String,
     /// The seed for the random numbers of simulations of this machine. It is not in the file.
     pub seed: u64,
@@ -80,7 +80,7 @@ pub struct SpecError {
 pub enum SpecFault {
     /// The file is not TOML.
     Syntax(String),
-    /// Nothing reads the key: remove it, or correct its name.
+    /// No part of the program reads this key. The user should remove it, or correct its name.
     Unknown,
     /// Only earlier versions of this program read the key. The text names its replacement.
     Former(&'static str),
@@ -279,7 +279,7 @@ impl Reader<'_> {
         SpecError { file: self.file.to_string(), line, key: key.to_string(), fault }
     }
 
-    /// Reads a table of numbers, and the tables nested in it.
+    /// Parses a TOML table of numbers and the tables nested in it, and adds the numbers to `into`.
     fn table(
         &self,
         prefix: &str,

@@ -8,7 +8,7 @@ use tickless_core::time::CpuId;
 /// How far a cache line travels between the caches of two CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Distance {
-    /// Threads of one core, which share a cache.
+    /// SMT threads of one core, which share its cache.
     Core,
     /// Cores of one socket.
     Socket,
@@ -18,7 +18,7 @@ pub enum Distance {
     Far,
 }
 
-/// The parts of a machine. All counts are at least one.
+/// The numbers of sockets, cores and threads of a machine. All are at least one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Topology {
     /// Sockets.
@@ -92,7 +92,8 @@ impl Topology {
 mod tests {
     use super::*;
 
-    /// Goal: numbering and distances, on 16 sockets x 15 cores x 2 threads in groups of 4.
+    /// Goal: CPUs are numbered, and distances between them computed, as documented. The machine has
+    /// 16 sockets of 15 cores with 2 threads, in groups of 4 sockets.
     #[test]
     fn cpus_are_numbered_by_thread_and_grouped_by_distance() {
         let topology = Topology {

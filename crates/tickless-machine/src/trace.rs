@@ -15,7 +15,7 @@ pub fn begin(name: &'static str) {
     with_running(|machine, cpu| machine.record(cpu, Event::Begin(name)));
 }
 
-/// Ends the innermost span of the running CPU.
+/// Ends the innermost span on the track of the running CPU.
 pub fn end() {
     with_running(|machine, cpu| machine.record(cpu, Event::End));
 }

@@ -53,7 +53,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Reads a file that this program has printed.
+    /// Reads a result file (JSON) that a command of this program has printed.
     pub(super) fn read(path: &Path) -> Result<Results, Failure> {
         let file = path.display();
         let text = tickless_lab::input::read(path).map_err(|error| {

@@ -53,7 +53,8 @@ pub(super) fn failure(error: RecordError) -> Failure {
 }
 
 impl Breaking {
-    /// Starts recording. The returned hook stops it at the first wakeup that is later than `above`.
+    /// Starts to record the kernel. The returned hook stops the recording at the first wakeup that
+    /// is late by more than `above`.
     ///
     /// # Errors
     /// [`RecordError`] if this machine cannot be recorded, or the file cannot be written.

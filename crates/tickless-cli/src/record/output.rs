@@ -1,4 +1,5 @@
-//! The file of a recording: text, or gzip if its name ends in `.gz`.
+//! The file into which a recording is written: text, compressed with gzip if its name ends in
+//! `.gz`.
 
 use crate::command::confirm;
 use flate2::{Compression, write::GzEncoder};

@@ -112,7 +112,7 @@ impl StudyName {
     /// task's turn.
     pub const SCHEDULE: StudyName = StudyName("schedule");
 
-    /// The name in files, in tables and in Python.
+    /// The study's name in campaign files, in tables and in Python.
     pub const fn name(self) -> &'static str {
         self.0
     }
@@ -203,7 +203,7 @@ impl Key {
         let mut hash = SipHasher24::new();
         for part in parts {
             hash.write(part.as_ref());
-            // Marks the end of a part, so that ("a", "b") and ("ab", "") differ.
+            // Mark the end of each part, so that ("a", "b") and ("ab", "") have different hashes.
             hash.write_u8(0);
         }
         Key(hash.finish128().as_u128())

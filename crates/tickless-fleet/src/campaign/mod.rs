@@ -30,6 +30,6 @@ pub struct CampaignError {
     pub file: String,
     /// The line, counted from 1; `None` if the error concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong, and what to write instead.
+    /// A description of what is wrong in the file, and of what to write instead.
     pub what: String,
 }

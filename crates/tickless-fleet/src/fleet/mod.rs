@@ -23,7 +23,7 @@ use tickless_lab::progress::Progress;
 /// A summary of many traces.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Fleet {
-    /// A row for each trace, in the order of the paths.
+    /// A row for each trace, in the order of the paths that were passed.
     pub machines: Vec<Machine>,
     /// Quantiles of each number over all machines; empty if no trace can be used.
     pub quantiles: Vec<Spread>,

@@ -110,7 +110,7 @@ pub struct Shares {
     pub rest: f64,
 }
 
-/// The part of the timer code that takes most of the time.
+/// The part of the timer code that takes most of the time, and so limits the machine first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Limit {
     /// The part.

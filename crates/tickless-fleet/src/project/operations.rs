@@ -12,7 +12,7 @@ use tickless_trace::replay::streams::{Arming, Event, Family, Streams, What};
 /// cancelled or armed again, as its recorded callback did.
 const CATCHES_UP: Ns = Ns(200_000);
 
-/// A CPU of the trace: its timers, and the operations on them.
+/// A CPU of the trace, with its timers and the recorded operations on them.
 #[derive(Debug)]
 pub(super) struct Home {
     /// By slot: its timers.
@@ -34,7 +34,7 @@ pub(super) struct Timer {
 #[derive(Debug)]
 pub(super) struct Strand {
     pub(super) by: CpuId,
-    /// In the order in which they are performed.
+    /// The operations, in the order in which they are performed.
     pub(super) operations: Vec<Operation>,
 }
 

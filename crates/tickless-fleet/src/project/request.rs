@@ -46,7 +46,7 @@ pub enum ProjectError {
     /// There is no memory for the simulated CPUs' stacks.
     #[error("memory for the simulated CPUs' stacks: {0}; ask for fewer CPUs")]
     Memory(io::Error),
-    /// The trace is longer than a simulated machine of this size can run.
+    /// The trace is longer than the engine can simulate with this number of CPUs: some hours.
     #[error(
         "the trace is longer than a simulated machine of so many CPUs can run: some hours; ask for \
          fewer seconds"
@@ -58,7 +58,7 @@ impl Clock {
     /// All clocks.
     pub const ALL: [Clock; 3] = [Clock::Tsc, Clock::Hpet, Clock::Combined];
 
-    /// The name in files, in tables and on the command line.
+    /// The clock's name in campaign files, in tables and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Clock::Tsc => "tsc",

@@ -85,7 +85,7 @@ pub struct FaultCounts {
     pub lost: u64,
     /// Late timer interrupts, and late interrupts from other CPUs.
     pub late: u64,
-    /// Times that a CPU was stopped in a program or a callback, as by a hypervisor.
+    /// How often a CPU was stopped for a while, as a hypervisor stops a virtual CPU.
     pub thefts: u64,
     /// Reads of the clock while it showed a wrong time, because it had stopped or jumped.
     pub wrong_times: u64,
@@ -142,7 +142,7 @@ impl std::error::Error for Violation {}
 
 /// The end of the safety phase. No fault is injected after it.
 const SAFE_UNTIL: Ns = Ns::from_ms(30);
-/// The longest time for which a timer is armed.
+/// The longest time ahead for which a timer is armed.
 const FARTHEST: Ns = Ns::from_ms(8);
 /// A timer that fires later than this breaks a rule. It allows for a coarse timer's granularity, a
 /// tick, the callbacks that run before, and the rest of the last fault.

@@ -78,7 +78,8 @@ impl Oracle {
     }
 }
 
-/// The oracle's record of one timer. Only one program starts and cancels the timer.
+/// What the oracle (the checker) knows about one timer. Only one program arms and cancels the
+/// timer.
 #[derive(Default)]
 pub(super) struct TimerRecord {
     /// The armings that have not fired, oldest first, each with its number and its earliest firing

@@ -22,7 +22,7 @@ pub(super) struct FaultPlan {
     counts: Rc<RefCell<FaultCounts>>,
 }
 
-/// An interval in which the clock shows one wrong time.
+/// An interval of true time, `from` to `to`, in which the clock always shows the time `shows`.
 #[derive(Clone, Copy)]
 struct ClockError {
     from: Ns,
@@ -30,9 +30,9 @@ struct ClockError {
     shows: Ns,
 }
 
-/// The delay of a slow interrupt between CPUs.
+/// The delay of a very late interrupt between CPUs, in nanoseconds.
 const SLOW: u64 = 2_000_000;
-/// The longest time for which a CPU is stopped.
+/// The longest time for which a CPU is stopped, in nanoseconds.
 const STOLEN_MAX: u64 = 4_000_000;
 /// The longest clock error.
 const CLOCK_ERROR_MAX: u64 = 2_000_000;

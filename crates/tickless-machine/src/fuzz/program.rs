@@ -115,7 +115,8 @@ impl Program {
         self.oracle.has_armed();
         match started {
             None => self.oracle.fail("an arming was refused".to_string()),
-            // The previous arming has fired, or its callback is about to report it.
+            // The timer was not armed: the previous arming has fired, or its callback is about to
+            // report that.
             Some(Started::Idle) => {}
             Some(_) => {
                 // The previous arming was replaced. If it is not in the list, then the new arming
@@ -191,8 +192,8 @@ impl Program {
         });
     }
 
-    /// Switches a CPU other than 0 off, mostly for milliseconds, sometimes for the rest of the
-    /// history.
+    /// Switches a CPU other than 0 off: mostly for some milliseconds, sometimes for the rest of the
+    /// test.
     fn switch_a_cpu_off(&self) {
         const SHORT_MAX: u64 = 6_000_000_000;
         let any = CpuId(1 + self.below(u64::from(self.cpus) - 1) as u16);

@@ -59,7 +59,7 @@ pub struct Config {
     pub tick: Ns,
     /// By how much the ticks of the CPUs are shifted against each other.
     pub skew: Skew,
-    /// What an idle CPU does with its tick.
+    /// Whether an idle CPU keeps, stops or moves its tick.
     pub idle: IdleTick,
     /// Each tick checks whether another CPU's timer interrupt is later than this, which means that
     /// it was lost. With [`Ns::NEVER`], ticks check nothing.
@@ -82,7 +82,7 @@ pub enum Clocked {
     FromQueue,
 }
 
-/// The offsets between the ticks of a machine's CPUs.
+/// By how much the ticks (periodic timer interrupts) of the CPUs are shifted against each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Skew {
     /// No offset: all CPUs tick at exactly the same time, unlike on any real machine.
@@ -113,7 +113,7 @@ impl Skew {
     }
 }
 
-/// What an idle CPU does with its tick.
+/// What an idle CPU does with its tick (its periodic timer interrupt).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdleTick {
     /// It keeps the tick.
@@ -149,7 +149,7 @@ struct PerCpu {
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
     tick: Timer,
-    /// The timer that ends a fair task's turn, made when it is first needed.
+    /// The timer that ends the turn of a fair task. It is made when it is first needed.
     slice: OnceCell<Timer>,
     /// An interrupt handler has left the timer device unprogrammed: the next choice of a task
     /// programs it.
@@ -242,7 +242,7 @@ impl Kernel {
         &self.bases
     }
 
-    /// The number of a CPU's ticks so far.
+    /// How many ticks a CPU has had so far.
     pub fn ticks(&self, cpu: CpuId) -> u64 {
         self.cpus.get(cpu.index()).map_or(0, |cpu| cpu.ticks.get())
     }

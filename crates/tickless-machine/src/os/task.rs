@@ -90,7 +90,7 @@ impl RunQueue {
         self.ready.insert(place, (class, task));
     }
 
-    /// Removes the first task, if its class is `class` or higher.
+    /// Removes and returns the first task of the queue, if its class is `class` or higher.
     fn pop_from(&mut self, class: Class) -> Option<TaskId> {
         let first = self.ready.front()?.0;
         if first < class {
@@ -250,8 +250,8 @@ impl Kernel {
         }
     }
 
-    /// Switches to the first ready task, or stays with the current one. Called with interrupts
-    /// disabled.
+    /// Switches the running CPU to the first ready task of its queue, or continues the current task
+    /// if none must run before it. Called with interrupts disabled.
     pub(super) fn choose(&self) {
         let cpu = engine::here();
         let mine = &self.cpus[cpu.index()];

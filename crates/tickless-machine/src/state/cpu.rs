@@ -74,7 +74,8 @@ pub(crate) struct Cpu {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     lines: [(LineId, u32); WATCHED_MAX],
-    /// More than [`WATCHED_MAX`] if the loop has read too many.
+    /// The number of lines that the loop has read; `WATCHED_MAX + 1` stands for any number above
+    /// [`WATCHED_MAX`].
     count: usize,
 }
 
@@ -168,7 +169,7 @@ impl Cpu {
         }
     }
 
-    /// Returns whether an interrupt is due and not masked.
+    /// Returns whether an interrupt is due and interrupts are enabled.
     #[inline]
     pub(crate) fn is_interrupted(&self) -> bool {
         self.masked == 0 && self.inbox.next() <= self.clock

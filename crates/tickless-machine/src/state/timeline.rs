@@ -24,7 +24,8 @@ thread_local! {
 
 enum Request {
     None,
-    /// The next machine on this thread must record.
+    /// A call of [`of`] is waiting: the next machine that is made on this thread must record its
+    /// run.
     Record,
     /// The machine has been dropped; this is its record.
     Recorded(Trace),

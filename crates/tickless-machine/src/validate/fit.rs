@@ -11,7 +11,8 @@ use super::{Scene, simulate};
 use crate::spec::{Origin, Parameter, Spec};
 use std::io;
 
-/// The measurements that the fit uses, in nanoseconds.
+/// The measured times of three scenes (small concurrent benchmarks) on a real machine, in
+/// nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
     /// The time for each line in [`Scene::Transfer`].

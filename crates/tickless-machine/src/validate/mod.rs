@@ -35,7 +35,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// Returns the number of the calling CPU's role in the scene, from 0: the first side writes,
     /// for example, and the second reads.
     fn side() -> usize;
-    /// Returns the current time, from a counter of the CPU's own.
+    /// Returns the current time, from a counter that each CPU has of its own.
     fn now() -> Ns;
     /// Performs one round of a waiting loop.
     fn relax(round: u32);
@@ -64,7 +64,8 @@ impl Shared for crate::platform::SimWord {
     }
 }
 
-/// A value on a cache line of its own. 128 bytes, because some CPUs fetch lines in pairs.
+/// Puts a value on a cache line of its own. It is aligned to 128 bytes, because some CPUs fetch
+/// lines of 64 bytes in pairs.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Line<T>(T);
@@ -95,8 +96,8 @@ pub struct SideResult {
 /// finished.
 pub type Play = Arc<dyn Fn() -> SideResult + Send + Sync>;
 
-/// Returns the nanoseconds for each operation: the average time of the sides that did operations,
-/// divided by the operations of all sides.
+/// Returns the nanoseconds for each operation: the average time of the sides that have done
+/// operations, divided by the number of operations of all sides together.
 pub fn per_operation(sides: &[SideResult]) -> f64 {
     let counted = sides.iter().filter(|side| side.ops > 0);
     let ns: f64 = counted.clone().map(|side| side.ns).sum();
