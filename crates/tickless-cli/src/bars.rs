@@ -3,9 +3,9 @@
 use crate::output::width;
 
 /// Returns the lines of a plot. Each element of `ways` is a name and a histogram, and becomes a
-/// column of bars. There is a line for each bin, from the first that is not empty in all columns to
-/// the last. The fullest bin of a histogram has the longest bar; a dot stands for a count that is
-/// too small for a bar.
+/// column of bars. There is a line for each bin, from the first to the last bin with a count in any
+/// column. The fullest bin of a histogram has the longest bar; a dot stands for a count that is too
+/// small for a bar.
 pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     const LABEL: usize = 13;
     let is_used = |&bin: &usize| ways.iter().any(|(_, counts)| counts[bin] > 0);

@@ -1,10 +1,10 @@
 //! Cache lines: which cores have copies, and how long it takes to get one.
 //!
 //! The model has two levels. Within a socket, readers queue at the socket's own cache, for a few
-//! nanoseconds each. Between sockets, requests queue at the line's directory; a fill in flight to a
-//! socket serves every core there that requests the line before it arrives. A model with a single
-//! queue would make 480 readers of one line wait 10 to 30 times too long, because 30 of them share
-//! a fill.
+//! nanoseconds each. Between sockets, requests queue at the line's directory, which knows the
+//! caches that have copies. A *fill* is the transfer of a line to a socket; it serves every core
+//! there that requests the line before it arrives. A model with a single queue would make 480
+//! readers of one line wait 10 to 30 times too long, because 30 of them share a fill.
 //!
 //! | access | starts | takes |
 //! |---|---|---|
@@ -15,14 +15,14 @@
 //!
 //! A *hop* in this table is the duration of an atomic operation on a line that another core has
 //! written. A load or a store takes a fraction of it, which depends on whether the line is clean or
-//! another core has written it. Written lines leave their owner one request at a time, so three or
-//! more requests queue at the line's home. (David, Guerraoui, Trigonakis, "Everything you always
-//! wanted to know about synchronization", SOSP 2013.)
+//! another core has written it. A line that a core has written is passed on to one request at a
+//! time; further requests queue at the line's directory. (David, Guerraoui, Trigonakis, "Everything
+//! you always wanted to know about synchronization", SOSP 2013.)
 //!
 //! A core keeps a line that it was granted until the next request has reached it, half a transfer
-//! after that request was served: the core's *lease*. Without leases, two threads that add to one
-//! counter would come out ten times too slow. A machine may keep lines longer than that (`hold`),
-//! and an atomic operation keeps its line locked until it ends.
+//! after that request was served: the core's *lease*. In a model without leases, two threads that
+//! add to one counter would be ten times too slow. The file of a machine may make its cores keep
+//! lines for longer (`hold`). An atomic operation keeps its line until it ends.
 
 use crate::cost::LineCosts;
 use crate::ps::Ps;
@@ -64,7 +64,7 @@ pub(crate) struct Watcher {
     pub wait: u32,
 }
 
-/// Where a core finds a line.
+/// Whether a core finds a line in its own cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// In its own cache: the access needs no answer from another core.

@@ -211,13 +211,13 @@ impl Machine {
         self.change(MachineState::joules).unwrap_or(0.0)
     }
 
-    /// The machine's prices; `None` during a run.
+    /// The durations (prices) of the machine's operations; `None` during a run.
     pub fn costs(&self) -> Option<&Costs> {
         self.state.as_ref().map(|state| &state.costs)
     }
 }
 
-/// Requests that all programs end; see [`is_ending`].
+/// Requests that all programs end. They must check [`is_ending`] themselves.
 pub fn end() {
     with(|machine| machine.ending = true);
 }

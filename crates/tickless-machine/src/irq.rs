@@ -1,9 +1,9 @@
-//! Interrupts: sending and masking them.
+//! Sends and disables interrupts between simulated CPUs.
 //!
 //! A handler runs on the stack of the program that it interrupts, with interrupts disabled, between
-//! two of the program's priced steps. The interrupted CPU pays for the entry and the exit. An
-//! interrupt from another CPU also costs the sender, and takes as long to arrive as the distance
-//! requires.
+//! two of the program's steps. The interrupted CPU spends time for the entry and the exit. Sending
+//! an interrupt takes the sender time too, and the interrupt arrives later, depending on the
+//! distance.
 
 use crate::act::act;
 use crate::deliver::deliver;

@@ -1,8 +1,8 @@
 //! Records what simulated CPUs do, for the trace viewers of Chrome and Perfetto.
 //!
 //! Open the file in `ui.perfetto.dev` or `chrome://tracing`. The viewer shows each simulated CPU as
-//! a thread, in simulated time. Its track shows the little kernel's tasks, the interrupts within
-//! them, halts, reads of the shared counter, and writes of the CPU's event device.
+//! a thread, in simulated time. Its track shows the tasks of the simulated kernel, the interrupts
+//! within them, halts, reads of the shared counter, and writes of the CPU's timer device.
 
 use crate::machine_state::with_running;
 use crate::state::timeline::Event;

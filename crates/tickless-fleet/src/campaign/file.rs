@@ -12,7 +12,7 @@ use tickless_trace::replay::ReplayPolicy;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Campaign {
-    /// A name, for people.
+    /// The campaign's name, which no part of the program interprets.
     pub name: String,
     /// Studies on simulated machines.
     pub simulate: Option<SimulateAxes>,

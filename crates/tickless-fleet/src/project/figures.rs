@@ -29,7 +29,7 @@ pub(super) struct Counts {
     pub(super) lock_wait: Ps,
     pub(super) cancel_wait: Ps,
     pub(super) behind: Ps,
-    /// The engine's hash over all simulated events.
+    /// The engine's hash over all simulated events, which is equal for equal runs.
     pub(super) digest: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct Shares {
     pub device: f64,
     /// Entering and leaving interrupts.
     pub interrupts: f64,
-    /// The rest of the timer code.
+    /// All timer code that the fields above do not count.
     pub rest: f64,
 }
 

@@ -3,10 +3,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `folder` | a folder of results: its plan, its locks, its parts |
-//! | `run` | performs the missing cells, on all CPUs |
+//! | `folder` | a folder of results: its plan, its locks, its parts (files of results) |
+//! | `run` | computes the missing cells, on all CPUs |
 //! | `session` | the missing cells, for a caller that computes them elsewhere |
-//! | `shard` | the part of a campaign that one process performs |
+//! | `shard` | the share of a campaign's cells that one process computes |
 //! | `merge` | one table of all folders, if no cell is missing |
 //! | `error` | why a campaign cannot continue |
 //!

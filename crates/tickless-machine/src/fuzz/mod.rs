@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | here | the phases, and the results of a history |
-//! | `plan` | late, lost and slow interrupts, stolen CPUs, a clock that stops or jumps |
+//! | `plan` | late and lost interrupts, stopped CPUs, a clock that stops or jumps |
 //! | `program` | what each CPU does with its timers; bases and CPUs that go offline and online |
 //! | `oracle` | the checkers |
 //!
@@ -50,11 +50,11 @@ use tickless_core::bases::{Deferral, Settings, WheelEvents};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// The machine description from which every history takes its prices. The numbers of sockets and
-/// cores are random.
+/// The machine description from which every test run takes the durations of operations. The numbers
+/// of sockets and cores are random.
 pub const MACHINE: &str = "haswell-ex-4s";
 
-/// The results of a history.
+/// The results of a history, which is one random test run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct History {
     /// The CPUs of its machine.
@@ -123,7 +123,7 @@ impl fmt::Display for History {
 /// A rule that the code under test has broken. Its text includes the command that repeats the test.
 #[derive(Debug)]
 pub struct Violation {
-    /// The history's seed.
+    /// The seed from which the test run can be repeated.
     pub seed: u64,
     /// When it was detected.
     pub at: Ns,
@@ -149,7 +149,7 @@ const FARTHEST: Ns = Ns::from_ms(8);
 const LATE_MAX: Ns = Ns::from_ms(12);
 /// The time by which every timer that was armed in the safety phase must have fired.
 const CHECK_AT: Ns = SAFE_UNTIL.after(FARTHEST).after(LATE_MAX);
-/// The time at which CPUs are switched on again that were switched off for the rest of the history.
+/// The time until which CPUs are off that were switched off for the rest of the test run.
 const LAST_RETURN: Ns = CHECK_AT.after(Ns::from_ms(10));
 /// How late a timer interrupt may be before another CPU treats it as lost.
 const GRACE: Ns = Ns::from_ms(2);

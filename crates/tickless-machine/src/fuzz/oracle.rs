@@ -1,4 +1,4 @@
-//! The checkers of a history.
+//! The oracle: checks each callback of a random test run, and each result of a call.
 
 use super::{FaultCounts, History, LATE_MAX};
 use crate::os::Kernel;
@@ -15,7 +15,8 @@ use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// Checks the results of a history: counts its operations, and keeps the first broken rule.
+/// Collects what happens in a random test run: counts its operations, and keeps the first broken
+/// rule.
 #[derive(Default)]
 pub(super) struct Oracle {
     violation: RefCell<Option<(Ns, String)>>,
@@ -115,7 +116,7 @@ pub(super) trait AnyTimer {
     fn cancel(&self, how: CancelKind) -> Cancel;
 }
 
-/// The three ways to cancel a timer.
+/// Which of the timer library's three functions cancels a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CancelKind {
     Once,

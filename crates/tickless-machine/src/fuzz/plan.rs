@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tickless_core::time::{CpuId, Ns};
 
-/// The faults of one history.
+/// The faults that are injected into one random test run.
 pub(super) struct FaultPlan {
     random: Random,
     /// The greatest delay of a late interrupt, in nanoseconds. Most interrupts are not late.

@@ -23,7 +23,7 @@ pub(super) struct Program {
     pub(super) cpu: CpuId,
     /// The number of CPUs.
     pub(super) cpus: u16,
-    /// Whether bases go offline in this history.
+    /// Whether bases are taken offline in this test run while their CPUs stay on.
     pub(super) bases_go_offline: bool,
 }
 
@@ -175,7 +175,7 @@ impl Program {
             self.bring_back(cpu);
         } else if !self.kernel.is_off(cpu) {
             let plugged = self.kernel.plug(|| self.kernel.bases().offline(cpu));
-            // The last base cannot go offline.
+            // This fails for the last base that is online.
             if let Some(Ok(_)) = plugged {
                 self.oracle.faults.borrow_mut().offline += 1;
             }

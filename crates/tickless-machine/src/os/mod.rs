@@ -166,7 +166,7 @@ struct PerCpu {
     is_off: Cell<bool>,
 }
 
-/// A sleep of an idle CPU.
+/// One sleep of an idle CPU, as it is passed to the function that checks sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdleSleep {
     /// The CPU.
@@ -237,7 +237,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The timer core's bases.
+    /// The bases of the timer library: one for each CPU, which holds its armed timers.
     pub fn bases(&self) -> &Arc<Bases<Sim>> {
         &self.bases
     }

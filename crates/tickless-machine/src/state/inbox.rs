@@ -6,7 +6,7 @@ use crate::ps::Ps;
 /// The cause of an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Vector {
-    /// This CPU's event device fired.
+    /// The timer device of this CPU has fired.
     Timer,
     /// Another CPU requests that this CPU check its base, which holds its armed timers.
     Look,

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | here | the backend and the list of scenes |
 //! | `primitives` | ping-pong, counter, ticket lock, seqlock, queue |
-//! | `library` | the timer core's own code: a cancel, a combined clock |
+//! | `library` | the timer library's own code: arming, cancelling, a combined clock |
 //! | `simulate` | scenes on a simulated machine |
 //! | `fit` | prices from measured scenes |
 
@@ -37,7 +37,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     fn side() -> usize;
     /// Returns the current time, from a counter that each CPU has of its own.
     fn now() -> Ns;
-    /// Performs one round of a waiting loop.
+    /// Performs one round of a waiting loop, whose rounds count from 0.
     fn relax(round: u32);
     /// Computes for about this long.
     fn work(duration: Ns);
