@@ -26,7 +26,7 @@ pub trait Faults {
     }
 
     /// Returns what the cycle counters of all CPUs show at the time `at`, so that a plan can make
-    /// them stop or jump. The result must not decrease from call to call.
+    /// them stop or jump. The result must not decrease as `at` grows.
     fn clock(&mut self, at: Ns) -> Ns {
         at
     }

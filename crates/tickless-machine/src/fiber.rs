@@ -97,6 +97,6 @@ pub(crate) fn clear_yielder() {
     YIELDER.set(ptr::null());
 }
 
-/// The number of a fiber in its machine.
+/// Identifies a fiber among those of its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct FiberId(pub(crate) u32);

@@ -1,5 +1,5 @@
-//! Idle states and power: the state that a halted CPU enters, its exit latency, and the power that
-//! idle CPUs and working cores draw.
+//! Idle states and energy of simulated CPUs: chooses the idle state of a halted CPU, charges its
+//! exit latency, and adds up the energy that idle CPUs and working cores use.
 
 use crate::machine_state::MachineState;
 use crate::ps::Ps;

@@ -20,7 +20,7 @@ pub fn end() {
     with_running(|machine, cpu| machine.record(cpu, Event::End));
 }
 
-/// Records a point in time on the track of the running CPU.
+/// Marks the current time on the track of the running CPU, with a name.
 pub fn instant(name: &'static str) {
     with_running(|machine, cpu| machine.record(cpu, Event::Instant(name)));
 }

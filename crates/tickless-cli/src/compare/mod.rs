@@ -1,4 +1,4 @@
-//! `tickless compare`.
+//! The command `tickless compare`, which shows what has changed between two results.
 //!
 //! | file | what |
 //! |---|---|

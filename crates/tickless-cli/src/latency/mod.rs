@@ -1,4 +1,4 @@
-//! `tickless latency`.
+//! The command `tickless latency`, which measures how late threads wake.
 //!
 //! | file | what |
 //! |---|---|

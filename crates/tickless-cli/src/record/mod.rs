@@ -1,4 +1,4 @@
-//! `tickless record`.
+//! The command `tickless record`, which records what the kernel does with its timers.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! `tickless top`.
+//! The command `tickless top`, which shows the processes that use timers.
 //!
 //! | file | what |
 //! |---|---|

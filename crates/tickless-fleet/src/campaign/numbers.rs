@@ -8,7 +8,8 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "String")]
 pub struct Numbers {
-    /// The first and the last number of each range. A single number is a range of one.
+    /// The first and the last number of each range. A single number is a range that begins and ends
+    /// with it.
     ranges: Vec<(u64, u64)>,
 }
 

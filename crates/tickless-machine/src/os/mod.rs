@@ -457,7 +457,7 @@ pub struct TaskUsage {
 const TICK: u64 = 0;
 const SLICE: u64 = 1;
 
-/// The CPU whose tick keeps the time for all CPUs.
+/// The CPU whose tick also updates the kernel's time, for all CPUs.
 const TIMEKEEPER: CpuId = CpuId(0);
 
 /// The fiber number of a task whose fiber has not been made yet.
