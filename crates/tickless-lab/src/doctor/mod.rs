@@ -3,7 +3,7 @@
 //!
 //! Guarantees:
 //! - A finding has a figure, how it was obtained, and what to do. If the figure could not be
-//! obtained, the verdict is `unknown`, with the reason: nothing is guessed.
+//!   obtained, the verdict is `unknown`, with the reason: nothing is guessed.
 //! - On a healthy idle machine, real or virtual, every verdict is `ok` or `unknown`.
 //! - The machine is left unchanged: what was set up for gathering is removed again.
 //!

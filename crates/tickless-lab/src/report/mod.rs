@@ -7,7 +7,7 @@
 //! # Ground rules
 //!
 //! - Each figure is marked with its origin: published (measured by others), calibrated (a parameter
-//! was fitted to it), implied (a formula gives it), predicted (by the simulation) or live.
+//!   was fitted to it), implied (a formula gives it), predicted (by the simulation) or live.
 //! - A study that fails does not affect the others: the page shows the error and what to do.
 //! - Files are written completely or not at all.
 //!
