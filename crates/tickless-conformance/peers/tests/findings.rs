@@ -1,5 +1,5 @@
-//! What the suite found in published timers, as the shortest tests for their authors. Each fails, so
-//! each is expected to panic here: one that passes has been mended.
+//! What the suite found in published timers, as the shortest tests for their authors. Each fails,
+//! so each is expected to panic here: one that passes has been mended.
 
 use bitwheel::timer::{BitWheelWithFailover, Timer};
 use std::time::{Duration, Instant};

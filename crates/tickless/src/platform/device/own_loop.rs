@@ -211,8 +211,6 @@ mod tests {
     use super::*;
     use crate::platform::manual_clock::ManualClock;
     use std::sync::Arc;
-    #[cfg(not(linux_platform))]
-    use std::sync::Arc;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::Thread;
