@@ -197,6 +197,8 @@ fn errors_advise_the_user() {
         (&b""[..], "empty. Record a trace"),
         (b"\x17\x08\x44tracing6", "a trace.dat that ends too early"),
         (b"PERFILE2\0\0\0", "a perf.data that ends too early"),
+        // Its lengths are not read, which might be of any size.
+        (b"2ELIFREP\0\0\0", "recorded by perf on a big-endian machine"),
         (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),
         (b"hello\nworld\n", "no timer event in 2 lines. Record timer:*"),
         (b"[000] 1.0: local_timer_entry: vector=236\n", "no timer event in 1 lines"),

@@ -9,7 +9,7 @@ use crate::read::prefix;
 use crate::read::problem::{Cause, TraceError};
 use crate::read::reader::Reader;
 use linux_perf_data::linux_perf_event_reader::EventRecord;
-use linux_perf_data::{DsoKey, Endianness, Feature, PerfFileReader, PerfFileRecord};
+use linux_perf_data::{DsoKey, Feature, PerfFileReader, PerfFileRecord};
 use std::collections::HashMap;
 use std::io::Cursor;
 use tickless_core::time::Ns;
@@ -30,12 +30,12 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError
     let damaged = || TraceError::DamagedBinary { path: path.to_owned(), what: "perf.data" };
     let convert =
         |what| TraceError::Convert { path: path.to_owned(), what, with: "perf script -i" };
+    if file.starts_with(MAGIC_BIG_ENDIAN) {
+        return Err(convert("recorded by perf on a big-endian machine"));
+    }
     has_sound_lengths(file).ok_or_else(damaged)?;
     let PerfFileReader { mut perf_file, mut record_iter } =
         PerfFileReader::parse_file(Cursor::new(file)).map_err(|_| damaged())?;
-    if perf_file.endian() != Endianness::LittleEndian {
-        return Err(convert("recorded by perf on a big-endian machine"));
-    }
     if matches!(perf_file.compression_info(), Ok(Some(_))) {
         return Err(convert("recorded by perf with -z"));
     }
@@ -103,10 +103,6 @@ fn has_sound_lengths(file: &[u8]) -> Option<()> {
     let mut header = Bytes(file);
     header.take(MAGIC.len())?;
     let (_size, attribute) = (header.u64()?, header.u64()?);
-    if file.starts_with(MAGIC_BIG_ENDIAN) {
-        // The caller refuses this byte order, so these lengths are not checked.
-        return Some(());
-    }
     if header.0.len() as u64 + 24 < HEADER_LEN || attribute > ATTRIBUTE_LEN_MAX {
         return None;
     }
