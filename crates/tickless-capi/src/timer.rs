@@ -531,8 +531,8 @@ pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Sta
             }
             Ok(())
         };
-        // SAFETY: the caller promises that `timer` points to storage that no other thread uses now
-        // or later.
+        // SAFETY: the caller promises that `timer`, of which `place` is the storage, is valid, and
+        // that no other thread uses it until it is initialised again.
         unsafe { Stored::empty(place, &KIND, end) }
     })
 }

@@ -294,8 +294,9 @@ impl Circle {
         (to.0.wrapping_sub(from.0).wrapping_sub(1), self.rank(from))
     }
 
-    /// Returns the rank of a gap among gaps of the same size: in the order of van der Corput's
-    /// sequence, by the gap's start with its bits reversed.
+    /// Returns the rank of a gap among gaps of the same size: the gap of the highest rank is used
+    /// first. That is the gap whose start, with its bits reversed, is the smallest, so that gaps
+    /// are used in the order of van der Corput's sequence.
     fn rank(&self, start: Turn) -> u64 {
         !start.0.wrapping_sub(self.origin.0).reverse_bits()
     }

@@ -118,8 +118,8 @@ impl<P: Platform> Bases<P> {
             if state.is_online {
                 return moved;
             }
-            // The search below may first find a timer whose callback runs here, one for each
-            // runner.
+            // The search below skips timers whose callback runs on this base. There is at most one
+            // for each thread that fires timers here, so it examines one timer more than that.
             state.record_holding(RUNNERS + 1);
             let runs = |timer: TimerRef<P, L>| base.running.has(timer.address(), Ordering::Relaxed);
             let Some(timer) = L::find(&state.queues, |timer| !runs(timer)) else { return moved };

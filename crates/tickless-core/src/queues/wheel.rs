@@ -322,8 +322,9 @@ impl Wheel {
     }
 
     /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count.
-    /// Never late, and exact to the tick unless all timers of a bucket were pushed out: then early
-    /// (W3). A time that has passed means that a timer is due. O(levels).
+    /// Never late (W3). Exact to the tick, unless all timers of the first bucket were postponed and
+    /// have not been moved to their new buckets yet: then it is early. A time that has passed means
+    /// that a timer is due. O(levels).
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);

@@ -17,7 +17,8 @@ pub struct Tick {
     ns: u32,
     /// 2^(64 + shift) / ns, rounded down, plus one.
     multiplier: u64,
-    /// One less than the number of bits of `ns - 1`.
+    /// The right shift that completes the division by `ns` through multiplication: the length of
+    /// `ns - 1` in binary digits, minus one.
     shift: u32,
 }
 

@@ -141,9 +141,10 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Makes the row of a group from the time windows in which it ran. Windows are in nanoseconds
-    /// and must not overlap. `origin_ns` is the beginning of a period, and `refill_ns` a time at
-    /// which the group's quota was refilled.
+    /// Makes the row of a group in a plot of one period: all `windows` in which the group ran are
+    /// laid over one another, each at its time since the beginning of its period. Windows are in
+    /// nanoseconds and must not overlap. `origin_ns` is the beginning of any period, and
+    /// `refill_ns` any time at which the group's quota was refilled, which the row marks.
     pub fn folded(
         name: String,
         side: Side,
