@@ -22,7 +22,8 @@ use tickless_capi::timer::*;
 use tickless_capi::timers::*;
 
 const STORAGES: usize = 8;
-/// The size of the memory for one timer, in words: that of the largest timer, and two more.
+/// The size of the memory for one timer, in words: the size of the largest timer, and two spare
+/// words.
 const WORDS: usize = size_of::<PeriodicStorage>() / 8 + 2;
 
 /// Returns the set of timers that all runs share, because starting a set takes a millisecond and a
@@ -352,8 +353,8 @@ impl Model<'_> {
             assert_eq!(status, Status::NullPointer);
             return status;
         }
-        // A call with the key of no live timer must return an error, except
-        // `tickless_local_is_pending`, which reports false.
+        // If a key belongs to no live timer, the call must return an error; only
+        // `tickless_local_is_pending` succeeds and reports false.
         let is_live = self.live.contains(&bits);
         assert!(!is_live || status != Status::NoSuchTimer, "a live timer is not found");
         assert!(is_live || choice % 8 == 6 || status != Status::Ok, "a removed timer is found");

@@ -9,8 +9,9 @@ use tickless_core::local::{Key, LocalTimers};
 use tickless_core::queues::wheel::PushOut;
 use tickless_core::time::{Instant, Tick};
 
-/// Returns how much later than its deadline a coarse timer may fire: a seventh of the time until
-/// then (the granularity of the timer wheel is at most 1/7.7 of it), and a tick at either end.
+/// Returns how much later than its deadline a coarse timer may fire: a seventh of `distance`, the
+/// time from arming to the deadline (the timer wheel's granularity is at most 1/7.7 of it), and one
+/// tick at either end of that time.
 pub(crate) fn granule(distance: u64, tick: u64) -> u64 {
     (distance / 7).saturating_add(2 * tick)
 }
@@ -170,8 +171,8 @@ impl Model<'_> {
             .advance_at_most(Instant::from_nanos(to), budget, |timers, key| self.fire(timers, key));
         self.is_advancing = false;
         assert!(fired <= budget);
-        // With a limited budget, due timers may remain even if fewer have fired, because moving a
-        // timer within the wheel counts too. So check nothing.
+        // With a limited budget, due timers may remain although fewer timers than the budget have
+        // fired, because the budget also pays for moving timers within the wheel. So check nothing.
         if budget != usize::MAX {
             return;
         }

@@ -1,7 +1,7 @@
 //! A fuzz target for `VirtualTime` with one to three bases (sets of timers, as one for each CPU).
-//! It uses pinned and deferrable timers, windows, and callbacks that arm, cancel, drop and restart
-//! timers, also their own, and that advance the time. A simple model of the timers predicts every
-//! result.
+//! It uses pinned and deferrable timers, timers that may fire within a window of time, and
+//! callbacks that arm, cancel, drop and restart timers, also their own, and that advance the time.
+//! A simple model of the timers predicts every result.
 
 use crate::bytes::Bytes;
 use crate::local::granule;

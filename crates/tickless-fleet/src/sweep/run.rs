@@ -14,10 +14,10 @@ use tickless_lab::progress::Progress;
 /// Whether cells that failed in an earlier run are computed again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Retry {
-    /// Failed cells are not computed again: the error is the result.
+    /// Failed cells are not computed again: their error counts as their result.
     #[default]
     No,
-    /// Failed cells are performed again.
+    /// Failed cells are computed again.
     Failed,
 }
 
@@ -28,7 +28,7 @@ pub struct Done {
     pub before: u64,
     /// The number of cells that this run has computed, including those that failed.
     pub performed: u64,
-    /// Cells that failed now.
+    /// The number of cells that failed in this run.
     pub failed: u64,
     /// The number of cells that still have no result, because the run was stopped.
     pub left: u64,
@@ -68,8 +68,8 @@ pub fn run(
             let cells = session.missing().take_while(|_| !is_stopped());
             pool.install(|| {
                 cells.par_bridge().for_each_with(to_writer, |to_writer, (key, cell)| {
-                    // This fails only after the writer has ended with an error, which the run then
-                    // returns.
+                    // Sending fails only if the writer thread has ended with an error, which `run`
+                    // then returns.
                     let _ = to_writer.send(perform(folder.plan(), &cell, key));
                 });
             });

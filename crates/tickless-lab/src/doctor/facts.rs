@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// A gathered value, or the reason why it could not be gathered with what the user can do about it.
+/// A gathered value, or a text: the reason why it could not be gathered, and what the user can do
+/// about that.
 pub type Seen<T> = Result<T, String>;
 
-/// Everything that the checks judge. `gather` fills in what the chosen checks need.
+/// All data that the checks judge. `gather` fills in only the values that the chosen checks need.
 #[derive(Debug)]
 pub struct Facts {
     /// The number of CPUs.
@@ -23,7 +24,7 @@ pub struct Facts {
     pub log: Seen<Vec<String>>,
     /// How much the kernel's counters grew while the machine was watched.
     pub counted: Seen<Counted>,
-    /// A recording of the kernel's timer events during the same time.
+    /// A recording of the kernel's timer events while the machine was watched.
     pub recorded: Seen<RecordedTimers>,
     /// The cgroups that have a CPU quota.
     pub quotas: Seen<Vec<Quota>>,
@@ -57,9 +58,9 @@ impl Facts {
 /// The clock source that the kernel uses, and those that it could use.
 #[derive(Clone, Debug)]
 pub struct ClockSource {
-    /// The name of the one in use.
+    /// The name of the clock source in use.
     pub current: String,
-    /// The names of all that the kernel offers, including the one in use.
+    /// The names of all clock sources that the kernel offers, including the one in use.
     pub available: Vec<String>,
 }
 
@@ -68,8 +69,8 @@ pub struct ClockSource {
 pub struct ReadCost {
     /// The time of a read by a single thread: the median over short batches of reads.
     pub alone_ns: f64,
-    /// The time of a read while one thread on each CPU reads: the upper quartile of each thread's
-    /// batches, and the median of these over the threads.
+    /// The time of a read while one thread on each CPU reads. Of each thread's batches of reads the
+    /// upper quartile is taken, and of these quartiles the median.
     pub together_ns: f64,
     /// The number of threads that read at the same time.
     pub threads: usize,
@@ -91,7 +92,7 @@ pub struct Counted {
 /// What happens to the kernel's tick while a CPU is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdleTicks {
-    /// It stops.
+    /// The tick stops.
     Stop,
     /// It continues.
     Continue,
@@ -106,9 +107,9 @@ pub struct CpuCounts {
     pub timer_interrupts: u64,
     /// Softirqs that run the timer wheel.
     pub timer_softirqs: u64,
-    /// Softirqs that run high-resolution timers whose callbacks asked to run in a softirq.
+    /// Softirqs for high-resolution timers that were set up to run their callbacks in a softirq.
     pub hrtimer_softirqs: u64,
-    /// All time, in the kernel's units of CPU accounting (usually 10 ms).
+    /// The CPU's total time, in the kernel's units of CPU accounting (usually 10 ms).
     pub time: u64,
     /// The part of `time` in which the CPU was idle, including waits for a disk.
     pub idle: u64,
@@ -128,8 +129,8 @@ impl CpuCounts {
 pub struct RecordedTimers {
     /// The recorded events.
     pub trace: Trace,
-    /// The result of a replay: the counts of the timer code when it performs the recorded
-    /// operations.
+    /// The results of a replay, in which this library's timer code performs the recorded
+    /// operations: counts of the operations and of the work that they cause.
     pub summary: Summary,
     /// The names of threads by thread id. Threads that had ended before the recording was read are
     /// missing.
@@ -148,9 +149,9 @@ impl RecordedTimers {
 /// A cgroup that has a CPU quota.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quota {
-    /// Its path below the point where the cgroups are mounted.
+    /// The cgroup's path below the point where the cgroups are mounted.
     pub group: String,
-    /// The CPU time that it may use in every period.
+    /// The CPU time that the cgroup may use in every period.
     pub quota_us: u64,
     /// The period, after which the quota is refilled.
     pub period_us: u64,

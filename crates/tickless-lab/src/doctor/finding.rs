@@ -18,7 +18,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the word for it in the output.
+    /// Returns the verdict's word in the output.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
@@ -50,11 +50,11 @@ pub struct Finding {
     pub figure: Option<f64>,
     /// The unit of the figure.
     pub unit: &'static str,
-    /// How the figure was obtained, or why it could not be.
+    /// How the figure was obtained, or why it could not be obtained.
     pub how: String,
     /// What to do; empty if there is nothing to do.
     pub advice: String,
-    /// The study that explains it.
+    /// The study that explains the problem.
     pub study: &'static str,
 }
 
@@ -65,17 +65,18 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The measured figure.
     pub figure: Option<f64>,
-    /// How the figure was obtained, or why it could not be.
+    /// How the figure was obtained, or why it could not be obtained.
     pub how: String,
     /// What to do.
     pub advice: String,
 }
 
-/// The judgement. The error is the reason why nothing could be judged, with what to do about it.
+/// A judgement, or an error text: the reason why nothing could be judged, and what to do about
+/// that.
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {
-    /// Returns the error for "unknown", with this reason.
+    /// Returns the error for the verdict "unknown"; its text is the reason `why`.
     pub fn unknown<'a>(why: impl Into<Cow<'a, str>>) -> Judged<'a> {
         Err(why.into())
     }

@@ -1,5 +1,5 @@
-//! `tickless doctor`: finds out which of five timer problems this machine has. Each is the problem
-//! that the mechanism of one of the studies solves.
+//! `tickless doctor`: finds out which of five timer problems this machine has. Each problem is
+//! solved by a timer mechanism, which one of the studies examines.
 //!
 //! Guarantees:
 //! - A finding has a figure, how it was obtained, and what to do. If the figure could not be

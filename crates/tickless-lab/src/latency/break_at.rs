@@ -13,7 +13,7 @@ pub struct Sample {
     pub thread: u32,
     /// When the thread should have woken.
     pub deadline: Instant,
-    /// When it read the clock after waking.
+    /// When the thread read the clock after waking.
     pub now: Instant,
 }
 
@@ -39,7 +39,8 @@ impl Break {
         Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }
 
-    /// Checks the calling thread's wakeup. Returns it if it is the first that is too late.
+    /// Checks the calling thread's wakeup. Returns the wakeup if it is the first one of all threads
+    /// that is too late.
     pub(super) fn check(&self, now: Instant, deadline: Instant) -> Option<Sample> {
         // If several threads are late at once, only one of them finds `has_ended` unset.
         if now - deadline <= self.above || self.has_ended.swap(true, Ordering::Relaxed) {

@@ -81,7 +81,7 @@ impl Sleeper {
         }
     }
 
-    /// Returns the sleeper of this name, whatever its case.
+    /// Returns the sleeper (a way to sleep) of this name, in upper or lower case.
     pub fn named(name: &str) -> Option<Sleeper> {
         Sleeper::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
@@ -99,7 +99,7 @@ impl Sleeper {
 }
 
 /// Measures the ways to sleep in turn, each `turns` times, so that a disturbance affects all of
-/// them. Returns the sum of each one's turns.
+/// them. Returns for each way the sum of its turns.
 pub fn measure(
     sleepers: &[Sleeper],
     plan: &Plan,

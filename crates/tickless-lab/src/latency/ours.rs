@@ -10,15 +10,15 @@ use tickless::driver::{CpuId, Wakeup};
 use tickless::time::Instant;
 use tickless::{Fired, Timers};
 
-/// The driver wakes this long before a deadline and spins. Most machines need less to wake a
-/// thread.
+/// The driver wakes this long before a deadline and spins until the deadline. Most machines need
+/// less time to wake a thread.
 const SPIN: Wakeup = Wakeup::SpinBefore(Duration::from_micros(100));
 /// The driver learns how long before a deadline to wake, and may spin for a twentieth of its CPU's
 /// time.
 const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
 /// Measures as many timers as the plan has threads, spread over the timer bases. If the plan binds
-/// threads to CPUs, the driver threads are bound to theirs.
+/// threads to CPUs, each driver thread is bound to the CPU of its base.
 pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, MeasureError> {
     let settings = match sleeper {
         Sleeper::HrtimerSpin => Timers::builder().wakeup(SPIN),
@@ -28,7 +28,8 @@ pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, MeasureError> {
     let pinned = plan.threads.iter().any(Option::is_some);
     let settings = if pinned { settings.pin_drivers() } else { settings };
     thread::scope(|scope| {
-        // The drivers inherit priority and slack from the thread that starts them.
+        // A new thread starts the drivers, because they inherit priority and slack from the thread
+        // that starts them.
         let starter = scope.spawn(move || {
             plan.prepare(None)?;
             let timers = settings.start()?;
@@ -62,8 +63,8 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, MeasureE
     Ok(Slice { tally, usage })
 }
 
-/// Returns a callback that records each of its wakeups until the plan ends, and then sends the
-/// tally.
+/// Returns a timer callback that records how late each of its calls is until the plan ends, and
+/// then sends these records (the tally).
 fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
     let end = plan.end(start);
     let mut tally = Tally::default();

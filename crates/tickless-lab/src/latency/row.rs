@@ -32,7 +32,8 @@ pub struct Row {
     /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
     /// one.
     pub missed: u64,
-    /// The number of threads, or of timers.
+    /// The number of threads that slept, or of timers if the sleeper is one of this library's
+    /// timers.
     pub threads: usize,
     /// The time from one deadline to the next.
     pub interval_us: f64,
@@ -80,7 +81,7 @@ impl Row {
         }
     }
 
-    /// Returns one of the figures; `None` if there was no wakeup.
+    /// Returns the figure that `quantile` names; `None` if there was no wakeup.
     pub fn quantile_ns(&self, quantile: Quantile) -> Option<f64> {
         match quantile {
             Quantile::Min => self.min.map(|ns| ns as f64),

@@ -58,7 +58,7 @@ impl Tally {
 
     /// Adds the wakeups of another thread or turn.
     pub fn add(&mut self, other: &Tally) {
-        // Both have the same bounds, so this cannot fail.
+        // Both histograms have the same bounds, so this cannot fail.
         let _ = self.lateness.add(&other.lateness);
         self.early += other.early;
         self.missed += other.missed;

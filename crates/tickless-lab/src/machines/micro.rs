@@ -19,7 +19,7 @@ pub struct Price {
     pub key: &'static str,
     /// The measured value, in the unit of the parameter.
     pub value: Spread,
-    /// How it was measured, in words.
+    /// How the price was measured, in words.
     pub how: &'static str,
 }
 
@@ -32,7 +32,8 @@ fn each(count: u32, mut work: impl FnMut()) -> f64 {
     begun.elapsed().as_nanos() as f64 / f64::from(count)
 }
 
-/// A function that measures a time, from which prices are computed.
+/// A function that measures a time, from which prices (the times of single operations) are
+/// computed.
 type Raw = fn(&Tools) -> f64;
 
 const RAW: [(&str, Raw); 11] = [
@@ -130,7 +131,7 @@ fn switch() -> f64 {
     })
 }
 
-/// Measures all prices on one CPU, in turn.
+/// Measures all prices (the times of single operations) on one CPU, in turn.
 pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
     let turns = effort.pick(3, 31, 31);
     let raw = thread::scope(|scope| {

@@ -49,9 +49,10 @@ impl Backend for Real {
     fn section() {}
 }
 
-/// Plays each scene `turns` times, in turn. Returns nanoseconds for each operation, one figure for
-/// each play. Scenes of two sides are played on the first and the last of these CPUs. If a side
-/// lost its CPU during a play, the play is repeated, a few times at most.
+/// Plays each scene (a small timed program) `turns` times, in turn. Returns for each scene and play
+/// the nanoseconds of an operation. A scene with two sides, which are threads on different CPUs, is
+/// played on the first and the last of these CPUs. If a side lost its CPU during a play, the play
+/// is repeated, a few times at most.
 pub fn play(
     what: &'static str,
     parts: &[Scene],
@@ -62,8 +63,8 @@ pub fn play(
     const TRIES: usize = 4;
     interleave(what, parts.len(), turns, progress, |part| {
         let (mut ns, mut lost) = once(parts[part], cpus)?;
-        // While one side has lost its CPU, the other runs alone, and that would be measured. So
-        // repeat.
+        // While one side (a thread of the scene) has lost its CPU, the other side runs alone, which
+        // would falsify the measurement. So repeat.
         for _ in 1..TRIES {
             if lost == 0 {
                 break;
@@ -80,7 +81,8 @@ fn times_lost() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
-/// Plays a scene once. Returns nanoseconds for each operation, and how often a side lost its CPU.
+/// Plays a scene once. Returns the nanoseconds of an operation, and how often its threads lost
+/// their CPU.
 fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
     let all = cpus.len();
     let cpus = match scene.sides(all) {

@@ -16,10 +16,11 @@ use std::io;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::{Scene, simulate};
 
-/// A prediction may differ from the measurement by this percentage of it.
+/// A prediction may differ from the measurement by this percentage of the measured value.
 const BAND_PERCENT: f64 = 30.0;
 
-/// Measures and fits this host, predicts the other scenes, and then measures these.
+/// Measures this host and fits its parameters, predicts the scenes (small timed programs) that were
+/// not used for the fit, and then measures these scenes.
 pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let request = Request::new(World::Live, effort, 0);
     let cpus = measured::cpus()?;
@@ -125,7 +126,8 @@ fn middle(values: &[f64]) -> Spread {
     Spread { low: at(1), high: at(9), ..Spread::of(sorted.iter().copied()) }
 }
 
-/// Makes a table of the prices that the scenes depend on, with how each was obtained.
+/// Makes a table of the prices (the times of single operations) on which the scenes depend, and of
+/// how each was obtained.
 fn prices(spec: &Spec) -> Exhibit {
     const SHOWN: [&str; 9] = [
         "line.hit_ns",

@@ -3,8 +3,8 @@
 use crate::progress::Progress;
 
 /// Measures every variant once in each turn: forwards in the first turn, backwards in the next.
-/// Returns the results of each variant in the order of the turns. `progress` shows them under the
-/// name `what`.
+/// Returns the results of each variant in the order of the turns. `progress` shows the user under
+/// the name `what` how many measurements are done.
 ///
 /// `measure` gets the number of the variant. An error ends the measurement.
 pub fn interleave<T, E>(

@@ -6,7 +6,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Measures short times, in counts of the CPU's cycle counter or else of nanoseconds.
+/// Measures short times in counts: cycles of the CPU's cycle counter, or nanoseconds if there is no
+/// such counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     /// The number of counts in a nanosecond; 1 if the counter counts nanoseconds.
@@ -38,7 +39,7 @@ impl Stopwatch {
         watch
     }
 
-    /// Returns how long `work` takes, in counts, less the stopwatch's own cost.
+    /// Returns how long `work` takes, in counts, minus the stopwatch's own cost.
     #[inline]
     pub fn counts<T>(&self, work: impl FnOnce() -> T) -> u64 {
         let from = self.count();

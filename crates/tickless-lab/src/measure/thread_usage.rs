@@ -13,7 +13,7 @@ use std::path::Path;
 pub struct ThreadUsage {
     /// Seconds on a CPU.
     pub cpu_s: f64,
-    /// How often they gave up their CPU to wait, or lost it.
+    /// How often the threads gave up their CPU to wait, or lost it to other threads.
     pub switches: u64,
 }
 

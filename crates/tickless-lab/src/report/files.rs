@@ -14,8 +14,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Returns the paths for `out`: a directory, or a page with the extension `html`, next to which
-    /// the figures are placed.
+    /// Returns the paths for `out`: a directory, or the path of a page with the extension `html`.
+    /// The file with the figures is next to the page.
     pub fn at(out: &Path) -> Files {
         if out.extension().is_some_and(|extension| extension == "html") {
             return Files { page: out.to_path_buf(), json: out.with_extension("json") };
@@ -57,8 +57,8 @@ impl Files {
     }
 }
 
-/// Returns the path of the incomplete file. It is in the same folder, because a rename across file
-/// systems would fail.
+/// Returns the path under which `file` is written until it is complete. It is in the same folder,
+/// because a rename across file systems would fail.
 fn beside(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!(".{name}.{}", std::process::id()))

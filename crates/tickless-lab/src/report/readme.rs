@@ -38,8 +38,8 @@ pub fn table(studies: &[StudyResult]) -> String {
     text
 }
 
-/// Formats a figure. A mark is added if it proves nothing, because a parameter was fitted to it or
-/// a formula gives it.
+/// Formats a figure. If the figure proves nothing, because a parameter was fitted to it or a
+/// formula gives it, a mark is added.
 fn shown(cell: &Cell) -> String {
     let mark = match cell.role {
         Role::Calibrated => "*",
@@ -49,8 +49,8 @@ fn shown(cell: &Cell) -> String {
     format!("{}{mark}", grouped(cell.value))
 }
 
-/// Returns the text of a file with its table replaced by this one. `None` if it lacks the comments
-/// that mark the table's place.
+/// Returns the text of a file in which `table` replaces the table that was there. `None` if the
+/// file lacks the comments that mark the table's place.
 pub fn with_table(readme: &str, table: &str) -> Option<String> {
     let [begin, end] = MARKS;
     let (before, rest) = readme.split_once(begin)?;

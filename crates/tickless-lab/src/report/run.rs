@@ -15,7 +15,7 @@ use std::time::Instant;
 pub struct Plan {
     /// The studies to run.
     pub studies: Vec<&'static Study>,
-    /// Whether to run them simulated, live, or both.
+    /// Whether to run the studies on simulated machines, on this machine (live), or both.
     pub worlds: Vec<World>,
     /// How long the live studies may take.
     pub effort: Effort,

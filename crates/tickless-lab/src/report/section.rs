@@ -58,14 +58,15 @@ fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
     }
 }
 
-/// Makes the table of the simulated effects, each next to the effect if the mechanism did nothing.
+/// Makes the table of the mechanism's effects in the simulation. Next to each is the effect that
+/// there would be if the mechanism did nothing.
 fn claims(results: &Results<'_>) -> Markup {
     html! {
         @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
     }
 }
 
-/// Lists the figures that lie outside the range in which they should lie.
+/// Lists the figures that are not in the range in which a correct result should lie.
 fn outside(results: &Results<'_>) -> Markup {
     let of = |study: Option<&StudyResult>| -> Vec<String> {
         study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
@@ -150,7 +151,8 @@ fn mark(world: World) -> Markup {
     }
 }
 
-/// Makes the folded details: all figures, the study's own tables, and its notes.
+/// Makes the details, which are hidden until the user opens them: all figures, the study's own
+/// tables, and its notes.
 fn details(results: &Results<'_>) -> Markup {
     let both = [("simulated", results.sim), ("live", results.live)];
     html! {

@@ -157,8 +157,8 @@ fn tooltip(cell: &Cell) -> String {
 const CLAIM_COLUMNS: [&str; 7] =
     ["what the mechanism changes", "effect", "published", "null model", "wanted", "score", ""];
 
-/// Makes the table of the effects that figures claim for the mechanism, with verdicts. Empty if
-/// there is no such figure.
+/// Makes the table of the effects that the mechanism has on the figures, with the verdict on each
+/// effect. Empty if no figure has an expected effect.
 pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     let claims: Vec<(&Cell, [String; 5])> =
         cells.filter_map(|cell| Some((cell, claim(cell)?))).collect();
@@ -182,7 +182,7 @@ pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     }
 }
 
-/// Returns the range of the repetitions, to be shown below the figure.
+/// Returns the range of the values that repeated measurements gave, to be shown below the figure.
 fn range(cell: &Cell) -> Markup {
     match plain_range(cell) {
         range if range.is_empty() => html! {},

@@ -83,7 +83,7 @@ impl Figures {
         format!("{inside} of {} checks hold", self.checked)
     }
 
-    /// Returns both figures as a line of text.
+    /// Returns the figures without and with the mechanism as a line of text.
     pub fn line(&self) -> String {
         format!("{} -> {}", figure(self.before.0), figure(self.after.0))
     }

@@ -51,13 +51,15 @@ impl Band {
         Band { low: None, high: Some(high) }
     }
 
-    /// Returns the band from `percent` below a published figure to `percent` above it.
+    /// Returns the band (the range in which a figure should lie) from `percent` below a published
+    /// figure to `percent` above it.
     pub fn around(published: f64, percent: f64) -> Band {
         let off = published.abs() * percent / 100.0;
         Band::between(published - off, published + off)
     }
 
-    /// Returns the band from a published figure divided by `factor` to the figure times `factor`.
+    /// Returns the band (the range in which a figure should lie) from a published figure divided by
+    /// `factor` to the published figure times `factor`.
     pub fn times(published: f64, factor: f64) -> Band {
         let ends = [published / factor, published * factor];
         Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
@@ -211,9 +213,10 @@ pub struct Cell {
     pub effect: Option<f64>,
     /// The unit of the effect: `%`, `x` for a factor, or nothing for the cell's own unit.
     pub effect_unit: Option<Scale>,
-    /// The published effect: the middle between the least and the greatest published run.
+    /// The published effect: the middle between its least and its greatest value in the published
+    /// runs.
     pub published_effect: Option<f64>,
-    /// The least and the greatest published run.
+    /// The published effect in the run where it was least, and in the run where it was greatest.
     pub published_spread: Option<[f64; 2]>,
     /// The effect if the mechanism did nothing. For an implied cell, the value of the formula that
     /// also gives the figure.
@@ -343,8 +346,8 @@ impl Cell {
     }
 }
 
-/// Returns the band of a cell's value in words. Returns an empty string if the cell has no band, or
-/// if the band is for its effect instead.
+/// Returns in words the band of a cell, which is the range in which its value should lie. Returns
+/// an empty string if the cell has no band, or if the band is for its effect instead.
 pub fn wanted(cell: &Cell) -> String {
     match (cell.effect, cell.band) {
         (None, Some(value)) => band(value),

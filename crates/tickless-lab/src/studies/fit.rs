@@ -4,7 +4,8 @@
 use std::io;
 use tickless_machine::spec::Spec;
 
-/// The search ends when the simulated figure is this close to the published one, relative to it.
+/// The search ends when the simulated figure differs from the published one by at most this part of
+/// the published figure.
 const CLOSE: f64 = 0.001;
 /// The number of attempts, each of which is a simulation. A few suffice, because figures grow
 /// nearly linearly with the parameter that is fitted to them.
@@ -19,7 +20,8 @@ pub fn fitted(
     wanted: f64,
     cell: impl Fn(&Spec) -> io::Result<f64>,
 ) -> io::Result<Spec> {
-    // A machine's file accepts no price of zero, so the smallest one is slightly above it.
+    // A machine's file accepts no price (time of an operation) of zero, so the least value is
+    // slightly above zero.
     const LEAST: f64 = 1e-3;
     let off = |value: f64| -> io::Result<f64> { Ok(cell(&spec.with(key, value))? - wanted) };
     let is_close = |off: f64| off.abs() <= CLOSE * wanted.abs();

@@ -38,18 +38,19 @@ pub enum Need {
 pub struct Check {
     /// The name on the command line and in the results.
     pub name: &'static str,
-    /// The problem that it looks for, in one line.
+    /// The problem that the check looks for, in one line.
     pub about: &'static str,
-    /// The study that explains it.
+    /// The study that explains the problem.
     pub study: &'static str,
-    /// The unit of its figure.
+    /// The unit of the check's figure.
     pub unit: &'static str,
     /// The data that it needs.
     pub needs: &'static [Need],
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
-/// Returns all checks: first the checks of each study, then those of sleeping threads.
+/// Returns all checks: first the checks of each study, then the checks of how sleeping threads
+/// wake.
 pub fn checks() -> Vec<&'static Check> {
     STUDIES.iter().flat_map(|study| study.checks).chain(&sleep::CHECKS).collect()
 }
@@ -60,8 +61,8 @@ impl Check {
         checks().into_iter().find(|check| check.name == name)
     }
 
-    /// Returns whether its figure is a time. Other work on the machine disturbs times, but not
-    /// counts.
+    /// Returns whether the check's figure is a time. Other work on the machine disturbs measured
+    /// times, but not counts.
     fn is_timed(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }

@@ -38,8 +38,8 @@ pub(super) fn source() -> Seen<ClockSource> {
 /// How long a thread reads: long enough for hundreds of batches of the slowest counters.
 const READING: Duration = Duration::from_millis(60);
 
-/// The number of reads in a batch. A batch takes a few microseconds, so that few batches are
-/// disturbed.
+/// The number of reads in a batch. A batch takes only a few microseconds, so that in few batches
+/// the thread loses its CPU.
 const BATCH: u32 = 64;
 
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
@@ -54,8 +54,8 @@ pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     Ok(ReadCost { alone_ns, together_ns, threads: cpus.len() })
 }
 
-/// Returns the time of a read for each of these CPUs, while a thread on each of them reads: the
-/// given quantile over the thread's batches.
+/// Runs a thread on each of these CPUs, all of which read at once. Returns for each CPU the time of
+/// a read: the given quantile of the times of its thread's batches.
 fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>> {
     let ready = Barrier::new(cpus.len());
     thread::scope(|scope| {
@@ -75,7 +75,7 @@ fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>
     })
 }
 
-/// Returns the mean time of a read in each batch.
+/// Reads in batches for this duration. Returns for each batch the mean time of a read.
 fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     let begun = Instant::now();
     let mut batches = Vec::with_capacity(1 << 12);

@@ -34,8 +34,8 @@ pub(super) fn end(recording: Recording) -> Seen<RecordedTimers> {
     Ok(RecordedTimers::new(trace, threads))
 }
 
-/// Returns the names of the threads that were woken. Threads that have ended since then are left
-/// out.
+/// Returns the names of the threads that were woken during the recording. Threads that have ended
+/// since then are left out.
 fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for record in trace.records.iter() {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 const INTERVAL_US: u64 = 1_000;
 
-/// The limit for the measurement's duration. A sample is enough for a verdict.
+/// The limit for the measurement's duration. The thousand wakeups of a second are enough for a
+/// verdict.
 const DURATION_MAX: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(duration: Duration) -> Seen<Sleeps> {

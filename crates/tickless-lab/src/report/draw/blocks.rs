@@ -14,7 +14,8 @@ use std::io;
 const LEFT: i32 = 150;
 const RIGHT: i32 = WIDTH - 14;
 
-/// Draws horizontal bars: those of the simulated study, and below them those of the live study.
+/// Draws horizontal bars: those of the simulated study, and below them those of the live study,
+/// which was measured on this machine.
 pub fn bars(parts: &[Part<'_>]) -> io::Result<String> {
     const ROW: i32 = 26;
     const VALUE: i32 = 62;

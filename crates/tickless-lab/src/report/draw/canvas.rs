@@ -86,7 +86,7 @@ pub fn diamond(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor) -> io::Res
 pub struct Legend {
     /// The variants, with their sides: with the study's mechanism or without it.
     pub ways: Vec<(String, Side)>,
-    /// Whether simulated figures, live figures or both are shown.
+    /// Whether the plot shows simulated figures, live ones (measured on this machine), or both.
     pub worlds: Vec<World>,
     /// Whether published figures are shown.
     pub has_published: bool,
@@ -128,7 +128,7 @@ impl Legend {
     }
 }
 
-/// Draws a word of the legend to the right of its mark. Returns where the next entry begins.
+/// Draws a word of the legend to the right of its mark. Returns the x coordinate of the next entry.
 fn word(area: &Area<'_>, what: &str, x: i32, y: i32) -> io::Result<i32> {
     text(area, what, (x + 16, y), Anchor::Left)?;
     Ok(x + 16 + LETTER * what.chars().count() as i32 + 18)

@@ -13,7 +13,8 @@ use std::ops::Range;
 
 const HEIGHT: i32 = 290;
 
-/// Draws the curves of the simulated and of the live study on the same axes.
+/// Draws the curves of the simulated study and of the live one (measured on this machine) on the
+/// same axes.
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let curves: Vec<(World, &Line)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();

@@ -26,7 +26,8 @@ pub enum Rhythm {
 const OWNER: u32 = 0;
 const OTHER: u32 = 1;
 
-/// Measures `turns` turns. Returns the median time of a call, in counts of the stopwatch.
+/// Lets the two threads arm and cancel alternately, `turns` times. Returns the median time of a
+/// cancel, in counts of the stopwatch.
 pub fn cancel_across(
     watch: &Stopwatch,
     cpus: [usize; 2],

@@ -134,7 +134,8 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     ])
 }
 
-/// Claims that the ratio of `more` to `less` is the published ratio, within a factor of 1.5.
+/// Returns the claim that the ratio of `more` to `less` is the published ratio, within a factor of
+/// 1.5.
 fn times(more: Figure, less: Figure, published: [f64; 2]) -> Claim {
     let times = published[0] / published[1];
     Claim::times_less(more.value, less.value, Band::times(times, 1.5)).published(times, times)
@@ -202,8 +203,7 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     Ok(both(&spec))
 }
 
-/// Simulates the figures of any other machine. There are no published figures for it, and no
-/// parameter is fitted.
+/// Simulates the figures of a machine that has no published figures. No parameter is fitted.
 pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let (before, after) = (Case::new(Scan::AllBases), Case::new(Scan::RunningBase));

@@ -31,8 +31,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
             answers(&mut result);
         }
     }
-    // Each machine is treated separately, because a parameter of one does not affect the other's
-    // figures.
+    // Analyse the sensitivity to parameters for each machine separately, because the parameters of
+    // one machine do not affect the figures of the other.
     let is_set = |id: &str| result.cell(id).is_some_and(|cell| cell.role == Role::Calibrated);
     let set = ["32p.before.warm", "4p.after.warm"].map(|id| (id, is_set(id)));
     for spec in specs {

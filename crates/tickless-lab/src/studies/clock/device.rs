@@ -62,8 +62,8 @@ pub struct Emulated {
     free_at: Booked,
 }
 
-/// The end of the last reservation, in nanoseconds. It has its own cache line, so that access to
-/// other data does not slow it down.
+/// The time until which reads have reserved the device, in nanoseconds. It has its own cache line,
+/// so that access to other data does not slow it down.
 #[repr(align(128))]
 struct Booked(AtomicU64);
 
@@ -71,7 +71,7 @@ struct Booked(AtomicU64);
 pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
-    /// Returns an idle device that measures its microseconds with this clock.
+    /// Returns an idle device, which uses this clock to measure how long a read takes.
     pub fn new(clock: Arc<Clock>) -> Emulated {
         Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
     }
@@ -86,7 +86,7 @@ impl Counter for Emulated {
         let asked = self.now();
         let book = |free_at: u64| Some(free_at.max(asked) + EMULATED_READ_NS);
         let booked = self.free_at.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, book);
-        // The update never fails, so both results are the previous value.
+        // `Ok` and `Err` of `fetch_update` both contain the previous value.
         let done = booked.unwrap_or_else(|free_at| free_at).max(asked) + EMULATED_READ_NS;
         while self.now() < done {
             std::hint::spin_loop();
@@ -113,7 +113,7 @@ impl Counter for Emulated {
 
 /// A slow counter.
 pub struct Slow {
-    /// The name that is part of the names of its figures.
+    /// A short name, which is part of the names of the figures that are measured with this counter.
     pub id: &'static str,
     /// The name in texts for the user.
     pub name: String,

@@ -71,26 +71,28 @@ fn source(facts: &Facts) -> Judged<'_> {
     Ok(Judgement { verdict, figure: read_ns, how, advice: advice.to_string() })
 }
 
-/// The limit for a warning, as the ratio of the two times. Reads by all CPUs at once may take two
-/// to three times as long without any contention for the clock: two threads share a core, and a
-/// busy processor has a lower frequency than an idle one.
+/// The limit for a warning: how many times longer a read of the clock takes if all CPUs read at
+/// once than if one reads alone. The ratio may be two to three without any contention for the
+/// clock: two threads share a core, and a busy processor has a lower frequency than an idle one.
 const CONTENTION_WARN: f64 = 4.0;
 
-/// The limit for the verdict "bad", as the ratio of the two times. If a device serves one reader at
-/// a time, each of N readers waits for the others, and the ratio is about N.
+/// The limit for the verdict "bad": how many times longer a read takes if all CPUs read at once. If
+/// a device serves one reader at a time, each of N readers waits for the others, and a read takes
+/// about N times as long.
 const CONTENTION_BAD: f64 = 8.0;
 
 fn contention(facts: &Facts) -> Judged<'_> {
     let cost = facts.clock_read.as_ref()?;
     let ReadCost { alone_ns, together_ns, threads } = *cost;
     let times = together_ns / alone_ns.max(f64::MIN_POSITIVE);
-    // With few readers the ratio cannot get high, so the limit depends on their number.
+    // With few readers the ratio cannot get high, so the limit depends on the number of readers.
     let bad = CONTENTION_BAD.min(0.75 * threads as f64).max(2.0);
     let verdict = match Verdict::from_limits(times, CONTENTION_WARN.min(bad), bad) {
-        // A read that waits for a device takes longer than this, so there is no such wait, whatever
-        // the ratio.
+        // A read that waits for a device takes longer than `READ_WARN_NS`. So these reads do not
+        // wait, however high the ratio is.
         _ if together_ns < READ_WARN_NS => Verdict::Ok,
-        // Such a time can have the harmless cause that two threads share a core, so only warn.
+        // A read of less than `READ_BAD_NS` may be slow only because two threads share a core,
+        // which is harmless. So only warn.
         Verdict::Bad if together_ns < READ_BAD_NS => Verdict::Warn,
         verdict => verdict,
     };

@@ -96,13 +96,13 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
     let cell =
         Cell::live(format!("{id}.backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
-    // Only the emulated device is guaranteed never to go back.
+    // Only the emulated device guarantees that its time never goes back.
     let is_ours = device.id == "emulated";
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
 }
 
-/// Adds the ratio of combined to direct reads per second, turn by turn. For one thread, adds the
-/// inverse ratio, which is the cost of combining.
+/// Adds how many times more reads per second there are with combining than with direct reads, one
+/// ratio for each turn. For one thread, adds the inverse ratio, which is the cost of combining.
 fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
     let rates =
         |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };

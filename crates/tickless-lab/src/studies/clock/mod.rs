@@ -1,4 +1,5 @@
-//! The study `clock`: one CPU reads a slow shared counter, and the others that wait take its value.
+//! The study `clock`: one CPU reads a slow shared counter, and the other CPUs that wait for a read
+//! take the value that it has read.
 //!
 //! | file | contents |
 //! |---|---|

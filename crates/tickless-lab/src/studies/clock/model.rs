@@ -46,7 +46,7 @@ use tickless_machine::{cpu, irq};
 /// The clock that ticks read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// The counter of the tick's own CPU.
+    /// The counter (TSC) of the CPU on which the tick runs.
     Tsc,
     /// The shared device, read by each CPU.
     Direct,
@@ -57,7 +57,7 @@ pub enum Source {
 /// How the ticks of the CPUs are placed in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ticks {
-    /// All at the same moment, as in the kernel.
+    /// All CPUs tick at the same moment, as in the kernel.
     Aligned,
     /// Evenly spread over the period.
     Skewed,
@@ -225,7 +225,7 @@ fn share(tsc: f64, direct: f64, combined: f64) -> f64 {
     100.0 * (combined - direct) / (tsc - direct)
 }
 
-/// Returns the band of a published effect plus or minus a quarter.
+/// Returns the range (band) from a quarter below a published effect to a quarter above it.
 fn a_quarter(effect: f64) -> Band {
     Band::around(effect, 25.0)
 }

@@ -49,12 +49,13 @@ impl Taken {
         self.reads as f64 / self.seconds
     }
 
-    /// Returns the device reads for each value.
+    /// Returns the mean number of device reads that a thread's read takes.
     pub fn device_reads_per_read(&self) -> f64 {
         self.device_reads as f64 / self.reads.max(1) as f64
     }
 
-    /// Returns the fewest values of a thread divided by the most.
+    /// Returns the fairness: the fewest values that a thread read, divided by the most that a
+    /// thread read. 1 means that all threads read equally often.
     pub fn fairness(&self) -> f64 {
         self.per_thread[0] as f64 / self.per_thread[1].max(1) as f64
     }

@@ -5,7 +5,7 @@ use super::scene::{ExpiryWakes, Load, Probe};
 
 /// Circumstances in which variants of waking the expiry thread are compared.
 pub struct Circumstances {
-    /// The prefix of the names of its figures.
+    /// The prefix of the names of the figures that are measured in these circumstances.
     pub id: &'static str,
     /// A description for the user.
     pub title: &'static str,

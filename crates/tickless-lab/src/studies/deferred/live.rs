@@ -1,10 +1,10 @@
 //! The study of deferred expiry on this machine. Expired timers are fired by an expiry thread,
 //! which is woken on every tick (before) or only when a timer has expired (after).
 //!
-//! The main result is a count: with a tick of 1 ms and few expiring timeouts, waking the thread
-//! only for expired timers takes a small part of the wakes. The published effects are on the
-//! lateness of a probe, which is a measuring thread: an unpinned probe wakes earlier on average,
-//! with an unchanged maximum, and for a pinned probe on each CPU nothing changes.
+//! The main result is a count: with a tick of 1 ms and few expiring timeouts, a thread that is
+//! woken only for expired timers is woken far less often. The published effects are on the lateness
+//! of a probe, which is a measuring thread: an unpinned probe wakes earlier on average, with an
+//! unchanged maximum, and for a pinned probe on each CPU nothing changes.
 
 use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
 use super::report;
@@ -52,8 +52,8 @@ fn circumstances(
     Ok(CIRCUMSTANCES.iter().map(of_ways).collect())
 }
 
-/// Measures with each phase, which is the time from a tick to the probe's wakeup. Returns the
-/// results of all turns for each phase, before and after.
+/// Measures with each phase, which is the time from a tick to the probe's wakeup. Returns for each
+/// phase the results of all turns, first without and then with the mechanism.
 fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
     let turns = request.effort.turns(1, 2, 5);
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));

@@ -139,8 +139,8 @@ pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Returns two figures: by how much more the average of the unbound task falls than that of the
-/// bound tasks, and in how many seeds it falls more.
+/// Returns two figures: by how much more the mechanism lowers the average latency of the unbound
+/// task than that of the bound tasks, and with how many of the seeds it does so.
 fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     let apart: Vec<f64> = unbound.iter().zip(bound).map(|(free, bound)| free - bound).collect();
     let falls = apart.iter().filter(|points| **points < 0.0).count() as f64;

@@ -51,7 +51,7 @@ pub enum Load {
     Busy,
 }
 
-/// The CPUs on which the probe runs, which is the measuring thread.
+/// The CPUs on which the probe, which is the measuring thread, runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
     /// One unpinned thread.
@@ -69,7 +69,7 @@ pub struct Scene {
     pub hz: u32,
     /// The load on the CPUs in addition to the timers and the probe.
     pub load: Load,
-    /// Whether the probe is pinned.
+    /// Whether the probe (the measuring thread) is pinned.
     pub probe: Probe,
     /// How long after a tick of 1 ms the probe wakes; `None` for an arbitrary time.
     pub phase: Option<Duration>,
@@ -96,7 +96,8 @@ pub struct Taken {
     pub switches_per_s: f64,
     /// CPU time of driver and expiry thread, in percent of one CPU.
     pub cpu_percent: f64,
-    /// How often more timers came due while the expiry thread was still firing earlier ones.
+    /// How often further timers came due while the expiry thread was still firing the timers that
+    /// were due before.
     pub merged: u64,
     /// The largest number of timeouts that one wake of the expiry thread fired.
     pub longest_batch: u64,

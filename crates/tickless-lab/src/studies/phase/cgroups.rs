@@ -28,7 +28,7 @@ static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
-    /// When in the period its quota is refilled; `None` if that was not found.
+    /// When in the period the group's quota is refilled; `None` if that time was not found.
     pub(super) phase_ns: Option<u64>,
 }
 
@@ -103,8 +103,8 @@ impl Cgroup {
         let near = |&&one: &&u64| {
             resumed.iter().filter(|&&other| apart(one, other, period) < period_ns / 50).count()
         };
-        // Take a time that agrees with the most other times. A thread does not continue before the
-        // refill.
+        // Take the time that agrees with the most other times: a throttled thread continues after
+        // each refill, but after other pauses at any time.
         resumed.iter().max_by_key(near).filter(|one| near(one) >= 3).copied()
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
     )(std::io::Error::other(error.to_string()))
 }
 
-/// Adds how much the use of two groups deviates from their quotas, and the cost of a thousand
-/// groups.
+/// Adds by how much the CPU time that two groups use deviates from their quotas, and the cost of a
+/// thousand groups.
 pub(super) fn cells(
     study: &mut StudyResult,
     request: &Request,

@@ -50,8 +50,8 @@ fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
     let recorded = match &facts.recorded {
-        // Without a shared period, groups are not refilled together for long, so the recording is
-        // not needed.
+        // If no two groups have the same period, their refills do not stay together for long, so
+        // the missing recording is not needed.
         Err(_) if shared.is_empty() => {
             return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
         }
@@ -99,7 +99,8 @@ fn aligned(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Returns the overlap with the largest share of expiries close to another timer's.
+/// Each overlap describes a group of timers with the same callback and period. Returns the group in
+/// which the largest share of expiries is close to the expiry of another timer.
 fn worst<'a>(overlaps: &[&'a Overlap]) -> Option<&'a Overlap> {
     overlaps.iter().copied().max_by(|one, other| percent(one).total_cmp(&percent(other)))
 }

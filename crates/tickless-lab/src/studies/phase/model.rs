@@ -202,8 +202,9 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(&spec, "smt.rate_8", 155.0, |spec| Ok(run(spec, &pair(Phase::Aligned))?.seconds))
 }
 
-/// Fits the machine of the later versions of the patch: to the completion time of groups half a
-/// period apart, and to its ratio to the completion time of aligned groups.
+/// Fits two parameters of the machine on which later versions of the patch were measured: a
+/// worker's work to the completion time of groups half a period apart, then a thread's speed beside
+/// seven others to the ratio of this time to that of aligned groups.
 pub fn refit_second_source(spec: &Spec) -> io::Result<Spec> {
     let of = |spec: &Spec, phase| -> io::Result<f64> { Ok(run(spec, &pair(phase))?.seconds) };
     let spec = fitted(spec, "workload.work_s", 33.05, |spec| of(spec, SIDES.after))?;
@@ -405,7 +406,7 @@ impl Worker {
         if self.running.get() == 0 {
             engine::stop();
         }
-        // The worker that owns the refill timer must not drop it while others need it.
+        // The worker that owns the refill timer must not drop it while other workers need it.
         if self.first.is_some() {
             while self.member.left.get() > 0 {
                 self.kernel.block();
