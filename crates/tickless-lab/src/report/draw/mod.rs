@@ -1,9 +1,9 @@
 //! Draws plots as inline SVG, with colours that the page's style sheet chooses.
 //!
 //! The behaviour without the mechanism, the behaviour with it and other variants have one colour
-//! each in all plots. The mark shows where a figure comes from: a disc and a solid line are
-//! simulated, a square and a dashed line live, a hollow diamond published. So nothing can be read
-//! from colour alone.
+//! each in all plots. The mark shows where a figure comes from: a disc and a solid line mean
+//! simulated, a square and a dashed line measured live, a hollow diamond published. So the origin
+//! of a figure can be seen without colours.
 //!
 //! | file | contents |
 //! |---|---|

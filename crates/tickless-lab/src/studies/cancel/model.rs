@@ -203,7 +203,8 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     Ok(both(&spec))
 }
 
-/// Simulates the figures of a machine that has no published figures. No parameter is fitted.
+/// Simulates the figures of any machine. They are not compared with published figures, and no
+/// parameter is fitted to them.
 pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     let cpus = spec.costs().topology.cpus();
     let (before, after) = (Case::new(Scan::AllBases), Case::new(Scan::RunningBase));
@@ -222,7 +223,7 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     cases.into_iter().map(cell).collect()
 }
 
-/// Simulates a few calls, for a timeline.
+/// Simulates a few calls, of which a timeline is written to a file.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
     cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)

@@ -101,8 +101,8 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
 }
 
-/// Adds how many times more reads per second there are with combining than with direct reads, one
-/// ratio for each turn. For one thread, adds the inverse ratio, which is the cost of combining.
+/// Adds the reads per second with combining divided by the reads per second without it, one ratio
+/// for each turn. For one thread, adds the inverse ratio, which is the cost of combining.
 fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
     let rates =
         |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };

@@ -153,7 +153,7 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Simulates one run with direct reads, for a timeline.
+/// Simulates one run with direct reads, of which a timeline is written to a file.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, Source::Direct, Ticks::Aligned).map(drop)
 }

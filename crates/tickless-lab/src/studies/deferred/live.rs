@@ -2,9 +2,9 @@
 //! which is woken on every tick (before) or only when a timer has expired (after).
 //!
 //! The main result is a count: with a tick of 1 ms and few expiring timeouts, a thread that is
-//! woken only for expired timers is woken far less often. The published effects are on the lateness
-//! of a probe, which is a measuring thread: an unpinned probe wakes earlier on average, with an
-//! unchanged maximum, and for a pinned probe on each CPU nothing changes.
+//! woken only for expired timers is woken far less often than on every tick. The published effects
+//! are on the lateness of a probe, which is a measuring thread: an unpinned probe wakes earlier on
+//! average, with an unchanged maximum, and for a pinned probe on each CPU nothing changes.
 
 use super::circumstances::{BOTH, CIRCUMSTANCES, Circumstances, PHASES_US};
 use super::report;

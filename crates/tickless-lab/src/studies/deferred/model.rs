@@ -152,7 +152,8 @@ fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     ]
 }
 
-/// Simulates a short run with an expiry thread that every tick wakes, for a timeline.
+/// Simulates a short run, of which a timeline is written to a file. Every tick wakes the expiry
+/// thread, which fires expired timers.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case {
         deferral: Deferral::EveryTick,

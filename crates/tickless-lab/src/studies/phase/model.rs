@@ -91,7 +91,7 @@ pub struct Windows {
     pub ran: Vec<(Ns, Ns)>,
 }
 
-/// Simulates two aligned groups, for a timeline.
+/// Simulates two aligned groups, of which a timeline is written to a file.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, &pair(Phase::Aligned)).map(drop)
 }
