@@ -354,6 +354,7 @@ fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
             }
         }
         if drivers.iter().all(|driver| *driver == Driver::Started) {
+            shared.detach_this_thread();
             return;
         }
         starter.wait(calls, until);

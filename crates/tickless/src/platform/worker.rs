@@ -61,6 +61,11 @@ impl Worker {
         Worker { thread: std::thread::spawn(body), stage }
     }
 
+    /// Returns whether this is the calling thread.
+    pub fn is_this_thread(&self) -> bool {
+        self.thread.thread().id() == std::thread::current().id()
+    }
+
     /// Waits until the thread has ended or is running wakers. The caller must have asked it to end
     /// before.
     pub fn finish(self) {

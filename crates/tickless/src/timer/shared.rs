@@ -385,6 +385,12 @@ impl Shared {
         Ok(())
     }
 
+    /// Detaches the calling thread from the set, because it ends while the set goes on. Otherwise
+    /// the system would keep its stack until the set ends.
+    pub(crate) fn detach_this_thread(&self) {
+        self.threads().retain(|worker| !worker.is_this_thread());
+    }
+
     #[cold]
     fn end_drivers(&self) {
         // Release: pairs with the Acquire in `drive`.
