@@ -31,12 +31,12 @@ impl Family {
 pub const DISTANCES: usize = 32;
 
 /// A histogram of how far ahead timers were armed. The first column is for distances below 2,048
-/// ns; each further one is for distances up to twice as long.
+/// ns. The upper bound of each further column is twice that of the column before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Distances {
-    /// The number of timers.
+    /// For each column, the number of timers.
     pub counts: [u64; DISTANCES],
-    /// The sums of their distances, in nanoseconds.
+    /// For each column, the sum of the distances, in nanoseconds.
     pub sums: [u64; DISTANCES],
 }
 
@@ -48,7 +48,8 @@ impl Distances {
         self.sums[place] = self.sums[place].wrapping_add(ns);
     }
 
-    /// Returns the mean of the column that contains the median; exact if all distances are equal.
+    /// Returns an estimate of the median: the mean distance in the column that contains the
+    /// median. The estimate is exact if all distances are equal.
     pub fn typical_ns(&self) -> Option<u64> {
         let all: u64 = self.counts.iter().sum();
         let mut passed = 0;

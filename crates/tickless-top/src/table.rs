@@ -93,7 +93,7 @@ pub struct TableRow {
     pub cancelled_percent: Option<f64>,
     /// How far ahead timers are typically armed, in nanoseconds.
     pub distance_ns: Option<u64>,
-    /// The periods at which the row's timers expire; the period of the most timers comes first.
+    /// The periods at which the row's timers expire; the period that most timers have comes first.
     pub periods: Vec<Period>,
     /// The callback that was armed most.
     pub main_function: String,
@@ -106,8 +106,8 @@ pub struct Period {
     pub period_ns: u64,
     /// The number of the row's timers, or sleeping threads, that have this period.
     pub timers: u64,
-    /// How many of `timers` expire nearly together with another timer of this callback and period,
-    /// be it of another process: at most a hundredth of the period apart.
+    /// How many of `timers` expire at most a hundredth of the period apart from another timer of
+    /// the same callback and period. The other timer may belong to another process.
     pub meeting: u64,
 }
 

@@ -30,8 +30,8 @@ pub struct Clocks {
     pub realtime_ahead: Ns,
 }
 
-/// A later deadline is on CLOCK_REALTIME: on other clocks this is thirty years, and no machine runs
-/// for so long.
+/// A deadline above this number of nanoseconds is on CLOCK_REALTIME, which counts from 1970. The
+/// other clocks count from boot, and no machine runs for the thirty years that this would be.
 const REALTIME_FROM: u64 = 1_000_000_000_000_000_000;
 
 /// Counts by process and callback.
@@ -90,12 +90,13 @@ struct Cpu {
 /// For which timer the wakeup of an idle CPU counts.
 #[derive(Clone, Copy, Default, Debug)]
 enum Wake {
-    /// There is nothing to count: the wakeup is counted, or the CPU was not idle.
+    /// Nothing is left to count: the wakeup has been counted, or the CPU was not idle.
     #[default]
     Counted,
-    /// For the next timer that expires.
+    /// The wakeup will count for the next timer that expires.
     Next,
-    /// It is counted for the tick, in this row. If a coarse timer expires next, it is moved there.
+    /// The wakeup is counted for the tick, in the row with this index. If a coarse timer expires
+    /// next, the count moves to the row of that timer.
     Tick(usize),
 }
 

@@ -45,8 +45,8 @@ const PROGRAMS: [(&str, Need); 13] = [
     ("hrtimer_start", Need::Always),
 ];
 
-/// What the counts lack if the kernel does not have a program's tracepoint. Without a program that
-/// is needed `Always`, nothing is counted.
+/// What a program is needed for. If the kernel does not have the program's tracepoint, the counts
+/// lack wakeups or device writes; without a program that is needed `Always`, nothing is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Always,
@@ -158,7 +158,8 @@ impl Ebpf {
         })
     }
 
-    /// Begins or ends a sample of the programs' CPU time, when it is time to.
+    /// Ends the current sample of the programs' CPU time after [`SAMPLE_NS`], or begins the next
+    /// sample [`PAUSE_NS`] after the last one.
     pub(super) fn poll(&mut self) {
         let now = time(ClockId::Monotonic).0;
         match self.sample.running.take() {

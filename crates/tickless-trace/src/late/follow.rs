@@ -11,7 +11,7 @@ use tickless_core::time::{CpuId, Ns};
 pub(super) struct Sleep {
     /// The thread that slept.
     pub(super) pid: u32,
-    /// The CPU on which its timer expired.
+    /// The CPU on which the timer of the sleep expired.
     pub(super) cpu: CpuId,
     /// The CPU on which the thread ran.
     pub(super) ran_on: CpuId,

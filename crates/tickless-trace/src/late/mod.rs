@@ -41,7 +41,7 @@ pub const EVENTS: [&str; 8] = [
     "irq:irq_handler_exit",
 ];
 
-/// How many of the latest sleeps are listed.
+/// How many sleeps are listed: those that ended longest after their deadlines.
 const WORST_MAX: usize = 10;
 
 /// Why the sleeps of a trace ended late. `docs/book/src/late.md` documents its JSON.
@@ -59,22 +59,22 @@ pub struct Late {
     pub causes: Vec<CauseShare>,
     /// Whether the recording was interrupted.
     pub is_partial: bool,
-    /// The ten latest sleeps.
+    /// The ten sleeps that ended longest after their deadlines.
     pub worst: Vec<LateSleep>,
     /// The events that the trace lacks, and what remains unknown without them.
     pub missing: Vec<String>,
 }
 
-/// The share of a cause in all lateness.
+/// A cause of lateness, and how much of the lateness of all late sleeps it explains.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CauseShare {
     /// The cause, such as `thread spin-77 kept the CPU`.
     pub cause: String,
     /// The number of late sleeps in which this cause took time.
     pub sleeps: u64,
-    /// The lateness it caused, in nanoseconds.
+    /// The lateness that this cause explains, in nanoseconds.
     pub ns: u64,
-    /// The lateness it caused, in percent of all lateness.
+    /// The lateness that this cause explains, in percent of the lateness of all late sleeps.
     pub percent: f64,
 }
 
@@ -85,11 +85,11 @@ pub struct LateSleep {
     pub thread: String,
     /// The thread's number.
     pub pid: u32,
-    /// The CPU on which its timer expired.
+    /// The CPU on which the timer of the sleep expired.
     pub cpu: u16,
     /// When the thread should have run, in nanoseconds of the trace's clock.
     pub due_ns: u64,
-    /// How much later it ran, in nanoseconds.
+    /// How much later the thread ran, in nanoseconds.
     pub late_ns: u64,
     /// The hops that took time, in order.
     pub hops: Vec<Hop>,
@@ -159,9 +159,9 @@ pub struct SeenWakeup {
     pub seen: Ns,
 }
 
-/// Explains one wakeup, from its deadline until its thread read the clock. Takes the last sleep of
-/// the thread that ended before that; `None` if the trace has no such sleep. Costs as much as
-/// [`explain`].
+/// Explains one wakeup, from its deadline until its thread read the clock. Explains the last sleep
+/// of the thread that ended before it read the clock; returns `None` if the trace has no such
+/// sleep. Costs as much as [`explain`].
 ///
 /// The last step is `after`: the time from when the thread ran until it read the clock. It is the
 /// only step if the thread woke before its deadline in order to spin, and was interrupted while it

@@ -6,21 +6,21 @@ use tickless_core::time::{CpuId, Ns};
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Activity {
-    /// It runs the thread of this number; 0 is the idle task.
+    /// The CPU runs the thread of this number; 0 is the idle task.
     Thread(u32),
-    /// It is in this idle state.
+    /// The CPU is in this idle state.
     Idle(u32),
-    /// It handles a softirq of this vector.
+    /// The CPU handles a softirq of this vector.
     Softirq(u32),
-    /// It handles this device's interrupt.
+    /// The CPU handles this device's interrupt.
     Irq(u32),
-    /// It handles the timer interrupt.
+    /// The CPU handles the timer interrupt.
     TimerInterrupt,
-    /// It runs this callback of a timer.
+    /// The CPU runs this callback of a timer.
     Callback(NameId),
 }
 
-/// What each CPU did: for each CPU, the times at which its activity changed, and to what.
+/// For each CPU, the times at which its activity changed, each with the activity that began then.
 #[derive(Debug)]
 pub(super) struct Spans {
     cpus: Vec<Vec<(Ns, Activity)>>,

@@ -101,7 +101,7 @@ impl TimerFlags {
         self.0 & Self::PINNED != 0
     }
 
-    /// Returns whether its callback runs with interrupts off.
+    /// Returns whether the timer's callback runs with interrupts off.
     pub fn is_irqsafe(self) -> bool {
         self.0 & Self::IRQSAFE != 0
     }

@@ -132,14 +132,14 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Reads trace-cmd's own form of a switch, `comm:7 [120] S ==> swapper:0 [120]`.
+    /// Reads trace-cmd's own form of a `sched_switch`, `comm:7 [120] S ==> swapper:0 [120]`.
     fn trace_cmd_switch(&mut self, text: &'a [u8]) {
         if let Some(arrow) = find(text, b" ==> ") {
             self.set("next_pid", pid_before_priority(&text[arrow + 5..]));
         }
     }
 
-    /// Reads trace-cmd's own form of a wakeup, `comm:7 [120] CPU:000`.
+    /// Reads trace-cmd's own form of a `sched_wakeup`, `comm:7 [120] CPU:000`.
     fn trace_cmd_wakeup(&mut self, text: &'a [u8]) {
         self.set("pid", pid_before_priority(text));
         if let Some(at) = find(text, b" CPU:") {

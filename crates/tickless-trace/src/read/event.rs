@@ -271,7 +271,7 @@ events! {
     TimerBaseIdle "timer_base_idle" {
         /// The new state.
         is_idle: bool = "is_idle",
-        /// The CPU that the base belongs to.
+        /// The CPU to which the wheel (the kernel's timer base) belongs.
         base: CpuId = "cpu",
     }
     /// The periodic tick of this CPU was stopped, or could not be stopped.

@@ -238,8 +238,8 @@ impl Readings {
         spread <= 2 * tick.0 as i64
     }
 
-    /// Returns the smallest of [`Readings::beginnings`] that has others near it. One without may
-    /// come from a damaged number, and must not move all jiffies.
+    /// Returns the smallest of [`Readings::beginnings`] that has others near it. A beginning far
+    /// from all others may come from a damaged number, and must not move all jiffies.
     fn earliest(&self, tick: Ns) -> Option<i64> {
         let sorted = self.beginnings(tick);
         let company = if sorted.len() < 4 { 0 } else { (sorted.len() / 50).max(1) };

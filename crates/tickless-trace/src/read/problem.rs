@@ -222,8 +222,8 @@ pub enum Cause {
 /// Where lines are missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MissingPlace {
-    /// At the end: the file breaks off, or so many lines are missing that a gap elsewhere would
-    /// show.
+    /// At the end: the file breaks off, or so many lines are missing that a gap in the middle
+    /// would have left some entry without its exit.
     End,
     /// In the middle.
     Middle {
@@ -269,8 +269,8 @@ impl Cause {
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// For how many names of unknown events there is a problem each. Events with further names
-    /// share one.
+    /// How many names of unknown events get a problem of their own. Events with further names
+    /// share one problem.
     const UNKNOWN_NAMES_MAX: usize = 16;
 
     /// Returns each problem.

@@ -292,8 +292,8 @@ impl Reader {
             let ends = [Cause::LastLineCut, Cause::GzipCut, Cause::GzipDamaged, Cause::ReadFailed];
             let is_cut = ends.iter().any(|cause| self.problems.find(cause).is_some());
             // About every second line is one half of a pair, such as the entry or exit of an
-            // interrupt. If more lines than these were missing in the middle, some pair would lack
-            // a half.
+            // interrupt. If more than `UNSEEN_MAX` lines were missing in the middle, some pair
+            // would lack a half.
             const UNSEEN_MAX: u64 = 20;
             let place = match missing {
                 Some(line) => MissingPlace::Middle { line },
@@ -339,8 +339,8 @@ impl Reader {
         self.skip_many(line, far, Cause::TimeOutOfPlace);
     }
 
-    /// Adds a problem for everything that the kernel cannot have recorded like that. If lines are
-    /// missing in the middle, returns the first line that shows it.
+    /// Adds a problem for each kind of damage: shuffled or repeated lines, equal or impossible
+    /// times, missing lines. If lines are missing in the middle, returns the first that shows it.
     fn note_unsound(&mut self) -> Option<u32> {
         let of = self.records.len() as u64;
         let (count, line) = self.cpu_out_of_order;
@@ -356,8 +356,8 @@ impl Reader {
         if let Some((line, seconds)) = soundness::jump(&self.records) {
             self.problems.note(line, Cause::TimeJump { seconds });
         }
-        // Events that the kernel dropped leave half pairs, too. The trace reports these, so they
-        // are no damage.
+        // Events that the kernel dropped leave half pairs, too. The trace reports dropped events,
+        // so such half pairs are no damage.
         if self.lost_line.is_some() || self.header.overwritten() > 0 {
             return None;
         }

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 
-/// Returns whether `count` odd events of `of` are too many to be explained by chance, or by clocks
-/// that differ between CPUs.
+/// Returns whether `count` suspicious events among `of` events are too many to be explained by
+/// chance, or by clocks that differ between CPUs.
 pub(super) fn is_many(count: u64, of: u64) -> bool {
     const PERCENT: u64 = 1;
     const FEW: u64 = 8;

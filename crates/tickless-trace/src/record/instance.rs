@@ -65,7 +65,7 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<String> {
     names.filter(is_leftover).filter(|name| fs::remove_dir(instances.join(name)).is_ok()).collect()
 }
 
-/// Returns how the names of all instances begin that this process makes.
+/// Returns the prefix that the names of all instances of this process have.
 pub(super) fn own_prefix() -> String {
     let pid = std::process::id();
     format!("{PREFIX}-{pid}-{}-", start_time(pid).unwrap_or(0))

@@ -35,8 +35,8 @@ pub struct Agreement {
     pub inside: bool,
     /// All counts that both the trace and its replay under the kernel's policy have.
     pub measures: Vec<Measure>,
-    /// How many operations the trace does not show, or does not show the device writes of. Policies
-    /// whose counts differ by no more than this cannot be distinguished.
+    /// The number of operations for which the trace lacks the operation itself or its device
+    /// writes. Policies whose counts differ by no more than this cannot be distinguished.
     pub uncertain: u64,
     /// For each other policy, whether the trace distinguishes it from the kernel's own policy.
     pub others: Vec<Comparison>,
@@ -58,8 +58,8 @@ pub struct Measure {
     pub recorded: u64,
     /// The count in the replay.
     pub replayed: u64,
-    /// Whether the two differ by at most 5 % of the recorded count; in `spurious_wakeups`, by at
-    /// most 5 % of the recorded wakeups.
+    /// Whether recording and replay differ by at most 5 % of the recorded count; for
+    /// `spurious_wakeups`, by at most 5 % of the recorded wakeups.
     pub inside: bool,
 }
 
@@ -100,7 +100,7 @@ impl Measure {
     }
 }
 
-/// The counts that a trace has and a replay has, too.
+/// The counts that can be compared, because a trace and its replay both have them.
 #[derive(Clone, Copy)]
 struct Counted {
     writes: u64,

@@ -25,7 +25,7 @@ pub struct Overlap {
     pub expirations: u64,
     /// Expiries at most this far apart count as together: a hundredth of the period.
     pub within_ns: u64,
-    /// How many expiries had an expiry of another timer so close.
+    /// How many expiries had an expiry of another timer within `within_ns`.
     pub together: u64,
     /// Their recorded phases.
     pub recorded: PhaseSet,
@@ -38,11 +38,12 @@ pub struct Overlap {
 pub struct PhaseSet {
     /// The offsets from multiples of the period on the timers' clock, in the order of appearance.
     pub phases_ns: Vec<u64>,
-    /// The shortest distance between two neighbouring phases, where the first follows the last one.
+    /// The shortest distance between two neighbouring phases. The last phase and the first one of
+    /// the next period are neighbours, too.
     pub gap_min_ns: u64,
     /// The longest distance between two neighbouring phases.
     pub gap_max_ns: u64,
-    /// How many timers have another one with so near a phase that they expire together.
+    /// How many timers have a phase so near that of another timer that both expire together.
     pub together_timers: usize,
 }
 
@@ -211,8 +212,8 @@ impl Overlap {
     }
 }
 
-/// Returns how many of these expiries (sorted; time and timer) have one of another timer at most
-/// `within` away.
+/// Returns how many expiries have an expiry of another timer at most `within` away. `expiries` are
+/// pairs of time and timer, sorted.
 fn together(expiries: &[(u64, usize)], within: u64) -> u64 {
     let is_close = |at: usize| {
         let (time, timer) = expiries[at];
@@ -244,8 +245,8 @@ impl PhaseSet {
         }
     }
 
-    /// Draws the period as a line of characters. Each shows the number of timers with a phase
-    /// there.
+    /// Draws the period as a line of characters. Each character stands for a part of the period,
+    /// and shows the number of timers whose phase is in that part.
     pub fn strip(&self, period: u64, width: usize) -> String {
         let width = width.max(1);
         let mut counts = vec![0u32; width];

@@ -93,8 +93,8 @@ impl<'a> Pages<'a> {
         Pages { source: Source::Plain(bytes), page_size, current: 0..0 }
     }
 
-    /// Reads compressed pages. `bytes` has the number of chunks, then the chunks, of some pages
-    /// each.
+    /// Reads compressed pages. `bytes` begins with the number of chunks; the chunks follow, and
+    /// each contains some pages.
     pub(super) fn packed(bytes: &'a [u8], page_size: usize, compression: Compression) -> Pages<'a> {
         let mut bytes = Bytes(bytes);
         let left = bytes.u32().unwrap_or(0);

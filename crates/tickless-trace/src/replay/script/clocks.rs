@@ -71,8 +71,8 @@ impl Clocks {
         set_up.unwrap_or_else(|| if is_far() { ClockId::Realtime } else { ClockId::Monotonic })
     }
 
-    /// Converts a time on `clock` to the replay's clock; `None` if the distance of `clock` is not
-    /// known.
+    /// Converts a time on `clock` to the replay's clock; `None` if it is not known how far `clock`
+    /// is from the trace's clock.
     pub(super) fn convert(&self, clock: ClockId, time: Ns) -> Option<Ns> {
         let ahead = self.ahead[clock as usize]?;
         if time == Ns::NEVER {

@@ -7,11 +7,11 @@
 //!
 //! 1. *A timer expires that is idle (not pending).* It was armed for that time, at the moment when
 //!    it became idle.
-//! 2. *A record has a pending hrtimer, though an interrupt of its CPU began after its expiry.* That
-//!    interrupt would have fired the timer. So it had been restarted, at its former expiry at the
-//!    latest, for the time of this record.
-//! 3. *A record has the pending tick timer more than a millisecond after its expiry.* An armed tick
-//!    is on time. So it had been restarted in the same way as in rule 2.
+//! 2. *A record names an hrtimer that is still pending, though an interrupt of its CPU began after
+//!    its expiry.* That interrupt would have fired the timer. So the timer had been restarted, at
+//!    its former expiry at the latest, for the time of this record.
+//! 3. *A record names the tick timer, which is still pending more than a millisecond after its
+//!    expiry.* An armed tick is on time. So it had been restarted in the same way as in rule 2.
 //! 4. *A pending timer is set up, or is found idle by its next start (`was_armed=0`).* It was
 //!    cancelled before it expired.
 //!
@@ -22,7 +22,7 @@
 //! too. The device is written equally often either way, since a late interrupt is delivered when it
 //! was recorded. In the first rule, the moment of the arming is a choice: timers that are restarted
 //! without a record are periodic, and these are armed at once. The other extreme, to arm them just
-//! before the expiry, would be 0.6 % more writes on `traces/idle` and none on the other samples.
+//! before the expiry, would add 0.6 % of writes on `traces/idle` and none on the other samples.
 
 use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};
@@ -105,7 +105,7 @@ impl Writer {
 }
 
 impl Start {
-    /// Returns an assumed start for a timer whose expiry is not known: it expires when it was seen.
+    /// Returns an assumed start for a timer whose expiry is not known: `at` stands for its expiry.
     pub(super) fn guessed(timer: u32, at: Ns, base: CpuId) -> Start {
         Start { timer, window: Window::at(at), base, wakes: Wakes::Yes }
     }

@@ -31,7 +31,7 @@ const LASTS_MAX: Ns = Ns::from_ms(1);
 pub(super) struct Interrupt {
     /// When it began.
     pub(super) moment: Moment,
-    /// The latest current time that its handler is known to have used to expire timers.
+    /// The latest reading of the clock with which the handler is known to have expired timers.
     pub(super) now: Ns,
     /// The earliest expiry of the timers that the interrupt expired.
     pub(super) due: Ns,

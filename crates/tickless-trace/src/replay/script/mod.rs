@@ -45,7 +45,7 @@ pub enum Inference {
     /// Operations are inferred where the records contradict each other without them.
     #[default]
     On,
-    /// Never: the script has what was recorded.
+    /// No operation is inferred: the script has only what was recorded.
     Off,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Script {
 /// A time, and the index of the record from which it comes.
 type Moment = (Ns, u32);
 
-/// What one CPU did at one time.
+/// What one CPU did at one time: a timer interrupt, or an operation outside timer interrupts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) at: Ns,
@@ -117,7 +117,7 @@ pub(super) enum ItemKind {
 /// One operation on one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Op {
-    /// Starts a timer: the place in [`Script::starts`].
+    /// Starts a timer. The number is the index of the start in [`Script::starts`].
     Start(u32),
     /// Cancels a timer.
     Cancel(u32),
