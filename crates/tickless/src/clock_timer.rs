@@ -297,8 +297,8 @@ impl Inner {
 }
 
 impl OnStep for Inner {
-    /// Rearms the timer after a clock was set, if its deadline is on that kind of clock and not on
-    /// the timers' clock.
+    /// Rearms the timer after a clock was set, if the timer's deadline is on its own clock. A
+    /// deadline on the timers' clock stays as it is.
     fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
         // A timer that has a deadline but is not active was cancelled: its callback requested the

@@ -43,7 +43,7 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 #[derive(Debug)]
 pub struct HrTimer {
     pub(crate) timer: Owned<QueueLink>,
-    /// In units of [`SLACK_UNIT_NS`], so that the handle fits three words.
+    /// The slack in units of [`SLACK_UNIT_NS`], so that the handle fits three words.
     slack: u32,
     /// Whether the timer is pinned to `base`. An `Option` of the base would take two bytes more.
     is_pinned: bool,
@@ -74,7 +74,7 @@ impl HrTimer {
         HrTimer::around(Owned::new(timers.shared.handle(), callback))
     }
 
-    /// Makes a timer of an owner that must not be dropped, so the timer must not be dropped either.
+    /// Wraps an owner that must not be dropped. So the returned timer must not be dropped either.
     #[inline]
     pub(crate) fn lent(timer: ManuallyDrop<Owned<QueueLink>>) -> ManuallyDrop<HrTimer> {
         ManuallyDrop::new(HrTimer::around(ManuallyDrop::into_inner(timer)))

@@ -57,19 +57,19 @@ pub enum What {
     Arm(Arming),
     /// It was cancelled.
     Cancel,
-    /// It expired. If its callback armed it again, this is that arming.
+    /// The timer expired. If its callback armed the timer again, this is the new arming.
     Expire(Option<Arming>),
-    /// It was armed, or cancelled if `None`, without a record. The trace does not show either what
-    /// that wrote to a device.
+    /// The timer was armed, or cancelled if `None`, but the trace has no record of that. So it is
+    /// also unknown whether the operation wrote to an event device.
     Unseen(Option<Arming>),
 }
 
 /// An arming of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// From when on it may fire, and when it must fire.
+    /// The time from which the timer may fire, and the time at which it must fire.
     pub window: Window,
-    /// The CPU on which it should fire.
+    /// The CPU on which the timer should fire.
     pub base: CpuId,
     /// Whether it wakes an idle CPU.
     pub wakes: Wakes,

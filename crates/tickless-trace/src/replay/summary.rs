@@ -57,7 +57,7 @@ pub struct Summary {
 pub struct TraceFacts {
     /// Its file.
     pub file: String,
-    /// The kernel that recorded it; null if unknown.
+    /// The kernel that recorded the trace; null if unknown.
     pub kernel: Option<String>,
     /// The number of CPUs.
     pub cpus: u16,
@@ -65,7 +65,7 @@ pub struct TraceFacts {
     pub seconds: f64,
     /// The kernel's tick rate; null if unknown.
     pub hz: Option<u32>,
-    /// What it recorded of the event devices.
+    /// What the trace recorded of the event devices.
     pub recorded: Recorded,
 }
 
@@ -103,8 +103,8 @@ pub struct PolicyResult {
     pub spurious_wakeups: u64,
     /// Timers that fired early: 0.
     pub early: u64,
-    /// Lateness of all expirations after their latest allowed time (hard expiry); zeros without
-    /// any.
+    /// Lateness of all expirations after their latest allowed time (hard expiry); all zero if no
+    /// timer fired.
     pub lateness_ns: Quantiles,
     /// Lateness of wheel timers, including what the wheel's granularity causes; null if none fired.
     pub wheel_lateness_ns: Option<Quantiles>,

@@ -61,9 +61,10 @@ struct OwnLine<T>(T);
 /// How many permits a group starts with, and when it is first refilled.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
-    /// With the quota of one period, and its first refill at its phase.
+    /// The group starts with the quota of one period. It is first refilled at its phase, which is
+    /// its place in the period.
     Full,
-    /// With this many permits, and its next refill at this time.
+    /// The group starts with this many permits, and is next refilled at this time.
     With(u64, Ns),
 }
 

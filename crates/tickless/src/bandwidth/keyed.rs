@@ -8,7 +8,7 @@
 //! - The table is divided into shards. Taking permits locks a shard for reading. Adding a key,
 //!   refilling a key once a period, and removing idle keys lock it for writing.
 //! - A key that has all its permits behaves like an unknown key, so it may be removed. A shard is
-//!   swept for such keys whenever it has doubled: amortized O(1) for each key that is added.
+//!   swept for such keys whenever its number of keys has doubled: amortized O(1) per added key.
 //! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: keys
 //!   and wakers are the user's code, and dropping a limiter may wait for a refill.
 

@@ -73,7 +73,8 @@ impl Run {
 /// Whether a periodic timer still exists after its callback.
 pub(crate) enum AfterCallback {
     TimerAlive,
-    /// The callback has given the timer's memory back to its owner; the run was in that memory.
+    /// The callback has given the timer's memory back to its owner. The timer's [`Run`] was in that
+    /// memory, so it must not be used any more.
     TimerFreed,
 }
 

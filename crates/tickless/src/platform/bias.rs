@@ -51,10 +51,11 @@ pub struct Bias<W: Barriers> {
     wanted: W::Word,
 }
 
-/// Each thread has one: it names the lock that the thread has entered by its bias, not by the
-/// mutex.
+/// Records which lock a thread has entered by its bias. A lock that the thread holds by the mutex
+/// is not recorded. Each thread has one slot.
 pub struct ThreadSlot<W: Barriers> {
-    /// The name of that lock, or 0. Only the thread that the slot belongs to writes it.
+    /// The name of the lock that the thread has entered by its bias, or 0. Only the thread that the
+    /// slot belongs to writes it.
     inside: W::Word,
 }
 

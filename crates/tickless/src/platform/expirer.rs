@@ -39,8 +39,8 @@ impl Expirers {
         Expirers { calls, ..Expirers::default() }
     }
 
-    /// Wakes the thread that `call` names, if any. The base returned it when its driver checked for
-    /// due timers.
+    /// Wakes the thread that `call` names, if any. The base returned `call` when its driver checked
+    /// for due timers.
     pub fn call(&self, cpu: CpuId, call: Call) {
         match call {
             Call::Nobody => {}

@@ -18,8 +18,8 @@ use tickless_core::time::{CpuId, Ns};
 /// The node that links a coarse timer into one of the lists of the timer wheel.
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
-/// What timers use of this machine. `T` is the type that a timer stores, and that it gives back
-/// when it fires.
+/// The machine as timers use it: its clock, CPUs and event devices. `T` is the type that a timer
+/// stores, and that it gives back when it fires.
 #[derive(Debug)]
 pub struct Host<T> {
     /// The clock that deadlines are given on.
@@ -28,7 +28,7 @@ pub struct Host<T> {
     pub cpus: CpuMap,
     /// The event device of each base, which wakes the base when its next timer is due.
     pub devices: Box<[BaseDevice]>,
-    /// The system call that was refused, so that the requested kind of device cannot be used.
+    /// The system call whose refusal keeps the bases from using the requested kind of device.
     refused: Option<RefusedCall>,
     /// Wakes the thread that starts driver threads on demand, if there is such a thread.
     pub starter: Option<Arc<Starter>>,

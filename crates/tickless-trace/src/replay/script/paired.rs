@@ -16,15 +16,15 @@
 //! no wheel timer expires without its `timer_cancel`.
 //!
 //! The two are microseconds apart. If a start follows a cancel at once, both look like a restart,
-//! unless the kernel prints `was_armed`. To take them for one changes at most one write to the
-//! event device.
+//! unless the kernel prints `was_armed`. If the two are wrongly taken for a restart, the
+//! replay differs by at most one write to the event device.
 
 use super::timers::Timers;
 use crate::read::{Event, Record, Trace};
 use tickless_core::time::Ns;
 
-/// The two records of a pair are no further apart than this: the kernel holds its lock for longer
-/// only if a virtual CPU does not run.
+/// The longest time between the two records of a pair. The kernel holds its lock for longer only if
+/// the hypervisor does not run the virtual CPU meanwhile.
 const APART_MAX: Ns = Ns::from_us(100);
 
 /// Returns, for each record, whether it is a cancel that is only part of another operation. O(n).
@@ -65,8 +65,8 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
 #[derive(Clone, Default)]
 struct Cpu {
     in_interrupt: bool,
-    /// The last record of the CPU outside interrupts, and the last inside; each only if it is a
-    /// cancel.
+    /// The place of the CPU's last record outside interrupts, and of its last one inside an
+    /// interrupt; `None` if that record is not a cancel.
     cancels: [Option<usize>; 2],
 }
 

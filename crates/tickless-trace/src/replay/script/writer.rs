@@ -29,15 +29,16 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub(super) known: Known,
-    /// Its last arming, if the expiry could be converted to the replay's clock.
+    /// The timer's last arming; `None` without one, or if its expiry could not be converted to the
+    /// replay's clock.
     pub(super) armed: Option<Armed>,
     pub(super) idle_since: Ns,
-    /// The clock it is on, if its set-up was recorded.
+    /// The clock of the timer's expiry; `None` if the timer's set-up was not recorded.
     clock: Option<ClockId>,
-    /// Whether its callback runs in a softirq, some time after the interrupt.
+    /// Whether the timer's callback runs in a softirq, some time after the interrupt.
     pub(super) is_soft: bool,
     pub(super) is_tick: bool,
-    /// Whether the kernel just removed it in order to restart or expire it.
+    /// Whether the kernel has just removed the timer, in order to restart or expire it.
     is_removed: bool,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct Armed {
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
     pub(super) interrupt: Option<Interrupt>,
-    /// When the latest interrupt began that has already ended.
+    /// The beginning of the last interrupt that has already ended on this CPU.
     pub(super) last_interrupt: Ns,
 }
 
@@ -212,7 +213,7 @@ impl Writer {
             Some(start) => self.push(record.cpu, at, Op::Start(start)),
             None => {
                 self.script.unplaced += 1;
-                // The timer does not expire as armed before, so cancel it.
+                // The new expiry is unknown, and the old one no longer holds: cancel the timer.
                 if was_placed {
                     self.push(record.cpu, at, Op::Cancel(timer));
                 }

@@ -124,7 +124,7 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
 
 /// Wakes a program's event loop when a deadline is armed that is earlier than the one that the loop
 /// waits for. While the loop runs timers, and until it asks for the next deadline, no thread needs
-/// to call it.
+/// to wake it.
 #[derive(Debug)]
 pub struct LoopBell<W> {
     /// The deadline of the device, on the host's clock. Written under the base's lock.

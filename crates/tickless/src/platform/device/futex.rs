@@ -43,7 +43,8 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Makes the thread check which drivers it must start, and whether it must end.
+    /// Wakes the thread that starts drivers, so that it checks which drivers it must start, and
+    /// whether it must end.
     pub fn call(&self) {
         // Release: pairs with the Acquire in `calls`, so that the woken thread sees the ring
         // because of which it was called.
