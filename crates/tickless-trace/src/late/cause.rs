@@ -12,7 +12,7 @@ const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 /// The timer callbacks that give new CPU time to groups of threads that used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
 
-/// Returns what a CPU spent a step of a sleep on: the time from `from` to `to`.
+/// Returns the cause of a step of a sleep, which took from `from` to `to`.
 pub(super) fn of(
     trace: &Trace,
     spans: &Spans,

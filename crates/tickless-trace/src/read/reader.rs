@@ -339,8 +339,8 @@ impl Reader {
         self.skip_many(line, far, Cause::TimeOutOfPlace);
     }
 
-    /// Adds a problem for each kind of damage: shuffled or repeated lines, equal or impossible
-    /// times, missing lines. If lines are missing in the middle, returns the first that shows it.
+    /// Adds a problem for each kind of damage: lines shuffled, repeated or missing, times equal or
+    /// impossible. If lines are missing in the middle, returns the first line that shows the gap.
     fn note_unsound(&mut self) -> Option<u32> {
         let of = self.records.len() as u64;
         let (count, line) = self.cpu_out_of_order;

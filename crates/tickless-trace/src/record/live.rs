@@ -124,8 +124,8 @@ impl Live {
     /// Returns the number of events that were lost because they were not read in time. Reads the
     /// kernel's counts.
     pub fn lost(&self) -> u64 {
-        // A page reports losses before it, so those after the last page are only in the kernel's
-        // counts.
+        // Each page reports the events that were lost before it. Those lost after the last page
+        // are only in the kernel's counts.
         let Statistics { overwritten, refused, .. } = self.recording.statistics();
         self.lost.max(overwritten + refused)
     }

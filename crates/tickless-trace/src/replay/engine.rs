@@ -99,7 +99,8 @@ struct Engine<'s> {
     /// For each CPU, the recorded interrupts that are still to come; the next one is last.
     interrupts: Vec<Vec<&'s Item>>,
     seen: RefCell<Seen>,
-    /// If the policy defers the programming of devices: for each CPU, the latest time for it.
+    /// If the policy defers the programming of devices: for each CPU, the time at which its device
+    /// must be programmed at the latest.
     deferred: Option<RefCell<Vec<Ns>>>,
 }
 
@@ -108,7 +109,7 @@ enum Timer {
     Queue(OwnedTimer<ReplayPlatform, QueueLink>),
 }
 
-/// The counts to which callbacks and inferred operations add.
+/// The counts to which callbacks add, and inferred operations (those without a record).
 struct Seen {
     early: u64,
     late: Lateness,
@@ -178,8 +179,8 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Ends an interrupt. If the policy defers the programming of devices, sets the latest time for
-    /// it.
+    /// Ends an interrupt. If the policy defers the programming of devices, sets the time at which
+    /// the device of `cpu` must be programmed at the latest.
     fn end_interrupt(&self, cpu: CpuId) {
         if let Some(deferred) = &self.deferred {
             deferred.borrow_mut()[cpu.index()] = self.platform().now().after(DEFERRED_MAX);
