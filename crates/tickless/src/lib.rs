@@ -1,10 +1,10 @@
 //! Linux's timer subsystem for programs.
 //!
 //! As in the kernel, there are two families of timers:
-//! - [`Timeout`] is *coarse*, on a timer wheel. Arming, pushing out and cancelling take a handful
-//!   of nanoseconds, however many are pending. It never fires early, and is late by at most 13 % of
-//!   its distance plus a tick. It is made for timeouts, which are pushed out all the time and
-//!   seldom fire.
+//! - [`Timeout`] is *coarse*, on a timer wheel. Arming, cancelling and *pushing out* (moving the
+//!   deadline to a later time) take a handful of nanoseconds, however many timers are pending. It
+//!   never fires early, and is late by at most 13 % of the armed duration plus a tick. It is made
+//!   for timeouts, which are pushed out all the time and seldom fire.
 //! - [`HrTimer`] is *precise*, in a sorted queue. It can take a window instead of a point in time,
 //!   so that expiries share wakeups. [`Periodic`] is a precise timer with a period.
 //!

@@ -12,8 +12,8 @@ use crate::timer::shared::Handle;
 use std::sync::Arc;
 
 impl Handle {
-    /// Has steps of the clocks reported, or makes timers poll their clock if that is not possible.
-    /// Only the first call has an effect.
+    /// Arranges that timers are told when a clock was set. If that is not possible, makes them poll
+    /// their clock. Only the first call has an effect.
     pub(super) fn watch_clocks(&self) {
         self.clock_timers.watch.source(|| {
             if self.is_virtual() {
@@ -26,7 +26,7 @@ impl Handle {
         });
     }
 
-    /// Makes timers poll: only Linux reports steps.
+    /// Makes timers poll their clock: only Linux reports that a clock was set.
     #[cfg(not(linux_platform))]
     fn start_watching(&self) -> Result<StepSource, RefusedCall> {
         Ok(StepSource::Polling)

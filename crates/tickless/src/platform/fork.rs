@@ -49,7 +49,8 @@ impl Process {
         Process { generation: GENERATION.load(Ordering::Relaxed), current: &GENERATION }
     }
 
-    /// Returns whether this is the calling process, and not its parent.
+    /// Returns whether this value identifies the calling process. In a forked child, returns
+    /// `false` for a value that was created in the parent.
     #[inline]
     pub fn is_this(self) -> bool {
         // Relaxed: the count is written only in a new child, while it has one thread.

@@ -24,7 +24,7 @@ use crate::read::{Event, Record, Trace};
 use tickless_core::time::Ns;
 
 /// The longest time between the two records of a pair. The kernel holds its lock for longer only if
-/// the hypervisor does not run the virtual CPU meanwhile.
+/// the hypervisor does not run the virtual CPU.
 const APART_MAX: Ns = Ns::from_us(100);
 
 /// Returns, for each record, whether it is a cancel that is only part of another operation. O(n).
