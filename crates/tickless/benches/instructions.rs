@@ -71,9 +71,9 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     // 50 of these read the clock and pass the time.
     ("coarse_sleep_reset", 81.0),
     ("coarse_sleep_push_out", 31.0),
-    ("timeout_expiry", 177.0),
-    ("sleep_once", 352.0),
-    ("coarse_sleep_once", 406.0),
+    ("timeout_expiry", 182.0),
+    ("sleep_once", 379.0),
+    ("coarse_sleep_once", 438.0),
 ];
 
 fn main() -> ExitCode {
