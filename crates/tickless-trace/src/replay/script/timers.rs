@@ -2,7 +2,7 @@
 //!
 //! Timers are numbered once, so that all other tables are indexed by number. An address and a
 //! family (wheel or queue) identify a timer. The kernel uses the address of a freed timer again:
-//! from the set-up of the new timer on, what is known of the former one no longer counts.
+//! when the new timer is set up, it counts as idle, whatever the state of the freed one was.
 
 use crate::read::{Event, Family, Record, TimerAddr, Trace};
 use std::collections::HashMap;
