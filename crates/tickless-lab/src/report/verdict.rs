@@ -34,7 +34,7 @@ pub struct Figures {
     pub after: (f64, Option<Role>),
     /// The number of the study's figures that have a range in which they should lie.
     pub checked: usize,
-    /// The names of the figures that lie outside that range.
+    /// The names of the figures that lie outside the range in which they should lie.
     pub outside: Vec<String>,
 }
 

@@ -38,8 +38,8 @@ pub struct Headline {
     pub simulated: [&'static str; 2],
     /// The unit of the live figures, which may differ.
     pub live_unit: &'static str,
-    /// The names of the figures in the result of the live study. `*` is replaced by the number of
-    /// CPUs of this machine.
+    /// The names of the figures in the result of the study that runs on this machine instead of the
+    /// simulated one. `*` is replaced by this machine's number of CPUs.
     pub live: [&'static str; 2],
 }
 

@@ -23,7 +23,7 @@ pub struct FromTracefs {
 }
 
 impl FromTracefs {
-    /// Starts counting.
+    /// Starts counting the kernel's timer events through tracefs.
     ///
     /// # Errors
     /// When tracefs cannot be used.

@@ -18,7 +18,7 @@ const LINE_LEN_MAX: u64 = 64 * 1024;
 /// One line of a trace, or the reason why it cannot be used.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
-    /// A line without its end.
+    /// A complete line, without its newline.
     Whole(&'a [u8]),
     /// The last line, if it has no line end: it may have been cut off anywhere, so it is not used.
     Cut,

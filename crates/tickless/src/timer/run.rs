@@ -54,7 +54,8 @@ impl expiry::Batch<Host> for Batch<'_> {
             fired.stop();
         }
         drop(entered);
-        // The window is only copied if the callback asked for a restart.
+        // The window of time in which the timer fires next is only copied if the callback asked for
+        // a restart.
         fired.asked().map_or(CallbackResult::Done, CallbackResult::Restart)
     }
 

@@ -30,7 +30,8 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Measures the clocks of a trace. O(n).
+    /// Determines how far the clock that stamped the trace is ahead of each clock that timers use.
+    /// O(n) in the number of events.
     pub(super) fn measure(trace: &Trace, timers: &Timers) -> Clocks {
         let monotonic = trace.monotonic.map_or(0, |offset| offset.ns);
         let jiffies = trace.jiffies.map(with_interrupt);

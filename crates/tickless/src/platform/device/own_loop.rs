@@ -75,7 +75,8 @@ impl LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
     }
 
-    /// Makes the device of a task in this runtime. The task waits for the timerfd, if there is one.
+    /// Makes the event device of timers that a task of `runtime` drives. That task waits for the
+    /// timerfd, if there is one.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn in_runtime(
         runtime: Arc<dyn Runtime>,
