@@ -20,10 +20,21 @@
  * is an error. Points in time are uint64_t on the clock of tickless_timers_now (for local timers:
  * on the loop's own clock); sums saturate at TICKLESS_NEVER.
  *
+ * Pointers. Each object comes from its init, create, start or join, and is used until its destroy,
+ * stop or leave, which end and free it. A pointer for a result must lead to writable memory; it may
+ * be null only where the function's description states so. An array has as many elements, and a
+ * struct with a size field as many bytes, as the call is told. The library copies keys, labels and
+ * options, but not a callback's data, which must stay valid while the callback can run.
+ *
  * Errors. Calls return a tickless_status_t; tickless_error_text returns a description. A call that
  * returns an error has changed nothing unless its description states otherwise. No panic reaches
  * the caller, and no call ends the process, except when a C++ exception leaves a callback (see
- * below) and when the system has no memory left.
+ * below) and when the system has no memory left. The descriptions of functions leave out the errors
+ * of invalid arguments, which all functions return that take such an argument:
+ * - TICKLESS_NULL_POINTER for a null pointer, unless the description states what null means;
+ * - TICKLESS_NOT_INITIALISED for a pointer that leads to no such object;
+ * - TICKLESS_MISALIGNED for misaligned memory of a timer or an array;
+ * - TICKLESS_WRONG_THREAD in a thread that does not own the local or fixed timers, loop or worker.
  *
  * Threads. All threads may use all objects concurrently, also in callbacks, with two exceptions.
  * Local and fixed timers, loops and workers belong to one thread at a time. Init, destroy and stop
@@ -505,7 +516,8 @@ typedef struct tickless_options_t {
 } tickless_options_t;
 
 /*
- Counters of one base, or of all. Set `size` before the call.
+ What `tickless_timers_stats` reports: the counters of one base, or the sum over all bases. Set
+ `size` before the call.
  */
 typedef struct tickless_stats_t {
   /*
@@ -513,7 +525,8 @@ typedef struct tickless_stats_t {
    */
   size_t size;
   /*
-   The number of bases in this sum; 0 in the child of a fork.
+   The number of bases that were counted. 0 in the child of a fork, which cannot take their
+   locks, because a thread of the parent may have held one at the fork.
    */
   uint64_t bases;
   /*
@@ -803,12 +816,7 @@ const char *tickless_status_name(int32_t status);
  Blocks for about a millisecond to calibrate the clock. The driver threads inherit the caller's
  signal mask.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`,
- `TICKLESS_NO_THREAD`.
-
- The caller must ensure:
- `options` is null or points to as many readable bytes as its `size` states; `timers` is
- writable.
+ Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_THREAD`.
  */
 enum tickless_status_t tickless_timers_start(const struct tickless_options_t *options,
                                              struct tickless_timers_t **timers);
@@ -820,10 +828,6 @@ enum tickless_status_t tickless_timers_start(const struct tickless_options_t *op
  Errors: `TICKLESS_BUSY`, returned after 100 ms, if one of its timers is still initialised, or
  one of its limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK`
  inside a callback of one of its timers. After an error the set keeps running.
-
- The caller must ensure:
- `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
- uses it now or later.
  */
 enum tickless_status_t tickless_timers_stop(struct tickless_timers_t *timers);
 
@@ -831,11 +835,6 @@ enum tickless_status_t tickless_timers_stop(struct tickless_timers_t *timers);
  Reads the current time, in nanoseconds, on the clock that deadlines refer to. It never goes
  back, is close to `CLOCK_MONOTONIC`, and does not advance while the system is suspended. Costs
  about 11 ns where the CPU's counter is reliable; no lock, no system call.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `timers` came from `tickless_timers_start` and was not stopped; `now_ns` is writable.
  */
 enum tickless_status_t tickless_timers_now(const struct tickless_timers_t *timers,
                                            uint64_t *now_ns);
@@ -844,11 +843,7 @@ enum tickless_status_t tickless_timers_now(const struct tickless_timers_t *timer
  Reads the counters of one base, or of all with `TICKLESS_ALL_BASES`. Takes the lock of each base
  once, and allocates.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `timers` came from `tickless_timers_start` and was not stopped; `stats` points to as many
- writable bytes as its `size` states.
+ Errors: `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_timers_stats(const struct tickless_timers_t *timers,
                                              uint32_t base,
@@ -859,12 +854,6 @@ enum tickless_status_t tickless_timers_stats(const struct tickless_timers_t *tim
  be due (never before the deadline), on which base, and for a periodic timer how many expiries
  were missed (with `TICKLESS_BURST`: how many are still to be made up for). Pass null for results
  that are not needed. Reads no clock.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `fired` is the argument of a callback that has not returned, on this thread; the other pointers
- are null or writable.
  */
 enum tickless_status_t tickless_fired_info(struct tickless_fired_t *fired,
                                            uint64_t *deadline_ns,
@@ -874,11 +863,6 @@ enum tickless_status_t tickless_fired_info(struct tickless_fired_t *fired,
 
 /*
  Reads the current time, in nanoseconds, from the clock.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `fired` is as required by `tickless_fired_info`; `now_ns` is writable.
  */
 enum tickless_status_t tickless_fired_now(struct tickless_fired_t *fired, uint64_t *now_ns);
 
@@ -887,10 +871,7 @@ enum tickless_status_t tickless_fired_now(struct tickless_fired_t *fired, uint64
  Cheaper than starting the timer by its handle. If another thread arms the timer while the
  callback runs, that arming has precedence. The last of several requests counts. Reads the clock.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
-
- The caller must ensure:
- `fired` is as required by `tickless_fired_info`.
+ Errors: `TICKLESS_OUT_OF_RANGE`.
  */
 enum tickless_status_t tickless_fired_restart(struct tickless_fired_t *fired, int64_t after_ns);
 
@@ -898,10 +879,7 @@ enum tickless_status_t tickless_fired_restart(struct tickless_fired_t *fired, in
  Requests that the timer be armed again for a window between two points in time. A coarse timer
  uses the first as its deadline.
 
- Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
-
- The caller must ensure:
- `fired` is as required by `tickless_fired_info`.
+ Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
  */
 enum tickless_status_t tickless_fired_restart_range(struct tickless_fired_t *fired,
                                                     uint64_t soft_ns,
@@ -913,10 +891,7 @@ enum tickless_status_t tickless_fired_restart_range(struct tickless_fired_t *fir
  receives how many expiries were missed, 0 if none. Reads the clock. Periodic timers do this by
  themselves.
 
- Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
-
- The caller must ensure:
- `fired` is as required by `tickless_fired_info`; `overruns` is null or writable.
+ Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive.
  */
 enum tickless_status_t tickless_fired_forward(struct tickless_fired_t *fired,
                                               int64_t period_ns,
@@ -924,11 +899,6 @@ enum tickless_status_t tickless_fired_forward(struct tickless_fired_t *fired,
 
 /*
  Withdraws the callback's request, so that the timer stays idle. Stops a periodic timer.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `fired` is as required by `tickless_fired_info`.
  */
 enum tickless_status_t tickless_fired_stop(struct tickless_fired_t *fired);
 
@@ -938,12 +908,7 @@ enum tickless_status_t tickless_fired_stop(struct tickless_fired_t *fired);
  `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, combined with further flags by `|`. When the
  timer fires, a thread of the library calls `callback` with `data`.
 
- Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
- `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
-
- The caller must ensure:
- `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
- from `tickless_timers_start` and was not stopped.
+ Errors: `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
  */
 enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
                                            const struct tickless_timers_t *timers,
@@ -960,11 +925,7 @@ enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
  If another thread is in a waiting cancel of the timer while its callback runs, this arming is
  cancelled too, and the call still succeeds.
 
- Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, and those of all calls that take a timer:
- `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
+ Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
  */
 enum tickless_status_t tickless_timer_start(const struct tickless_timer_t *timer, int64_t after_ns);
 
@@ -973,9 +934,6 @@ enum tickless_status_t tickless_timer_start(const struct tickless_timer_t *timer
  can share a wakeup with others. Precise timers only.
 
  Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_start_slack(const struct tickless_timer_t *timer,
                                                   int64_t after_ns,
@@ -985,10 +943,7 @@ enum tickless_status_t tickless_timer_start_slack(const struct tickless_timer_t 
  Arms or rearms a timer for a point in time on the timers' clock. A point that has passed fires
  at once; `TICKLESS_NEVER` never comes.
 
- Errors: `TICKLESS_SHUT`, and those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
+ Errors: `TICKLESS_SHUT`.
  */
 enum tickless_status_t tickless_timer_start_at(const struct tickless_timer_t *timer,
                                                uint64_t deadline_ns);
@@ -998,10 +953,7 @@ enum tickless_status_t tickless_timer_start_at(const struct tickless_timer_t *ti
  event of its base, and at `hard_ns` with an event of its own. Precise timers only.
 
  Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins, `TICKLESS_SHUT`,
- `TICKLESS_UNSUPPORTED` for a coarse one, and those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
+ `TICKLESS_UNSUPPORTED` for a coarse one.
  */
 enum tickless_status_t tickless_timer_start_range(const struct tickless_timer_t *timer,
                                                   uint64_t soft_ns,
@@ -1011,9 +963,6 @@ enum tickless_status_t tickless_timer_start_range(const struct tickless_timer_t 
  Arms an idle timer. A pending timer only becomes earlier, never later. Coarse timers only.
 
  Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_timer_reduce(const struct tickless_timer_t *timer,
                                              int64_t after_ns);
@@ -1022,12 +971,6 @@ enum tickless_status_t tickless_timer_reduce(const struct tickless_timer_t *time
  Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
  changes nothing. Never waits; takes no lock if the timer is idle. `found` may be null, as in all
  cancels.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *timer,
                                                  enum tickless_cancel_t *found);
@@ -1035,12 +978,6 @@ enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *
 /*
  Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
  `TICKLESS_CANCEL_RUNNING` the callback may still be running, and may still request a restart.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *timer,
                                              enum tickless_cancel_t *found);
@@ -1054,11 +991,6 @@ enum tickless_status_t tickless_timer_cancel(const struct tickless_timer_t *time
 
  Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
  for: the timer has been cancelled, `found` reports its state, and its callback may be running.
- And those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t *timer,
                                                   enum tickless_cancel_t *found);
@@ -1069,10 +1001,6 @@ enum tickless_status_t tickless_timer_cancel_sync(const struct tickless_timer_t 
 
  Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
  nevertheless: it has been cancelled, and its callback has returned.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_timer_cancel_single_shot(const struct tickless_timer_t *timer,
                                                          enum tickless_cancel_t *found);
@@ -1083,22 +1011,12 @@ enum tickless_status_t tickless_timer_cancel_single_shot(const struct tickless_t
  destroyed.
 
  Errors: those of `tickless_timer_cancel_sync`; the timer is shut down in any case.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_timer_shutdown_sync(const struct tickless_timer_t *timer,
                                                     enum tickless_cancel_t *found);
 
 /*
  Reports whether the timer is armed. Another thread may change this at any time.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `is_pending` is
- writable.
  */
 enum tickless_status_t tickless_timer_is_pending(const struct tickless_timer_t *timer,
                                                  bool *is_pending);
@@ -1106,12 +1024,6 @@ enum tickless_status_t tickless_timer_is_pending(const struct tickless_timer_t *
 /*
  Reports whether the timer is armed or its callback is running. Never reports false while one of
  the two holds; a true result may be out of date.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `is_active` is
- writable.
  */
 enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *timer,
                                                 bool *is_active);
@@ -1125,11 +1037,7 @@ enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *t
  the timer at that moment.
 
  Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
- for: the timer is shut down, but its memory is still in use; destroy it again later. And those
- of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage; no other thread uses the timer now or later.
+ for: the timer is shut down, but its memory is still in use; destroy it again later.
  */
 enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
 
@@ -1142,13 +1050,7 @@ enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
  `callback` with `data` at each expiry; in the callback, `tickless_fired_info` reports how many
  expiries were missed, and `tickless_fired_stop` stops the timer.
 
- Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
- `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
- from `tickless_timers_start` and was not stopped; `options` is null or points to as many
- readable bytes as its `size` states.
+ Errors: `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_periodic_init(struct tickless_periodic_t *timer,
                                               const struct tickless_timers_t *timers,
@@ -1161,11 +1063,7 @@ enum tickless_status_t tickless_periodic_init(struct tickless_periodic_t *timer,
  places it; further ones follow every `period_ns`.
 
  Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive, or the phase is not less than the
- period; `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
- `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
+ period; `TICKLESS_SHUT` in the child of a fork.
  */
 enum tickless_status_t tickless_periodic_start(const struct tickless_periodic_t *timer,
                                                int64_t period_ns);
@@ -1175,9 +1073,6 @@ enum tickless_status_t tickless_periodic_start(const struct tickless_periodic_t 
  overrides the phase in its options.
 
  Errors: those of `tickless_periodic_start`.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call.
  */
 enum tickless_status_t tickless_periodic_start_at(const struct tickless_periodic_t *timer,
                                                   uint64_t first_ns,
@@ -1186,12 +1081,6 @@ enum tickless_status_t tickless_periodic_start_at(const struct tickless_periodic
 /*
  Stops a periodic timer without waiting for its callback. If the callback is running, that run is
  the last, regardless of what it requests. `found` may be null.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_periodic_cancel(const struct tickless_periodic_t *timer,
                                                 enum tickless_cancel_t *found);
@@ -1199,22 +1088,12 @@ enum tickless_status_t tickless_periodic_cancel(const struct tickless_periodic_t
 /*
  Stops a periodic timer and waits until no thread runs its callback, as
  `tickless_timer_cancel_sync` does, with its errors.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `found` is null or
- writable.
  */
 enum tickless_status_t tickless_periodic_cancel_sync(const struct tickless_periodic_t *timer,
                                                      enum tickless_cancel_t *found);
 
 /*
  Reports whether the timer has been started and not stopped.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `is_active` is
- writable.
  */
 enum tickless_status_t tickless_periodic_is_active(const struct tickless_periodic_t *timer,
                                                    bool *is_active);
@@ -1222,11 +1101,6 @@ enum tickless_status_t tickless_periodic_is_active(const struct tickless_periodi
 /*
  Reports the timer's phase: how long after the multiples of its period it expires, in
  nanoseconds; `TICKLESS_NEVER` unless it was started with a phase.
-
- Errors: those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `place_ns` is writable.
  */
 enum tickless_status_t tickless_periodic_phase_offset(const struct tickless_periodic_t *timer,
                                                       uint64_t *place_ns);
@@ -1234,9 +1108,6 @@ enum tickless_status_t tickless_periodic_phase_offset(const struct tickless_peri
 /*
  Destroys a periodic timer, as `tickless_timer_destroy` does, with its errors. A callback may
  destroy its own timer.
-
- The caller must ensure:
- `timer` points to storage; no other thread uses the timer now or later.
  */
 enum tickless_status_t tickless_periodic_destroy(struct tickless_periodic_t *timer);
 
@@ -1244,10 +1115,7 @@ enum tickless_status_t tickless_periodic_destroy(struct tickless_periodic_t *tim
  Reads the current time of a clock, in nanoseconds. One system call, except for the monotonic
  clock.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped; `now_ns` is writable.
+ Errors: `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_timers_now_on(const struct tickless_timers_t *timers,
                                               uint32_t clock_number,
@@ -1257,10 +1125,7 @@ enum tickless_status_t tickless_timers_now_on(const struct tickless_timers_t *ti
  Creates a timer on one of the clocks `TICKLESS_CLOCK_...`, without arming it. When it fires, a
  thread of the library calls `callback` with `data`. Allocates.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped; `timer` is writable.
+ Errors: `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_clock_timer_create(const struct tickless_timers_t *timers,
                                                    uint32_t clock_number,
@@ -1272,11 +1137,7 @@ enum tickless_status_t tickless_clock_timer_create(const struct tickless_timers_
  Arms or rearms a timer to fire `after_ns` from now. The duration includes suspends on boottime
  only, and does not depend on wall-clock time being set.
 
- Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, `TICKLESS_NULL_POINTER`,
- `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
+ Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
  */
 enum tickless_status_t tickless_clock_timer_start(const struct tickless_clock_timer_t *timer,
                                                   int64_t after_ns);
@@ -1288,9 +1149,6 @@ enum tickless_status_t tickless_clock_timer_start(const struct tickless_clock_ti
 
  Errors: those of `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before
  it begins.
-
- The caller must ensure:
- `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_clock_timer_start_range(const struct tickless_clock_timer_t *timer,
                                                         uint64_t soft_ns,
@@ -1298,12 +1156,6 @@ enum tickless_status_t tickless_clock_timer_start_range(const struct tickless_cl
 
 /*
  Cancels a timer without waiting for its callback, as `tickless_timer_cancel` does.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
- `found` is null or writable.
  */
 enum tickless_status_t tickless_clock_timer_cancel(const struct tickless_clock_timer_t *timer,
                                                    enum tickless_cancel_t *found);
@@ -1312,24 +1164,13 @@ enum tickless_status_t tickless_clock_timer_cancel(const struct tickless_clock_t
  Cancels a timer and waits until no thread runs its callback, as `tickless_timer_cancel_sync`
  does.
 
- Errors: `TICKLESS_WOULD_DEADLOCK` as in `tickless_timer_cancel_sync`, `TICKLESS_NULL_POINTER`,
- `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
- `found` is null or writable.
+ Errors: `TICKLESS_WOULD_DEADLOCK` as in `tickless_timer_cancel_sync`.
  */
 enum tickless_status_t tickless_clock_timer_cancel_sync(const struct tickless_clock_timer_t *timer,
                                                         enum tickless_cancel_t *found);
 
 /*
  Reports whether the timer is armed. Another thread may change this at any time.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
- `is_pending` is writable.
  */
 enum tickless_status_t tickless_clock_timer_is_pending(const struct tickless_clock_timer_t *timer,
                                                        bool *is_pending);
@@ -1340,10 +1181,6 @@ enum tickless_status_t tickless_clock_timer_is_pending(const struct tickless_clo
 
  Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
  for: the timer is shut down, but still exists; destroy it again later.
-
- The caller must ensure:
- `timer` is null or came from `tickless_clock_timer_create` and was not destroyed; no other
- thread uses it now or later.
  */
 enum tickless_status_t tickless_clock_timer_destroy(struct tickless_clock_timer_t *timer);
 
@@ -1351,12 +1188,6 @@ enum tickless_status_t tickless_clock_timer_destroy(struct tickless_clock_timer_
  Reads the deadline that the timer was armed with, and the current time of its own clock. Pass
  null for results that are not needed. The deadline is on the timer's own clock, except after an
  arming for a duration on realtime: then it is on the timers' clock.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `fired` is the argument of a callback that has not returned, on this thread; the other pointers
- are null or writable.
  */
 enum tickless_status_t tickless_clock_fired_info(struct tickless_clock_fired_t *fired,
                                                  uint64_t *deadline_ns,
@@ -1366,21 +1197,13 @@ enum tickless_status_t tickless_clock_fired_info(struct tickless_clock_fired_t *
  Requests that the timer be armed again, `after_ns` from now, when the callback has returned, as
  `tickless_fired_restart` does.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
-
- The caller must ensure:
- `fired` is as required by `tickless_clock_fired_info`.
+ Errors: `TICKLESS_OUT_OF_RANGE`.
  */
 enum tickless_status_t tickless_clock_fired_restart(struct tickless_clock_fired_t *fired,
                                                     int64_t after_ns);
 
 /*
  Requests that the timer be armed again for a point in time on its own clock.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `fired` is as required by `tickless_clock_fired_info`.
  */
 enum tickless_status_t tickless_clock_fired_restart_at(struct tickless_clock_fired_t *fired,
                                                        uint64_t deadline_ns);
@@ -1391,10 +1214,7 @@ enum tickless_status_t tickless_clock_fired_restart_at(struct tickless_clock_fir
  how many expiries were missed. If the clock is set back, the timer fires when the clock reaches
  the next such time.
 
- Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
-
- The caller must ensure:
- `fired` is as required by `tickless_clock_fired_info`; `overruns` is null or writable.
+ Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive.
  */
 enum tickless_status_t tickless_clock_fired_forward(struct tickless_clock_fired_t *fired,
                                                     int64_t period_ns,
@@ -1404,12 +1224,8 @@ enum tickless_status_t tickless_clock_fired_forward(struct tickless_clock_fired_
  Creates a limiter with `quota` permits in every period. Allocates. Destroy it before the timers
  are stopped.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if a field of
- the quota is out of range; `TICKLESS_SHUT` in the child of a fork.
-
- The caller must ensure:
- `timers` came from the library and was not stopped; `quota` points to as many readable bytes as
- its `size` states; `made` is writable.
+ Errors: `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if a field of the quota is out of range;
+ `TICKLESS_SHUT` in the child of a fork.
  */
 enum tickless_status_t tickless_limiter_create(const struct tickless_timers_t *timers,
                                                const struct tickless_quota_t *quota,
@@ -1421,11 +1237,7 @@ enum tickless_status_t tickless_limiter_create(const struct tickless_timers_t *t
 
  Errors: `TICKLESS_EMPTY` if too few permits are left now, or other threads wait for them;
  `TICKLESS_OUT_OF_RANGE` for more permits than there can ever be; `TICKLESS_SHUT` once the
- limiter is closed, and in the child of a fork; `TICKLESS_NULL_POINTER`,
- `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
+ limiter is closed, and in the child of a fork.
  */
 enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limiter_t *from,
                                                     uint64_t permits);
@@ -1437,9 +1249,6 @@ enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limite
 
  Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
  `TICKLESS_EMPTY`, which do not wait for the timeout.
-
- The caller must ensure:
- `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t *from,
                                                 uint64_t permits,
@@ -1448,23 +1257,13 @@ enum tickless_status_t tickless_limiter_acquire(const struct tickless_limiter_t 
 /*
  Closes a limiter, for a shutdown: every later call returns `TICKLESS_SHUT`, and so do waiting
  calls, at once. Closing it again does nothing.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
  */
 enum tickless_status_t tickless_limiter_close(const struct tickless_limiter_t *from);
 
 /*
  Reads how many permits are available now, and the counters. Either pointer may be null.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `from` came from `tickless_limiter_create` and no other thread destroys it during the call;
- `available` is null or writable; `counts` is null or points to as many writable bytes as its
- `size` states.
+ Errors: `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_limiter_stats(const struct tickless_limiter_t *from,
                                               uint64_t *available,
@@ -1472,12 +1271,6 @@ enum tickless_status_t tickless_limiter_stats(const struct tickless_limiter_t *f
 
 /*
  Frees a limiter; does nothing if the pointer is null.
-
- Errors: `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `from` is null or came from `tickless_limiter_create` and was not destroyed; no thread uses it
- now or later.
  */
 enum tickless_status_t tickless_limiter_destroy(struct tickless_limiter_t *from);
 
@@ -1487,9 +1280,6 @@ enum tickless_status_t tickless_limiter_destroy(struct tickless_limiter_t *from)
  its permits again.
 
  Errors: those of `tickless_limiter_create`.
-
- The caller must ensure:
- As for `tickless_limiter_create`.
  */
 enum tickless_status_t tickless_keyed_create(const struct tickless_timers_t *timers,
                                              const struct tickless_quota_t *quota,
@@ -1500,10 +1290,6 @@ enum tickless_status_t tickless_keyed_create(const struct tickless_timers_t *tim
  `key_size` bytes, which the library copies.
 
  Errors: those of `tickless_limiter_try_acquire`.
-
- The caller must ensure:
- `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `key`
- points to `key_size` readable bytes.
  */
 enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t *from,
                                                   const uint8_t *key,
@@ -1513,12 +1299,6 @@ enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t 
 /*
  Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding
  keys also removes them from time to time.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `keys`
- is writable.
  */
 enum tickless_status_t tickless_keyed_count(const struct tickless_keyed_t *from,
                                             bool forget_idle,
@@ -1526,12 +1306,6 @@ enum tickless_status_t tickless_keyed_count(const struct tickless_keyed_t *from,
 
 /*
  Frees a keyed limiter; does nothing if the pointer is null.
-
- Errors: `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `from` is null or came from `tickless_keyed_create` and was not destroyed; no thread uses it now
- or later.
  */
 enum tickless_status_t tickless_keyed_destroy(struct tickless_keyed_t *from);
 
@@ -1540,9 +1314,6 @@ enum tickless_status_t tickless_keyed_destroy(struct tickless_keyed_t *from);
  period. Allocates. Destroy it before the timers are stopped.
 
  Errors: those of `tickless_limiter_create`.
-
- The caller must ensure:
- As for `tickless_limiter_create`.
  */
 enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *timers,
                                                 const struct tickless_quota_t *quota,
@@ -1551,11 +1322,7 @@ enum tickless_status_t tickless_throttle_create(const struct tickless_timers_t *
 /*
  Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
- `counts` points to as many writable bytes as its `size` states.
+ Errors: `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_throttle_stats(const struct tickless_throttle_t *group,
                                                struct tickless_quota_counts_t *counts);
@@ -1563,23 +1330,13 @@ enum tickless_status_t tickless_throttle_stats(const struct tickless_throttle_t 
 /*
  Frees a throttle; does nothing if the pointer is null. Its workers stay throttled until they
  leave.
-
- Errors: `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `group` is null or came from `tickless_throttle_create` and was not destroyed; no thread uses it
- now or later.
  */
 enum tickless_status_t tickless_throttle_destroy(struct tickless_throttle_t *group);
 
 /*
  Makes the calling thread a worker of a throttle. CPU time that it used before is not charged.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_SHUT`.
-
- The caller must ensure:
- `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
- `worker` is writable.
+ Errors: `TICKLESS_SHUT`.
  */
 enum tickless_status_t tickless_throttle_join(const struct tickless_throttle_t *group,
                                               struct tickless_worker_t **worker);
@@ -1590,10 +1347,7 @@ enum tickless_status_t tickless_throttle_join(const struct tickless_throttle_t *
  the quota by one piece at most, and that excess is charged to later periods. One system call of
  some 100 ns.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_SHUT`.
-
- The caller must ensure:
- `worker` came from `tickless_throttle_join` and has not left; `waited` is null or writable.
+ Errors: `TICKLESS_SHUT`.
  */
 enum tickless_status_t tickless_worker_check(struct tickless_worker_t *worker, bool *waited);
 
@@ -1602,21 +1356,12 @@ enum tickless_status_t tickless_worker_check(struct tickless_worker_t *worker, b
  other workers of its group run.
 
  Errors: those of `tickless_worker_check`.
-
- The caller must ensure:
- `worker` came from `tickless_throttle_join` and has not left.
  */
 enum tickless_status_t tickless_worker_rest(struct tickless_worker_t *worker);
 
 /*
  Ends the thread's membership and gives back the unused rest of its slice; does nothing if the
  pointer is null.
-
- Errors: `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `worker` is null or came from `tickless_throttle_join` and has not left; the caller does not use
- it afterwards.
  */
 enum tickless_status_t tickless_worker_leave(struct tickless_worker_t *worker);
 
@@ -1625,12 +1370,8 @@ enum tickless_status_t tickless_worker_leave(struct tickless_worker_t *worker);
  The library keeps a copy of each different text until the process ends, so label kinds of
  timers, not single ones.
 
- Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if the label is not UTF-8;
- `TICKLESS_FULL` after 65,536 different labels; and those of all calls that take a timer.
-
- The caller must ensure:
- `timer` points to storage that no other thread destroys during the call; `label` points to a
- zero-terminated text.
+ Errors: `TICKLESS_UNSUPPORTED` if the label is not UTF-8; `TICKLESS_FULL` after 65,536 different
+ labels.
  */
 enum tickless_status_t tickless_timer_label(const struct tickless_timer_t *timer,
                                             const char *label);
@@ -1639,9 +1380,6 @@ enum tickless_status_t tickless_timer_label(const struct tickless_timer_t *timer
  Labels a periodic timer, as `tickless_timer_label` does.
 
  Errors: those of `tickless_timer_label`.
-
- The caller must ensure:
- As for `tickless_timer_label`.
  */
 enum tickless_status_t tickless_periodic_label(const struct tickless_periodic_t *timer,
                                                const char *label);
@@ -1652,12 +1390,6 @@ enum tickless_status_t tickless_periodic_label(const struct tickless_periodic_t 
  and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
  bytes of the whole list, with the zero. O(pending); holds the lock of a base for at most 64
  timers at a time.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped; `text` points to `room` writable bytes;
- `needed` is null or writable.
  */
 enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *timers,
                                             char *text,
@@ -1675,12 +1407,8 @@ enum tickless_status_t tickless_timers_list(const struct tickless_timers_t *time
 
  Stop the timers first, then destroy the loops.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE` for a count of
- 0 or beyond 65,535, `TICKLESS_NO_DESCRIPTOR`.
-
- The caller must ensure:
- `options` is null or points to as many readable bytes as its `size` states; `timers` is
- writable; `loops` points to `count` writable pointers.
+ Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE` for a count of 0 or beyond 65,535,
+ `TICKLESS_NO_DESCRIPTOR`.
  */
 enum tickless_status_t tickless_timers_start_in_loops(const struct tickless_options_t *options,
                                                       uint32_t count,
@@ -1691,12 +1419,6 @@ enum tickless_status_t tickless_timers_start_in_loops(const struct tickless_opti
  Returns the descriptor to poll. It is readable exactly while the loop has something to do. It
  works with poll, select, epoll (level- or edge-triggered), and libraries built on them. Do not
  read, set or close it. Any thread may call this function.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-
- The caller must ensure:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` is
- writable.
  */
 enum tickless_status_t tickless_loop_fd(const struct tickless_loop_t *one, int *descriptor);
 
@@ -1705,12 +1427,7 @@ enum tickless_status_t tickless_loop_fd(const struct tickless_loop_t *one, int *
  clock reading if none is due, so the program may also call it when the descriptor is not
  readable.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
- this call runs.
-
- The caller must ensure:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or
- writable.
+ Errors: `TICKLESS_BUSY` in a callback that this call runs.
  */
 enum tickless_status_t tickless_loop_run(struct tickless_loop_t *one, uint64_t *fired);
 
@@ -1719,11 +1436,7 @@ enum tickless_status_t tickless_loop_run(struct tickless_loop_t *one, uint64_t *
  `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round it up. The loop must still poll
  the descriptor while it waits, because another thread may arm an earlier timer. No system call.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
-
- The caller must ensure:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` is
- writable.
+ Errors: `TICKLESS_BUSY` in a callback.
  */
 enum tickless_status_t tickless_loop_timeout(struct tickless_loop_t *one, uint64_t *timeout_ns);
 
@@ -1731,11 +1444,7 @@ enum tickless_status_t tickless_loop_timeout(struct tickless_loop_t *one, uint64
  Makes the calling thread the owner of this loop. The previous owner must have finished using it,
  and a lock or a join must order its last use before this call.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback.
-
- The caller must ensure:
- `one` came from `tickless_timers_start_in_loops` and was not destroyed; no other thread uses it
- during the call.
+ Errors: `TICKLESS_BUSY` in a callback.
  */
 enum tickless_status_t tickless_loop_adopt(struct tickless_loop_t *one);
 
@@ -1743,11 +1452,7 @@ enum tickless_status_t tickless_loop_adopt(struct tickless_loop_t *one);
  Destroys a loop and closes its descriptor; does nothing if the pointer is null. First remove the
  descriptor from the poller. Timers of its base never fire afterwards.
 
- Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
-
- The caller must ensure:
- `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; the caller
- does not use it afterwards.
+ Errors: `TICKLESS_BUSY` in a callback.
  */
 enum tickless_status_t tickless_loop_destroy(struct tickless_loop_t *one);
 
@@ -1758,11 +1463,7 @@ enum tickless_status_t tickless_loop_destroy(struct tickless_loop_t *one);
  null for the defaults with one base. Otherwise the timers work as those of
  `tickless_timers_start`.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
-
- The caller must ensure:
- `options` is null or points to as many readable bytes as its `size` states; `timers` is
- writable.
+ Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
  */
 enum tickless_status_t tickless_timers_start_virtual(const struct tickless_options_t *options,
                                                      uint64_t now_ns,
@@ -1772,11 +1473,8 @@ enum tickless_status_t tickless_timers_start_virtual(const struct tickless_optio
  Advances the clock from one expiry to the next, and fires the timers that come due. In a
  callback of these timers it only moves the clock, as if the callback took that long.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
- were not started by `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
-
- The caller must ensure:
- `timers` came from the library and was not stopped.
+ Errors: `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers were not started by
+ `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
  */
 enum tickless_status_t tickless_virtual_advance(const struct tickless_timers_t *timers,
                                                 int64_t by_ns);
@@ -1786,9 +1484,6 @@ enum tickless_status_t tickless_virtual_advance(const struct tickless_timers_t *
  passed, it fires only the overdue timers.
 
  Errors: those of `tickless_virtual_advance`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_advance_to(const struct tickless_timers_t *timers,
                                                    uint64_t to_ns);
@@ -1799,9 +1494,6 @@ enum tickless_status_t tickless_virtual_advance_to(const struct tickless_timers_
  expiry.
 
  Errors: those of `tickless_virtual_advance`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped; `has_fired` is null or writable.
  */
 enum tickless_status_t tickless_virtual_advance_to_next(const struct tickless_timers_t *timers,
                                                         bool *has_fired);
@@ -1811,9 +1503,6 @@ enum tickless_status_t tickless_virtual_advance_to_next(const struct tickless_ti
  an expiry.
 
  Errors: those of `tickless_virtual_advance`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped; `next_ns` is writable.
  */
 enum tickless_status_t tickless_virtual_next_event(const struct tickless_timers_t *timers,
                                                    uint64_t *next_ns);
@@ -1823,9 +1512,6 @@ enum tickless_status_t tickless_virtual_next_event(const struct tickless_timers_
  that this makes due. It starts at 2000-01-01. No other clock moves.
 
  Errors: those of `tickless_virtual_advance`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_set_realtime(const struct tickless_timers_t *timers,
                                                      uint64_t to_ns);
@@ -1835,9 +1521,6 @@ enum tickless_status_t tickless_virtual_set_realtime(const struct tickless_timer
  monotonic clock does not. Fires the timers that have come due during the suspend.
 
  Errors: those of `tickless_virtual_advance`.
-
- The caller must ensure:
- `timers` came from the library and was not stopped.
  */
 enum tickless_status_t tickless_virtual_suspend(const struct tickless_timers_t *timers,
                                                 int64_t for_ns);
@@ -1847,10 +1530,7 @@ enum tickless_status_t tickless_virtual_suspend(const struct tickless_timers_t *
  `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms;
  `how` is one of `TICKLESS_PUSH_OUT_...`.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
-
- The caller must ensure:
- `local` is writable.
+ Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
  */
 enum tickless_status_t tickless_local_create(uint64_t now_ns,
                                              uint64_t tick_ns,
@@ -1860,11 +1540,7 @@ enum tickless_status_t tickless_local_create(uint64_t now_ns,
 /*
  Frees local timers and all timers in them; does nothing if the pointer is null.
 
- Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
-
- The caller must ensure:
- `local` is null or came from `tickless_local_create` and was not destroyed; the caller does not
- use it afterwards.
+ Errors: `TICKLESS_BUSY` in a callback that their advance runs.
  */
 enum tickless_status_t tickless_local_destroy(struct tickless_local_t *local);
 
@@ -1872,11 +1548,7 @@ enum tickless_status_t tickless_local_destroy(struct tickless_local_t *local);
  Makes the calling thread the owner of these local timers. The previous owner must have finished
  using them, and a lock or a join must order its last use before this call.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; no other thread uses it during
- the call.
+ Errors: `TICKLESS_BUSY` in a callback that their advance runs.
  */
 enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
 
@@ -1884,11 +1556,7 @@ enum tickless_status_t tickless_local_adopt(struct tickless_local_t *local);
  Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
  receives `data` when the timer fires. Allocates occasionally; arming and cancelling never do.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31
- precise timers), `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `key` is writable.
+ Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31 precise timers).
  */
 enum tickless_status_t tickless_local_insert(struct tickless_local_t *local,
                                              uint32_t kind,
@@ -1898,10 +1566,7 @@ enum tickless_status_t tickless_local_insert(struct tickless_local_t *local,
 /*
  Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 
- Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `data` is null or writable.
+ Errors: `TICKLESS_NO_SUCH_TIMER`.
  */
 enum tickless_status_t tickless_local_remove(struct tickless_local_t *local,
                                              struct tickless_key_t key,
@@ -1911,11 +1576,7 @@ enum tickless_status_t tickless_local_remove(struct tickless_local_t *local,
  Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
  earlier or later. A loop that slept for long should advance first.
 
- Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`,
- `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed.
+ Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`.
  */
 enum tickless_status_t tickless_local_start(struct tickless_local_t *local,
                                             struct tickless_key_t key,
@@ -1928,9 +1589,6 @@ enum tickless_status_t tickless_local_start(struct tickless_local_t *local,
 
  Errors: those of `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
  begins.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed.
  */
 enum tickless_status_t tickless_local_start_range(struct tickless_local_t *local,
                                                   struct tickless_key_t key,
@@ -1940,11 +1598,7 @@ enum tickless_status_t tickless_local_start_range(struct tickless_local_t *local
 /*
  Cancels a timer. `was_pending` may be null.
 
- Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or
- writable.
+ Errors: `TICKLESS_NO_SUCH_TIMER`.
  */
 enum tickless_status_t tickless_local_cancel(struct tickless_local_t *local,
                                              struct tickless_key_t key,
@@ -1952,11 +1606,6 @@ enum tickless_status_t tickless_local_cancel(struct tickless_local_t *local,
 
 /*
  Reports whether the timer is pending; false if the key identifies no timer.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `is_pending` is writable.
  */
 enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
                                                  struct tickless_key_t key,
@@ -1966,11 +1615,6 @@ enum tickless_status_t tickless_local_is_pending(struct tickless_local_t *local,
  Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
  time may have passed. It is never later than the next expiry, and may be earlier if coarse
  timers were pushed out.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `next_ns` is writable.
  */
 enum tickless_status_t tickless_local_next_event(struct tickless_local_t *local, uint64_t *next_ns);
 
@@ -1981,11 +1625,7 @@ enum tickless_status_t tickless_local_next_event(struct tickless_local_t *local,
  `now_ns` is earlier than the time of the last advance, that time is used instead. `fired`, which
  may be null, receives how many fired.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
- this call runs.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `fired` is null or writable.
+ Errors: `TICKLESS_BUSY` in a callback that this call runs.
  */
 enum tickless_status_t tickless_local_advance(struct tickless_local_t *local,
                                               uint64_t now_ns,
@@ -1997,21 +1637,14 @@ enum tickless_status_t tickless_local_advance(struct tickless_local_t *local,
 /*
  Reserves memory for `timers` timers of each kind, so that inserting them does not allocate.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than 2^29
- timers.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed.
+ Errors: `TICKLESS_FULL` for more than 2^29 timers.
  */
 enum tickless_status_t tickless_local_reserve(struct tickless_local_t *local, size_t timers);
 
 /*
  Returns the data that a timer was inserted with.
 
- Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `data` is writable.
+ Errors: `TICKLESS_NO_SUCH_TIMER`.
  */
 enum tickless_status_t tickless_local_data(struct tickless_local_t *local,
                                            struct tickless_key_t key,
@@ -2019,12 +1652,6 @@ enum tickless_status_t tickless_local_data(struct tickless_local_t *local,
 
 /*
  Counts the timers, and those that are pending. Either pointer may be null.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; the other pointers are null or
- writable.
  */
 enum tickless_status_t tickless_local_count(struct tickless_local_t *local,
                                             size_t *timers,
@@ -2034,12 +1661,6 @@ enum tickless_status_t tickless_local_count(struct tickless_local_t *local,
  Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
  because the next timers are prefetched. Keys of removed timers are skipped; `armed`, which may
  be null, receives how many timers were armed.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `armings` points to `count`
- elements; `armed` is null or writable.
  */
 enum tickless_status_t tickless_local_start_many(struct tickless_local_t *local,
                                                  const struct tickless_arming_t *armings,
@@ -2048,12 +1669,6 @@ enum tickless_status_t tickless_local_start_many(struct tickless_local_t *local,
 
 /*
  Cancels many timers. `cancelled`, which may be null, receives how many were pending.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `keys` points to `count`
- elements; `cancelled` is null or writable.
  */
 enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local,
                                                   const struct tickless_key_t *keys,
@@ -2067,12 +1682,7 @@ enum tickless_status_t tickless_local_cancel_many(struct tickless_local_t *local
  `tickless_local_next_event` returns a time that has passed, and the next call begins with them.
  Allocates if a timer fires.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`;
- `TICKLESS_BUSY` in a callback of an advance.
-
- The caller must ensure:
- `local` came from `tickless_local_create` and was not destroyed; `keys` points to `room`
- writable elements; `fired` is writable.
+ Errors: `TICKLESS_BUSY` in a callback of an advance.
  */
 enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *local,
                                                    uint64_t now_ns,
@@ -2083,33 +1693,20 @@ enum tickless_status_t tickless_local_advance_into(struct tickless_local_t *loca
 /*
  Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
  which can be any.
-
- Errors: `TICKLESS_NULL_POINTER`.
-
- The caller must ensure:
- `fixed` is writable.
  */
 enum tickless_status_t tickless_fixed_create(uint64_t now_ns, struct tickless_fixed_t **fixed);
 
 /*
  Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
 
- Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
-
- The caller must ensure:
- `fixed` is null or came from `tickless_fixed_create` and was not destroyed; the caller does not
- use it afterwards.
+ Errors: `TICKLESS_BUSY` in a callback that their advance runs.
  */
 enum tickless_status_t tickless_fixed_destroy(struct tickless_fixed_t *fixed);
 
 /*
  Makes the calling thread the owner of these fixed timeouts, as `tickless_local_adopt` does.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; no other thread uses it during
- the call.
+ Errors: `TICKLESS_BUSY` in a callback that their advance runs.
  */
 enum tickless_status_t tickless_fixed_adopt(struct tickless_fixed_t *fixed);
 
@@ -2117,11 +1714,7 @@ enum tickless_status_t tickless_fixed_adopt(struct tickless_fixed_t *fixed);
  Adds a class of timers that fire `after_ns` after they are started, and writes its number.
  Numbers start at 0. A class takes 1 KiB.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes),
- `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `number` is writable.
+ Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes).
  */
 enum tickless_status_t tickless_fixed_add_class(struct tickless_fixed_t *fixed,
                                                 int64_t after_ns,
@@ -2130,11 +1723,7 @@ enum tickless_status_t tickless_fixed_add_class(struct tickless_fixed_t *fixed,
 /*
  Changes the duration of a class, also for its pending timers. Its scale factor stays.
 
- Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` for a bad duration or if the class does
- not exist; `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed.
+ Errors: `TICKLESS_OUT_OF_RANGE` for a bad duration or if the class does not exist.
  */
 enum tickless_status_t tickless_fixed_set_after(struct tickless_fixed_t *fixed,
                                                 uint32_t number,
@@ -2146,9 +1735,6 @@ enum tickless_status_t tickless_fixed_set_after(struct tickless_fixed_t *fixed,
 
  Errors: those of `tickless_fixed_set_after`; `TICKLESS_OUT_OF_RANGE` also for a factor that is
  negative or not a number.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed.
  */
 enum tickless_status_t tickless_fixed_scale(struct tickless_fixed_t *fixed,
                                             uint32_t number,
@@ -2158,11 +1744,7 @@ enum tickless_status_t tickless_fixed_scale(struct tickless_fixed_t *fixed,
  Inserts a timer of a class without starting it. The callback receives `data` when the timer
  fires. Allocates occasionally; starting and cancelling never do.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if the class does not exist,
- `TICKLESS_FULL` (2^29 timers), `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `key` is writable.
+ Errors: `TICKLESS_OUT_OF_RANGE` if the class does not exist, `TICKLESS_FULL` (2^29 timers).
  */
 enum tickless_status_t tickless_fixed_insert(struct tickless_fixed_t *fixed,
                                              uint32_t number,
@@ -2172,10 +1754,7 @@ enum tickless_status_t tickless_fixed_insert(struct tickless_fixed_t *fixed,
 /*
  Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 
- Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or writable.
+ Errors: `TICKLESS_NO_SUCH_TIMER`.
  */
 enum tickless_status_t tickless_fixed_remove(struct tickless_fixed_t *fixed,
                                              struct tickless_key_t key,
@@ -2185,10 +1764,7 @@ enum tickless_status_t tickless_fixed_remove(struct tickless_fixed_t *fixed,
  Starts or restarts a timer, which fires its class's duration after the time of the last advance.
  Restarting a pending timer is a single store.
 
- Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed.
+ Errors: `TICKLESS_NO_SUCH_TIMER`.
  */
 enum tickless_status_t tickless_fixed_start(struct tickless_fixed_t *fixed,
                                             struct tickless_key_t key);
@@ -2197,10 +1773,6 @@ enum tickless_status_t tickless_fixed_start(struct tickless_fixed_t *fixed,
  Cancels a timer. `was_pending` may be null.
 
  Errors: those of `tickless_fixed_start`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or
- writable.
  */
 enum tickless_status_t tickless_fixed_cancel(struct tickless_fixed_t *fixed,
                                              struct tickless_key_t key,
@@ -2208,12 +1780,6 @@ enum tickless_status_t tickless_fixed_cancel(struct tickless_fixed_t *fixed,
 
 /*
  Counts the timers, and those that are pending. Either pointer may be null.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; the other pointers are null or
- writable.
  */
 enum tickless_status_t tickless_fixed_count(struct tickless_fixed_t *fixed,
                                             size_t *timers,
@@ -2222,11 +1788,6 @@ enum tickless_status_t tickless_fixed_count(struct tickless_fixed_t *fixed,
 /*
  Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
  O(classes). It is never later than the next expiry, and may be earlier if timers were restarted.
-
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` is writable.
  */
 enum tickless_status_t tickless_fixed_next_event(struct tickless_fixed_t *fixed, uint64_t *next_ns);
 
@@ -2234,11 +1795,7 @@ enum tickless_status_t tickless_fixed_next_event(struct tickless_fixed_t *fixed,
  Sets the current time and calls `callback` for each timer that is due, examining at most
  `budget` timers; 0 means no limit. Otherwise as `tickless_local_advance`.
 
- Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
- this call runs.
-
- The caller must ensure:
- `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or writable.
+ Errors: `TICKLESS_BUSY` in a callback that this call runs.
  */
 enum tickless_status_t tickless_fixed_advance(struct tickless_fixed_t *fixed,
                                               uint64_t now_ns,

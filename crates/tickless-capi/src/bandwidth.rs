@@ -2,9 +2,9 @@
 
 use crate::local_batches::caller_slice;
 use crate::object::{
-    Handle as _, Marked, Object, create, destroy, handles, on, optional_result_of, result_of,
+    Marked, Object, create, destroy, handles, on, optional_result_of, result_of, value,
 };
-use crate::one_thread::{Handle, OneThread, one_thread_handles};
+use crate::one_thread::{OneThread, free, owned};
 use crate::options::unknown;
 use crate::periodic::{
     TICKLESS_PHASE_ALIGNED, TICKLESS_PHASE_FIXED, TICKLESS_PHASE_NONE, TICKLESS_PHASE_RANDOM,
@@ -148,11 +148,14 @@ pub struct ThrottleHandle(Marked<Throttle>);
 
 handles! {
     LimiterHandle(Limiter), 0x6c69_6d69_7465_7220,
-        "limiter; pass a pointer from tickless_limiter_create";
+        "limiter; pass a pointer from tickless_limiter_create", value => &'a Limiter;
     KeyedHandle(KeyedLimiter<Vec<u8>>), 0x6b65_7965_646c_696d,
-        "keyed limiter; pass a pointer from tickless_keyed_create";
+        "keyed limiter; pass a pointer from tickless_keyed_create",
+        value => &'a KeyedLimiter<Vec<u8>>;
     ThrottleHandle(Throttle), 0x7468_726f_7474_6c65,
-        "throttle; pass a pointer from tickless_throttle_create";
+        "throttle; pass a pointer from tickless_throttle_create", value => &'a Throttle;
+    WorkerHandle(OneThread<Worker>), 0x776f_726b_6572_2020,
+        "worker; call tickless_throttle_join in each thread", owned => &'a mut Worker;
 }
 
 fn acquired(result: Result<(), AcquireError>) -> Outcome {
@@ -170,29 +173,18 @@ fn acquired(result: Result<(), AcquireError>) -> Outcome {
 /// Creates a limiter with `quota` permits in every period. Allocates. Destroy it before the timers
 /// are stopped.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if a field of
-/// the quota is out of range; `TICKLESS_SHUT` in the child of a fork.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped; `quota` points to as many readable bytes as
-/// its `size` states; `made` is writable.
+/// Errors: `TICKLESS_UNSUPPORTED`; `TICKLESS_OUT_OF_RANGE` if a field of the quota is out of range;
+/// `TICKLESS_SHUT` in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_create(
     timers: *const TimerSet,
     quota: *const Quota,
     made: *mut *mut LimiterHandle,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
-    // `quota` is null or points to as many readable bytes as its `size` states, and that `made` is
-    // null or writable.
-    unsafe {
-        create(made, || {
-            let timers = &TimerSet::lend(timers)?.timers;
-            let limiter = required_quota(quota)?.limiter(timers)?;
-            let limiter = limiter.start().map_err(bandwidth_status)?;
-            Ok(LimiterHandle(LimiterHandle::mark(limiter)))
-        })
-    }
+    create(made, || {
+        let timers = &TimerSet::lend(timers)?.timers;
+        required_quota(quota)?.limiter(timers)?.start().map_err(bandwidth_status)
+    })
 }
 
 /// Reads a caller's quota. Null is an error, because a quota has no default.
@@ -213,19 +205,13 @@ unsafe fn required_quota(quota: *const Quota) -> Outcome<Quota> {
 ///
 /// Errors: `TICKLESS_EMPTY` if too few permits are left now, or other threads wait for them;
 /// `TICKLESS_OUT_OF_RANGE` for more permits than there can ever be; `TICKLESS_SHUT` once the
-/// limiter is closed, and in the child of a fork; `TICKLESS_NULL_POINTER`,
-/// `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
+/// limiter is closed, and in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_try_acquire(
     from: *const LimiterHandle,
     permits: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-    // thread destroys it during the call.
-    unsafe { on(from, |limiter| acquired(limiter.try_acquire(permits))) }
+    on(from, |limiter| acquired(limiter.try_acquire(permits)))
 }
 
 /// Acquires permits, and blocks the thread until they are available and all earlier requests are
@@ -234,85 +220,51 @@ pub unsafe extern "C" fn tickless_limiter_try_acquire(
 ///
 /// Errors: `TICKLESS_TIMED_OUT`; and those of `tickless_limiter_try_acquire` except
 /// `TICKLESS_EMPTY`, which do not wait for the timeout.
-///
-/// # Safety
-/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_acquire(
     from: *const LimiterHandle,
     permits: u64,
     timeout_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-    // thread destroys it during the call.
-    unsafe {
-        on(from, |limiter| {
-            acquired(match timeout_ns {
-                i64::MAX => limiter.blocking_acquire(permits),
-                timeout => limiter.blocking_acquire_timeout(permits, duration(timeout)?),
-            })
+    on(from, |limiter| {
+        acquired(match timeout_ns {
+            i64::MAX => limiter.blocking_acquire(permits),
+            timeout => limiter.blocking_acquire_timeout(permits, duration(timeout)?),
         })
-    }
+    })
 }
 
 /// Closes a limiter, for a shutdown: every later call returns `TICKLESS_SHUT`, and so do waiting
 /// calls, at once. Closing it again does nothing.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_close(from: *const LimiterHandle) -> Status {
-    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-    // thread destroys it during the call.
-    unsafe {
-        on(from, |limiter| {
-            limiter.close();
-            Ok(())
-        })
-    }
+    on(from, |limiter| {
+        limiter.close();
+        Ok(())
+    })
 }
 
 /// Reads how many permits are available now, and the counters. Either pointer may be null.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `from` came from `tickless_limiter_create` and no other thread destroys it during the call;
-/// `available` is null or writable; `counts` is null or points to as many writable bytes as its
-/// `size` states.
+/// Errors: `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_stats(
     from: *const LimiterHandle,
     available: *mut u64,
     counts: *mut QuotaCounts,
 ) -> Status {
-    // SAFETY: the caller promises that `from` came from `tickless_limiter_create` and no other
-    // thread destroys it during the call, that `available` is null or writable, and that `counts`
-    // is null or points to as many writable bytes as its `size` states.
-    unsafe {
-        optional_result_of(from, available, |limiter| {
-            if !counts.is_null() {
-                sized::write(counts, &QuotaCounts::of(&limiter.counts(), limiter.waiting()))?;
-            }
-            Ok(limiter.available())
-        })
-    }
+    optional_result_of(from, available, |limiter| {
+        if !counts.is_null() {
+            sized::write(counts, &QuotaCounts::of(&limiter.counts(), limiter.waiting()))?;
+        }
+        Ok(limiter.available())
+    })
 }
 
 /// Frees a limiter; does nothing if the pointer is null.
-///
-/// Errors: `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `from` is null or came from `tickless_limiter_create` and was not destroyed; no thread uses it
-/// now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_limiter_destroy(from: *mut LimiterHandle) -> Status {
-    // SAFETY: the caller promises that `from` is null, or came from `tickless_limiter_create` and
-    // was not destroyed, and that no thread uses it now or later.
-    unsafe { destroy(from, |_| Ok(())) }
+    destroy(from, |_| Ok(()))
 }
 
 /// Creates a limiter with `quota` permits for each key in every period. A key's period begins when
@@ -320,35 +272,22 @@ pub unsafe extern "C" fn tickless_limiter_destroy(from: *mut LimiterHandle) -> S
 /// its permits again.
 ///
 /// Errors: those of `tickless_limiter_create`.
-///
-/// # Safety
-/// As for `tickless_limiter_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_create(
     timers: *const TimerSet,
     quota: *const Quota,
     made: *mut *mut KeyedHandle,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
-    // `quota` is null or points to as many readable bytes as its `size` states, and that `made` is
-    // null or writable.
-    unsafe {
-        create(made, || {
-            let timers = &TimerSet::lend(timers)?.timers;
-            let limiter = required_quota(quota)?.limiter(timers)?;
-            Ok(KeyedHandle(KeyedHandle::mark(limiter.keyed().map_err(bandwidth_status)?)))
-        })
-    }
+    create(made, || {
+        let timers = &TimerSet::lend(timers)?.timers;
+        required_quota(quota)?.limiter(timers)?.keyed().map_err(bandwidth_status)
+    })
 }
 
 /// Acquires permits of a key if they are available. Never waits for permits. `key` points to
 /// `key_size` bytes, which the library copies.
 ///
 /// Errors: those of `tickless_limiter_try_acquire`.
-///
-/// # Safety
-/// `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `key`
-/// points to `key_size` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_try_acquire(
     from: *const KeyedHandle,
@@ -356,125 +295,72 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
     key_size: usize,
     permits: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other thread
-    // destroys it during the call, and that `key` points to `key_size` readable bytes.
-    unsafe {
-        on(from, |limiter| acquired(limiter.try_acquire(caller_slice(key, key_size)?, permits)))
-    }
+    on(from, |limiter| acquired(limiter.try_acquire(caller_slice(key, key_size)?, permits)))
 }
 
 /// Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding
 /// keys also removes them from time to time.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `from` came from `tickless_keyed_create` and no other thread destroys it during the call; `keys`
-/// is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_count(
     from: *const KeyedHandle,
     forget_idle: bool,
     keys: *mut usize,
 ) -> Status {
-    // SAFETY: the caller promises that `from` came from `tickless_keyed_create` and no other thread
-    // destroys it during the call, and that `keys` is null or writable.
-    unsafe {
-        result_of(from, keys, |limiter| {
-            if forget_idle {
-                limiter.remove_idle();
-            }
-            Ok(limiter.len())
-        })
-    }
+    result_of(from, keys, |limiter| {
+        if forget_idle {
+            limiter.remove_idle();
+        }
+        Ok(limiter.len())
+    })
 }
 
 /// Frees a keyed limiter; does nothing if the pointer is null.
-///
-/// Errors: `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `from` is null or came from `tickless_keyed_create` and was not destroyed; no thread uses it now
-/// or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_keyed_destroy(from: *mut KeyedHandle) -> Status {
-    // SAFETY: the caller promises that `from` is null, or came from `tickless_keyed_create` and was
-    // not destroyed, and that no thread uses it now or later.
-    unsafe { destroy(from, |_| Ok(())) }
+    destroy(from, |_| Ok(()))
 }
 
 /// Creates a group of threads that together may use `quota` nanoseconds of CPU time in every
 /// period. Allocates. Destroy it before the timers are stopped.
 ///
 /// Errors: those of `tickless_limiter_create`.
-///
-/// # Safety
-/// As for `tickless_limiter_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_create(
     timers: *const TimerSet,
     quota: *const Quota,
     made: *mut *mut ThrottleHandle,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
-    // `quota` is null or points to as many readable bytes as its `size` states, and that `made` is
-    // null or writable.
-    unsafe {
-        create(made, || {
-            let timers = &TimerSet::lend(timers)?.timers;
-            let quota = required_quota(quota)?;
-            let [cpu, period, extra] =
-                [quota.quota, quota.period_ns, quota.extra].map(Duration::from_nanos);
-            let group = quota.apply(timers.throttle(cpu, period).extra(extra))?;
-            let group = group.start().map_err(bandwidth_status)?;
-            Ok(ThrottleHandle(ThrottleHandle::mark(group)))
-        })
-    }
+    create(made, || {
+        let timers = &TimerSet::lend(timers)?.timers;
+        let quota = required_quota(quota)?;
+        let [cpu, period, extra] =
+            [quota.quota, quota.period_ns, quota.extra].map(Duration::from_nanos);
+        let group = quota.apply(timers.throttle(cpu, period).extra(extra))?;
+        group.start().map_err(bandwidth_status)
+    })
 }
 
 /// Reads the counters. A worker reports its use whenever its slice, at most 5 ms, is used up.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
-/// `counts` points to as many writable bytes as its `size` states.
+/// Errors: `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_stats(
     group: *const ThrottleHandle,
     counts: *mut QuotaCounts,
 ) -> Status {
-    // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no other
-    // thread destroys it during the call, and that `counts` is null or points to as many writable
-    // bytes as its `size` states.
-    unsafe {
-        on(group, |group| sized::write(counts, &QuotaCounts::of(&group.counts(), group.waiting())))
-    }
+    on(group, |group| sized::write(counts, &QuotaCounts::of(&group.counts(), group.waiting())))
 }
 
 /// Frees a throttle; does nothing if the pointer is null. Its workers stay throttled until they
 /// leave.
-///
-/// Errors: `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `group` is null or came from `tickless_throttle_create` and was not destroyed; no thread uses it
-/// now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_destroy(group: *mut ThrottleHandle) -> Status {
-    // SAFETY: the caller promises that `group` is null, or came from `tickless_throttle_create` and
-    // was not destroyed, and that no thread uses it now or later.
-    unsafe { destroy(group, |_| Ok(())) }
+    destroy(group, |_| Ok(()))
 }
 
 /// One thread's membership in a throttle; created by `tickless_throttle_join`. Opaque. Only that
 /// thread may use it.
-pub struct WorkerHandle(OneThread<Worker>);
-
-one_thread_handles! {
-    WorkerHandle(Worker), 0x776f_726b_6572_2020, "worker",
-        "call tickless_throttle_join in each thread";
-}
+pub struct WorkerHandle(Marked<OneThread<Worker>>);
 
 fn throttle_status(error: AcquireError) -> Status {
     failure(Status::Shut, error)
@@ -482,24 +368,16 @@ fn throttle_status(error: AcquireError) -> Status {
 
 /// Makes the calling thread a worker of a throttle. CPU time that it used before is not charged.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`, `TICKLESS_SHUT`.
-///
-/// # Safety
-/// `group` came from `tickless_throttle_create` and no other thread destroys it during the call;
-/// `worker` is writable.
+/// Errors: `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_throttle_join(
     group: *const ThrottleHandle,
     worker: *mut *mut WorkerHandle,
 ) -> Status {
-    // SAFETY: the caller promises that `group` came from `tickless_throttle_create` and no other
-    // thread destroys it during the call, and that `worker` is null or writable.
-    unsafe {
-        create(worker, || {
-            let joined = ThrottleHandle::lend(group)?.join().map_err(throttle_status)?;
-            Ok(WorkerHandle(OneThread::new(&WorkerHandle::KIND, joined)))
-        })
-    }
+    create(worker, || {
+        let joined = ThrottleHandle::lend(group)?.join().map_err(throttle_status)?;
+        Ok(OneThread::new(joined, ()))
+    })
 }
 
 /// Parks the thread while the quota of this period is used up. `waited`, which may be null,
@@ -507,45 +385,27 @@ pub unsafe extern "C" fn tickless_throttle_join(
 /// the quota by one piece at most, and that excess is charged to later periods. One system call of
 /// some 100 ns.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_SHUT`.
-///
-/// # Safety
-/// `worker` came from `tickless_throttle_join` and has not left; `waited` is null or writable.
+/// Errors: `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_check(
     worker: *mut WorkerHandle,
     waited: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `worker` came from `tickless_throttle_join` and has not
-    // left, and that `waited` is null or writable.
-    unsafe { optional_result_of(worker, waited, |own| own.check().map_err(throttle_status)) }
+    optional_result_of(worker, waited, |own| own.check().map_err(throttle_status))
 }
 
 /// Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
 /// other workers of its group run.
 ///
 /// Errors: those of `tickless_worker_check`.
-///
-/// # Safety
-/// `worker` came from `tickless_throttle_join` and has not left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_rest(worker: *mut WorkerHandle) -> Status {
-    // SAFETY: the caller promises that `worker` came from `tickless_throttle_join` and has not
-    // left.
-    unsafe { on(worker, |own| own.rest().map_err(throttle_status)) }
+    on(worker, |own| own.rest().map_err(throttle_status))
 }
 
 /// Ends the thread's membership and gives back the unused rest of its slice; does nothing if the
 /// pointer is null.
-///
-/// Errors: `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `worker` is null or came from `tickless_throttle_join` and has not left; the caller does not use
-/// it afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_leave(worker: *mut WorkerHandle) -> Status {
-    // SAFETY: the caller promises that `worker` is null or came from the library, and is not used
-    // afterwards.
-    unsafe { Handle::free(worker) }
+    free(worker)
 }

@@ -1,8 +1,9 @@
 //! Timers on clocks that can be set or that advance during a suspend.
 
-use crate::fired::window;
-use crate::object::result_of;
-use crate::object::{Handle, Marked, Object, create, destroy, handles, on, optional_result_of};
+use crate::fired::{CCallback, running, window};
+use crate::object::{
+    Marked, Object, create, destroy, handles, on, optional_result_of, result_of, value,
+};
 use crate::options::unknown;
 use crate::status::{Outcome, Status, failure, write_optional};
 use crate::timer::{CancelFound, cancel_status, cancel_with};
@@ -38,11 +39,12 @@ pub struct Clocked(Marked<ClockTimer>);
 
 handles! {
     Clocked(ClockTimer), 0x636c_6f63_6b74_696d,
-        "clock timer; pass a pointer from tickless_clock_timer_create";
+        "clock timer; pass a pointer from tickless_clock_timer_create", value => &'a ClockTimer;
 }
 
 /// A clock timer that fires, as its callback sees it. Opaque; valid until the callback returns, in
 /// the thread that runs it.
+#[derive(Clone, Copy, Debug)]
 pub struct ClockExpiry {
     fired: NonNull<ClockFired<'static>>,
 }
@@ -50,26 +52,6 @@ pub struct ClockExpiry {
 /// The callback of a clock timer, under the rules of `tickless_callback_t`.
 pub type ClockCallback =
     Option<unsafe extern "C-unwind" fn(fired: *mut ClockExpiry, data: *mut c_void)>;
-
-/// A callback with its data.
-#[derive(Clone, Copy)]
-struct Call {
-    callback: unsafe extern "C-unwind" fn(*mut ClockExpiry, *mut c_void),
-    data: *mut c_void,
-}
-
-// SAFETY: the header documents that callbacks run on threads of the library, so the caller passes
-// data that those threads may use.
-unsafe impl Send for Call {}
-
-impl Call {
-    fn call(self, fired: &mut ClockFired<'_>) {
-        let mut expiry = ClockExpiry { fired: NonNull::from(fired).cast() };
-        // SAFETY: C passed a function of this type, as the header requires; the expiry lives until
-        // it returns.
-        unsafe { (self.callback)(&raw mut expiry, self.data) }
-    }
-}
 
 fn clock(number: u32) -> Outcome<TimeBase> {
     match number {
@@ -83,30 +65,20 @@ fn clock(number: u32) -> Outcome<TimeBase> {
 /// Reads the current time of a clock, in nanoseconds. One system call, except for the monotonic
 /// clock.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped; `now_ns` is writable.
+/// Errors: `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_now_on(
     timers: *const TimerSet,
     clock_number: u32,
     now_ns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
-    // `now_ns` is null or writable.
-    unsafe {
-        result_of(timers, now_ns, |set| Ok(set.timers.now_on(clock(clock_number)?).as_nanos()))
-    }
+    result_of(timers, now_ns, |set| Ok(set.timers.now_on(clock(clock_number)?).as_nanos()))
 }
 
 /// Creates a timer on one of the clocks `TICKLESS_CLOCK_...`, without arming it. When it fires, a
 /// thread of the library calls `callback` with `data`. Allocates.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped; `timer` is writable.
+/// Errors: `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_create(
     timers: *const TimerSet,
@@ -115,24 +87,13 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
     data: *mut c_void,
     timer: *mut *mut Clocked,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
-    // `timer` is null or writable.
-    unsafe {
-        create(timer, || {
-            let timers = &TimerSet::lend(timers)?.timers;
-            let Some(callback) = callback else {
-                return Err(failure(Status::NullPointer, "the callback is null"));
-            };
-            let call = Call { callback, data };
-            let made = timers.clock_timer(clock(clock_number)?, move |fired| {
-                // Capture the whole struct: it is `Send`, but its field `data`, a raw pointer, is
-                // not.
-                let call: Call = call;
-                call.call(fired);
-            });
-            Ok(Clocked(Clocked::mark(made)))
-        })
-    }
+    create(timer, || {
+        let timers = &TimerSet::lend(timers)?.timers;
+        let (call, clock) = (CCallback::new(callback, data)?, clock(clock_number)?);
+        Ok(timers.clock_timer(clock, move |fired| {
+            call.call(ClockExpiry { fired: NonNull::from(fired).cast() });
+        }))
+    })
 }
 
 fn started(result: Result<Started, StartError>) -> Outcome {
@@ -142,19 +103,13 @@ fn started(result: Result<Started, StartError>) -> Outcome {
 /// Arms or rearms a timer to fire `after_ns` from now. The duration includes suspends on boottime
 /// only, and does not depend on wall-clock time being set.
 ///
-/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, `TICKLESS_NULL_POINTER`,
-/// `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
+/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_start(
     timer: *const Clocked,
     after_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
-    // thread destroys it during the call.
-    unsafe { on(timer, |timer| started(timer.start(duration(after_ns)?))) }
+    on(timer, |timer| started(timer.start(duration(after_ns)?)))
 }
 
 /// Arms or rearms a timer for a window on its own clock: not before `soft_ns`, and at `hard_ns`
@@ -163,76 +118,46 @@ pub unsafe extern "C" fn tickless_clock_timer_start(
 ///
 /// Errors: those of `tickless_clock_timer_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before
 /// it begins.
-///
-/// # Safety
-/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_start_range(
     timer: *const Clocked,
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
-    // thread destroys it during the call.
-    unsafe {
-        on(timer, |timer| {
-            let (soft, hard) = window(soft_ns, hard_ns)?;
-            started(timer.start_range(soft, hard))
-        })
-    }
+    on(timer, |timer| {
+        let (soft, hard) = window(soft_ns, hard_ns)?;
+        started(timer.start_range(soft, hard))
+    })
 }
 
 /// Cancels a timer without waiting for its callback, as `tickless_timer_cancel` does.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
-/// `found` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_cancel(
     timer: *const Clocked,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
-    // thread destroys it during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |timer| Ok(timer.cancel())) }
+    cancel_with(timer, found, |timer| Ok(timer.cancel()))
 }
 
 /// Cancels a timer and waits until no thread runs its callback, as `tickless_timer_cancel_sync`
 /// does.
 ///
-/// Errors: `TICKLESS_WOULD_DEADLOCK` as in `tickless_timer_cancel_sync`, `TICKLESS_NULL_POINTER`,
-/// `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
-/// `found` is null or writable.
+/// Errors: `TICKLESS_WOULD_DEADLOCK` as in `tickless_timer_cancel_sync`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_cancel_sync(
     timer: *const Clocked,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
-    // thread destroys it during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |timer| timer.cancel_sync()) }
+    cancel_with(timer, found, |timer| timer.cancel_sync())
 }
 
 /// Reports whether the timer is armed. Another thread may change this at any time.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timer` came from `tickless_clock_timer_create` and no other thread destroys it during the call;
-/// `is_pending` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_is_pending(
     timer: *const Clocked,
     is_pending: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` came from `tickless_clock_timer_create` and no other
-    // thread destroys it during the call, and that `is_pending` is null or writable.
-    unsafe { result_of(timer, is_pending, |timer| Ok(timer.is_pending())) }
+    result_of(timer, is_pending, |timer| Ok(timer.is_pending()))
 }
 
 /// Destroys a timer, after its callback has returned; does nothing if the pointer is null. In the
@@ -240,100 +165,62 @@ pub unsafe extern "C" fn tickless_clock_timer_is_pending(
 ///
 /// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
 /// for: the timer is shut down, but still exists; destroy it again later.
-///
-/// # Safety
-/// `timer` is null or came from `tickless_clock_timer_create` and was not destroyed; no other
-/// thread uses it now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_timer_destroy(timer: *mut Clocked) -> Status {
-    // SAFETY: the caller promises that `timer` is null, or came from `tickless_clock_timer_create`
-    // and was not destroyed, and that no other thread uses it now or later.
-    unsafe {
-        destroy(timer, |timer| match timer.shutdown_sync() {
-            Ok(_) | Err(CancelError::OwnCallback) => Ok(()),
-            Err(error) => Err(cancel_status(error)),
-        })
-    }
+    destroy(timer, |timer| match timer.shutdown_sync() {
+        Ok(_) | Err(CancelError::OwnCallback) => Ok(()),
+        Err(error) => Err(cancel_status(error)),
+    })
 }
 
 impl Object for ClockExpiry {
     type Lent<'a> = &'a mut ClockFired<'static>;
 
-    unsafe fn lend<'a>(expiry: *const ClockExpiry) -> Outcome<&'a mut ClockFired<'static>> {
-        // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has
-        // not returned.
-        match unsafe { expiry.as_ref() } {
-            // SAFETY: the pointer is valid until the callback returns. There is no other reference:
-            // each C function drops the reference that it got here before it returns.
-            Some(ClockExpiry { fired }) => Ok(unsafe { &mut *fired.as_ptr() }),
-            None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
-        }
+    unsafe fn lend<'a>(expiry: *const ClockExpiry) -> Outcome<Self::Lent<'a>> {
+        // SAFETY: as for this function; this is the only reference.
+        unsafe { running(expiry).map(|it| &mut *it.fired.as_ptr()) }
     }
 }
 
 /// Reads the deadline that the timer was armed with, and the current time of its own clock. Pass
 /// null for results that are not needed. The deadline is on the timer's own clock, except after an
 /// arming for a duration on realtime: then it is on the timers' clock.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `fired` is the argument of a callback that has not returned, on this thread; the other pointers
-/// are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_info(
     fired: *mut ClockExpiry,
     deadline_ns: *mut u64,
     now_ns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread, and that `deadline_ns` and `now_ns` are null or writable.
-    unsafe {
-        optional_result_of(fired, deadline_ns, |fired| {
-            if !now_ns.is_null() {
-                write_optional(now_ns, fired.now().as_nanos());
-            }
-            Ok(fired.deadline().as_nanos())
-        })
-    }
+    optional_result_of(fired, deadline_ns, |fired| {
+        if !now_ns.is_null() {
+            write_optional(now_ns, fired.now().as_nanos());
+        }
+        Ok(fired.deadline().as_nanos())
+    })
 }
 
 /// Requests that the timer be armed again, `after_ns` from now, when the callback has returned, as
 /// `tickless_fired_restart` does.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
-///
-/// # Safety
-/// `fired` is as required by `tickless_clock_fired_info`.
+/// Errors: `TICKLESS_OUT_OF_RANGE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_restart(
     fired: *mut ClockExpiry,
     after_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread.
-    unsafe { on(fired, |fired| duration(after_ns).map(|after| fired.restart(after))) }
+    on(fired, |fired| duration(after_ns).map(|after| fired.restart(after)))
 }
 
 /// Requests that the timer be armed again for a point in time on its own clock.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `fired` is as required by `tickless_clock_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_restart_at(
     fired: *mut ClockExpiry,
     deadline_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread.
-    unsafe {
-        on(fired, |fired| {
-            fired.restart_at(Instant::from_nanos(deadline_ns));
-            Ok(())
-        })
-    }
+    on(fired, |fired| {
+        fired.restart_at(Instant::from_nanos(deadline_ns));
+        Ok(())
+    })
 }
 
 /// Requests that the timer be armed again a whole number of periods of its own clock after its own
@@ -341,21 +228,14 @@ pub unsafe extern "C" fn tickless_clock_fired_restart_at(
 /// how many expiries were missed. If the clock is set back, the timer fires when the clock reaches
 /// the next such time.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
-///
-/// # Safety
-/// `fired` is as required by `tickless_clock_fired_info`; `overruns` is null or writable.
+/// Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_clock_fired_forward(
     fired: *mut ClockExpiry,
     period_ns: i64,
     overruns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread, and that `overruns` is null or writable.
-    unsafe {
-        optional_result_of(fired, overruns, |fired| {
-            Ok(fired.forward(period(period_ns)?).saturating_sub(1))
-        })
-    }
+    optional_result_of(fired, overruns, |fired| {
+        Ok(fired.forward(period(period_ns)?).saturating_sub(1))
+    })
 }

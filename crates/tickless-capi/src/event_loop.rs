@@ -1,11 +1,11 @@
 //! Timers that the program's own event loop drives, by a descriptor that it polls.
 
-use crate::object::{Object, optional_result_of, result_of};
-use crate::one_thread::{Exclusive, Handle, HandleKind, OneThread};
+use crate::object::{Handle, Marked, handles, optional_result_of, result_of, value};
+use crate::one_thread::{Exclusive, OneThread, adopt, exclusive, free};
 use crate::options::Options;
 use crate::sized;
-use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
-use crate::timers::TimerSet;
+use crate::status::{Status, entry, failure, write_optional, write_result};
+use crate::timers::{Set, TimerSet};
 use core::ffi::c_int;
 use std::os::fd::AsRawFd;
 use tickless::driver::EventLoopDriver;
@@ -18,29 +18,13 @@ use tickless::time::Instant;
 /// one at a time. All threads may arm and cancel timers; a timer fires only when the loop runs.
 ///
 /// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
-pub struct Loop {
-    own: OneThread<EventLoopDriver>,
-    descriptor: c_int,
-}
+pub struct Loop(Marked<OneThread<EventLoopDriver, Descriptor>>);
 
-impl Handle for Loop {
-    type Value = EventLoopDriver;
-    const KIND: HandleKind =
-        HandleKind { mark: 0x6c6f_6f70_6472_6976, name: "loop", remedy: "adopt it first" };
+type Descriptor = c_int;
 
-    fn own(&self) -> &OneThread<EventLoopDriver> {
-        &self.own
-    }
-}
-
-impl Object for Loop {
-    type Lent<'a> = Exclusive<'a, EventLoopDriver>;
-
-    unsafe fn lend<'a>(at: *const Loop) -> Outcome<Self::Lent<'a>> {
-        // SAFETY: the caller promises that `at` is null or points to a loop that is not destroyed
-        // while the result is used.
-        unsafe { Loop::own_thread(at)?.exclusive(&Loop::KIND) }
-    }
+handles! {
+    Loop(OneThread<EventLoopDriver, Descriptor>), 0x6c6f_6f70_6472_6976,
+        "loop; adopt it in this thread", exclusive => Exclusive<'a, EventLoopDriver>;
 }
 
 /// Starts timers on `count` bases without threads of the library: `loops` receives a loop for each
@@ -53,12 +37,8 @@ impl Object for Loop {
 ///
 /// Stop the timers first, then destroy the loops.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE` for a count of
-/// 0 or beyond 65,535, `TICKLESS_NO_DESCRIPTOR`.
-///
-/// # Safety
-/// `options` is null or points to as many readable bytes as its `size` states; `timers` is
-/// writable; `loops` points to `count` writable pointers.
+/// Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE` for a count of 0 or beyond 65,535,
+/// `TICKLESS_NO_DESCRIPTOR`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start_in_loops(
     options: *const Options,
@@ -67,11 +47,8 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
     loops: *mut *mut Loop,
 ) -> Status {
     entry(|| {
-        // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, core::ptr::null_mut()) }?;
-        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
-        // its `size` states.
-        let options = unsafe { sized::read(options) }?;
+        write_result(timers, core::ptr::null_mut())?;
+        let options = sized::read(options)?;
         let Some(bases) = u16::try_from(count).ok().filter(|&bases| bases > 0) else {
             return Err(failure(
                 Status::OutOfRange,
@@ -91,100 +68,57 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
             .map_err(|error| failure(Status::NoDescriptor, error))?;
         for (at, driver) in drivers.into_iter().enumerate() {
             let descriptor = driver.as_raw_fd();
-            let made = Box::new(Loop { own: OneThread::new(&Loop::KIND, driver), descriptor });
-            // SAFETY: the caller promises that `loops` points to `count` writable pointers.
-            unsafe { write_optional(loops.add(at), Box::into_raw(made)) };
+            write_optional(loops.add(at), Loop::boxed(OneThread::new(driver, descriptor)));
         }
-        // SAFETY: the caller promises that `timers` is null or writable.
-        unsafe { write_result(timers, Box::into_raw(Box::new(TimerSet::new(set, None)))) }
+        write_result(timers, TimerSet::boxed(Set::new(set, None)))
     })
 }
 
 /// Returns the descriptor to poll. It is readable exactly while the loop has something to do. It
 /// works with poll, select, epoll (level- or edge-triggered), and libraries built on them. Do not
 /// read, set or close it. Any thread may call this function.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `descriptor` is
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_fd(one: *const Loop, descriptor: *mut c_int) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `one` came from the library and was not destroyed, and
-        // that `descriptor` is null or writable.
-        unsafe {
-            Loop::any_thread(one)?;
-            write_result(descriptor, (*one).descriptor)
-        }
-    })
+    entry(|| write_result(descriptor, value(one)?.facts))
 }
 
 /// Fires the timers that are due. `fired`, which may be null, receives how many fired. Costs one
 /// clock reading if none is due, so the program may also call it when the descriptor is not
 /// readable.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
-/// this call runs.
-///
-/// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `fired` is null or
-/// writable.
+/// Errors: `TICKLESS_BUSY` in a callback that this call runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_run(one: *mut Loop, fired: *mut u64) -> Status {
-    // SAFETY: the caller promises that `one` came from the library and was not destroyed, and that
-    // `fired` is null or writable.
-    unsafe { optional_result_of(one, fired, |driver| Ok(driver.value.run())) }
+    optional_result_of(one, fired, |driver| Ok(driver.value.run()))
 }
 
 /// Returns how long a loop that waits with a timeout may wait from now, in nanoseconds;
 /// `TICKLESS_NEVER` if no timer is pending, 0 if one is due. Round it up. The loop must still poll
 /// the descriptor while it waits, because another thread may arm an earlier timer. No system call.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
-///
-/// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; `timeout_ns` is
-/// writable.
+/// Errors: `TICKLESS_BUSY` in a callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_timeout(one: *mut Loop, timeout_ns: *mut u64) -> Status {
-    // SAFETY: the caller promises that `one` came from the library and was not destroyed, and that
-    // `timeout_ns` is null or writable.
-    unsafe {
-        result_of(one, timeout_ns, |driver| {
-            let left = driver.value.timeout();
-            Ok(left.map_or(Instant::NEVER, |left| Instant::ZERO + left).as_nanos())
-        })
-    }
+    result_of(one, timeout_ns, |driver| {
+        let left = driver.value.timeout();
+        Ok(left.map_or(Instant::NEVER, |left| Instant::ZERO + left).as_nanos())
+    })
 }
 
 /// Makes the calling thread the owner of this loop. The previous owner must have finished using it,
 /// and a lock or a join must order its last use before this call.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback.
-///
-/// # Safety
-/// `one` came from `tickless_timers_start_in_loops` and was not destroyed; no other thread uses it
-/// during the call.
+/// Errors: `TICKLESS_BUSY` in a callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_adopt(one: *mut Loop) -> Status {
-    // SAFETY: the caller promises that `one` came from the library and no other thread uses it
-    // during the call.
-    unsafe { Handle::adopt(one) }
+    adopt(one)
 }
 
 /// Destroys a loop and closes its descriptor; does nothing if the pointer is null. First remove the
 /// descriptor from the poller. Timers of its base never fire afterwards.
 ///
-/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback.
-///
-/// # Safety
-/// `one` is null or came from `tickless_timers_start_in_loops` and was not destroyed; the caller
-/// does not use it afterwards.
+/// Errors: `TICKLESS_BUSY` in a callback.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_loop_destroy(one: *mut Loop) -> Status {
-    // SAFETY: the caller promises that `one` is null or came from the library, and is not used
-    // afterwards.
-    unsafe { Handle::free(one) }
+    free(one)
 }

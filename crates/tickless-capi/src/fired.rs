@@ -1,7 +1,7 @@
 //! What a callback can read about its expiry, and what it can request.
 
 use crate::object::{Object, on, optional_result_of, result_of};
-use crate::status::{Outcome, Status, failure, write_optional};
+use crate::status::{Outcome, Status, failure, null_callback, write_optional};
 use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -11,6 +11,7 @@ use tickless::time::Instant;
 /// A timer that fires, as its callback sees it. Opaque; valid until the callback returns, in the
 /// thread that runs it. It stays valid after the callback has destroyed its timer: requests are
 /// ignored then.
+#[derive(Clone, Copy, Debug)]
 pub struct Expiry {
     fired: NonNull<tickless::Fired<'static>>,
     overruns: u64,
@@ -23,46 +24,47 @@ pub struct Expiry {
 /// cancellation across it are undefined. A C++ exception that leaves it aborts the process.
 pub type Callback = Option<unsafe extern "C-unwind" fn(fired: *mut Expiry, data: *mut c_void)>;
 
-/// A C callback and the `data` pointer that it receives, as stored in a timer's slot.
+/// A C callback and the `data` pointer that it receives. `E` is the expiry that it can use.
 #[derive(Clone, Copy)]
-pub(crate) struct CCallback {
-    callback: unsafe extern "C-unwind" fn(*mut Expiry, *mut c_void),
+pub(crate) struct CCallback<E> {
+    callback: unsafe extern "C-unwind" fn(*mut E, *mut c_void),
     data: *mut c_void,
 }
 
 // SAFETY: the header documents that callbacks run on threads of the library, so the caller passes
 // data that those threads may use.
-unsafe impl Send for CCallback {}
+unsafe impl<E> Send for CCallback<E> {}
 // SAFETY: as for `Send`; the fields are never modified.
-unsafe impl Sync for CCallback {}
+unsafe impl<E> Sync for CCallback<E> {}
 
-impl CCallback {
-    pub(crate) fn new(callback: Callback, data: *mut c_void) -> Outcome<CCallback> {
+impl<E> CCallback<E> {
+    pub(crate) fn new(
+        callback: Option<unsafe extern "C-unwind" fn(*mut E, *mut c_void)>,
+        data: *mut c_void,
+    ) -> Outcome<CCallback<E>> {
         match callback {
             Some(callback) => Ok(CCallback { callback, data }),
-            None => Err(failure(Status::NullPointer, "the callback is null")),
+            None => Err(null_callback()),
         }
     }
 
-    fn call(self, fired: &mut tickless::Fired<'_>, overruns: u64) {
-        let fired = NonNull::from(fired).cast::<tickless::Fired<'static>>();
-        let mut expiry = Expiry { fired, overruns };
+    pub(crate) fn call(self, mut expiry: E) {
         // SAFETY: C passed a function of this type, as the header requires; the expiry lives until
         // it returns.
         unsafe { (self.callback)(&raw mut expiry, self.data) }
     }
 }
 
-impl OnFired for CCallback {
+impl OnFired for CCallback<Expiry> {
     fn fired(self, fired: &mut tickless::Fired<'_>) {
-        self.call(fired, 0);
+        self.call(Expiry { fired: NonNull::from(fired).cast(), overruns: 0 });
     }
 }
 
-impl OnPeriod for CCallback {
+impl OnPeriod for CCallback<Expiry> {
     fn period(self, period: &mut tickless::Fired<'_>) {
         let overruns = period.overruns();
-        self.call(period, overruns);
+        self.call(Expiry { fired: NonNull::from(period).cast(), overruns });
     }
 }
 
@@ -72,17 +74,21 @@ impl Object for Expiry {
     type Lent<'a> = (&'a mut tickless::Fired<'static>, u64);
 
     unsafe fn lend<'a>(expiry: *const Expiry) -> Outcome<Self::Lent<'a>> {
-        // SAFETY: the caller promises that `expiry` is null or the argument of a callback that has
-        // not returned.
-        match unsafe { expiry.as_ref() } {
-            Some(Expiry { fired, overruns }) => {
-                // SAFETY: the pointer is valid until the callback returns. There is no other
-                // reference: each C function drops the reference that it got here before it
-                // returns.
-                Ok((unsafe { &mut *fired.as_ptr() }, *overruns))
-            }
-            None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
-        }
+        // SAFETY: as for this function; this is the only reference.
+        unsafe { running(expiry).map(|it| (&mut *it.fired.as_ptr(), it.overruns)) }
+    }
+}
+
+/// Returns the expiry that C passed. Its pointer is valid until the callback returns. A C function
+/// may make one reference from it, because it drops that reference before it returns.
+///
+/// # Safety
+/// `expiry` is null or the argument of a callback that has not returned.
+pub(crate) unsafe fn running<E: Copy>(expiry: *const E) -> Outcome<E> {
+    // SAFETY: as for this function.
+    match unsafe { expiry.as_ref() } {
+        Some(expiry) => Ok(*expiry),
+        None => Err(failure(Status::NullPointer, "the pointer to the expiry is null")),
     }
 }
 
@@ -90,12 +96,6 @@ impl Object for Expiry {
 /// be due (never before the deadline), on which base, and for a periodic timer how many expiries
 /// were missed (with `TICKLESS_BURST`: how many are still to be made up for). Pass null for results
 /// that are not needed. Reads no clock.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `fired` is the argument of a callback that has not returned, on this thread; the other pointers
-/// are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_info(
     fired: *mut Expiry,
@@ -104,67 +104,44 @@ pub unsafe extern "C" fn tickless_fired_info(
     base: *mut u32,
     overruns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread, and that `deadline_ns`, `found_ns`, `base` and `overruns` are null or writable.
-    unsafe {
-        on(fired, |(fired, missed)| {
-            write_optional(deadline_ns, fired.deadline().as_nanos());
-            write_optional(found_ns, fired.found_at().as_nanos());
-            write_optional(base, u32::from(fired.base().0));
-            write_optional(overruns, missed);
-            Ok(())
-        })
-    }
+    on(fired, |(fired, missed)| {
+        write_optional(deadline_ns, fired.deadline().as_nanos());
+        write_optional(found_ns, fired.found_at().as_nanos());
+        write_optional(base, u32::from(fired.base().0));
+        write_optional(overruns, missed);
+        Ok(())
+    })
 }
 
 /// Reads the current time, in nanoseconds, from the clock.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `fired` is as required by `tickless_fired_info`; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_now(fired: *mut Expiry, now_ns: *mut u64) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread, and that `now_ns` is null or writable.
-    unsafe { result_of(fired, now_ns, |(fired, _)| Ok(fired.now().as_nanos())) }
+    result_of(fired, now_ns, |(fired, _)| Ok(fired.now().as_nanos()))
 }
 
 /// Requests that the timer be armed again, `after_ns` from now, when the callback has returned.
 /// Cheaper than starting the timer by its handle. If another thread arms the timer while the
 /// callback runs, that arming has precedence. The last of several requests counts. Reads the clock.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`.
-///
-/// # Safety
-/// `fired` is as required by `tickless_fired_info`.
+/// Errors: `TICKLESS_OUT_OF_RANGE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart(fired: *mut Expiry, after_ns: i64) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread.
-    unsafe { on(fired, |(fired, _)| duration(after_ns).map(|after| fired.restart(after))) }
+    on(fired, |(fired, _)| duration(after_ns).map(|after| fired.restart(after)))
 }
 
 /// Requests that the timer be armed again for a window between two points in time. A coarse timer
 /// uses the first as its deadline.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
-///
-/// # Safety
-/// `fired` is as required by `tickless_fired_info`.
+/// Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_restart_range(
     fired: *mut Expiry,
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread.
-    unsafe {
-        on(fired, |(fired, _)| {
-            window(soft_ns, hard_ns).map(|(soft, hard)| fired.restart_range(soft, hard))
-        })
-    }
+    on(fired, |(fired, _)| {
+        window(soft_ns, hard_ns).map(|(soft, hard)| fired.restart_range(soft, hard))
+    })
 }
 
 /// Checks a caller's window.
@@ -180,39 +157,23 @@ pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Instant, Instant)> 
 /// receives how many expiries were missed, 0 if none. Reads the clock. Periodic timers do this by
 /// themselves.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` if the period is not positive.
-///
-/// # Safety
-/// `fired` is as required by `tickless_fired_info`; `overruns` is null or writable.
+/// Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_forward(
     fired: *mut Expiry,
     period_ns: i64,
     overruns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread, and that `overruns` is null or writable.
-    unsafe {
-        optional_result_of(fired, overruns, |(fired, _)| {
-            Ok(fired.forward(period(period_ns)?).saturating_sub(1))
-        })
-    }
+    optional_result_of(fired, overruns, |(fired, _)| {
+        Ok(fired.forward(period(period_ns)?).saturating_sub(1))
+    })
 }
 
 /// Withdraws the callback's request, so that the timer stays idle. Stops a periodic timer.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `fired` is as required by `tickless_fired_info`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fired_stop(fired: *mut Expiry) -> Status {
-    // SAFETY: the caller promises that `fired` belongs to a callback that is running on this
-    // thread.
-    unsafe {
-        on(fired, |(fired, _)| {
-            fired.stop();
-            Ok(())
-        })
-    }
+    on(fired, |(fired, _)| {
+        fired.stop();
+        Ok(())
+    })
 }

@@ -1,9 +1,9 @@
 //! Timeouts that share one duration for each class, for the program's own loop.
 
-use crate::local::{LocalKey, status_of};
-use crate::object::{create, on, optional_result_of, result_of};
-use crate::one_thread::{Handle, OneThread, one_thread_handles};
-use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
+use crate::local::{LocalKey, advance_with, limit, status_of};
+use crate::object::{Marked, create, handles, on, optional_result_of, result_of};
+use crate::one_thread::{OneThread, adopt, free, owned};
+use crate::status::{Outcome, Status, failure, write_optional, write_result};
 use crate::timers::duration;
 use core::ffi::c_void;
 use tickless::local::{Class, FixedKey, FixedTimeouts, LocalError};
@@ -19,11 +19,12 @@ use tickless::time::Instant;
 /// Never early; late by at most a sixteenth of the class's duration, or of its original duration if
 /// that is longer. Only the owner thread may use it: the thread that created it, or the last one
 /// that adopted it, as with `tickless_local_t`.
-pub struct Fixed(OneThread<FixedTimeouts<*mut c_void>>);
+pub struct Fixed(Marked<OneThread<FixedTimeouts<*mut c_void>>>);
 
-one_thread_handles! {
-    Fixed(FixedTimeouts<*mut c_void>), 0x6669_7865_6474_696d, "table of fixed timeouts",
-        "adopt it first, or use tickless_timers_t";
+handles! {
+    Fixed(OneThread<FixedTimeouts<*mut c_void>>), 0x6669_7865_6474_696d,
+        "table of fixed timeouts; create or adopt it in this thread",
+        owned => &'a mut FixedTimeouts<*mut c_void>;
 }
 
 /// Returns the class with a number.
@@ -50,95 +51,57 @@ fn to_key(key: LocalKey) -> FixedKey {
 
 /// Creates fixed timeouts without classes, with `now_ns` as the current time of the loop's clock,
 /// which can be any.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `fixed` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_create(now_ns: u64, fixed: *mut *mut Fixed) -> Status {
-    // SAFETY: the caller promises that `fixed` is null or writable.
-    unsafe {
-        create(fixed, || {
-            let timers = FixedTimeouts::new(Instant::from_nanos(now_ns));
-            Ok(Fixed(OneThread::new(&Fixed::KIND, timers)))
-        })
-    }
+    create(fixed, || Ok(OneThread::new(FixedTimeouts::new(Instant::from_nanos(now_ns)), ())))
 }
 
 /// Frees fixed timeouts and all timers in them; does nothing if the pointer is null.
 ///
-/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
-///
-/// # Safety
-/// `fixed` is null or came from `tickless_fixed_create` and was not destroyed; the caller does not
-/// use it afterwards.
+/// Errors: `TICKLESS_BUSY` in a callback that their advance runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_destroy(fixed: *mut Fixed) -> Status {
-    // SAFETY: the caller promises that `fixed` is null or came from the library, and is not used
-    // afterwards.
-    unsafe { Handle::free(fixed) }
+    free(fixed)
 }
 
 /// Makes the calling thread the owner of these fixed timeouts, as `tickless_local_adopt` does.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; no other thread uses it during
-/// the call.
+/// Errors: `TICKLESS_BUSY` in a callback that their advance runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_adopt(fixed: *mut Fixed) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and no other thread uses it
-    // during the call.
-    unsafe { Handle::adopt(fixed) }
+    adopt(fixed)
 }
 
 /// Adds a class of timers that fire `after_ns` after they are started, and writes its number.
 /// Numbers start at 0. A class takes 1 KiB.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes),
-/// `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `number` is writable.
+/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_FULL` (65,536 classes).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_add_class(
     fixed: *mut Fixed,
     after_ns: i64,
     number: *mut u32,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
-    // that `number` is null or writable.
-    unsafe {
-        on(fixed, |own| {
-            write_result(number, 0)?;
-            own.add_class(duration(after_ns)?).map_err(status_of)?;
-            write_result(number, own.classes().len() as u32 - 1)
-        })
-    }
+    on(fixed, |own| {
+        write_result(number, 0)?;
+        own.add_class(duration(after_ns)?).map_err(status_of)?;
+        write_result(number, own.classes().len() as u32 - 1)
+    })
 }
 
 /// Changes the duration of a class, also for its pending timers. Its scale factor stays.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_OUT_OF_RANGE` for a bad duration or if the class does
-/// not exist; `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed.
+/// Errors: `TICKLESS_OUT_OF_RANGE` for a bad duration or if the class does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_set_after(
     fixed: *mut Fixed,
     number: u32,
     after_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
-    unsafe {
-        on(fixed, |own| {
-            let (class, after) = (class(own, number)?, duration(after_ns)?);
-            own.set_after(class, after).map_err(status_of)
-        })
-    }
+    on(fixed, |own| {
+        let (class, after) = (class(own, number)?, duration(after_ns)?);
+        own.set_after(class, after).map_err(status_of)
+    })
 }
 
 /// Scales the duration of a class by a factor, also for its pending timers: 0.5 halves the
@@ -146,32 +109,22 @@ pub unsafe extern "C" fn tickless_fixed_set_after(
 ///
 /// Errors: those of `tickless_fixed_set_after`; `TICKLESS_OUT_OF_RANGE` also for a factor that is
 /// negative or not a number.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_scale(
     fixed: *mut Fixed,
     number: u32,
     factor: f64,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
-    unsafe {
-        on(fixed, |own| {
-            let class = class(own, number)?;
-            own.scale(class, factor).map_err(status_of)
-        })
-    }
+    on(fixed, |own| {
+        let class = class(own, number)?;
+        own.scale(class, factor).map_err(status_of)
+    })
 }
 
 /// Inserts a timer of a class without starting it. The callback receives `data` when the timer
 /// fires. Allocates occasionally; starting and cancelling never do.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE` if the class does not exist,
-/// `TICKLESS_FULL` (2^29 timers), `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `key` is writable.
+/// Errors: `TICKLESS_OUT_OF_RANGE` if the class does not exist, `TICKLESS_FULL` (2^29 timers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_insert(
     fixed: *mut Fixed,
@@ -179,120 +132,74 @@ pub unsafe extern "C" fn tickless_fixed_insert(
     data: *mut c_void,
     key: *mut LocalKey,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
-    // that `key` is null or writable.
-    unsafe {
-        on(fixed, |own| {
-            write_result(key, LocalKey { bits: 0 })?;
-            let class = class(own, number)?;
-            let made = own.insert(class, data).map_err(status_of)?;
-            write_result(key, LocalKey { bits: made.to_bits() })
-        })
-    }
+    on(fixed, |own| {
+        write_result(key, LocalKey { bits: 0 })?;
+        let class = class(own, number)?;
+        let made = own.insert(class, data).map_err(status_of)?;
+        write_result(key, LocalKey { bits: made.to_bits() })
+    })
 }
 
 /// Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 ///
-/// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `data` is null or writable.
+/// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_remove(
     fixed: *mut Fixed,
     key: LocalKey,
     data: *mut *mut c_void,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
-    // that `data` is null or writable.
-    unsafe {
-        optional_result_of(fixed, data, |own| {
-            let gone = LocalError::NoSuchTimer;
-            own.remove(to_key(key)).ok_or_else(|| status_of(gone))
-        })
-    }
+    optional_result_of(fixed, data, |own| {
+        let gone = LocalError::NoSuchTimer;
+        own.remove(to_key(key)).ok_or_else(|| status_of(gone))
+    })
 }
 
 /// Starts or restarts a timer, which fires its class's duration after the time of the last advance.
 /// Restarting a pending timer is a single store.
 ///
-/// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed.
+/// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_start(fixed: *mut Fixed, key: LocalKey) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
-    unsafe { on(fixed, |own| own.start(to_key(key)).map_err(status_of)) }
+    on(fixed, |own| own.start(to_key(key)).map_err(status_of))
 }
 
 /// Cancels a timer. `was_pending` may be null.
 ///
 /// Errors: those of `tickless_fixed_start`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `was_pending` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_cancel(
     fixed: *mut Fixed,
     key: LocalKey,
     was_pending: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
-    // that `was_pending` is null or writable.
-    unsafe {
-        optional_result_of(fixed, was_pending, |own| own.cancel(to_key(key)).map_err(status_of))
-    }
+    optional_result_of(fixed, was_pending, |own| own.cancel(to_key(key)).map_err(status_of))
 }
 
 /// Counts the timers, and those that are pending. Either pointer may be null.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; the other pointers are null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_count(
     fixed: *mut Fixed,
     timers: *mut usize,
     pending: *mut usize,
 ) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
-    // that `timers` and `pending` are null or writable.
-    unsafe {
-        optional_result_of(fixed, timers, |own| {
-            write_optional(pending, own.pending());
-            Ok(own.len())
-        })
-    }
+    optional_result_of(fixed, timers, |own| {
+        write_optional(pending, own.pending());
+        Ok(own.len())
+    })
 }
 
 /// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending.
 /// O(classes). It is never later than the next expiry, and may be earlier if timers were restarted.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_next_event(fixed: *mut Fixed, next_ns: *mut u64) -> Status {
-    // SAFETY: the caller promises that `fixed` came from the library and was not destroyed, and
-    // that `next_ns` is null or writable.
-    unsafe {
-        result_of(fixed, next_ns, |own| Ok(own.next_event().map_or(u64::MAX, Instant::as_nanos)))
-    }
+    result_of(fixed, next_ns, |own| Ok(own.next_event().map_or(u64::MAX, Instant::as_nanos)))
 }
 
 /// Sets the current time and calls `callback` for each timer that is due, examining at most
 /// `budget` timers; 0 means no limit. Otherwise as `tickless_local_advance`.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
-/// this call runs.
-///
-/// # Safety
-/// `fixed` came from `tickless_fixed_create` and was not destroyed; `fired` is null or writable.
+/// Errors: `TICKLESS_BUSY` in a callback that this call runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_fixed_advance(
     fixed: *mut Fixed,
@@ -302,27 +209,10 @@ pub unsafe extern "C" fn tickless_fixed_advance(
     context: *mut c_void,
     fired: *mut usize,
 ) -> Status {
-    entry(|| {
-        // SAFETY: the caller promises that `fixed` came from the library and was not destroyed.
-        let own = unsafe { Fixed::own_thread(fixed) }?;
-        own.refuse_while_lent(&Fixed::KIND)?;
-        let Some(callback) = callback else {
-            return Err(failure(Status::NullPointer, "the callback is null"));
-        };
-        let budget = if budget == 0 { usize::MAX } else { budget };
-        // SAFETY: this is the owner thread, and the timers are not lent to a callback. While a
-        // callback runs, this reference is not used: the C functions that the callback calls use
-        // the reference that `own.lend` stores below.
-        let timers = unsafe { own.value() };
-        let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
-            let data = timers.get(key).copied().unwrap_or(core::ptr::null_mut());
-            let _loan = own.lend(timers);
-            let key = LocalKey { bits: key.to_bits() };
-            // SAFETY: C passed a function of this type, as the header requires.
-            unsafe { callback(fixed, key, data, context) };
-        });
-        // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { write_optional(fired, count) };
-        Ok(())
+    advance_with(fixed, callback, context, fired, |timers, call| {
+        timers.advance_at_most(Instant::from_nanos(now_ns), limit(budget), |timers, key| {
+            let data = timers.get(key).copied();
+            call(timers, key.to_bits(), data);
+        })
     })
 }

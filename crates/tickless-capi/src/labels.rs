@@ -46,46 +46,31 @@ unsafe fn intern(label: *const c_char) -> Outcome<&'static str> {
 /// The library keeps a copy of each different text until the process ends, so label kinds of
 /// timers, not single ones.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`; `TICKLESS_UNSUPPORTED` if the label is not UTF-8;
-/// `TICKLESS_FULL` after 65,536 different labels; and those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `label` points to a
-/// zero-terminated text.
+/// Errors: `TICKLESS_UNSUPPORTED` if the label is not UTF-8; `TICKLESS_FULL` after 65,536 different
+/// labels.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_label(
     timer: *const TimerStorage,
     label: *const c_char,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `label` is null or points to a zero-terminated text.
-    unsafe {
-        on(timer, |timer| {
-            timer.relabel(intern(label)?);
-            Ok(())
-        })
-    }
+    on(timer, |timer| {
+        timer.relabel(intern(label)?);
+        Ok(())
+    })
 }
 
 /// Labels a periodic timer, as `tickless_timer_label` does.
 ///
 /// Errors: those of `tickless_timer_label`.
-///
-/// # Safety
-/// As for `tickless_timer_label`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_label(
     timer: *const PeriodicStorage,
     label: *const c_char,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `label` is null or points to a zero-terminated text.
-    unsafe {
-        on(timer, |timer| {
-            timer.relabel(intern(label)?);
-            Ok(())
-        })
-    }
+    on(timer, |timer| {
+        timer.relabel(intern(label)?);
+        Ok(())
+    })
 }
 
 /// Writes a human-readable list of every pending timer, base by base, with its label and its
@@ -93,12 +78,6 @@ pub unsafe extern "C" fn tickless_periodic_label(
 /// and ends with a zero unless `room` is 0. `needed`, which may be null, receives the number of
 /// bytes of the whole list, with the zero. O(pending); holds the lock of a base for at most 64
 /// timers at a time.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped; `text` points to `room` writable bytes;
-/// `needed` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_list(
     timers: *const TimerSet,
@@ -106,22 +85,17 @@ pub unsafe extern "C" fn tickless_timers_list(
     room: usize,
     needed: *mut usize,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, that
-    // `text` points to `room` writable bytes, of which `MaybeUninit` reads none, and that `needed`
-    // is null or writable; `cut` is less than `room`, so the text and the zero fit.
-    unsafe {
-        optional_result_of(timers, needed, |set| {
-            caller_slice(text.cast::<core::mem::MaybeUninit<c_char>>(), room)?;
-            let list = set.timers.timer_list().to_string();
-            let mut cut = list.len().min(room.saturating_sub(1));
-            while !list.is_char_boundary(cut) {
-                cut -= 1;
-            }
-            if room > 0 {
-                core::ptr::copy_nonoverlapping(list.as_ptr(), text.cast::<u8>(), cut);
-                text.add(cut).write(0);
-            }
-            Ok(list.len() + 1)
-        })
-    }
+    optional_result_of(timers, needed, |set| {
+        caller_slice(text.cast::<core::mem::MaybeUninit<c_char>>(), room)?;
+        let list = set.timers.timer_list().to_string();
+        let mut cut = list.len().min(room.saturating_sub(1));
+        while !list.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        if room > 0 {
+            core::ptr::copy_nonoverlapping(list.as_ptr(), text.cast::<u8>(), cut);
+            text.add(cut).write(0);
+        }
+        Ok(list.len() + 1)
+    })
 }

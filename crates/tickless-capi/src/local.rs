@@ -1,10 +1,10 @@
 //! Timers for one thread, embedded in its own loop: no threads, no locks, no clock.
 
 use crate::fired::window;
-use crate::object::{create, on, optional_result_of, result_of};
-use crate::one_thread::{Handle, OneThread, one_thread_handles};
+use crate::object::{Handle, Marked, create, handles, on, optional_result_of, result_of};
+use crate::one_thread::{OneThread, adopt, free, lendable, owned};
 use crate::options::{push_out, tick, unknown};
-use crate::status::{Status, entry, failure, write_optional, write_result};
+use crate::status::{Status, entry, failure, null_callback, write_optional, write_result};
 use crate::timer::{TICKLESS_COARSE, TICKLESS_PRECISE};
 use crate::timers::duration;
 use core::ffi::c_void;
@@ -18,11 +18,12 @@ use tickless::time::Instant;
 ///
 /// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
 /// Calls from other threads return `TICKLESS_WRONG_THREAD`.
-pub struct Local(OneThread<LocalTimers<*mut c_void>>);
+pub struct Local(Marked<OneThread<LocalTimers<*mut c_void>>>);
 
-one_thread_handles! {
-    Local(LocalTimers<*mut c_void>), 0x6c6f_6361_6c74_696d, "table of local timers",
-        "adopt it first, or use tickless_timers_t";
+handles! {
+    Local(OneThread<LocalTimers<*mut c_void>>), 0x6c6f_6361_6c74_696d,
+        "table of local timers; create or adopt it in this thread",
+        owned => &'a mut LocalTimers<*mut c_void>;
 }
 
 /// Identifies a timer of one `tickless_local_t`. Calls with the key of a removed timer return
@@ -64,10 +65,7 @@ pub(crate) fn status_of(error: LocalError) -> Status {
 /// `tick_ns` is the tick of coarse timers, 1,000 (1 us) to 1,000,000,000 (1 s), or 0 for 1 ms;
 /// `how` is one of `TICKLESS_PUSH_OUT_...`.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `local` is writable.
+/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_create(
     now_ns: u64,
@@ -75,53 +73,33 @@ pub unsafe extern "C" fn tickless_local_create(
     how: u32,
     local: *mut *mut Local,
 ) -> Status {
-    // SAFETY: the caller promises that `local` is null or writable.
-    unsafe {
-        create(local, || {
-            let (now, tick) = (Instant::from_nanos(now_ns), tick(tick_ns)?);
-            let timers = LocalTimers::with_push_out(now, tick, push_out(how)?);
-            Ok(Local(OneThread::new(&Local::KIND, timers)))
-        })
-    }
+    create(local, || {
+        let (now, tick) = (Instant::from_nanos(now_ns), tick(tick_ns)?);
+        Ok(OneThread::new(LocalTimers::with_push_out(now, tick, push_out(how)?), ()))
+    })
 }
 
 /// Frees local timers and all timers in them; does nothing if the pointer is null.
 ///
-/// Errors: `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that their advance runs.
-///
-/// # Safety
-/// `local` is null or came from `tickless_local_create` and was not destroyed; the caller does not
-/// use it afterwards.
+/// Errors: `TICKLESS_BUSY` in a callback that their advance runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_destroy(local: *mut Local) -> Status {
-    // SAFETY: the caller promises that `local` is null or came from the library, and is not used
-    // afterwards.
-    unsafe { Handle::free(local) }
+    free(local)
 }
 
 /// Makes the calling thread the owner of these local timers. The previous owner must have finished
 /// using them, and a lock or a join must order its last use before this call.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_BUSY` in a callback that their advance runs.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; no other thread uses it during
-/// the call.
+/// Errors: `TICKLESS_BUSY` in a callback that their advance runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_adopt(local: *mut Local) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and no other thread uses it
-    // during the call.
-    unsafe { Handle::adopt(local) }
+    adopt(local)
 }
 
 /// Inserts a timer without arming it: `TICKLESS_COARSE` or `TICKLESS_PRECISE`. The callback
 /// receives `data` when the timer fires. Allocates occasionally; arming and cancelling never do.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31
-/// precise timers), `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `key` is writable.
+/// Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_FULL` (2^29 coarse or 2^31 precise timers).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_insert(
     local: *mut Local,
@@ -129,59 +107,43 @@ pub unsafe extern "C" fn tickless_local_insert(
     data: *mut c_void,
     key: *mut LocalKey,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `key` is null or writable.
-    unsafe {
-        on(local, |timers| {
-            write_result(key, LocalKey { bits: 0 })?;
-            let made = match kind {
-                TICKLESS_COARSE => timers.insert(data),
-                TICKLESS_PRECISE => timers.insert_precise(data),
-                _ => return Err(unknown("kind")),
-            };
-            write_result(key, LocalKey { bits: made.map_err(status_of)?.to_bits() })
-        })
-    }
+    on(local, |timers| {
+        write_result(key, LocalKey { bits: 0 })?;
+        let made = match kind {
+            TICKLESS_COARSE => timers.insert(data),
+            TICKLESS_PRECISE => timers.insert_precise(data),
+            _ => return Err(unknown("kind")),
+        };
+        write_result(key, LocalKey { bits: made.map_err(status_of)?.to_bits() })
+    })
 }
 
 /// Cancels and removes a timer; `data`, which may be null, receives the data of its insertion.
 ///
-/// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `data` is null or writable.
+/// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_remove(
     local: *mut Local,
     key: LocalKey,
     data: *mut *mut c_void,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `data` is null or writable.
-    unsafe {
-        optional_result_of(local, data, |timers| {
-            let gone = LocalError::NoSuchTimer;
-            timers.remove(to_key(key)).ok_or_else(|| status_of(gone))
-        })
-    }
+    optional_result_of(local, data, |timers| {
+        let gone = LocalError::NoSuchTimer;
+        timers.remove(to_key(key)).ok_or_else(|| status_of(gone))
+    })
 }
 
 /// Arms a timer to fire `after_ns` after the time of the last advance. A pending timer is rearmed,
 /// earlier or later. A loop that slept for long should advance first.
 ///
-/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`,
-/// `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed.
+/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_start(
     local: *mut Local,
     key: LocalKey,
     after_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed.
-    unsafe { on(local, |timers| timers.start(to_key(key), duration(after_ns)?).map_err(status_of)) }
+    on(local, |timers| timers.start(to_key(key), duration(after_ns)?).map_err(status_of))
 }
 
 /// Arms or rearms a timer for a window on the loop's clock: a precise timer causes no wakeup of its
@@ -190,9 +152,6 @@ pub unsafe extern "C" fn tickless_local_start(
 ///
 /// Errors: those of `tickless_local_start`; `TICKLESS_OUT_OF_RANGE` if the window ends before it
 /// begins.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_start_range(
     local: *mut Local,
@@ -200,71 +159,40 @@ pub unsafe extern "C" fn tickless_local_start_range(
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed.
-    unsafe {
-        on(local, |timers| {
-            let (soft, hard) = window(soft_ns, hard_ns)?;
-            timers.start_range(to_key(key), soft, hard).map_err(status_of)
-        })
-    }
+    on(local, |timers| {
+        let (soft, hard) = window(soft_ns, hard_ns)?;
+        timers.start_range(to_key(key), soft, hard).map_err(status_of)
+    })
 }
 
 /// Cancels a timer. `was_pending` may be null.
 ///
-/// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `was_pending` is null or
-/// writable.
+/// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_cancel(
     local: *mut Local,
     key: LocalKey,
     was_pending: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `was_pending` is null or writable.
-    unsafe {
-        optional_result_of(local, was_pending, |timers| {
-            timers.cancel(to_key(key)).map_err(status_of)
-        })
-    }
+    optional_result_of(local, was_pending, |timers| timers.cancel(to_key(key)).map_err(status_of))
 }
 
 /// Reports whether the timer is pending; false if the key identifies no timer.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `is_pending` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_is_pending(
     local: *mut Local,
     key: LocalKey,
     is_pending: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `is_pending` is null or writable.
-    unsafe { result_of(local, is_pending, |timers| Ok(timers.is_pending(to_key(key)))) }
+    result_of(local, is_pending, |timers| Ok(timers.is_pending(to_key(key))))
 }
 
 /// Returns when to advance next, on the loop's clock; `TICKLESS_NEVER` if no timer is pending. The
 /// time may have passed. It is never later than the next expiry, and may be earlier if coarse
 /// timers were pushed out.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *mut u64) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `next_ns` is null or writable.
-    unsafe {
-        result_of(local, next_ns, |timers| {
-            Ok(timers.next_event().map_or(u64::MAX, Instant::as_nanos))
-        })
-    }
+    result_of(local, next_ns, |timers| Ok(timers.next_event().map_or(u64::MAX, Instant::as_nanos)))
 }
 
 /// Sets the current time and calls `callback` for each timer that is due, for at most `budget`
@@ -273,11 +201,7 @@ pub unsafe extern "C" fn tickless_local_next_event(local: *mut Local, next_ns: *
 /// `now_ns` is earlier than the time of the last advance, that time is used instead. `fired`, which
 /// may be null, receives how many fired.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`; `TICKLESS_BUSY` in a callback that
-/// this call runs.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `fired` is null or writable.
+/// Errors: `TICKLESS_BUSY` in a callback that this call runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_advance(
     local: *mut Local,
@@ -287,24 +211,45 @@ pub unsafe extern "C" fn tickless_local_advance(
     context: *mut c_void,
     fired: *mut usize,
 ) -> Status {
+    advance_with(local, callback, context, fired, |timers, call| {
+        timers.advance_at_most(Instant::from_nanos(now_ns), limit(budget), |timers, key| {
+            let data = timers.get(key).copied();
+            call(timers, key.to_bits(), data);
+        })
+    })
+}
+
+/// Returns the number of timers that an advance may fire.
+pub(crate) fn limit(budget: usize) -> usize {
+    if budget == 0 { usize::MAX } else { budget }
+}
+
+/// The type of [`LocalCallback`] and of the callback of fixed timeouts.
+type Call<H> = unsafe extern "C-unwind" fn(*mut H, LocalKey, *mut c_void, *mut c_void);
+
+/// Runs the body of an entry point that fires due timers. `advance` passes the key and the data of
+/// each timer that fires to its second argument, which calls `callback`.
+///
+/// # Safety
+/// As for [`lendable`], and `fired` is null or writable.
+pub(crate) unsafe fn advance_with<H: Handle<Value = OneThread<T>>, T>(
+    at: *mut H,
+    callback: Option<Call<H>>,
+    context: *mut c_void,
+    fired: *mut usize,
+    advance: impl FnOnce(&mut T, &dyn Fn(&mut T, u64, Option<*mut c_void>)) -> usize,
+) -> Status {
     entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed.
-        let own = unsafe { Local::own_thread(local) }?;
-        own.refuse_while_lent(&Local::KIND)?;
-        let Some(callback) = callback else {
-            return Err(failure(Status::NullPointer, "the callback is null"));
-        };
-        let budget = if budget == 0 { usize::MAX } else { budget };
-        // SAFETY: this is the owner thread, and the timers are not lent to a callback. While a
-        // callback runs, this reference is not used: the C functions that the callback calls use
+        // SAFETY: the caller promises that `at` came from the library and was not destroyed. While
+        // a callback runs, this reference is not used: the C functions that the callback calls use
         // the reference that `own.lend` stores below.
-        let timers = unsafe { own.value() };
-        let count = timers.advance_at_most(Instant::from_nanos(now_ns), budget, |timers, key| {
-            let data = timers.get(key).copied().unwrap_or(core::ptr::null_mut());
+        let (own, timers) = unsafe { lendable(at) }?;
+        let callback = callback.ok_or_else(null_callback)?;
+        let count = advance(timers, &|timers, bits, data| {
             let _loan = own.lend(timers);
-            let key = LocalKey { bits: key.to_bits() };
+            let data = data.unwrap_or(core::ptr::null_mut());
             // SAFETY: C passed a function of this type, as the header requires.
-            unsafe { callback(local, key, data, context) };
+            unsafe { callback(at, LocalKey { bits }, data, context) };
         });
         // SAFETY: the caller promises that `fired` is null or writable.
         unsafe { write_optional(fired, count) };
@@ -374,31 +319,6 @@ mod tests {
             let mut pending = false;
             assert_eq!(tickless_local_is_pending(local, keys[0], &mut pending), Status::Ok);
             assert!(pending);
-            assert_eq!(tickless_local_destroy(local), Status::Ok);
-        }
-    }
-
-    /// Goal: an invented key identifies no timer, and no free slot.
-    #[test]
-    fn invented_keys_identify_no_timer() {
-        // SAFETY: the timers are used by this thread until they are destroyed.
-        unsafe {
-            let (mut local, none) = (core::ptr::null_mut(), core::ptr::null_mut());
-            assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
-            for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
-                let mut key = LocalKey { bits: 0 };
-                assert_eq!(tickless_local_insert(local, kind, none, &mut key), Status::Ok);
-                assert_eq!(tickless_local_remove(local, key, &mut none.clone()), Status::Ok);
-                for bit in 0..64 {
-                    let invented = LocalKey { bits: key.bits ^ 1 << bit };
-                    let gone = Status::NoSuchTimer;
-                    assert_eq!(tickless_local_start(local, invented, 5), gone, "bit {bit}");
-                    assert_eq!(tickless_local_remove(local, invented, &mut none.clone()), gone);
-                }
-            }
-            let (context, fired) = (core::ptr::null_mut(), core::ptr::null_mut());
-            let status = tickless_local_advance(local, u64::MAX, 0, Some(record), context, fired);
-            assert_eq!(status, Status::Ok);
             assert_eq!(tickless_local_destroy(local), Status::Ok);
         }
     }

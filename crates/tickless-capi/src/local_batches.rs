@@ -2,7 +2,7 @@
 
 use crate::local::{Local, LocalKey, to_key};
 use crate::object::{on, optional_result_of, result_of};
-use crate::one_thread::Handle;
+use crate::one_thread::lendable;
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use core::ffi::c_void;
 use tickless::local::LocalError;
@@ -43,79 +43,49 @@ pub(crate) unsafe fn caller_slice<'a, T>(at: *const T, count: usize) -> Outcome<
 
 /// Reserves memory for `timers` timers of each kind, so that inserting them does not allocate.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`, `TICKLESS_FULL` for more than 2^29
-/// timers.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed.
+/// Errors: `TICKLESS_FULL` for more than 2^29 timers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_reserve(local: *mut Local, timers: usize) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed.
-    unsafe {
-        on(local, |own| {
-            if timers > 1 << 29 {
-                return Err(failure(Status::Full, "a table holds at most 2^29 timers"));
-            }
-            own.reserve(timers);
-            Ok(())
-        })
-    }
+    on(local, |own| {
+        if timers > 1 << 29 {
+            return Err(failure(Status::Full, "a table holds at most 2^29 timers"));
+        }
+        own.reserve(timers);
+        Ok(())
+    })
 }
 
 /// Returns the data that a timer was inserted with.
 ///
-/// Errors: `TICKLESS_NO_SUCH_TIMER`, `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `data` is writable.
+/// Errors: `TICKLESS_NO_SUCH_TIMER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_data(
     local: *mut Local,
     key: LocalKey,
     data: *mut *mut c_void,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `data` is null or writable.
-    unsafe {
-        result_of(local, data, |own| {
-            let gone = LocalError::NoSuchTimer;
-            own.get(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))
-        })
-    }
+    result_of(local, data, |own| {
+        let gone = LocalError::NoSuchTimer;
+        own.get(to_key(key)).copied().ok_or_else(|| crate::local::status_of(gone))
+    })
 }
 
 /// Counts the timers, and those that are pending. Either pointer may be null.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; the other pointers are null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_count(
     local: *mut Local,
     timers: *mut usize,
     pending: *mut usize,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, and
-    // that `timers` and `pending` are null or writable.
-    unsafe {
-        optional_result_of(local, timers, |own| {
-            write_optional(pending, own.pending());
-            Ok(own.len())
-        })
-    }
+    optional_result_of(local, timers, |own| {
+        write_optional(pending, own.pending());
+        Ok(own.len())
+    })
 }
 
 /// Arms or rearms many timers, each for its own deadline. Faster than one call for each timer,
 /// because the next timers are prefetched. Keys of removed timers are skipped; `armed`, which may
 /// be null, receives how many timers were armed.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `armings` points to `count`
-/// elements; `armed` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_start_many(
     local: *mut Local,
@@ -123,30 +93,20 @@ pub unsafe extern "C" fn tickless_local_start_many(
     count: usize,
     armed: *mut usize,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, that
-    // `armings` points to `count` readable elements, and that `armed` is null or writable.
-    unsafe {
-        optional_result_of(local, armed, |own| {
-            let mut started = 0;
-            for chunk in caller_slice(armings, count)?.chunks(CHUNK) {
-                let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
-                for (pair, arming) in pairs.iter_mut().zip(chunk) {
-                    *pair = (to_key(arming.key), Instant::from_nanos(arming.deadline_ns));
-                }
-                started += own.start_many(&pairs[..chunk.len()]);
+    optional_result_of(local, armed, |own| {
+        let mut started = 0;
+        for chunk in caller_slice(armings, count)?.chunks(CHUNK) {
+            let mut pairs = [(to_key(LocalKey { bits: 0 }), Instant::NEVER); CHUNK];
+            for (pair, arming) in pairs.iter_mut().zip(chunk) {
+                *pair = (to_key(arming.key), Instant::from_nanos(arming.deadline_ns));
             }
-            Ok(started)
-        })
-    }
+            started += own.start_many(&pairs[..chunk.len()]);
+        }
+        Ok(started)
+    })
 }
 
 /// Cancels many timers. `cancelled`, which may be null, receives how many were pending.
-///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `keys` points to `count`
-/// elements; `cancelled` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_cancel_many(
     local: *mut Local,
@@ -154,21 +114,17 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
     count: usize,
     cancelled: *mut usize,
 ) -> Status {
-    // SAFETY: the caller promises that `local` came from the library and was not destroyed, that
-    // `keys` points to `count` readable elements, and that `cancelled` is null or writable.
-    unsafe {
-        optional_result_of(local, cancelled, |own| {
-            let mut ended = 0;
-            for chunk in caller_slice(keys, count)?.chunks(CHUNK) {
-                let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];
-                for (to, key) in batch.iter_mut().zip(chunk) {
-                    *to = to_key(*key);
-                }
-                ended += own.cancel_many(&batch[..chunk.len()]);
+    optional_result_of(local, cancelled, |own| {
+        let mut ended = 0;
+        for chunk in caller_slice(keys, count)?.chunks(CHUNK) {
+            let mut batch = [to_key(LocalKey { bits: 0 }); CHUNK];
+            for (to, key) in batch.iter_mut().zip(chunk) {
+                *to = to_key(*key);
             }
-            Ok(ended)
-        })
-    }
+            ended += own.cancel_many(&batch[..chunk.len()]);
+        }
+        Ok(ended)
+    })
 }
 
 /// Sets the current time, and writes the keys of the due timers into `keys`, in the order in which
@@ -177,12 +133,7 @@ pub unsafe extern "C" fn tickless_local_cancel_many(
 /// `tickless_local_next_event` returns a time that has passed, and the next call begins with them.
 /// Allocates if a timer fires.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_WRONG_THREAD`;
-/// `TICKLESS_BUSY` in a callback of an advance.
-///
-/// # Safety
-/// `local` came from `tickless_local_create` and was not destroyed; `keys` points to `room`
-/// writable elements; `fired` is writable.
+/// Errors: `TICKLESS_BUSY` in a callback of an advance.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_local_advance_into(
     local: *mut Local,
@@ -192,25 +143,16 @@ pub unsafe extern "C" fn tickless_local_advance_into(
     fired: *mut usize,
 ) -> Status {
     entry(|| {
-        // SAFETY: the caller promises that `local` came from the library and was not destroyed; no
-        // callback runs while the reference is in use.
-        let own = unsafe { Local::own_thread(local) }?;
-        own.refuse_while_lent(&Local::KIND)?;
-        // SAFETY: the caller promises that `keys` points to `room` writable elements; `MaybeUninit`
-        // reads none of them.
-        unsafe { caller_slice(keys.cast::<core::mem::MaybeUninit<LocalKey>>(), room) }?;
-        // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { write_result(fired, 0) }?;
-        // SAFETY: this is the owner thread, and the timers are not lent to a callback; no callback
-        // runs before this function returns.
-        let timers = unsafe { own.value() };
+        let (_, timers) = lendable(local)?;
+        // `MaybeUninit`: the array is not read.
+        caller_slice(keys.cast::<core::mem::MaybeUninit<LocalKey>>(), room)?;
+        write_result(fired, 0)?;
         let mut due = Vec::new();
         timers.advance_into_at_most(Instant::from_nanos(now_ns), room, &mut due);
+        // At most `room` timers were examined, so `at` is less than `room`.
         for (at, key) in due.iter().enumerate() {
-            // SAFETY: at most `room` timers were examined, so `at` is less than `room`.
-            unsafe { keys.add(at).write(LocalKey { bits: key.to_bits() }) };
+            keys.add(at).write(LocalKey { bits: key.to_bits() });
         }
-        // SAFETY: the caller promises that `fired` is null or writable.
-        unsafe { write_result(fired, due.len()) }
+        write_result(fired, due.len())
     })
 }

@@ -2,8 +2,9 @@
 //! calls.
 //!
 //! An entry point passes its body, a closure, to one of these helpers: [`on`] to use an object,
-//! [`result_of`] or [`optional_result_of`] to also return a value through a pointer, [`create`] to
-//! create an object. Each helper checks the pointers, and catches a panic of the body.
+//! [`result_of`] or [`optional_result_of`] to also return a value through a pointer, [`create`] and
+//! [`destroy`] for an object on the heap. Each helper checks the pointers, and catches a panic of
+//! the body.
 
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use core::ptr::{NonNull, null_mut};
@@ -47,8 +48,7 @@ pub(crate) unsafe fn result_of<'a, O: Object, T>(
     place: *mut T,
     body: impl FnOnce(O::Lent<'a>) -> Outcome<T>,
 ) -> Status {
-    // SAFETY: the caller promises that `object` is null or points to an object that no other thread
-    // destroys during the call, and that `place` is null or writable.
+    // SAFETY: as for this function.
     unsafe { on(object, |object| write_result(place, body(object)?)) }
 }
 
@@ -63,14 +63,28 @@ pub(crate) unsafe fn optional_result_of<'a, O: Object, T>(
     place: *mut T,
     body: impl FnOnce(O::Lent<'a>) -> Outcome<T>,
 ) -> Status {
-    // SAFETY: the caller promises that `object` is null or points to an object that no other thread
-    // destroys during the call, and that `place` is null or writable.
-    unsafe {
-        on(object, |object| {
-            write_optional(place, body(object)?);
-            Ok(())
-        })
-    }
+    // SAFETY: as for this function.
+    unsafe { on(object, |object| body(object).map(|result| write_optional(place, result))) }
+}
+
+/// A value with a mark: a constant that shows that a pointer from C points to an object of this
+/// type that has not been destroyed.
+pub(crate) struct Marked<T> {
+    pub(crate) mark: AtomicU64,
+    pub(crate) value: T,
+}
+
+/// A struct around a [`Marked`] value. C holds a pointer to it, and the library allocates it.
+pub(crate) trait Handle: Sized {
+    type Value;
+    const MARK: u64;
+    /// The name of the type in error messages, and the advice how to obtain such an object.
+    const NAME: &'static str;
+
+    /// Moves a value to the heap.
+    fn boxed(value: Self::Value) -> *mut Self;
+
+    fn marked(&self) -> &Marked<Self::Value>;
 }
 
 /// Runs the body of an entry point that creates an object. `place` receives a pointer to the
@@ -78,62 +92,54 @@ pub(crate) unsafe fn optional_result_of<'a, O: Object, T>(
 ///
 /// # Safety
 /// `place` is null or writable.
-pub(crate) unsafe fn create<T>(place: *mut *mut T, make: impl FnOnce() -> Outcome<T>) -> Status {
+pub(crate) unsafe fn create<H: Handle>(
+    place: *mut *mut H,
+    make: impl FnOnce() -> Outcome<H::Value>,
+) -> Status {
     // SAFETY: the caller promises that `place` is null or writable.
     entry(|| unsafe {
         write_result(place, null_mut())?;
-        write_result(place, Box::into_raw(Box::new(make()?)))
+        write_result(place, H::boxed(make()?))
     })
 }
 
-/// A value that all threads may use, with a mark: a constant that shows that a pointer from C
-/// points to a live object of this type.
-pub(crate) struct Marked<T> {
-    mark: AtomicU64,
-    value: T,
-}
-
-/// A struct around a [`Marked`] value, which C holds a pointer to.
-pub(crate) trait Handle: Sized {
-    type Value;
-    const MARK: u64;
-    /// The name of the type in error messages, and the advice how to obtain such an object.
-    const NAME: &'static str;
-
-    fn marked(&self) -> &Marked<Self::Value>;
-
-    /// Returns a value with the mark of this type.
-    fn mark(value: Self::Value) -> Marked<Self::Value> {
-        Marked { mark: AtomicU64::new(Self::MARK), value }
-    }
-}
-
-/// Returns the value of a handle, or an error if the mark shows that there is no live handle of
-/// this type.
+/// Returns the value of a handle, or an error if the pointer is null or misaligned, or the mark
+/// shows that no handle of this type is there.
 ///
 /// # Safety
 /// `at` is null or points to memory that stays readable while the result is used.
 pub(crate) unsafe fn value<'a, H: Handle + 'a>(at: *const H) -> Outcome<&'a H::Value> {
-    // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
-    // the result is used.
-    let Marked { mark, value } = unsafe { checked_ref(at, H::NAME) }?.marked();
-    if mark.load(Ordering::Relaxed) == H::MARK { Ok(value) } else { Err(not_initialised(H::NAME)) }
+    if at.is_null() {
+        let what = format!("a null pointer is not a {}", H::NAME);
+        return Err(failure(Status::NullPointer, what));
+    }
+    if at.is_aligned() {
+        // SAFETY: the caller promises that `at` points to memory that stays readable while the
+        // result is used.
+        let Marked { mark, value } = unsafe { &*at }.marked();
+        if mark.load(Ordering::Relaxed) == H::MARK {
+            return Ok(value);
+        }
+    }
+    let what = format!("the pointer does not point to a {}", H::NAME);
+    Err(failure(Status::NotInitialised, what))
 }
 
 /// Runs the body of an entry point that destroys a handle: calls `end`, and frees the handle unless
 /// `end` fails. Does nothing if the pointer is null.
 ///
 /// # Safety
-/// `at` is null, or came from [`create`] and was not destroyed; no thread uses it afterwards.
+/// `at` is null, or came from [`Handle::boxed`] and was not destroyed; no thread uses it
+/// afterwards.
 pub(crate) unsafe fn destroy<H: Handle>(
     at: *mut H,
     end: impl FnOnce(&H::Value) -> Outcome,
 ) -> Status {
     entry(|| {
         let Some(place) = NonNull::new(at) else { return Ok(()) };
-        // SAFETY: the caller promises that `at` came from `create` and was not destroyed.
+        // SAFETY: the caller promises that `at` came from `boxed` and was not destroyed.
         end(unsafe { value(at) }?)?;
-        // SAFETY: the caller promises that `at` came from `create` and is not used afterwards. The
+        // SAFETY: the caller promises that `at` came from `boxed` and is not used afterwards. The
         // mark is cleared first, so that a second call is detected for as long as the memory is not
         // reused.
         unsafe {
@@ -144,13 +150,19 @@ pub(crate) unsafe fn destroy<H: Handle>(
     })
 }
 
-/// Implements [`Handle`] and [`Object`] for structs whose only field is a [`Marked`] value.
+/// Implements [`Handle`] for structs whose only field is a [`Marked`] value. Also implements
+/// [`Object`], which lends what the named function returns for a pointer to the struct.
 macro_rules! handles {
-    ($($handle:ident($value:ty), $mark:literal, $name:literal;)*) => {$(
+    ($($handle:ident($value:ty), $mark:literal, $name:literal, $lend:path => $lent:ty;)*) => {$(
         impl crate::object::Handle for $handle {
             type Value = $value;
             const MARK: u64 = $mark;
             const NAME: &'static str = $name;
+
+            fn boxed(value: $value) -> *mut $handle {
+                let mark = core::sync::atomic::AtomicU64::new($mark);
+                Box::into_raw(Box::new($handle(crate::object::Marked { mark, value })))
+            }
 
             fn marked(&self) -> &crate::object::Marked<$value> {
                 &self.0
@@ -158,37 +170,15 @@ macro_rules! handles {
         }
 
         impl crate::object::Object for $handle {
-            type Lent<'a> = &'a $value;
+            type Lent<'a> = $lent;
 
-            unsafe fn lend<'a>(at: *const Self) -> crate::status::Outcome<&'a $value> {
+            unsafe fn lend<'a>(at: *const Self) -> crate::status::Outcome<Self::Lent<'a>> {
                 // SAFETY: the caller promises that `at` is null or points to a handle that no other
                 // thread destroys while the result is used.
-                unsafe { crate::object::value(at) }
+                unsafe { $lend(at) }
             }
         }
     )*};
 }
 
 pub(crate) use handles;
-
-/// Returns the object that a caller's pointer points to. Returns an error for a null or misaligned
-/// pointer; the caller checks the mark.
-///
-/// # Safety
-/// As for [`value`].
-pub(crate) unsafe fn checked_ref<'a, T>(at: *const T, name: &str) -> Outcome<&'a T> {
-    if !at.is_aligned() {
-        return Err(not_initialised(name));
-    }
-    // SAFETY: the caller promises that `at` is null or points to memory that stays readable while
-    // the result is used.
-    match unsafe { at.as_ref() } {
-        Some(known) => Ok(known),
-        None => Err(failure(Status::NullPointer, format_args!("a null pointer is not a {name}"))),
-    }
-}
-
-#[cold]
-pub(crate) fn not_initialised(name: &str) -> Status {
-    failure(Status::NotInitialised, format_args!("the pointer does not point to a {name}"))
-}

@@ -1,23 +1,20 @@
 //! Periodic timers in their caller's memory.
 
-use crate::fired::{CCallback, Callback};
+use crate::fired::{CCallback, Callback, Expiry};
 use crate::object::{Object, on, result_of};
 use crate::options::unknown;
 use crate::sized::{self, Grows};
 use crate::status::{Outcome, Status, entry, failure};
-use crate::storage::{Kind, Stored, place};
-use crate::timer::{CancelFound, cancel_status, cancel_with};
+use crate::storage::{self, Storage};
+use crate::timer::{CancelFound, cancel_with};
 use crate::timers::{TimerSet, duration};
-use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::mem::{ManuallyDrop, MaybeUninit};
-use core::ptr::NonNull;
 use std::time::Duration;
-use tickless::Periodic;
 use tickless::callback::StartError;
 use tickless::periodic::{Missed, PeriodError, Phase};
 use tickless::slots::{self, PeriodSlot};
 use tickless::time::Instant;
+use tickless::{CancelError, Periodic};
 
 /// `missed`: missed periods are skipped and counted. The phase stays.
 pub const TICKLESS_SKIP: u32 = 0;
@@ -92,27 +89,15 @@ pub struct PeriodicStorage {
     opaque: [u64; 40],
 }
 
-const KIND: Kind = Kind { mark: 0x43f8_d6a1_907e_5c2b, name: "periodic timer" };
+impl Storage for PeriodicStorage {
+    type Timer = Periodic;
+    type Slot = PeriodSlot<CCallback<Expiry>>;
+    const MARK: u64 = 0x43f8_d6a1_907e_5c2b;
+    const NAME: &'static str = "periodic timer";
 
-/// The value in a periodic timer's storage.
-struct Timer {
-    periodic: Periodic,
-    slot: UnsafeCell<MaybeUninit<PeriodSlot<CCallback>>>,
-}
-
-/// A C function borrows a copy of the handle, as with [`TimerStorage`](crate::timer::TimerStorage):
-/// the timer's callback may destroy the timer during the call.
-impl Object for PeriodicStorage {
-    type Lent<'a> = ManuallyDrop<Periodic>;
-
-    unsafe fn lend<'a>(timer: *const PeriodicStorage) -> Outcome<Self::Lent<'a>> {
-        let place = place::<Timer, _>(timer, &KIND)?;
-        // SAFETY: the caller promises that `timer` points to storage that is not freed or moved
-        // while the result is used.
-        let value = unsafe { Stored::value(place, &KIND) }?;
-        // SAFETY: the mark shows that the timer is initialised. The copied handle does not include
-        // the contents of the slot, and `ManuallyDrop` keeps it from being dropped.
-        Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).periodic).read() }))
+    unsafe fn give_back(timer: &mut Periodic) -> Result<(), CancelError> {
+        // SAFETY: as for this function. `tickless_periodic_init` creates the timer in a slot.
+        unsafe { timer.give_back() }
     }
 }
 
@@ -124,13 +109,7 @@ impl Object for PeriodicStorage {
 /// `callback` with `data` at each expiry; in the callback, `tickless_fired_info` reports how many
 /// expiries were missed, and `tickless_fired_stop` stops the timer.
 ///
-/// Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
-/// `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
-/// from `tickless_timers_start` and was not stopped; `options` is null or points to as many
-/// readable bytes as its `size` states.
+/// Errors: `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_init(
     timer: *mut PeriodicStorage,
@@ -140,32 +119,19 @@ pub unsafe extern "C" fn tickless_periodic_init(
     data: *mut c_void,
 ) -> Status {
     entry(|| {
-        let place = place::<Timer, _>(timer, &KIND)?;
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let timers = &unsafe { TimerSet::lend(timers) }?.timers;
-        let call = CCallback::new(callback, data)?;
-        // SAFETY: the caller promises that `options` is null or points to as many readable bytes as
-        // its `size` states.
-        let options = unsafe { sized::read(options) }?;
-        let (missed, phase) = (options.missed()?, options.phase()?);
-        let make = |value: NonNull<Timer>| {
-            // SAFETY: `Stored::fill` passes a pointer to memory for a timer, and `give_back` is
-            // called on the timer before that memory is released.
-            unsafe {
-                let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast());
-                let timer = slots::periodic(timers, slot, missed, call);
-                let timer = timer.slack(Duration::from_nanos(options.slack_ns));
-                let timer = match phase {
-                    Some(phase) => timer.phase(phase),
-                    None => timer,
-                };
-                (&raw mut (*value.as_ptr()).periodic).write(timer);
-            }
-            Ok(())
-        };
-        // SAFETY: the caller promises that `timer` points to storage that nothing else uses during
-        // the call.
-        unsafe { Stored::fill(place, &KIND, make) }
+        storage::init(timer, |slot| {
+            let timers = &TimerSet::lend(timers)?.timers;
+            let call = CCallback::new(callback, data)?;
+            let options = sized::read(options)?;
+            let (missed, phase) = (options.missed()?, options.phase()?);
+            // `give_back` is called before the slot is freed or moved, as `periodic` requires.
+            let timer = slots::periodic(timers, slot, missed, call);
+            let timer = timer.slack(Duration::from_nanos(options.slack_ns));
+            Ok(match phase {
+                Some(phase) => timer.phase(phase),
+                None => timer,
+            })
+        })
     })
 }
 
@@ -184,142 +150,76 @@ fn started(result: Result<(), PeriodError>) -> Outcome {
 /// places it; further ones follow every `period_ns`.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE` if the period is not positive, or the phase is not less than the
-/// period; `TICKLESS_SHUT` in the child of a fork; and those of all calls that take a timer:
-/// `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
+/// period; `TICKLESS_SHUT` in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_start(
     timer: *const PeriodicStorage,
     period_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe { on(timer, |timer| started(timer.start(duration(period_ns)?))) }
+    on(timer, |timer| started(timer.start(duration(period_ns)?)))
 }
 
 /// Starts a periodic timer with its first expiry at a point in time. This sets its phase and
 /// overrides the phase in its options.
 ///
 /// Errors: those of `tickless_periodic_start`.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_start_at(
     timer: *const PeriodicStorage,
     first_ns: u64,
     period_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe {
-        on(timer, |timer| {
-            let first = Instant::from_nanos(first_ns);
-            started(timer.start_at(first, duration(period_ns)?))
-        })
-    }
+    on(timer, |timer| {
+        let first = Instant::from_nanos(first_ns);
+        started(timer.start_at(first, duration(period_ns)?))
+    })
 }
 
 /// Stops a periodic timer without waiting for its callback. If the callback is running, that run is
 /// the last, regardless of what it requests. `found` may be null.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_cancel(
     timer: *const PeriodicStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |timer| Ok(timer.cancel())) }
+    cancel_with(timer, found, |timer| Ok(timer.cancel()))
 }
 
 /// Stops a periodic timer and waits until no thread runs its callback, as
 /// `tickless_timer_cancel_sync` does, with its errors.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_cancel_sync(
     timer: *const PeriodicStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |timer| timer.cancel_sync()) }
+    cancel_with(timer, found, |timer| timer.cancel_sync())
 }
 
 /// Reports whether the timer has been started and not stopped.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `is_active` is
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_is_active(
     timer: *const PeriodicStorage,
     is_active: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `is_active` is null or writable.
-    unsafe { result_of(timer, is_active, |timer| Ok(timer.is_active())) }
+    result_of(timer, is_active, |timer| Ok(timer.is_active()))
 }
 
 /// Reports the timer's phase: how long after the multiples of its period it expires, in
 /// nanoseconds; `TICKLESS_NEVER` unless it was started with a phase.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `place_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_phase_offset(
     timer: *const PeriodicStorage,
     place_ns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `place_ns` is null or writable.
-    unsafe {
-        result_of(timer, place_ns, |timer| {
-            let offset = timer.phase_offset();
-            Ok(offset.map_or(u64::MAX, |offset| offset.as_nanos() as u64))
-        })
-    }
+    result_of(timer, place_ns, |timer| {
+        let offset = timer.phase_offset();
+        Ok(offset.map_or(u64::MAX, |offset| offset.as_nanos() as u64))
+    })
 }
 
 /// Destroys a periodic timer, as `tickless_timer_destroy` does, with its errors. A callback may
 /// destroy its own timer.
-///
-/// # Safety
-/// `timer` points to storage; no other thread uses the timer now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_destroy(timer: *mut PeriodicStorage) -> Status {
-    entry(|| {
-        let place = place::<Timer, _>(timer, &KIND)?;
-        let end = |value: NonNull<Timer>| {
-            // SAFETY: the timer is initialised, and the caller promises that no other thread uses
-            // it; `Stored::empty` calls this closure once.
-            let mut periodic = unsafe { (&raw mut (*value.as_ptr()).periodic).read() };
-            // SAFETY: the timer was created in a slot, and after a success it is dropped without
-            // another use.
-            let given = unsafe { periodic.give_back() };
-            if let Err(error) = given {
-                // The timer stays in its storage; do not drop this copy.
-                core::mem::forget(periodic);
-                return Err(cancel_status(error));
-            }
-            Ok(())
-        };
-        // SAFETY: the caller promises that `timer` points to storage that no other thread uses now
-        // or later.
-        unsafe { Stored::empty(place, &KIND, end) }
-    })
+    entry(|| storage::destroy(timer))
 }

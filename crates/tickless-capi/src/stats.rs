@@ -9,13 +9,15 @@ use tickless::stats::BaseStats;
 /// `base`: selects the sum over all bases.
 pub const TICKLESS_ALL_BASES: u32 = u32::MAX;
 
-/// Counters of one base, or of all. Set `size` before the call.
+/// What `tickless_timers_stats` reports: the counters of one base, or the sum over all bases. Set
+/// `size` before the call.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TimerStats {
     /// `sizeof(tickless_stats_t)`.
     pub size: usize,
-    /// The number of bases in this sum; 0 in the child of a fork.
+    /// The number of bases that were counted. 0 in the child of a fork, which cannot take their
+    /// locks, because a thread of the parent may have held one at the fork.
     pub bases: u64,
     /// Pending coarse timers.
     pub pending_coarse: u64,
@@ -77,34 +79,26 @@ impl TimerStats {
 /// Reads the counters of one base, or of all with `TICKLESS_ALL_BASES`. Takes the lock of each base
 /// once, and allocates.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
-///
-/// # Safety
-/// `timers` came from `tickless_timers_start` and was not stopped; `stats` points to as many
-/// writable bytes as its `size` states.
+/// Errors: `TICKLESS_NO_SUCH_BASE`, `TICKLESS_UNSUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_stats(
     timers: *const TimerSet,
     base: u32,
     stats: *mut TimerStats,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
-    // `stats` is null or points to as many writable bytes as its `size` states.
-    unsafe {
-        on(timers, |set| {
-            let all = set.timers.stats().bases;
-            let chosen = match base {
-                TICKLESS_ALL_BASES => &all[..],
-                one => match all.get(one as usize..).and_then(|rest| rest.get(..1)) {
-                    Some(one) => one,
-                    None => {
-                        let what = format!("there is no base {one} among {}", all.len());
-                        return Err(failure(Status::NoSuchBase, what));
-                    }
-                },
-            };
-            let none = TimerStats { earliest_ns: u64::MAX, ..TimerStats::default() };
-            sized::write(stats, &chosen.iter().fold(none, TimerStats::plus))
-        })
-    }
+    on(timers, |set| {
+        let all = set.timers.stats().bases;
+        let chosen = match base {
+            TICKLESS_ALL_BASES => &all[..],
+            one => match all.get(one as usize..).and_then(|rest| rest.get(..1)) {
+                Some(one) => one,
+                None => {
+                    let what = format!("there is no base {one} among {}", all.len());
+                    return Err(failure(Status::NoSuchBase, what));
+                }
+            },
+        };
+        let none = TimerStats { earliest_ns: u64::MAX, ..TimerStats::default() };
+        sized::write(stats, &chosen.iter().fold(none, TimerStats::plus))
+    })
 }

@@ -1,74 +1,69 @@
-//! The contents of a caller's storage, and the detection of its misuse.
+//! Timers in their caller's memory, and the detection of its misuse.
 //!
 //! Storage begins with a mark: a constant mixed with the storage's own address. Zeroed memory,
 //! reused memory, and a copy of a timer do not carry this mark. The mark is read and written
 //! atomically, so that of two threads that destroy one timer only one succeeds.
 
+use crate::object::Object;
 use crate::status::{Outcome, Status, failure};
+use crate::timer::cancel_status;
 use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
+use tickless::CancelError;
 
-/// The mark of one timer type, and its name in error messages.
-pub(crate) struct Kind {
-    pub(crate) mark: u64,
-    pub(crate) name: &'static str,
+/// The memory of a C program in which one timer lives.
+pub(crate) trait Storage: Sized {
+    /// The timer's handle, whose copies refer to the contents of the slot.
+    type Timer;
+    type Slot;
+    const MARK: u64;
+    /// The name of the type in error messages.
+    const NAME: &'static str;
+
+    /// Shuts the timer down, and releases its slot.
+    ///
+    /// # Safety
+    /// After a success, the timer is dropped without another use.
+    unsafe fn give_back(timer: &mut Self::Timer) -> Result<(), CancelError>;
 }
 
 const DESTROYED: u64 = 0x6465_7374_726f_7965;
 
-/// The layout of storage that holds a `T`.
+/// The layout of storage that holds a timer.
 #[repr(C)]
-pub(crate) struct Stored<T> {
+struct Stored<S: Storage> {
     mark: AtomicU64,
-    value: UnsafeCell<MaybeUninit<T>>,
+    timer: UnsafeCell<MaybeUninit<S::Timer>>,
+    slot: UnsafeCell<MaybeUninit<S::Slot>>,
 }
 
 /// Returns a caller's pointer as a pointer to its contents, or an error if it is null or
 /// misaligned.
-pub(crate) fn place<T, S>(storage: *const S, kind: &Kind) -> Outcome<NonNull<Stored<T>>> {
-    const { assert!(size_of::<Stored<T>>() <= size_of::<S>(), "the storage is too small") };
-    const { assert!(align_of::<Stored<T>>() <= align_of::<S>(), "the storage is misaligned") };
-    let Some(place) = NonNull::new(storage.cast_mut().cast::<Stored<T>>()) else {
-        return Err(failure(
-            Status::NullPointer,
-            format!("the pointer to the {} is null", kind.name),
-        ));
+fn place<S: Storage>(storage: *const S) -> Outcome<NonNull<Stored<S>>> {
+    const { assert!(size_of::<Stored<S>>() <= size_of::<S>(), "the storage is too small") };
+    const { assert!(align_of::<Stored<S>>() <= align_of::<S>(), "the storage is misaligned") };
+    let Some(place) = NonNull::new(storage.cast_mut().cast::<Stored<S>>()) else {
+        let what = format!("the pointer to the {} is null", S::NAME);
+        return Err(failure(Status::NullPointer, what));
     };
     if !place.is_aligned() {
-        let what = format!("a {} needs an address that is a multiple of 8", kind.name);
+        let what = format!("a {} needs an address that is a multiple of 8", S::NAME);
         return Err(failure(Status::Misaligned, what));
     }
     Ok(place)
 }
 
-impl<T> Stored<T> {
+impl<S: Storage> Stored<S> {
     /// Returns the mark of a live timer at this address.
-    fn live(place: NonNull<Self>, kind: &Kind) -> u64 {
-        kind.mark ^ place.addr().get() as u64
-    }
-
-    /// Returns the value, or an error unless it was initialised and not destroyed.
-    ///
-    /// # Safety
-    /// `place` points to storage that is not freed or moved while the pointer is used.
-    pub(crate) unsafe fn value(place: NonNull<Self>, kind: &Kind) -> Outcome<NonNull<T>> {
-        // SAFETY: the caller promises that `place` points to storage; the mark is only accessed
-        // atomically.
-        let mark = unsafe { place.as_ref() }.mark.load(Ordering::Acquire);
-        if mark == Self::live(place, kind) {
-            // SAFETY: the caller promises that `place` points to storage, so the field is in
-            // bounds.
-            let value = unsafe { UnsafeCell::raw_get(&raw const (*place.as_ptr()).value) };
-            return Ok(NonNull::new(value.cast()).unwrap_or(NonNull::dangling()));
-        }
-        Err(Self::not_here(mark, place, kind))
+    fn live(place: NonNull<Self>) -> u64 {
+        S::MARK ^ place.addr().get() as u64
     }
 
     #[cold]
-    fn not_here(mark: u64, place: NonNull<Self>, kind: &Kind) -> Status {
-        let name = kind.name;
+    fn not_here(mark: u64, place: NonNull<Self>) -> Status {
+        let name = S::NAME;
         let destroyed = DESTROYED ^ place.addr().get() as u64;
         let what = match mark {
             0 => format!("the {name} was never initialised; call its init first"),
@@ -81,52 +76,75 @@ impl<T> Stored<T> {
         };
         failure(Status::NotInitialised, what)
     }
+}
 
-    /// Initialises the value with `fill`. If `fill` fails, nothing changes.
-    ///
-    /// # Safety
-    /// As for [`value`](Stored::value), and nothing else uses the storage during the call.
-    pub(crate) unsafe fn fill(
-        place: NonNull<Self>,
-        kind: &Kind,
-        fill: impl FnOnce(NonNull<T>) -> Outcome,
-    ) -> Outcome {
-        // SAFETY: the caller promises that `place` points to storage. Memory that was never written
-        // is read as a mark here, which is why the header asks for zeroed memory.
-        let stored = unsafe { place.as_ref() };
-        if stored.mark.load(Ordering::Acquire) == Self::live(place, kind) {
-            let what = format!("this {} is initialised already; destroy it first", kind.name);
-            return Err(failure(Status::AlreadyInitialised, what));
+/// A C function borrows a copy of the handle, because the timer's callback may destroy the timer
+/// while the C function that armed it is still running.
+impl<S: Storage> Object for S {
+    type Lent<'a> = ManuallyDrop<S::Timer>;
+
+    unsafe fn lend<'a>(storage: *const S) -> Outcome<Self::Lent<'a>> {
+        let place = place(storage)?;
+        // SAFETY: the caller promises that `storage` points to storage; the mark is only accessed
+        // atomically.
+        let mark = unsafe { (*place.as_ptr()).mark.load(Ordering::Acquire) };
+        if mark != Stored::live(place) {
+            return Err(Stored::not_here(mark, place));
         }
-        fill(NonNull::from(&stored.value).cast())?;
-        // Release: pairs with the Acquire load in `value`; a thread that reads the mark sees the
-        // value.
-        stored.mark.store(Self::live(place, kind), Ordering::Release);
-        Ok(())
+        // SAFETY: the mark shows that the timer is initialised. The copied handle does not include
+        // the contents of the slot, and `ManuallyDrop` keeps it from being dropped.
+        Ok(unsafe { (*place.as_ptr()).timer.get().cast::<ManuallyDrop<S::Timer>>().read() })
     }
+}
 
-    /// Marks the timer as destroyed, and has `empty` take the value out of the storage. If `empty`
-    /// fails, the timer stays valid.
-    ///
-    /// # Safety
-    /// As for [`value`](Stored::value). The memory may be freed or reused once `empty` has
-    /// succeeded and this function has returned.
-    pub(crate) unsafe fn empty(
-        place: NonNull<Self>,
-        kind: &Kind,
-        empty: impl FnOnce(NonNull<T>) -> Outcome,
-    ) -> Outcome {
-        // SAFETY: the caller promises that `place` points to storage.
-        let stored = unsafe { place.as_ref() };
-        let (live, gone) = (Self::live(place, kind), DESTROYED ^ place.addr().get() as u64);
-        let (taken, not) = (Ordering::AcqRel, Ordering::Acquire);
-        if let Err(mark) = stored.mark.compare_exchange(live, gone, taken, not) {
-            return Err(Self::not_here(mark, place, kind));
-        }
-        let emptied = empty(NonNull::from(&stored.value).cast());
-        if emptied.is_err() {
+/// Initialises a timer with `make`, which receives its slot. If `make` fails, nothing changes.
+///
+/// # Safety
+/// `storage` is null or points to storage that nothing else uses during the call, and that is
+/// neither freed nor moved until [`destroy`] has succeeded.
+pub(crate) unsafe fn init<S: Storage>(
+    storage: *mut S,
+    make: impl FnOnce(NonNull<S::Slot>) -> Outcome<S::Timer>,
+) -> Outcome {
+    let place = place(storage)?;
+    // SAFETY: the caller promises that `storage` points to storage. Memory that was never written
+    // is read as a mark here, which is why the header asks for zeroed memory.
+    let stored = unsafe { place.as_ref() };
+    if stored.mark.load(Ordering::Acquire) == Stored::live(place) {
+        let what = format!("this {} is initialised already; destroy it first", S::NAME);
+        return Err(failure(Status::AlreadyInitialised, what));
+    }
+    let timer = make(NonNull::from(&stored.slot).cast())?;
+    // SAFETY: the caller promises that nothing else uses the storage.
+    unsafe { (*stored.timer.get()).write(timer) };
+    // Release: pairs with the Acquire load in `lend`; a thread that reads the mark sees the timer.
+    stored.mark.store(Stored::live(place), Ordering::Release);
+    Ok(())
+}
+
+/// Destroys a timer. After an error the timer stays in its storage. After a success the memory may
+/// be freed or reused.
+///
+/// # Safety
+/// `storage` is null or points to storage that no other thread uses until it is initialised again.
+pub(crate) unsafe fn destroy<S: Storage>(storage: *mut S) -> Outcome {
+    let place = place(storage)?;
+    // SAFETY: the caller promises that `storage` points to storage.
+    let stored = unsafe { place.as_ref() };
+    let (live, gone) = (Stored::live(place), DESTROYED ^ place.addr().get() as u64);
+    let (taken, not) = (Ordering::AcqRel, Ordering::Acquire);
+    if let Err(mark) = stored.mark.compare_exchange(live, gone, taken, not) {
+        return Err(Stored::not_here(mark, place));
+    }
+    // SAFETY: the mark showed that the timer is initialised. It is dropped only after a success,
+    // after which neither this copy nor the storage is used.
+    unsafe {
+        let mut timer = stored.timer.get().cast::<ManuallyDrop<S::Timer>>().read();
+        if let Err(error) = S::give_back(&mut timer) {
             stored.mark.store(live, Ordering::Release);
+            return Err(cancel_status(error));
         }
-        emptied
+        ManuallyDrop::drop(&mut timer);
     }
+    Ok(())
 }

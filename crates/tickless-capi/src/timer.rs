@@ -1,13 +1,12 @@
 //! Coarse and precise timers in their caller's memory.
 
-use crate::fired::{CCallback, Callback, window};
+use crate::fired::{CCallback, Callback, Expiry, window};
 use crate::object::{Object, on, result_of};
 use crate::status::{Outcome, Status, entry, failure, write_optional};
-use crate::storage::{Kind, Stored, place};
+use crate::storage::{self, Storage};
 use crate::timers::{TimerSet, duration};
-use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use tickless::callback::Cancel;
 use tickless::callback::StartError;
@@ -58,8 +57,6 @@ pub enum CancelFound {
     Running = 2,
 }
 
-const KIND: Kind = Kind { mark: 0x9d3c_1b57_6af2_e841, name: "timer" };
-
 /// Evaluates an expression on a timer of either kind, coarse or precise.
 macro_rules! either {
     ($any:expr, $timer:ident => $body:expr) => {
@@ -68,12 +65,6 @@ macro_rules! either {
             Any::Precise($timer) => $body,
         }
     };
-}
-
-/// The value in a timer's storage.
-struct Timer {
-    any: Any,
-    slot: UnsafeCell<MaybeUninit<SlotOfAny>>,
 }
 
 /// The handle of a timer of either kind, coarse or precise.
@@ -108,24 +99,25 @@ impl Any {
     }
 }
 
-union SlotOfAny {
-    _coarse: ManuallyDrop<CoarseSlot<CCallback>>,
-    _precise: ManuallyDrop<PreciseSlot<CCallback>>,
+pub(crate) union SlotOfAny {
+    _coarse: ManuallyDrop<CoarseSlot<CCallback<Expiry>>>,
+    _precise: ManuallyDrop<PreciseSlot<CCallback<Expiry>>>,
 }
 
-/// A C function borrows a copy of the handle, because the timer's callback may destroy the timer
-/// while the C function that armed it is still running.
-impl Object for TimerStorage {
-    type Lent<'a> = ManuallyDrop<Any>;
+impl Storage for TimerStorage {
+    type Timer = Any;
+    type Slot = SlotOfAny;
+    const MARK: u64 = 0x9d3c_1b57_6af2_e841;
+    const NAME: &'static str = "timer";
 
-    unsafe fn lend<'a>(timer: *const TimerStorage) -> Outcome<Self::Lent<'a>> {
-        let place = place::<Timer, _>(timer, &KIND)?;
-        // SAFETY: the caller promises that `timer` points to storage that is not freed or moved
-        // while the result is used.
-        let value = unsafe { Stored::value(place, &KIND) }?;
-        // SAFETY: the mark shows that the timer is initialised. The copied handle does not include
-        // the contents of the slot, and `ManuallyDrop` keeps it from being dropped.
-        Ok(ManuallyDrop::new(unsafe { (&raw const (*value.as_ptr()).any).read() }))
+    unsafe fn give_back(timer: &mut Any) -> Result<(), CancelError> {
+        // SAFETY: as for this function. `Choice::make` creates the timer in a slot.
+        unsafe {
+            match timer {
+                Any::Coarse(timer) => timer.give_back(),
+                Any::Precise(timer) => timer.give_back(),
+            }
+        }
     }
 }
 
@@ -134,12 +126,7 @@ impl Object for TimerStorage {
 /// `kind` is `TICKLESS_COARSE` or `TICKLESS_PRECISE`, combined with further flags by `|`. When the
 /// timer fires, a thread of the library calls `callback` with `data`.
 ///
-/// Errors: `TICKLESS_NULL_POINTER` (for `timer`, `timers`, `callback`), `TICKLESS_MISALIGNED`,
-/// `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
-///
-/// # Safety
-/// `timer` points to storage that nothing else uses, and that outlives the timer; `timers` came
-/// from `tickless_timers_start` and was not stopped.
+/// Errors: `TICKLESS_ALREADY_INITIALISED`, `TICKLESS_UNSUPPORTED`, `TICKLESS_NO_SUCH_BASE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_init(
     timer: *mut TimerStorage,
@@ -149,14 +136,11 @@ pub unsafe extern "C" fn tickless_timer_init(
     data: *mut c_void,
 ) -> Status {
     entry(|| {
-        let place = place::<Timer, _>(timer, &KIND)?;
-        // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-        let timers = &unsafe { TimerSet::lend(timers) }?.timers;
-        let call = CCallback::new(callback, data)?;
-        let choice = Choice::new(kind, timers)?;
-        // SAFETY: the caller promises that `timer` points to storage that nothing else uses during
-        // the call.
-        unsafe { Stored::fill(place, &KIND, |value| choice.make(value, timers, call)) }
+        storage::init(timer, |slot| {
+            let timers = &TimerSet::lend(timers)?.timers;
+            let call = CCallback::new(callback, data)?;
+            Ok(Choice::new(kind, timers)?.make(slot, timers, call))
+        })
     })
 }
 
@@ -187,25 +171,30 @@ impl Choice {
         Ok(Choice { kind, base: is_pinned.then_some(CpuId(base)) })
     }
 
-    fn make(self, value: NonNull<Timer>, timers: &tickless::Timers, call: CCallback) -> Outcome {
-        // SAFETY: `Stored::fill` passes a pointer to memory for a timer, and `give_back` is called
-        // on the timer before that memory is released.
-        unsafe {
-            let slot = NonNull::new_unchecked((&raw mut (*value.as_ptr()).slot).cast::<()>());
-            let any = if self.kind & 255 == TICKLESS_COARSE {
-                let timer = slots::timeout(timers, slot.cast(), call);
-                let has_flag = self.kind & TICKLESS_DEFERRABLE != 0;
-                let timer = if has_flag { timer.deferrable() } else { timer };
-                Any::Coarse(self.base.into_iter().fold(timer, Timeout::pinned))
-            } else {
-                let timer = slots::hrtimer(timers, slot.cast(), call);
-                let has_flag = self.kind & TICKLESS_DEFERRED != 0;
-                let timer = if has_flag { timer.deferred() } else { timer };
-                Any::Precise(self.base.into_iter().fold(timer, HrTimer::pinned))
-            };
-            (&raw mut (*value.as_ptr()).any).write(any);
+    /// Creates a timer in a slot.
+    ///
+    /// # Safety
+    /// `slot` can be written, and is neither freed nor moved until `Storage::give_back` of the
+    /// timer has succeeded.
+    unsafe fn make(
+        self,
+        slot: NonNull<SlotOfAny>,
+        timers: &tickless::Timers,
+        call: CCallback<Expiry>,
+    ) -> Any {
+        if self.kind & 255 == TICKLESS_COARSE {
+            // SAFETY: as for this function; the callback may run on any thread.
+            let timer = unsafe { slots::timeout(timers, slot.cast(), call) };
+            let has_flag = self.kind & TICKLESS_DEFERRABLE != 0;
+            let timer = if has_flag { timer.deferrable() } else { timer };
+            Any::Coarse(self.base.into_iter().fold(timer, Timeout::pinned))
+        } else {
+            // SAFETY: as for this function; the callback may run on any thread.
+            let timer = unsafe { slots::hrtimer(timers, slot.cast(), call) };
+            let has_flag = self.kind & TICKLESS_DEFERRED != 0;
+            let timer = if has_flag { timer.deferred() } else { timer };
+            Any::Precise(self.base.into_iter().fold(timer, HrTimer::pinned))
         }
-        Ok(())
     }
 }
 
@@ -225,143 +214,93 @@ fn started(result: Result<Started, StartError>) -> Outcome {
 /// If another thread is in a waiting cancel of the timer while its callback runs, this arming is
 /// cancelled too, and the call still succeeds.
 ///
-/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`, and those of all calls that take a timer:
-/// `TICKLESS_NULL_POINTER`, `TICKLESS_MISALIGNED`, `TICKLESS_NOT_INITIALISED`.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
+/// Errors: `TICKLESS_OUT_OF_RANGE`, `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start(timer: *const TimerStorage, after_ns: i64) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe { on(timer, |any| started(either!(any, timer => timer.start(duration(after_ns)?)))) }
+    on(timer, |any| started(either!(any, timer => timer.start(duration(after_ns)?))))
 }
 
 /// Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
 /// can share a wakeup with others. Precise timers only.
 ///
 /// Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a coarse one.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start_slack(
     timer: *const TimerStorage,
     after_ns: i64,
     slack_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe {
-        on(timer, |any| {
-            let (after, slack) = (duration(after_ns)?, duration(slack_ns)?);
-            started(any.precise()?.start_with_slack(after, slack))
-        })
-    }
+    on(timer, |any| {
+        let (after, slack) = (duration(after_ns)?, duration(slack_ns)?);
+        started(any.precise()?.start_with_slack(after, slack))
+    })
 }
 
 /// Arms or rearms a timer for a point in time on the timers' clock. A point that has passed fires
 /// at once; `TICKLESS_NEVER` never comes.
 ///
-/// Errors: `TICKLESS_SHUT`, and those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
+/// Errors: `TICKLESS_SHUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start_at(
     timer: *const TimerStorage,
     deadline_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe {
-        on(timer, |any| {
-            let deadline = Instant::from_nanos(deadline_ns);
-            started(either!(any, timer => timer.start_at(deadline)))
-        })
-    }
+    on(timer, |any| {
+        let deadline = Instant::from_nanos(deadline_ns);
+        started(either!(any, timer => timer.start_at(deadline)))
+    })
 }
 
 /// Arms or rearms a timer to fire within a window: not before `soft_ns`, from then on with any
 /// event of its base, and at `hard_ns` with an event of its own. Precise timers only.
 ///
 /// Errors: `TICKLESS_OUT_OF_RANGE` if the window ends before it begins, `TICKLESS_SHUT`,
-/// `TICKLESS_UNSUPPORTED` for a coarse one, and those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
+/// `TICKLESS_UNSUPPORTED` for a coarse one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start_range(
     timer: *const TimerStorage,
     soft_ns: u64,
     hard_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe {
-        on(timer, |any| {
-            let (soft, hard) = window(soft_ns, hard_ns)?;
-            started(any.precise()?.start_range(soft, hard))
-        })
-    }
+    on(timer, |any| {
+        let (soft, hard) = window(soft_ns, hard_ns)?;
+        started(any.precise()?.start_range(soft, hard))
+    })
 }
 
 /// Arms an idle timer. A pending timer only becomes earlier, never later. Coarse timers only.
 ///
 /// Errors: those of `tickless_timer_start`; `TICKLESS_UNSUPPORTED` for a precise one.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_reduce(
     timer: *const TimerStorage,
     after_ns: i64,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call.
-    unsafe {
-        on(timer, |any| {
-            let after = duration(after_ns)?;
-            started(any.coarse()?.reduce(after))
-        })
-    }
+    on(timer, |any| {
+        let after = duration(after_ns)?;
+        started(any.coarse()?.reduce(after))
+    })
 }
 
 /// Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
 /// changes nothing. Never waits; takes no lock if the timer is idle. `found` may be null, as in all
 /// cancels.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_try_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |any| Ok(either!(any, timer => timer.try_cancel()))) }
+    cancel_with(timer, found, |any| Ok(either!(any, timer => timer.try_cancel())))
 }
 
 /// Cancels a timer without waiting for its callback; takes no lock if the timer is idle. After
 /// `TICKLESS_CANCEL_RUNNING` the callback may still be running, and may still request a restart.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |any| Ok(either!(any, timer => timer.cancel()))) }
+    cancel_with(timer, found, |any| Ok(either!(any, timer => timer.cancel())))
 }
 
 /// Cancels a timer and waits until no thread runs its callback. After it has returned, the caller
@@ -372,19 +311,12 @@ pub unsafe extern "C" fn tickless_timer_cancel(
 ///
 /// Errors: `TICKLESS_WOULD_DEADLOCK` in the timer's own callback, or in one that its callback waits
 /// for: the timer has been cancelled, `found` reports its state, and its callback may be running.
-/// And those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel_sync(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.cancel_sync())) }
+    cancel_with(timer, found, |any| either!(any, timer => timer.cancel_sync()))
 }
 
 /// A slightly cheaper `tickless_timer_cancel_sync` for a timer that no thread arms again while its
@@ -392,18 +324,12 @@ pub unsafe extern "C" fn tickless_timer_cancel_sync(
 ///
 /// Errors: those of `tickless_timer_cancel_sync`; `TICKLESS_NOT_SINGLE_SHOT` if the timer was armed
 /// nevertheless: it has been cancelled, and its callback has returned.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_cancel_single_shot(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.cancel_single_shot())) }
+    cancel_with(timer, found, |any| either!(any, timer => timer.cancel_single_shot()))
 }
 
 /// Cancels a timer permanently, and waits as `tickless_timer_cancel_sync` does. Every later arming
@@ -411,18 +337,12 @@ pub unsafe extern "C" fn tickless_timer_cancel_single_shot(
 /// destroyed.
 ///
 /// Errors: those of `tickless_timer_cancel_sync`; the timer is shut down in any case.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `found` is null or
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_shutdown_sync(
     timer: *const TimerStorage,
     found: *mut CancelFound,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `found` is null or writable.
-    unsafe { cancel_with(timer, found, |any| either!(any, timer => timer.shutdown_sync())) }
+    cancel_with(timer, found, |any| either!(any, timer => timer.shutdown_sync()))
 }
 
 /// Runs the body of an entry point that cancels a timer, and writes to `place` whether the timer
@@ -461,38 +381,22 @@ pub(crate) fn cancel_status(error: CancelError) -> Status {
 }
 
 /// Reports whether the timer is armed. Another thread may change this at any time.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `is_pending` is
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_is_pending(
     timer: *const TimerStorage,
     is_pending: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `is_pending` is null or writable.
-    unsafe { result_of(timer, is_pending, |any| Ok(either!(any, timer => timer.is_pending()))) }
+    result_of(timer, is_pending, |any| Ok(either!(any, timer => timer.is_pending())))
 }
 
 /// Reports whether the timer is armed or its callback is running. Never reports false while one of
 /// the two holds; a true result may be out of date.
-///
-/// Errors: those of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage that no other thread destroys during the call; `is_active` is
-/// writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_is_active(
     timer: *const TimerStorage,
     is_active: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `timer` points to storage that no other thread destroys
-    // during the call, and that `is_active` is null or writable.
-    unsafe { result_of(timer, is_active, |any| Ok(either!(any, timer => timer.is_active()))) }
+    result_of(timer, is_active, |any| Ok(either!(any, timer => timer.is_active())))
 }
 
 /// Destroys a timer: shuts it down, waits for its callback as `tickless_timer_cancel_sync` does,
@@ -503,45 +407,17 @@ pub unsafe extern "C" fn tickless_timer_is_active(
 /// the timer at that moment.
 ///
 /// Errors: `TICKLESS_WOULD_DEADLOCK` in another timer's callback that this timer's callback waits
-/// for: the timer is shut down, but its memory is still in use; destroy it again later. And those
-/// of all calls that take a timer.
-///
-/// # Safety
-/// `timer` points to storage; no other thread uses the timer now or later.
+/// for: the timer is shut down, but its memory is still in use; destroy it again later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_destroy(timer: *mut TimerStorage) -> Status {
-    entry(|| {
-        let place = place::<Timer, _>(timer, &KIND)?;
-        let end = |value: NonNull<Timer>| {
-            // SAFETY: the timer is initialised, and the caller promises that no other thread uses
-            // it; `Stored::empty` calls this closure once.
-            let mut any = unsafe { (&raw mut (*value.as_ptr()).any).read() };
-            // SAFETY: the timer was created in a slot, and after a success it is dropped without
-            // another use.
-            let given = unsafe {
-                match &mut any {
-                    Any::Coarse(timer) => timer.give_back(),
-                    Any::Precise(timer) => timer.give_back(),
-                }
-            };
-            if let Err(error) = given {
-                // The timer stays in its storage; do not drop this copy.
-                core::mem::forget(any);
-                return Err(cancel_status(error));
-            }
-            Ok(())
-        };
-        // SAFETY: the caller promises that `timer`, of which `place` is the storage, is valid, and
-        // that no other thread uses it until it is initialised again.
-        unsafe { Stored::empty(place, &KIND, end) }
-    })
+    entry(|| storage::destroy(timer))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fired::Expiry;
-    use crate::timers::tickless_timers_stop;
+    use crate::object::Handle;
+    use crate::timers::{Set, tickless_timers_stop};
     use std::sync::{Arc, Mutex};
     use tickless::driver::EventLoopDriver;
 
@@ -577,7 +453,7 @@ mod tests {
         let (timers, mut made) = tickless::Timers::builder().start_in_loop_with(on_rearm);
         assert_eq!(made.next_event(), None);
         *driver.lock().expect("no panic") = Some(made);
-        let timers = Box::into_raw(Box::new(TimerSet::new(timers, None)));
+        let timers = TimerSet::boxed(Set::new(timers, None));
         let gone = Arc::<Mutex<bool>>::default();
         let storage = TimerStorage { opaque: [0; 16] };
         let own = Box::into_raw(Box::new(Own { storage, gone: Arc::clone(&gone) }));

@@ -1,6 +1,6 @@
 //! Sets of timers: starting, stopping, and reading their clock.
 
-use crate::object::{Handle, Marked, create, destroy, handles, result_of};
+use crate::object::{Marked, create, destroy, handles, result_of, value};
 use crate::options::Options;
 use crate::sized;
 use crate::status::{Outcome, Status, failure};
@@ -28,10 +28,15 @@ pub(crate) struct Set {
 
 handles! {
     TimerSet(Set), 0x7469_636b_6c65_7373,
-        "set of timers; pass a pointer from tickless_timers_start";
+        "set of timers; pass a pointer from tickless_timers_start", value => &'a Set;
 }
 
 impl Set {
+    pub(crate) fn new(timers: tickless::Timers, time: Option<VirtualTime>) -> Set {
+        let own_users = slots::users(&timers);
+        Set { timers, time, own_users }
+    }
+
     /// Returns the number of timers and limiters that still exist in this set. If there are any,
     /// first waits briefly for them to disappear: a limiter that was destroyed while its refill
     /// callback ran exists until that callback has returned.
@@ -45,14 +50,6 @@ impl Set {
             std::thread::sleep(Duration::from_millis(1));
         }
         users()
-    }
-}
-
-impl TimerSet {
-    /// Wraps timers, and their virtual time if they have one, in a set that C owns and stops.
-    pub(crate) fn new(timers: tickless::Timers, time: Option<VirtualTime>) -> TimerSet {
-        let own_users = slots::users(&timers);
-        TimerSet(TimerSet::mark(Set { timers, time, own_users }))
     }
 }
 
@@ -80,26 +77,17 @@ pub(crate) fn period(ns: i64) -> Outcome<Duration> {
 /// Blocks for about a millisecond to calibrate the clock. The driver threads inherit the caller's
 /// signal mask.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`,
-/// `TICKLESS_NO_THREAD`.
-///
-/// # Safety
-/// `options` is null or points to as many readable bytes as its `size` states; `timers` is
-/// writable.
+/// Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_THREAD`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start(
     options: *const Options,
     timers: *mut *mut TimerSet,
 ) -> Status {
-    // SAFETY: the caller promises that `options` is null or points to as many readable bytes as its
-    // `size` states, and that `timers` is null or writable.
-    unsafe {
-        create(timers, || {
-            let builder = sized::read(options)?.builder()?;
-            let started = builder.start().map_err(|error| failure(Status::NoThread, error))?;
-            Ok(TimerSet::new(started, None))
-        })
-    }
+    create(timers, || {
+        let builder = sized::read(options)?.builder()?;
+        let started = builder.start().map_err(|error| failure(Status::NoThread, error))?;
+        Ok(Set::new(started, None))
+    })
 }
 
 /// Stops a set of timers and frees it; does nothing if the pointer is null. Waits until the driver
@@ -108,45 +96,30 @@ pub unsafe extern "C" fn tickless_timers_start(
 /// Errors: `TICKLESS_BUSY`, returned after 100 ms, if one of its timers is still initialised, or
 /// one of its limiters or throttles still exists: destroy those first. `TICKLESS_WOULD_DEADLOCK`
 /// inside a callback of one of its timers. After an error the set keeps running.
-///
-/// # Safety
-/// `timers` is null or came from `tickless_timers_start` and was not stopped; no other thread
-/// uses it now or later.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_stop(timers: *mut TimerSet) -> Status {
-    // SAFETY: the caller promises that `timers` is null, or came from the library and was not
-    // stopped, and that no other thread uses it now or later.
-    unsafe {
-        destroy(timers, |set| {
-            if slots::is_in_callback_of(&set.timers) {
-                let what = "a callback of these timers cannot stop them, because it would wait \
+    destroy(timers, |set| {
+        if slots::is_in_callback_of(&set.timers) {
+            let what = "a callback of these timers cannot stop them, because it would wait \
                             for itself; stop them in another thread";
-                return Err(failure(Status::WouldDeadlock, what));
+            return Err(failure(Status::WouldDeadlock, what));
+        }
+        match set.users() {
+            0 => Ok(()),
+            users => {
+                let what = format!(
+                    "{users} timers, limiters or throttles still exist; destroy them first"
+                );
+                Err(failure(Status::Busy, what))
             }
-            match set.users() {
-                0 => Ok(()),
-                users => {
-                    let what = format!(
-                        "{users} timers, limiters or throttles still exist; destroy them first"
-                    );
-                    Err(failure(Status::Busy, what))
-                }
-            }
-        })
-    }
+        }
+    })
 }
 
 /// Reads the current time, in nanoseconds, on the clock that deadlines refer to. It never goes
 /// back, is close to `CLOCK_MONOTONIC`, and does not advance while the system is suspended. Costs
 /// about 11 ns where the CPU's counter is reliable; no lock, no system call.
-///
-/// Errors: `TICKLESS_NULL_POINTER`.
-///
-/// # Safety
-/// `timers` came from `tickless_timers_start` and was not stopped; `now_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_now(timers: *const TimerSet, now_ns: *mut u64) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
-    // `now_ns` is null or writable.
-    unsafe { result_of(timers, now_ns, |set| Ok(set.timers.now().as_nanos())) }
+    result_of(timers, now_ns, |set| Ok(set.timers.now().as_nanos()))
 }

@@ -14,28 +14,20 @@ use tickless::{VirtualTime, slots};
 /// null for the defaults with one base. Otherwise the timers work as those of
 /// `tickless_timers_start`.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
-///
-/// # Safety
-/// `options` is null or points to as many readable bytes as its `size` states; `timers` is
-/// writable.
+/// Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timers_start_virtual(
     options: *const Options,
     now_ns: u64,
     timers: *mut *mut TimerSet,
 ) -> Status {
-    // SAFETY: the caller promises that `options` is null or points to as many readable bytes as its
-    // `size` states, and that `timers` is null or writable.
-    unsafe {
-        create(timers, || {
-            let options = sized::read(options)?;
-            let builder = options.builder()?;
-            let builder = if options.bases == 0 { builder.bases(1) } else { builder };
-            let time = VirtualTime::with_builder(builder, Instant::from_nanos(now_ns));
-            Ok(TimerSet::new(time.timers().clone(), Some(time)))
-        })
-    }
+    create(timers, || {
+        let options = sized::read(options)?;
+        let builder = options.builder()?;
+        let builder = if options.bases == 0 { builder.bases(1) } else { builder };
+        let time = VirtualTime::with_builder(builder, Instant::from_nanos(now_ns));
+        Ok(Set::new(time.timers().clone(), Some(time)))
+    })
 }
 
 impl Set {
@@ -52,49 +44,29 @@ impl Set {
     }
 }
 
-/// Runs the body of an entry point that changes the virtual time of a set; an error if the set runs
-/// on a real clock.
-///
-/// # Safety
-/// `timers` is null, or came from the library and was not stopped.
-unsafe fn move_time(timers: *const TimerSet, body: impl FnOnce(&VirtualTime)) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-    unsafe { on(timers, |set| set.virtual_time().map(body)) }
-}
-
 /// Advances the clock from one expiry to the next, and fires the timers that come due. In a
 /// callback of these timers it only moves the clock, as if the callback took that long.
 ///
-/// Errors: `TICKLESS_NULL_POINTER`, `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers
-/// were not started by `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped.
+/// Errors: `TICKLESS_OUT_OF_RANGE`; `TICKLESS_UNSUPPORTED` if the timers were not started by
+/// `tickless_timers_start_virtual`; `TICKLESS_SHUT` in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance(timers: *const TimerSet, by_ns: i64) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-    unsafe {
-        on(timers, |set| {
-            let by = duration(by_ns)?;
-            set.virtual_time().map(|time| time.advance(by))
-        })
-    }
+    on(timers, |set| {
+        let by = duration(by_ns)?;
+        set.virtual_time().map(|time| time.advance(by))
+    })
 }
 
 /// Advances the clock to a point in time, as `tickless_virtual_advance` does. For a point that has
 /// passed, it fires only the overdue timers.
 ///
 /// Errors: those of `tickless_virtual_advance`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance_to(
     timers: *const TimerSet,
     to_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-    unsafe { move_time(timers, |time| time.advance_to(Instant::from_nanos(to_ns))) }
+    on(timers, |set| set.virtual_time().map(|time| time.advance_to(Instant::from_nanos(to_ns))))
 }
 
 /// Advances the clock to the next expiry, and fires all timers that are due at that time.
@@ -102,73 +74,49 @@ pub unsafe extern "C" fn tickless_virtual_advance_to(
 /// expiry.
 ///
 /// Errors: those of `tickless_virtual_advance`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped; `has_fired` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_advance_to_next(
     timers: *const TimerSet,
     has_fired: *mut bool,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
-    // `has_fired` is null or writable.
-    unsafe {
-        optional_result_of(timers, has_fired, |set| Ok(set.virtual_time()?.advance_to_next()))
-    }
+    optional_result_of(timers, has_fired, |set| Ok(set.virtual_time()?.advance_to_next()))
 }
 
 /// Returns when the next timer comes due; `TICKLESS_NEVER` if no timer is pending that would cause
 /// an expiry.
 ///
 /// Errors: those of `tickless_virtual_advance`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped; `next_ns` is writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_next_event(
     timers: *const TimerSet,
     next_ns: *mut u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped, and that
-    // `next_ns` is null or writable.
-    unsafe {
-        result_of(timers, next_ns, |set| {
-            let next = set.virtual_time()?.next_event();
-            Ok(next.unwrap_or(Instant::NEVER).as_nanos())
-        })
-    }
+    result_of(timers, next_ns, |set| {
+        let next = set.virtual_time()?.next_event();
+        Ok(next.unwrap_or(Instant::NEVER).as_nanos())
+    })
 }
 
 /// Sets wall-clock time, in nanoseconds since 1970, forwards or backwards, and fires the timers
 /// that this makes due. It starts at 2000-01-01. No other clock moves.
 ///
 /// Errors: those of `tickless_virtual_advance`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_set_realtime(
     timers: *const TimerSet,
     to_ns: u64,
 ) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-    unsafe { move_time(timers, |time| time.set_realtime(Instant::from_nanos(to_ns))) }
+    on(timers, |set| set.virtual_time().map(|time| time.set_realtime(Instant::from_nanos(to_ns))))
 }
 
 /// Simulates a suspend of the system for `for_ns`: boottime and wall-clock time advance, the
 /// monotonic clock does not. Fires the timers that have come due during the suspend.
 ///
 /// Errors: those of `tickless_virtual_advance`.
-///
-/// # Safety
-/// `timers` came from the library and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_virtual_suspend(timers: *const TimerSet, for_ns: i64) -> Status {
-    // SAFETY: the caller promises that `timers` came from the library and was not stopped.
-    unsafe {
-        on(timers, |set| {
-            let time = duration(for_ns)?;
-            set.virtual_time().map(|clock| clock.suspend(time))
-        })
-    }
+    on(timers, |set| {
+        let time = duration(for_ns)?;
+        set.virtual_time().map(|clock| clock.suspend(time))
+    })
 }

@@ -70,12 +70,11 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names and headings as C has them. A safety section is a list of what the caller must ensure.
+/// Names as C has them.
 fn for_readers(header: &str) -> String {
     let header = header
         .replace("TICKLESS_STATUS_T_", "TICKLESS_")
-        .replace("TICKLESS_CANCEL_T_", "TICKLESS_CANCEL_")
-        .replace(" # Safety\n", " The caller must ensure:\n");
+        .replace("TICKLESS_CANCEL_T_", "TICKLESS_CANCEL_");
     let mut out = String::new();
     for line in header.trim_start().lines() {
         let _ = writeln!(out, "{}", line.trim_end());
