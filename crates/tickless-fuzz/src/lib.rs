@@ -3,7 +3,6 @@
 //!
 //! | target | operations | check |
 //! |---|---|---|
-//! | [`local`] | the whole interface of `LocalTimers`, with invented and outdated keys | a model |
 //! | [`virtual_time`] | several bases; callbacks that arm, cancel, drop and advance | a model |
 //! | [`c`] | calls of the C interface, with invalid handles and numbers | its header's contract |
 //! | [`trace`] | reads and replays the bytes as a kernel trace | nothing fires early |
@@ -20,7 +19,6 @@ mod bytes;
 #[expect(unsafe_code, reason = "calls the C interface")]
 pub mod c;
 pub mod campaign;
-pub mod local;
 pub mod machine;
 pub mod trace;
 pub mod virtual_time;
@@ -29,8 +27,7 @@ pub mod virtual_time;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets. `fuzz/` has a libFuzzer program of each name, and `fuzz/corpus/` a folder.
-pub const TARGETS: [Target; 6] = [
-    ("local", local::run),
+pub const TARGETS: [Target; 5] = [
     ("virtual_time", virtual_time::run),
     ("c", c::run),
     ("trace", trace::run),

@@ -4,7 +4,6 @@
 //! A simple model of the timers predicts every result.
 
 use crate::bytes::Bytes;
-use crate::local::granule;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless::callback::Cancel;
@@ -15,6 +14,13 @@ use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
 /// The longest step of the time, a century, so that the clock does not reach its maximum.
 const FAR: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 const TIMERS: usize = 24;
+
+/// Returns how much later than its deadline a coarse timer may fire: a seventh of `after`, the time
+/// from arming to the deadline (the timer wheel's granularity is at most 1/7.7 of it), and one tick
+/// of a millisecond at either end of that time.
+fn granule(after: u64) -> u64 {
+    (after / 7).saturating_add(2_000_000)
+}
 
 enum Timer {
     Coarse(Timeout),
@@ -121,7 +127,7 @@ impl Model {
         let soft = now.saturating_add(after);
         let (hard, started) = match &*timer {
             Timer::Coarse(timer) => {
-                let hard = soft.saturating_add(granule(after, 1_000_000));
+                let hard = soft.saturating_add(granule(after));
                 (hard, timer.start(Duration::from_nanos(after)))
             }
             Timer::Precise(timer) => {
@@ -203,7 +209,7 @@ impl Model {
     fn rearmed(&self, at: usize, after: u64) {
         let is_coarse = matches!(self.timer(at).as_deref(), Some(Timer::Coarse(_)));
         let soft = self.time.now().as_nanos().saturating_add(after);
-        let rounding = if is_coarse { granule(after, 1_000_000) } else { 0 };
+        let rounding = if is_coarse { granule(after) } else { 0 };
         let mut state = self.lock();
         // Another callback may have dropped the timer. Then it does not restart.
         if state.timers[at].is_some() {

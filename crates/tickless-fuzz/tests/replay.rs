@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use tickless_fuzz::TARGETS;
 use tickless_machine::random::Random;
 
+/// The targets that read text.
+const TEXTS: [&str; 3] = ["trace", "machine", "campaign"];
+
 /// Prints the input if a target panics.
 struct PrintOnPanic<'a>(&'a str);
 
@@ -32,76 +35,54 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn replay(target: usize) {
-    let (name, run) = TARGETS[target];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let corpus = files(&root.join("fuzz/corpus").join(name));
-    assert!(corpus.len() >= 5, "{name} has a corpus");
-    let more = match name {
-        "machine" => files(&root.join("crates/tickless-machine/machines")),
-        _ => Vec::new(),
-    };
-    for file in corpus.iter().chain(&more) {
-        perform(run, &fs::read(file).unwrap(), &file.display().to_string());
-    }
+fn folder(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(of)
 }
 
-fn random_bytes(target: usize, inputs: u64) {
-    let (name, run) = TARGETS[target];
+/// Runs a target with its corpus, and with a number of random inputs. `TICKLESS_SEED` selects one
+/// random input.
+fn replay(name: &str, inputs: u64) {
+    let (_, run) = *TARGETS.iter().find(|(target, _)| *target == name).expect("a target");
+    let mut known = files(&folder("fuzz/corpus").join(name));
+    assert!(known.len() >= 5, "{name} has a corpus");
+    if name == "machine" {
+        known.extend(files(&folder("crates/tickless-machine/machines")));
+    }
+    for file in known {
+        perform(run, &fs::read(&file).unwrap(), &file.display().to_string());
+    }
     let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let seeds = given.map_or(0..inputs, |seed| seed..seed + 1);
-    for seed in seeds {
+    for seed in given.map_or(0..inputs, |seed| seed..seed + 1) {
         let mut random = Random::new(seed);
         let length = random.draw() % 600;
         let input: Vec<u8> = (0..length).map(|_| random.draw() as u8).collect();
-        let again = format!("TICKLESS_SEED={seed} cargo test -p tickless-fuzz {name}");
-        perform(run, &input, &again);
+        perform(run, &input, &format!("TICKLESS_SEED={seed} cargo test -p tickless-fuzz"));
     }
-}
-
-#[test]
-fn local() {
-    replay(0);
-    random_bytes(0, 2_000);
 }
 
 #[test]
 fn virtual_time() {
-    replay(1);
-    random_bytes(1, 1_000);
+    replay("virtual_time", 1_000);
 }
 
 #[test]
 fn c() {
-    replay(2);
-    random_bytes(2, 500);
+    replay("c", 500);
 }
 
 #[test]
-fn trace() {
-    replay(3);
-    random_bytes(3, 50);
-}
-
-#[test]
-fn machine() {
-    replay(4);
-    random_bytes(4, 50);
-}
-
-#[test]
-fn campaign() {
-    replay(5);
-    random_bytes(5, 50);
+fn text_files() {
+    for name in TEXTS {
+        replay(name, 50);
+    }
 }
 
 /// Goal: files that are almost valid are read or refused, without a panic.
 /// Method: the corpus's text files with lines missing, doubled, or with another digit.
 #[test]
 fn almost_valid_files_do_not_panic() {
-    for (name, run) in [TARGETS[3], TARGETS[4], TARGETS[5]] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
-        for file in files(&root) {
+    for (name, run) in TARGETS.iter().filter(|(name, _)| TEXTS.contains(name)) {
+        for file in files(&folder("fuzz/corpus").join(name)) {
             let Ok(text) = fs::read_to_string(&file) else { continue };
             let lines: Vec<&str> = text.lines().take(60).collect();
             for at in 0..lines.len() {
@@ -116,7 +97,7 @@ fn almost_valid_files_do_not_panic() {
                 other[at] = &changed;
                 for mistaken in [missing, twice, other] {
                     let again = format!("{}, line {}", file.display(), at + 1);
-                    perform(run, mistaken.join("\n").as_bytes(), &again);
+                    perform(*run, mistaken.join("\n").as_bytes(), &again);
                 }
             }
         }
