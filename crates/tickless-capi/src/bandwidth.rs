@@ -5,11 +5,7 @@ use crate::object::{
     Marked, Object, create, destroy, handles, on, optional_result_of, result_of, value,
 };
 use crate::one_thread::{OneThread, free, owned};
-use crate::options::unknown;
-use crate::periodic::{
-    TICKLESS_PHASE_ALIGNED, TICKLESS_PHASE_FIXED, TICKLESS_PHASE_NONE, TICKLESS_PHASE_RANDOM,
-    TICKLESS_PHASE_SPREAD,
-};
+use crate::periodic::phase;
 use crate::sized::{self, Grows};
 use crate::status::{Outcome, Status, failure};
 use crate::timers::{TimerSet, duration};
@@ -50,25 +46,12 @@ pub struct Quota {
 unsafe impl Grows for Quota {}
 
 impl Quota {
-    fn phase(&self) -> Outcome<Phase> {
-        Ok(match (self.phase, self.phase_value) {
-            (TICKLESS_PHASE_NONE | TICKLESS_PHASE_SPREAD, 0) => Phase::Spread,
-            (TICKLESS_PHASE_ALIGNED, 0) => Phase::Aligned,
-            (TICKLESS_PHASE_RANDOM, seed) => Phase::Random(seed),
-            (TICKLESS_PHASE_FIXED, phase) => Phase::Fixed(Duration::from_nanos(phase)),
-            _ => return Err(unknown("phase")),
-        })
-    }
-
-    fn slack(&self) -> Option<Duration> {
-        (self.slack_ns > 0).then(|| Duration::from_nanos(self.slack_ns))
-    }
-
     /// Applies the settings that a limiter and a throttle share.
     fn apply<T>(&self, mut builder: BandwidthBuilder<T>) -> Outcome<BandwidthBuilder<T>> {
-        builder = builder.phase(self.phase()?);
-        if let Some(slack) = self.slack() {
-            builder = builder.slack(slack);
+        let phase = phase(self.phase, self.phase_value)?;
+        builder = builder.phase(phase.unwrap_or(Phase::Spread));
+        if self.slack_ns > 0 {
+            builder = builder.slack(Duration::from_nanos(self.slack_ns));
         }
         if self.release_batch > 0 {
             let gap = Duration::from_nanos(self.release_gap_ns);

@@ -5,13 +5,12 @@ use crate::object::{
     Marked, Object, create, destroy, handles, on, optional_result_of, result_of, value,
 };
 use crate::options::unknown;
-use crate::status::{Outcome, Status, failure, write_optional};
-use crate::timer::{CancelFound, cancel_status, cancel_with};
+use crate::status::{Outcome, Status, write_optional};
+use crate::timer::{CancelFound, cancel_status, cancel_with, started};
 use crate::timers::{TimerSet, duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use tickless::CancelError;
-use tickless::callback::{StartError, Started};
 use tickless::clock::{ClockFired, ClockTimer, TimeBase};
 use tickless::time::Instant;
 
@@ -94,10 +93,6 @@ pub unsafe extern "C" fn tickless_clock_timer_create(
             call.call(ClockExpiry { fired: NonNull::from(fired).cast() });
         }))
     })
-}
-
-fn started(result: Result<Started, StartError>) -> Outcome {
-    result.map(drop).map_err(|error| failure(Status::Shut, error))
 }
 
 /// Arms or rearms a timer to fire `after_ns` from now. The duration includes suspends on boottime

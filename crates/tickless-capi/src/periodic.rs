@@ -67,18 +67,19 @@ impl PeriodicOptions {
             _ => Err(unknown("way to treat missed periods")),
         }
     }
+}
 
-    fn phase(&self) -> Outcome<Option<Phase>> {
-        let phase = match (self.phase, self.phase_value) {
-            (TICKLESS_PHASE_NONE, 0) => return Ok(None),
-            (TICKLESS_PHASE_ALIGNED, 0) => Phase::Aligned,
-            (TICKLESS_PHASE_SPREAD, 0) => Phase::Spread,
-            (TICKLESS_PHASE_RANDOM, seed) => Phase::Random(seed),
-            (TICKLESS_PHASE_FIXED, phase) => Phase::Fixed(Duration::from_nanos(phase)),
-            _ => return Err(unknown("phase")),
-        };
-        Ok(Some(phase))
-    }
+/// Returns the phase that a number from C and its `phase_value` select.
+pub(crate) fn phase(number: u32, value: u64) -> Outcome<Option<Phase>> {
+    let phase = match (number, value) {
+        (TICKLESS_PHASE_NONE, 0) => return Ok(None),
+        (TICKLESS_PHASE_ALIGNED, 0) => Phase::Aligned,
+        (TICKLESS_PHASE_SPREAD, 0) => Phase::Spread,
+        (TICKLESS_PHASE_RANDOM, seed) => Phase::Random(seed),
+        (TICKLESS_PHASE_FIXED, phase) => Phase::Fixed(Duration::from_nanos(phase)),
+        _ => return Err(unknown("phase")),
+    };
+    Ok(Some(phase))
 }
 
 /// Memory for one periodic timer, under the rules of `tickless_timer_t`; 320 bytes. Opaque.
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn tickless_periodic_init(
             let timers = &TimerSet::lend(timers)?.timers;
             let call = CCallback::new(callback, data)?;
             let options = sized::read(options)?;
-            let (missed, phase) = (options.missed()?, options.phase()?);
+            let (missed, phase) = (options.missed()?, phase(options.phase, options.phase_value)?);
             // `give_back` is called before the slot is freed or moved, as `periodic` requires.
             let timer = slots::periodic(timers, slot, missed, call);
             let timer = timer.slack(Duration::from_nanos(options.slack_ns));

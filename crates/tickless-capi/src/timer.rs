@@ -198,7 +198,7 @@ impl Choice {
     }
 }
 
-fn started(result: Result<Started, StartError>) -> Outcome {
+pub(crate) fn started(result: Result<Started, StartError>) -> Outcome {
     match result {
         Ok(_) => Ok(()),
         Err(error @ StartError::NoSuchBase(_)) => Err(failure(Status::NoSuchBase, error)),

@@ -138,54 +138,55 @@ unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
 /// None: it ignores its arguments.
 unsafe extern "C-unwind" fn nothing(_: *mut Expiry, _: *mut c_void) {}
 
-/// Goal: a callback may destroy and free its own coarse or precise timer, regardless of its
-/// requests (X4: an address is no identity).
-#[test]
-fn a_callback_frees_its_timer() {
-    let timers = started();
-    let mut gone = Vec::new();
-    for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
-        for rounds in 0..3 {
-            let (own, fired) = new_own::<TimerStorage>(rounds);
-            // SAFETY: the memory lives until the callback frees it, which is the last use.
-            unsafe {
-                let storage = &raw mut (*own).storage;
-                let init = tickless_timer_init(storage, timers, kind, Some(free_timer), own.cast());
-                assert_eq!(init, Status::Ok);
-                assert_eq!(tickless_timer_start(storage, 0), Status::Ok);
-            }
-            until(|| fired.load(Ordering::Acquire) == FREED + rounds + 1);
-            gone.push(own);
-        }
-    }
-    // SAFETY: started above; all timers are destroyed, and this waits for the last callback.
-    assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
-    // SAFETY: no thread of the library is left.
-    assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, FRESH) }));
-}
-
-/// Goal: a callback may destroy and free its own periodic timer, which would otherwise continue.
-#[test]
-fn a_callback_frees_its_periodic_timer() {
+/// Starts timers whose callbacks free them after 0 to 2 restarts, and waits until they are freed.
+/// Then checks that nothing has written to their memory, which `release_memory` filled with
+/// `scribble`.
+fn memory_is_untouched_after<T>(
+    scribble: u8,
+    start: impl Fn(*mut TimerSet, *mut Own<T>) -> [Status; 2],
+) {
     let timers = started();
     let mut gone = Vec::new();
     for rounds in 0..3 {
-        let (own, fired) = new_own::<PeriodicStorage>(rounds);
-        // SAFETY: the memory lives until the callback frees it, which is the last use.
-        unsafe {
-            let storage = &raw mut (*own).storage;
-            let call = Some(free_periodic as unsafe extern "C-unwind" fn(_, _));
-            let init = tickless_periodic_init(storage, timers, null(), call, own.cast());
-            assert_eq!(init, Status::Ok);
-            assert_eq!(tickless_periodic_start(storage, MS), Status::Ok);
-        }
+        let (own, fired) = new_own::<T>(rounds);
+        assert_eq!(start(timers, own), [Status::Ok; 2]);
         until(|| fired.load(Ordering::Acquire) == FREED + rounds + 1);
         gone.push(own);
     }
     // SAFETY: started above; all timers are destroyed, and this waits for the last callback.
     assert_eq!(unsafe { tickless_timers_stop(timers) }, Status::Ok);
     // SAFETY: no thread of the library is left.
-    assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, LOCK_HELD) }));
+    assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, scribble) }));
+}
+
+/// Goal: a callback may destroy and free its own coarse or precise timer, regardless of its
+/// requests (X4: an address is no identity).
+#[test]
+fn a_callback_frees_its_timer() {
+    for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
+        memory_is_untouched_after(FRESH, |timers, own: *mut Own<TimerStorage>| {
+            // SAFETY: the memory lives until the callback frees it, which is the last use.
+            unsafe {
+                let storage = &raw mut (*own).storage;
+                let init = tickless_timer_init(storage, timers, kind, Some(free_timer), own.cast());
+                [init, tickless_timer_start(storage, 0)]
+            }
+        });
+    }
+}
+
+/// Goal: a callback may destroy and free its own periodic timer, which would otherwise continue.
+#[test]
+fn a_callback_frees_its_periodic_timer() {
+    memory_is_untouched_after(LOCK_HELD, |timers, own: *mut Own<PeriodicStorage>| {
+        // SAFETY: the memory lives until the callback frees it, which is the last use.
+        unsafe {
+            let storage = &raw mut (*own).storage;
+            let init =
+                tickless_periodic_init(storage, timers, null(), Some(free_periodic), own.cast());
+            [init, tickless_periodic_start(storage, MS)]
+        }
+    });
 }
 
 /// Goal: stopping timers that are in use fails; a copy of a timer is not a timer; memory can be
