@@ -111,8 +111,8 @@ impl QuotaCounts {
 
 fn bandwidth_status(error: BandwidthError) -> Status {
     let status = match error {
-        BandwidthError::Settings(_) | BandwidthError::Period(_) => Status::OutOfRange,
-        _ => Status::Shut,
+        BandwidthError::NoTimers => Status::Shut,
+        _ => Status::OutOfRange,
     };
     failure(status, error)
 }

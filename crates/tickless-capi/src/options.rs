@@ -4,7 +4,7 @@ use crate::sized::Grows;
 use crate::status::{Outcome, Status, failure};
 use std::time::Duration;
 use tickless::policy::{Deferral, Policy, PushOut};
-use tickless::time::{Tick, TickError};
+use tickless::time::Tick;
 use tickless::{Builder, Timers};
 
 /// `policy`: cancelling the first timer does not reprogram the driver, which may then wake once
@@ -128,7 +128,7 @@ pub(crate) fn tick(ns: u64) -> Outcome<Tick> {
         return Ok(Tick::MILLISECOND);
     }
     Tick::new(Duration::from_nanos(ns))
-        .map_err(|error: TickError| failure(Status::OutOfRange, error))
+        .ok_or_else(|| failure(Status::OutOfRange, "a tick lasts from 1 us to 1 s"))
 }
 
 #[cold]

@@ -9,7 +9,7 @@ mod window;
 
 pub use instant::Instant;
 pub use ns::Ns;
-pub use tick::{Tick, TickError};
+pub use tick::Tick;
 pub use window::Window;
 
 /// The number of a CPU, counted from zero. The base of the CPU, which has its timers, has the same

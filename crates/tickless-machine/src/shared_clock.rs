@@ -5,7 +5,7 @@ use crate::device::{self, CounterId};
 use crate::platform::{Sim, SimWord};
 use std::fmt;
 use tickless_core::clock::combined::{Combined, ReadPolicy};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::counter::Counter;
 use tickless_core::platform::Platform;
 
 /// A clock that all CPUs of the simulated machine share. Reading it takes the simulated time that
@@ -52,16 +52,16 @@ impl Counter for Device {
 
     /// A width that never matters: the counter counts nanoseconds, so no conversion can overflow,
     /// and no simulated run is long enough for 56 bits to wrap.
-    fn width(&self) -> Width {
-        Width::bits(56)
+    fn bits(&self) -> u32 {
+        56
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        Rating::SLOW
+    fn rating(&self) -> u16 {
+        110
     }
 
     fn name(&self) -> &str {

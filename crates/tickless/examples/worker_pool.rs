@@ -156,6 +156,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         stats.total().cancelled
     );
     drop(shared);
-    println!("left behind: {}", timers.leaks());
+    for leak in timers.leaks() {
+        println!("left behind: {leak}");
+    }
     Ok(())
 }

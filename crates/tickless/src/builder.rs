@@ -27,7 +27,7 @@ use tickless_core::time::{Ns, Tick};
 ///
 /// let timers = Timers::builder()
 ///     .bases(1)
-///     .tick(Tick::new(Duration::from_micros(100))?)
+///     .tick(Tick::new(Duration::from_micros(100)).ok_or("no such tick")?)
 ///     .slow_after(Duration::from_millis(10))
 ///     .on_panic(|_| eprintln!("a callback panicked"))
 ///     .start()?;

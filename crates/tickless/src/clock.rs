@@ -11,10 +11,10 @@
 //!   may go back needs a [`Ratchet`].
 //!
 //! ```
-//! use tickless::clock::{ClockId, Combined, SystemClock};
+//! use tickless::clock::{Combined, SystemClock};
 //!
 //! // The CPU time of this process: a system call for each reading.
-//! let slow = SystemClock::open(ClockId::PROCESS_CPU)?;
+//! let slow = SystemClock::open(SystemClock::PROCESS_CPU)?;
 //! let cpu_time = Combined::new(slow);
 //! std::thread::scope(|s| {
 //!     for _ in 0..2 {
@@ -33,14 +33,13 @@ pub use crate::platform::clock_error::{Fallback, OpenClockError};
 pub use crate::platform::program_clocks::combined::Combined;
 #[cfg(linux_platform)]
 #[doc(inline)]
-pub use crate::platform::program_clocks::hardware::{ClockId, SystemClock, Tsc};
+pub use crate::platform::program_clocks::hardware::{SystemClock, Tsc};
 #[doc(inline)]
 pub use crate::platform::program_clocks::kept::{Clock, Report};
 #[doc(inline)]
 pub use crate::platform::time_base::TimeBase;
-pub use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+pub use tickless_core::clock::counter::Counter;
 pub use tickless_core::clock::sources::Fault;
-pub use tickless_core::clock::timekeeper::WatchCounts;
 pub use tickless_core::clock::watchdog::Tolerance;
 
 use tickless_core::time::{Instant, Ns};

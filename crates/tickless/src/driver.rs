@@ -11,7 +11,7 @@
 pub use crate::builder::StartTimersError;
 pub use crate::event_loop::EventLoopDriver;
 #[doc(inline)]
-pub use crate::platform::device::fallback::{Device, RefusedCall};
+pub use crate::platform::device::fallback::Device;
 #[doc(inline)]
 pub use crate::platform::wakeup::Wakeup;
 pub use tickless_core::bases::migrate::OnlineError;

@@ -159,7 +159,7 @@ pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, Coars
 /// # use std::task::{Context, Waker};
 /// # use std::future::Future;
 /// let _ = retry.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-/// assert_eq!(time.timers().leaks().leaks[0].label, "retry");
+/// assert_eq!(time.timers().leaks()[0].label, "retry");
 /// ```
 pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output = F::Output> {
     Labelled::new(label, future)

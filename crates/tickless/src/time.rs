@@ -30,7 +30,7 @@
 //! assert_eq!(from_std(begin + Duration::from_secs(3600)), time.now());
 //! ```
 
-pub use tickless_core::time::{Instant, Tick, TickError};
+pub use tickless_core::time::{Instant, Tick};
 
 use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;

@@ -5,8 +5,9 @@ use crate::events;
 use crate::platform::clock::ClockSource;
 use crate::platform::clock_error::Fallback;
 use crate::platform::device::base::BaseDevice;
-use crate::platform::device::fallback::{Device, RefusedCall};
+use crate::platform::device::fallback::Device;
 use crate::timer::shared::OpenSet;
+use std::io;
 use std::time::Duration;
 use tickless_core::bases::migrate::OnlineError;
 use tickless_core::phase::CircleView;
@@ -75,10 +76,11 @@ impl Timers {
         host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
     }
 
-    /// Returns the system call whose refusal, at the start or later, keeps a driver from using the
-    /// device that the program asked for. The timers keep working, on a futex.
-    pub fn device_fallback(&self) -> Option<RefusedCall> {
-        self.shared.bases.platform().device_fallback()
+    /// Returns an error that names the system call whose refusal, at the start or later, keeps a
+    /// driver from using the device that the program asked for. The timers keep working, on a
+    /// futex.
+    pub fn device_fallback(&self) -> Option<io::Error> {
+        self.shared.bases.platform().device_fallback().map(io::Error::from)
     }
 
     /// Returns how many running timers have this `period` and a [`Phase`](crate::periodic::Phase).

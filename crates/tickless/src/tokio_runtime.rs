@@ -160,23 +160,24 @@ pub(crate) fn clock_was_paused() {
     }
 }
 
-/// A guard that keeps a thread on a virtual clock until the guard is dropped; from [`enter`].
-#[must_use = "the thread leaves the virtual clock as soon as this is dropped"]
-pub struct Entered {
+/// A guard that keeps a thread on a virtual clock until the guard is dropped.
+#[derive(Debug)]
+struct Entered {
     time: VirtualTime,
     /// Makes the type `!Send`: the guard belongs to its thread.
     on_thread: PhantomData<*const ()>,
 }
 
-/// Puts this thread on a virtual clock until the returned guard is dropped.
-///
-/// [`Instant::now`](crate::tokio_time::Instant::now) returns the time of that clock, and the
-/// sleeps, intervals and timeouts that the thread creates with
-/// [`tokio_time`](crate::tokio_time) run on it. Those created earlier stay on their clocks. If a
-/// thread has entered several clocks, it uses the innermost.
-pub fn enter(time: &VirtualTime) -> Entered {
-    ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
-    Entered { time: time.clone(), on_thread: PhantomData }
+impl VirtualTime {
+    /// Makes this thread use the virtual clock for [`tokio_time`](crate::tokio_time), until the
+    /// returned guard is dropped: [`Instant::now`](crate::tokio_time::Instant::now), and the
+    /// sleeps, intervals and timeouts that the thread creates. Those created earlier stay on their
+    /// clocks. If a thread has entered several clocks, it uses the innermost.
+    #[must_use = "the thread leaves the virtual clock as soon as the guard is dropped"]
+    pub fn enter(&self) -> impl fmt::Debug + use<> {
+        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
+        Entered { time: self.clone(), on_thread: PhantomData }
+    }
 }
 
 /// Puts this thread on a virtual clock for as long as it runs.
@@ -201,11 +202,5 @@ impl Drop for Entered {
         });
         // Drop it outside of the borrow: dropping the last clone of a clock may run user code.
         drop(left);
-    }
-}
-
-impl fmt::Debug for Entered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Entered").field(&self.time).finish()
     }
 }

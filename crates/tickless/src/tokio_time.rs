@@ -47,7 +47,7 @@
 //!
 //! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
 //! any runtime, but does not move tokio's own timers: `run_in_virtual_time` starts a runtime of
-//! several threads on such a clock (feature `tokio-test-util`), and [`enter`] puts the threads of
+//! several threads on such a clock (feature `tokio-test-util`), and [`VirtualTime::enter`](crate::VirtualTime::enter) puts the threads of
 //! other runtimes on one.
 //!
 //! # Differences
@@ -66,7 +66,6 @@ mod interval;
 mod sleep;
 mod timeout;
 
-pub use crate::tokio_runtime::{Entered, enter};
 pub use clock::{advance, pause, resume};
 #[cfg(feature = "tokio-test-util")]
 pub use in_virtual_time::run_in_virtual_time;

@@ -25,7 +25,7 @@ mod auto;
 mod running;
 mod shuffle;
 
-pub use auto::{AutoAdvance, Busy};
+pub use auto::Busy;
 
 use crate::builder::Builder;
 use crate::platform::manual_clock::ManualClock;
@@ -213,7 +213,9 @@ impl VirtualTime {
         self.refuse_in_child();
         for timers in &*self.all() {
             let leaks = timers.leaks();
-            assert!(leaks.is_empty(), "{leaks}");
+            let count: usize = leaks.iter().map(|leak| leak.count).sum();
+            let list: String = leaks.iter().map(|leak| format!("\n{leak}")).collect();
+            assert!(leaks.is_empty(), "{count} timers pending{list}");
         }
     }
 

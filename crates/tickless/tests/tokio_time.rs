@@ -663,12 +663,12 @@ fn real_time_works_in_any_executor() {
 /// it uses the process's clock.
 #[test]
 fn clocks_are_entered_and_left() {
-    use tickless::tokio_time::{Instant, enter};
+    use tickless::tokio_time::Instant;
     let (one, other) = (VirtualTime::new(), VirtualTime::new());
     other.advance(HOUR);
-    let first = enter(&one);
+    let first = one.enter();
     assert_eq!(tickless::time::Instant::from(Instant::now()), one.now());
-    let second = enter(&other);
+    let second = other.enter();
     assert_eq!(tickless::time::Instant::from(Instant::now()), other.now());
     drop(first);
     assert_eq!(tickless::time::Instant::from(Instant::now()), other.now());

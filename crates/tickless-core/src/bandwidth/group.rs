@@ -6,7 +6,7 @@ mod refill;
 
 use crate::bandwidth::counts::Counts;
 use crate::bandwidth::permits::Permits;
-use crate::bandwidth::settings::{AMOUNT_MAX, Settings, SettingsError};
+use crate::bandwidth::settings::{AMOUNT_MAX, BandwidthError, Settings};
 use crate::time::Ns;
 use crate::word::Word;
 use alloc::collections::VecDeque;
@@ -101,12 +101,12 @@ impl core::error::Error for AskError {}
 
 impl Group {
     /// Makes a group with its quota in the pool. The first refill is due at `first`.
-    pub fn new(settings: Settings, first: Ns) -> Result<Group, SettingsError> {
+    pub fn new(settings: Settings, first: Ns) -> Result<Group, BandwidthError> {
         Group::with_pool(settings, settings.quota, first)
     }
 
     /// Makes a group with the amount `pool` in its pool, but at most the sum of quota and extra.
-    pub fn with_pool(settings: Settings, pool: u64, first: Ns) -> Result<Group, SettingsError> {
+    pub fn with_pool(settings: Settings, pool: u64, first: Ns) -> Result<Group, BandwidthError> {
         settings.check()?;
         let pool = pool.min(settings.most());
         Ok(Group {

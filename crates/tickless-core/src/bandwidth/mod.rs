@@ -75,4 +75,4 @@ pub use counts::Counts;
 pub use group::{AskError, BandwidthFault, Grant, Group, MemberId, Refill};
 pub use period::{PERIOD_LIMIT, PERIOD_MIN};
 pub use permits::{Permits, Take};
-pub use settings::{AMOUNT_MAX, Release, Settings, SettingsError};
+pub use settings::{AMOUNT_MAX, BandwidthError, Release, Settings};

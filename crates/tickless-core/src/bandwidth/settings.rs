@@ -40,10 +40,10 @@ impl Release {
 /// The largest sum of quota and extra.
 pub const AMOUNT_MAX: u64 = 1 << 58;
 
-/// Why [`Settings`] are refused.
+/// Why a bandwidth group was not started: its [`Settings`] are refused, or its refill timer is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum SettingsError {
+pub enum BandwidthError {
     /// The quota is zero: no member could ever continue.
     QuotaZero,
     /// The slice is zero: no member could ever take anything.
@@ -70,41 +70,56 @@ pub enum SettingsError {
     },
     /// The sum of quota and extra is greater than [`AMOUNT_MAX`].
     TooMuch,
+    /// The refills have a fixed phase that is not shorter than their period.
+    PhaseBeyondPeriod {
+        /// The requested phase.
+        phase: Duration,
+        /// The period of the refills.
+        period: Duration,
+    },
+    /// The refill timer cannot be armed: its timers belong to the parent of a fork.
+    NoTimers,
 }
 
-impl fmt::Display for SettingsError {
+impl fmt::Display for BandwidthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SettingsError::QuotaZero => {
+            BandwidthError::QuotaZero => {
                 f.write_str("with a quota of zero no member ever continues; use at least 1")
             }
-            SettingsError::SliceZero => {
+            BandwidthError::SliceZero => {
                 f.write_str("with a slice of zero no member gets anything; use 1")
             }
-            SettingsError::BatchZero => {
+            BandwidthError::BatchZero => {
                 f.write_str("with a batch of zero no member is released; use at least 1")
             }
-            SettingsError::PeriodTooShort(period) => {
+            BandwidthError::PeriodTooShort(period) => {
                 write!(f, "a period of {period:?} is under {PERIOD_MIN:?}; scale period and quota")
             }
-            SettingsError::PeriodTooLong(period) => {
+            BandwidthError::PeriodTooLong(period) => {
                 write!(f, "a period of {period:?} is over {PERIOD_LIMIT:?}")
             }
-            SettingsError::QuotaBelowSlice { quota, slice } => write!(
+            BandwidthError::QuotaBelowSlice { quota, slice } => write!(
                 f,
                 "a slice of {slice} is more than the quota of {quota}; choose a smaller slice"
             ),
-            SettingsError::QuotaAboveMachine { quota, capacity } => write!(
+            BandwidthError::QuotaAboveMachine { quota, capacity } => write!(
                 f,
                 "a quota of {quota} ns in a period in which all CPUs together do {capacity} ns \
                  never throttles; leave the limit out"
             ),
-            SettingsError::TooMuch => write!(f, "quota and extra exceed {AMOUNT_MAX} together"),
+            BandwidthError::TooMuch => write!(f, "quota and extra exceed {AMOUNT_MAX} together"),
+            BandwidthError::PhaseBeyondPeriod { phase, period } => {
+                write!(f, "a phase of {phase:?} is not below its period of {period:?}")
+            }
+            BandwidthError::NoTimers => {
+                f.write_str("the timers belong to the parent process; start timers in the child")
+            }
         }
     }
 }
 
-impl core::error::Error for SettingsError {}
+impl core::error::Error for BandwidthError {}
 
 impl Settings {
     /// Returns the largest amount that the group holds, and that a member can ask for at once.
@@ -113,38 +128,38 @@ impl Settings {
     }
 
     /// Returns an error if no group can have these settings.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    pub fn check(&self) -> Result<(), BandwidthError> {
         let Settings { quota, period, slice, release, .. } = *self;
         if quota == 0 {
-            return Err(SettingsError::QuotaZero);
+            return Err(BandwidthError::QuotaZero);
         }
         if slice == 0 {
-            return Err(SettingsError::SliceZero);
+            return Err(BandwidthError::SliceZero);
         }
         if release.batch == 0 {
-            return Err(SettingsError::BatchZero);
+            return Err(BandwidthError::BatchZero);
         }
         if period < PERIOD_MIN {
-            return Err(SettingsError::PeriodTooShort(period.to_duration()));
+            return Err(BandwidthError::PeriodTooShort(period.to_duration()));
         }
         if period > PERIOD_LIMIT {
-            return Err(SettingsError::PeriodTooLong(period.to_duration()));
+            return Err(BandwidthError::PeriodTooLong(period.to_duration()));
         }
         if slice > quota {
-            return Err(SettingsError::QuotaBelowSlice { quota, slice });
+            return Err(BandwidthError::QuotaBelowSlice { quota, slice });
         }
         if self.most() > AMOUNT_MAX {
-            return Err(SettingsError::TooMuch);
+            return Err(BandwidthError::TooMuch);
         }
         Ok(())
     }
 
     /// Checks the settings of a quota of CPU time on a machine with `cpus` CPUs.
-    pub fn check_cpu_time(&self, cpus: u32) -> Result<(), SettingsError> {
+    pub fn check_cpu_time(&self, cpus: u32) -> Result<(), BandwidthError> {
         self.check()?;
         let capacity = self.period.0.saturating_mul(u64::from(cpus));
         if self.quota > capacity {
-            return Err(SettingsError::QuotaAboveMachine { quota: self.quota, capacity });
+            return Err(BandwidthError::QuotaAboveMachine { quota: self.quota, capacity });
         }
         Ok(())
     }

@@ -58,7 +58,7 @@
 //! one, from which readers derive the upper bits. For a counter of nanoseconds it changes once in
 //! 208 days, or when the device is set. A reader that sees it change starts again.
 
-use crate::clock::counter::{Counter, Hertz, Rating, Width};
+use crate::clock::counter::{Counter, Width};
 use crate::word::{Ordering, Relax, Word};
 
 /// How a shared counter is read.
@@ -291,12 +291,12 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         let unused = u64::BITS - VALUE_BITS;
         // Sign-extended: the published value may be less or greater than `near`.
         let distance = ((seen.value().wrapping_sub(near) << unused) as i64) >> unused;
-        Some(near.wrapping_add_signed(distance) & self.counter.width().mask())
+        Some(near.wrapping_add_signed(distance) & Width::bits(self.counter.bits()).mask())
     }
 
     #[inline]
     fn is_wide(&self) -> bool {
-        self.counter.width().count() > VALUE_BITS
+        self.counter.bits() > VALUE_BITS
     }
 }
 
@@ -308,15 +308,15 @@ impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
     }
 
     #[inline]
-    fn width(&self) -> Width {
-        self.counter.width()
+    fn bits(&self) -> u32 {
+        self.counter.bits()
     }
 
-    fn frequency(&self) -> Hertz {
-        self.counter.frequency()
+    fn hertz(&self) -> u64 {
+        self.counter.hertz()
     }
 
-    fn rating(&self) -> Rating {
+    fn rating(&self) -> u16 {
         self.counter.rating()
     }
 
@@ -410,16 +410,16 @@ mod tests {
             shows
         }
 
-        fn width(&self) -> Width {
-            self.width
+        fn bits(&self) -> u32 {
+            self.width.count()
         }
 
-        fn frequency(&self) -> Hertz {
-            Hertz::NANOSECONDS
+        fn hertz(&self) -> u64 {
+            1_000_000_000
         }
 
-        fn rating(&self) -> Rating {
-            Rating::SLOW
+        fn rating(&self) -> u16 {
+            110
         }
 
         fn name(&self) -> &str {

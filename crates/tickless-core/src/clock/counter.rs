@@ -17,24 +17,25 @@
 use crate::time::Ns;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::num::NonZeroU64;
 
 /// A counter that can be read from any thread.
 pub trait Counter: Send + Sync {
-    /// Returns the current count. Bits above its [width](Counter::width) are zero.
+    /// Returns the current count. Bits above the lowest [`bits`](Counter::bits) are zero.
     ///
     /// Must not panic. A counter whose device has gone keeps returning its last value, and the
     /// [watchdog](super::watchdog) detects that.
     fn read(&self) -> u64;
 
-    /// Returns the number of bits of the counter.
-    fn width(&self) -> Width;
+    /// Returns the number of bits of the counter: 2 to 64.
+    fn bits(&self) -> u32;
 
-    /// Returns its frequency.
-    fn frequency(&self) -> Hertz;
+    /// Returns its frequency in counts per second; zero counts as one.
+    fn hertz(&self) -> u64;
 
-    /// Returns its rating among the counters of a machine.
-    fn rating(&self) -> Rating;
+    /// Returns its quality among the counters of a machine. The scale is that of Linux's clock
+    /// sources: 1 for a counter of last resort, about 100 for a slow one, 250 for a good one, 300
+    /// for one that is fast and exact, 400 for the best choice wherever it exists.
+    fn rating(&self) -> u16;
 
     /// Returns its name, for reports.
     fn name(&self) -> &str;
@@ -97,52 +98,12 @@ impl Width {
     }
 }
 
-/// Counts per second; not zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Hertz(NonZeroU64);
-
-impl Hertz {
-    /// One count is one nanosecond, as in every clock that counts nanoseconds.
-    pub const NANOSECONDS: Hertz = Hertz::new(1_000_000_000);
-
-    /// Makes a frequency; zero is replaced by one.
-    pub const fn new(counts_per_s: u64) -> Hertz {
-        match NonZeroU64::new(counts_per_s) {
-            Some(counts) => Hertz(counts),
-            None => Hertz(NonZeroU64::MIN),
-        }
-    }
-
-    /// Returns the counts per second.
-    pub const fn counts_per_s(self) -> u64 {
-        self.0.get()
-    }
-}
-
-/// The quality of a counter; higher is better. The scale is Linux's, as its documentation of clock
-/// source ratings describes it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Rating(pub u16);
-
-impl Rating {
-    /// Only if there is no other counter.
-    pub const LAST_RESORT: Rating = Rating(1);
-    /// Usable, but slow.
-    pub const SLOW: Rating = Rating(110);
-    /// Correct and good enough.
-    pub const GOOD: Rating = Rating(250);
-    /// Fast and exact.
-    pub const FAST: Rating = Rating(300);
-    /// The best choice wherever it exists.
-    pub const PERFECT: Rating = Rating(400);
-}
-
 /// Returns the longest time between two readings that loses no time: half the time to a wrap.
 ///
 /// A 32-bit counter at 14.318180 MHz: 149.98 s. At 64 bits and 3 GHz: 97 years.
 pub fn max_idle(counter: &(impl Counter + ?Sized)) -> Ns {
-    let ns = u128::from(counter.width().reach()) * 1_000_000_000
-        / u128::from(counter.frequency().counts_per_s());
+    let reach = u128::from(Width::bits(counter.bits()).reach());
+    let ns = reach * 1_000_000_000 / u128::from(counter.hertz().max(1));
     Ns(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
@@ -154,13 +115,13 @@ macro_rules! by_reference {
                 (**self).read()
             }
             #[inline]
-            fn width(&self) -> Width {
-                (**self).width()
+            fn bits(&self) -> u32 {
+                (**self).bits()
             }
-            fn frequency(&self) -> Hertz {
-                (**self).frequency()
+            fn hertz(&self) -> u64 {
+                (**self).hertz()
             }
-            fn rating(&self) -> Rating {
+            fn rating(&self) -> u16 {
                 (**self).rating()
             }
             fn name(&self) -> &str {

@@ -147,13 +147,13 @@ fn shape_of(segment: &Segment) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::{Hertz, Width};
+    use crate::clock::counter::Width;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     fn segment(ns: u64) -> Segment {
         let start = Point { ns: Ns(ns), fraction: 7 };
-        let slope = Slope::of(Hertz::NANOSECONDS);
+        let slope = Slope::of(1_000_000_000);
         Segment { source: SourceId(3), width: Width::bits(48), count0: 100, start, slope }
     }
 

@@ -12,7 +12,7 @@
 //! The cost is one word that all readers share and most of them write. A reliable counter should
 //! not have a ratchet.
 
-use crate::clock::counter::{Counter, Hertz, Rating, Width};
+use crate::clock::counter::{Counter, Width};
 use crate::word::{Ordering, Word};
 
 /// A counter behind a ratchet.
@@ -32,7 +32,7 @@ impl<W: Word, C: Counter> Ratchet<W, C> {
 
 impl<W: Word, C: Counter> Counter for Ratchet<W, C> {
     fn read(&self) -> u64 {
-        let (width, now) = (self.counter.width(), self.counter.read());
+        let (width, now) = (Width::bits(self.counter.bits()), self.counter.read());
         // Relaxed: only the order of the word's own values matters.
         let mut highest = self.highest.load(Ordering::Relaxed);
         loop {
@@ -47,15 +47,15 @@ impl<W: Word, C: Counter> Counter for Ratchet<W, C> {
         }
     }
 
-    fn width(&self) -> Width {
-        self.counter.width()
+    fn bits(&self) -> u32 {
+        self.counter.bits()
     }
 
-    fn frequency(&self) -> Hertz {
-        self.counter.frequency()
+    fn hertz(&self) -> u64 {
+        self.counter.hertz()
     }
 
-    fn rating(&self) -> Rating {
+    fn rating(&self) -> u16 {
         self.counter.rating()
     }
 
@@ -77,16 +77,16 @@ mod tests {
             self.0.load(Ordering::Relaxed)
         }
 
-        fn width(&self) -> Width {
-            Width::bits(8)
+        fn bits(&self) -> u32 {
+            8
         }
 
-        fn frequency(&self) -> Hertz {
-            Hertz::NANOSECONDS
+        fn hertz(&self) -> u64 {
+            1_000_000_000
         }
 
-        fn rating(&self) -> Rating {
-            Rating::LAST_RESORT
+        fn rating(&self) -> u16 {
+            1
         }
 
         fn name(&self) -> &str {
@@ -106,6 +106,6 @@ mod tests {
         };
         let seen: [u64; 7] = [250, 240, 253, 2, 255, 2, 3].map(read);
         assert_eq!(seen, [250, 250, 253, 2, 2, 2, 3]);
-        assert_eq!((ratchet.width(), ratchet.name()), (Width::bits(8), "settable"));
+        assert_eq!((ratchet.bits(), ratchet.name()), (8, "settable"));
     }
 }

@@ -38,8 +38,8 @@ pub struct Segment {
 impl Segment {
     /// Makes a segment over `counter` at its nominal frequency, which begins at `count`.
     pub fn over(source: SourceId, counter: &impl Counter, count: u64, start: Point) -> Segment {
-        let slope = Slope::of(counter.frequency());
-        Segment { source, width: counter.width(), count0: count, start, slope }
+        let slope = Slope::of(counter.hertz());
+        Segment { source, width: Width::bits(counter.bits()), count0: count, start, slope }
     }
 
     /// Returns the time of a count. A count before the start of the segment gives the time of the
@@ -65,10 +65,9 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Hertz;
 
     fn hpet(count: u64) -> Segment {
-        let slope = Slope::of(Hertz::new(14_318_180));
+        let slope = Slope::of(14_318_180);
         let width = Width::bits(32);
         Segment { source: SourceId(0), width, count0: count, start: Point::default(), slope }
     }

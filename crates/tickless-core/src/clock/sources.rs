@@ -3,7 +3,7 @@
 //! No counter is read here: the list stores only ratings and faults. A counter that was found bad
 //! stays bad, because the fault may return.
 
-use crate::clock::counter::{Counter, Rating};
+use crate::clock::counter::Counter;
 use crate::clock::segment::SourceId;
 use alloc::vec::Vec;
 use core::fmt;
@@ -42,7 +42,7 @@ impl fmt::Display for Fault {
 /// A counter's rating and its fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Standing {
-    rating: Rating,
+    rating: u16,
     fault: Option<Fault>,
 }
 
@@ -91,8 +91,8 @@ impl Sources {
         (0..self.standings.len()).map(|index| SourceId(index as u8))
     }
 
-    fn rating(&self, id: SourceId) -> Rating {
-        self.standings.get(id.index()).map_or(Rating(0), |standing| standing.rating)
+    fn rating(&self, id: SourceId) -> u16 {
+        self.standings.get(id.index()).map_or(0, |standing| standing.rating)
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn rated(ratings: &[u16]) -> Sources {
-        let standing = |rating: &u16| Standing { rating: Rating(*rating), fault: None };
+        let standing = |rating: &u16| Standing { rating: *rating, fault: None };
         Sources { standings: ratings.iter().map(standing).collect() }
     }
 

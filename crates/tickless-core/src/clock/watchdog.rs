@@ -95,7 +95,7 @@ pub struct Scale {
 impl Scale {
     /// Returns a counter's scale at its nominal frequency.
     pub fn of(counter: &impl Counter) -> Scale {
-        Scale { width: counter.width(), slope: Slope::of(counter.frequency()) }
+        Scale { width: Width::bits(counter.bits()), slope: Slope::of(counter.hertz()) }
     }
 
     /// Returns the time from one count to another. Whole wraps in between are not seen.
@@ -196,10 +196,9 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Hertz;
 
-    const HPET: Scale = Scale { width: Width::bits(32), slope: Slope::of(Hertz::new(14_318_180)) };
-    const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(Hertz::new(2_000_000_000)) };
+    const HPET: Scale = Scale { width: Width::bits(32), slope: Slope::of(14_318_180) };
+    const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(2_000_000_000) };
     const START: Sample = Sample { reference: 0xffff_0000, count: 77 };
 
     /// A second sample: since `START` the reference has advanced by `theirs` seconds, and the

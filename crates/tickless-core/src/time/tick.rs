@@ -8,7 +8,6 @@
 //! nanoseconds, a multiplier of 64 bits is exact. For later times the code divides.
 
 use super::Ns;
-use core::fmt;
 use core::time::Duration;
 
 /// The length of a tick, from 1 µs to 1 s.
@@ -22,31 +21,6 @@ pub struct Tick {
     shift: u32,
 }
 
-/// An invalid length of a tick.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum TickError {
-    /// Shorter than [`Tick::MIN`]; use a high-resolution timer for finer deadlines.
-    TooShort(Duration),
-    /// Longer than [`Tick::MAX`].
-    TooLong(Duration),
-}
-
-impl fmt::Display for TickError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TickError::TooShort(length) => {
-                write!(f, "a tick of {length:?} is under 1 us; use a high-resolution timer instead")
-            }
-            TickError::TooLong(length) => {
-                write!(f, "a tick of {length:?} is over 1 s; choose a shorter one")
-            }
-        }
-    }
-}
-
-impl core::error::Error for TickError {}
-
 impl Tick {
     /// The shortest tick: 1 µs. The number of ticks of any time then fits in 57 bits.
     pub const MIN: Duration = Duration::from_micros(1);
@@ -55,20 +29,13 @@ impl Tick {
     /// One millisecond, the tick of a kernel with HZ=1000 and the default here.
     pub const MILLISECOND: Tick = Tick::unchecked(1_000_000);
 
-    /// Returns a tick of this length.
-    ///
-    /// # Errors
-    ///
-    /// [`TickError`] if the length is not between [`Tick::MIN`] and [`Tick::MAX`].
-    pub const fn new(length: Duration) -> Result<Tick, TickError> {
+    /// Returns a tick of this length; `None` if that is not between [`Tick::MIN`] and
+    /// [`Tick::MAX`]. For deadlines finer than the shortest tick, use a high-resolution timer.
+    pub const fn new(length: Duration) -> Option<Tick> {
         let ns = Ns::from_duration(length).0;
-        if ns < Ns::from_duration(Tick::MIN).0 {
-            return Err(TickError::TooShort(length));
-        }
-        if ns > Ns::from_duration(Tick::MAX).0 {
-            return Err(TickError::TooLong(length));
-        }
-        Ok(Tick::unchecked(ns))
+        let is_short = ns < Ns::from_duration(Tick::MIN).0;
+        let is_long = ns > Ns::from_duration(Tick::MAX).0;
+        if is_short || is_long { None } else { Some(Tick::unchecked(ns)) }
     }
 
     const fn unchecked(ns: u64) -> Tick {
@@ -161,11 +128,11 @@ mod tests {
 
     #[test]
     fn ticks_out_of_range_are_refused() {
-        assert_eq!(Tick::new(Duration::ZERO), Err(TickError::TooShort(Duration::ZERO)));
+        assert_eq!(Tick::new(Duration::ZERO), None);
         let (short, long) = (Duration::from_nanos(999), Duration::from_secs(2));
-        assert_eq!(Tick::new(short), Err(TickError::TooShort(short)));
-        assert!(Tick::new(Duration::from_secs(1)).is_ok());
-        assert_eq!(Tick::new(long), Err(TickError::TooLong(long)));
-        assert_eq!(Tick::new(Duration::MAX), Err(TickError::TooLong(Duration::MAX)));
+        assert_eq!(Tick::new(short), None);
+        assert!(Tick::new(Duration::from_secs(1)).is_some());
+        assert_eq!(Tick::new(long), None);
+        assert_eq!(Tick::new(Duration::MAX), None);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tickless_core::bandwidth::{
-    AMOUNT_MAX, AskError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN, Permits, Release,
-    Settings, SettingsError, Take,
+    AMOUNT_MAX, AskError, BandwidthError, Grant, Group, MemberId, PERIOD_LIMIT, PERIOD_MIN,
+    Permits, Release, Settings, Take,
 };
 use tickless_core::time::Ns;
 
@@ -581,25 +581,25 @@ fn invalid_settings_and_requests_are_refused() {
         Group::new(settings, Ns::ZERO).err()
     };
     assert_eq!(with(|_| ()), None);
-    assert_eq!(with(|s| s.quota = 0), Some(SettingsError::QuotaZero));
-    assert_eq!(with(|s| s.slice = 0), Some(SettingsError::SliceZero));
-    assert_eq!(with(|s| s.release.batch = 0), Some(SettingsError::BatchZero));
+    assert_eq!(with(|s| s.quota = 0), Some(BandwidthError::QuotaZero));
+    assert_eq!(with(|s| s.slice = 0), Some(BandwidthError::SliceZero));
+    assert_eq!(with(|s| s.release.batch = 0), Some(BandwidthError::BatchZero));
     let short = Ns(PERIOD_MIN.0 - 1);
-    assert_eq!(with(|s| s.period = Ns::ZERO), Some(SettingsError::PeriodTooShort(Duration::ZERO)));
+    assert_eq!(with(|s| s.period = Ns::ZERO), Some(BandwidthError::PeriodTooShort(Duration::ZERO)));
     assert_eq!(
         with(|s| s.period.0 = PERIOD_MIN.0 - 1),
-        Some(SettingsError::PeriodTooShort(short.to_duration()))
+        Some(BandwidthError::PeriodTooShort(short.to_duration()))
     );
     let long = PERIOD_LIMIT.after(Ns(1));
     assert_eq!(
         with(|s| s.period.0 = PERIOD_LIMIT.0 + 1),
-        Some(SettingsError::PeriodTooLong(long.to_duration()))
+        Some(BandwidthError::PeriodTooLong(long.to_duration()))
     );
-    let below = SettingsError::QuotaBelowSlice { quota: 4 * MS, slice: 5 * MS };
+    let below = BandwidthError::QuotaBelowSlice { quota: 4 * MS, slice: 5 * MS };
     assert_eq!(with(|s| s.quota = 4_000_000), Some(below));
-    assert_eq!(with(|s| s.extra = AMOUNT_MAX), Some(SettingsError::TooMuch));
-    assert_eq!(with(|s| s.extra = u64::MAX), Some(SettingsError::TooMuch));
-    let above = SettingsError::QuotaAboveMachine { quota: 201 * MS, capacity: 200 * MS };
+    assert_eq!(with(|s| s.extra = AMOUNT_MAX), Some(BandwidthError::TooMuch));
+    assert_eq!(with(|s| s.extra = u64::MAX), Some(BandwidthError::TooMuch));
+    let above = BandwidthError::QuotaAboveMachine { quota: 201 * MS, capacity: 200 * MS };
     assert_eq!(settings(200 * MS, 1).check_cpu_time(2), Ok(()));
     assert_eq!(settings(201 * MS, 1).check_cpu_time(2), Err(above));
     assert!(above.to_string().contains("never throttles"));

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::counter::{Counter, Width};
 use tickless_core::clock::ratchet::Ratchet;
 use tickless_core::clock::segment::SourceId;
 use tickless_core::clock::sources::Fault;
@@ -62,19 +62,19 @@ impl Counter for Virtual {
             Some(since) => (self.distortion)(since, self.bad_from),
         };
         let count = u128::from(shown) * u128::from(self.hertz) / u128::from(SECOND);
-        count as u64 & self.width().mask()
+        count as u64 & Width::bits(self.bits).mask()
     }
 
-    fn width(&self) -> Width {
-        Width::bits(self.bits)
+    fn bits(&self) -> u32 {
+        self.bits
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::new(self.hertz)
+    fn hertz(&self) -> u64 {
+        self.hertz
     }
 
-    fn rating(&self) -> Rating {
-        Rating(self.rating)
+    fn rating(&self) -> u16 {
+        self.rating
     }
 
     fn name(&self) -> &str {
@@ -399,7 +399,7 @@ fn steps_and_suspends() {
         assert_eq!(machine.reader.steps(), steps + 1);
         steps += 1;
         machine.truth.fetch_sub(counted, RELAXED);
-        machine.keeper.steer(tickless_core::clock::slope::Slope::of(Hertz::new(2_994_375_731)));
+        machine.keeper.steer(tickless_core::clock::slope::Slope::of(2_994_375_731));
     }
     assert_eq!(machine.reports, [], "a suspend is not a fault");
 }

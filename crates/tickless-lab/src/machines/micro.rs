@@ -60,7 +60,7 @@ impl Tools {
     fn open() -> Result<Tools, MeasureError> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty())
             .map_err(MeasureError::system("a timerfd was refused; raise the limit of files"))?;
-        let counter = SystemClock::open(tickless::clock::ClockId::PROCESS_CPU)
+        let counter = SystemClock::open(SystemClock::PROCESS_CPU)
             .map_err(std::io::Error::other)
             .map_err(MeasureError::system("the clock of CPU time could not be read"))?;
         Ok(Tools { timer, counter })

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tickless_core::bases::{Bases, Options, Settings};
 use tickless_core::clock::combined::{Combined, ReadPolicy};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::counter::Counter;
 use tickless_core::link::QueueLink;
 use tickless_core::owned::OwnedTimer;
 use tickless_core::platform::{Lock, Ordering, Platform, Word};
@@ -165,16 +165,16 @@ impl<W: Backend> Counter for EmulatedDevice<W> {
         done.0
     }
 
-    fn width(&self) -> Width {
-        Width::FULL
+    fn bits(&self) -> u32 {
+        64
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        Rating::SLOW
+    fn rating(&self) -> u16 {
+        110
     }
 
     fn name(&self) -> &str {

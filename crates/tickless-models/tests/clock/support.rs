@@ -6,7 +6,7 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use tickless_core::clock::combined::{Combined, Patience};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::counter::{Counter, Width};
 use tickless_core::word::{Ordering, Word};
 
 /// An atomic word that loom observes.
@@ -131,16 +131,16 @@ impl Counter for Device {
         (self.shows)(reading)
     }
 
-    fn width(&self) -> Width {
-        self.width
+    fn bits(&self) -> u32 {
+        self.width.count()
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        Rating::SLOW
+    fn rating(&self) -> u16 {
+        110
     }
 
     fn name(&self) -> &str {

@@ -18,7 +18,7 @@
 //! - The timers hold a weak reference to the group. Dropping its last handle stops the timers, and
 //!   waits for a refill that is running, except inside a callback.
 
-use super::plan::{BandwidthError, Plan, crowd_slack};
+use super::plan::{Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
 use crate::periodic::Periodic;
 use crate::timer::fired::Fired;
@@ -31,9 +31,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
-use tickless_core::bandwidth::{Counts, Group, MemberId, Permits, Take};
+use tickless_core::bandwidth::{BandwidthError, Counts, Group, MemberId, Permits, Take};
 use tickless_core::bases::StartError;
-use tickless_core::phase::PhaseSlot;
+use tickless_core::phase::{PhaseError, PhaseSlot};
 use tickless_core::time::{Ns, Window};
 
 /// A bandwidth group with its refill and release timers, and the members that wait for its quota.
@@ -120,10 +120,17 @@ impl Controller {
     ) -> Result<Arc<Controller>, BandwidthError> {
         plan.settings.check()?;
         if timers.shared.is_forked_child() {
-            return Err(StartError::Shut.into());
+            return Err(BandwidthError::NoTimers);
         }
         let now = timers.shared.now();
-        let slot = timers.shared.phases().take(plan.settings.period, plan.phase)?;
+        // The settings' limits for the period are within those for phases.
+        let slot = timers.shared.phases().take(plan.settings.period, plan.phase);
+        let slot = slot.map_err(|error| match error {
+            PhaseError::BeyondPeriod { phase, period } => {
+                BandwidthError::PhaseBeyondPeriod { phase, period }
+            }
+            _ => BandwidthError::PeriodTooLong(plan.settings.period.to_duration()),
+        })?;
         let group = match begin {
             Begin::Full => Group::new(plan.settings, slot.first_after(now))?,
             Begin::With(permits, until) => Group::with_pool(plan.settings, permits, until)?,

@@ -14,7 +14,7 @@
 
 use super::controller::{Begin, Controller};
 use super::limiter::{AcquireError, Limiter, refusal};
-use super::plan::{BandwidthBuilder, BandwidthError, Plan};
+use super::plan::{BandwidthBuilder, Plan};
 use crate::timers::Timers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -24,8 +24,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
-use tickless_core::bandwidth::{Permits, Take};
-use tickless_core::bases::StartError;
+use tickless_core::bandwidth::{BandwidthError, Permits, Take};
 use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
 
@@ -121,7 +120,7 @@ impl BandwidthBuilder<Limiter> {
     ) -> Result<KeyedLimiter<K, S>, BandwidthError> {
         self.plan.settings.check()?;
         if self.timers.shared.is_forked_child() {
-            return Err(StartError::Shut.into());
+            return Err(BandwidthError::NoTimers);
         }
         let shard = || RwLock::new(Shard { keys: HashTable::new(), sweep_at: SWEEP_MIN });
         let shards = std::iter::repeat_with(shard).take(SHARDS).collect();

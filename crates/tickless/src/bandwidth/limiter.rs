@@ -1,7 +1,7 @@
 //! Rate limits: permits per period, taken immediately or awaited on any runtime.
 
 use super::controller::{Begin, Controller, Wake};
-use super::plan::{BandwidthBuilder, BandwidthError, Plan};
+use super::plan::{BandwidthBuilder, Plan};
 use crate::timers::Timers;
 use std::fmt;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread::Thread;
 use std::time::Duration;
-use tickless_core::bandwidth::{AskError, Counts, Grant, Group, MemberId, Take};
+use tickless_core::bandwidth::{AskError, BandwidthError, Counts, Grant, Group, MemberId, Take};
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///

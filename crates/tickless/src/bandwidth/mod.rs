@@ -32,7 +32,7 @@ mod throttle;
 
 pub use keyed::KeyedLimiter;
 pub use limiter::{AcquireError, Limiter};
-pub use plan::{BandwidthBuilder, BandwidthError};
+pub use plan::BandwidthBuilder;
 #[cfg(linux_platform)]
 pub use throttle::{Throttle, Worker};
-pub use tickless_core::bandwidth::{Counts, SettingsError};
+pub use tickless_core::bandwidth::{BandwidthError, Counts};

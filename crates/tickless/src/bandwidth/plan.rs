@@ -1,57 +1,12 @@
-//! The settings of a bandwidth group and its refill timer, and why a start fails.
+//! The settings of a bandwidth group and its refill timer.
 
-use crate::periodic::PeriodError;
 use crate::timers::Timers;
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
-use tickless_core::bandwidth::{Release, Settings, SettingsError};
-use tickless_core::bases::StartError;
-use tickless_core::phase::{Phase, PhaseError};
+use tickless_core::bandwidth::{Release, Settings};
+use tickless_core::phase::Phase;
 use tickless_core::time::Ns;
-
-/// Why a bandwidth group was not started.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum BandwidthError {
-    /// The settings are out of range or contradict each other.
-    Settings(SettingsError),
-    /// The refills cannot have this period or phase.
-    Period(PeriodError),
-    /// The refill timer cannot be armed: the timers were shut down, or belong to the parent of a
-    /// fork.
-    Start(StartError),
-}
-
-impl fmt::Display for BandwidthError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BandwidthError::Settings(error) => error.fmt(f),
-            BandwidthError::Period(error) => error.fmt(f),
-            BandwidthError::Start(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for BandwidthError {}
-
-impl From<SettingsError> for BandwidthError {
-    fn from(error: SettingsError) -> Self {
-        BandwidthError::Settings(error)
-    }
-}
-
-impl From<PhaseError> for BandwidthError {
-    fn from(error: PhaseError) -> Self {
-        BandwidthError::Period(error.into())
-    }
-}
-
-impl From<StartError> for BandwidthError {
-    fn from(error: StartError) -> Self {
-        BandwidthError::Start(error)
-    }
-}
 
 /// Settings of a [`Limiter`](super::Limiter) or a [`Throttle`](super::Throttle); from
 /// [`Timers::limiter`] and [`Timers::throttle`].

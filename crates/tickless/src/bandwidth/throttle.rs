@@ -6,13 +6,13 @@
 
 use super::controller::{Begin, Controller, Wake};
 use super::limiter::AcquireError;
-use super::plan::{BandwidthBuilder, BandwidthError, Plan};
+use super::plan::{BandwidthBuilder, Plan};
 use crate::timers::Timers;
 use rustix::time::{ClockId, clock_gettime};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
-use tickless_core::bandwidth::{Counts, Grant, Group, MemberId};
+use tickless_core::bandwidth::{BandwidthError, Counts, Grant, Group, MemberId};
 use tickless_core::bases::StartError;
 use tickless_core::time::Ns;
 

@@ -1,7 +1,7 @@
 //! Why timers could not be started.
 
 use crate::platform::device::fallback::RefusedCall;
-use std::fmt;
+use std::{fmt, io};
 use tickless_core::time::CpuId;
 
 /// Why timers could not be started.
@@ -14,11 +14,11 @@ pub enum StartTimersError {
         /// The base that the thread was for.
         base: CpuId,
         /// The system's error.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The system refused the file descriptor that the program's event loop would poll.
     /// [`start_in_loop_with`](crate::Builder::start_in_loop_with) needs no descriptor.
-    Descriptor(RefusedCall),
+    Descriptor(io::Error),
 }
 
 impl fmt::Display for StartTimersError {
@@ -30,21 +30,25 @@ impl fmt::Display for StartTimersError {
                  raise the limit on threads or ask for fewer bases",
                 base.0
             ),
-            StartTimersError::Descriptor(RefusedCall { call, errno, .. }) => write!(
-                f,
-                "no descriptor for the event loop: {call} was refused ({}); use \
-                 start_in_loop_with, or allow the call",
-                std::io::Error::from_raw_os_error(*errno)
+            StartTimersError::Descriptor(_) => f.write_str(
+                "the event loop got no descriptor; use start_in_loop_with, or allow the system call",
             ),
         }
+    }
+}
+
+impl From<RefusedCall> for StartTimersError {
+    fn from(refused: RefusedCall) -> StartTimersError {
+        StartTimersError::Descriptor(refused.into())
     }
 }
 
 impl std::error::Error for StartTimersError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            StartTimersError::Thread { error, .. } => Some(error),
-            StartTimersError::Descriptor(_) => None,
+            StartTimersError::Thread { error, .. } | StartTimersError::Descriptor(error) => {
+                Some(error)
+            }
         }
     }
 }

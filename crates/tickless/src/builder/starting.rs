@@ -129,7 +129,7 @@ impl Builder {
     pub fn start_in_loop(
         self,
     ) -> Result<(Timers, EventLoopDriver<Arc<OwnedFd>>), StartTimersError> {
-        let (descriptor, device) = polled_device().map_err(StartTimersError::Descriptor)?;
+        let (descriptor, device) = polled_device()?;
         let clock = self.host_clock();
         let timers = self.without_threads(clock, vec![device]);
         let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), descriptor);
@@ -150,8 +150,7 @@ impl Builder {
     ) -> Result<(Timers, Vec<EventLoopDriver<Arc<OwnedFd>>>), StartTimersError> {
         let bases = self.cpu_map().bases();
         let made: Result<Vec<_>, _> = (0..bases).map(|_| polled_device()).collect();
-        let (descriptors, devices): (Vec<_>, Vec<_>) =
-            made.map_err(StartTimersError::Descriptor)?.into_iter().unzip();
+        let (descriptors, devices): (Vec<_>, Vec<_>) = made?.into_iter().unzip();
         let clock = self.host_clock();
         let timers = self.without_threads(clock, devices);
         let driver = |(base, descriptor)| {

@@ -46,8 +46,9 @@ impl Handle {
             }
         };
         let name = self.thread_name("tickless-c", None);
-        self.add_driver(|| Worker::spawn(name, watch)).map_err(|error| {
-            RefusedCall::with_code("clone", error.raw_os_error().unwrap_or_default())
+        self.add_driver(|| Worker::spawn(name, watch)).map_err(|error| RefusedCall {
+            call: "clone",
+            errno: error.raw_os_error().unwrap_or_default(),
         })?;
         self.clock_timers.watched_by(watcher);
         Ok(StepSource::Kernel)

@@ -3,7 +3,6 @@
 use crate::platform::counter;
 use crate::platform::system_clock::system_now;
 #[cfg(linux_platform)]
-use tickless_core::clock::counter::Hertz;
 use tickless_core::clock::discipline::Moment;
 use tickless_core::time::Ns;
 
@@ -35,7 +34,7 @@ pub fn compare() -> Moment {
 
 /// Measures the counter's frequency against `CLOCK_MONOTONIC`. Spins for the time `apart`.
 #[cfg(linux_platform)]
-pub fn measure_tsc(apart: Ns) -> Hertz {
+pub fn measure_tsc(apart: Ns) -> u64 {
     let from = compare();
     let mut to = compare();
     while to.system.since(from.system) < apart {
@@ -43,5 +42,5 @@ pub fn measure_tsc(apart: Ns) -> Hertz {
     }
     let counts = u128::from(to.counter.saturating_sub(from.counter));
     let ns = u128::from(to.system.since(from.system).0).max(1);
-    Hertz::new((counts * 1_000_000_000 / ns) as u64)
+    (counts * 1_000_000_000 / ns) as u64
 }

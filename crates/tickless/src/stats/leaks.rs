@@ -1,22 +1,13 @@
 //! Groups pending timers by owner, to find timers that should have been cancelled.
 
 use super::timer_list::{ListedTimer, TimerList, relative};
-use crate::timer::shared::Shared;
 use crate::timers::Timers;
 use std::fmt;
 use std::panic::Location;
 use tickless_core::time::Instant;
 
-/// Pending timers, grouped by owner; from [`Timers::leaks`](crate::Timers::leaks).
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Leaks {
-    /// The owners, by descending number of timers.
-    pub leaks: Vec<Leak>,
-    now: Instant,
-}
-
-/// Pending timers of one owner, armed at one place.
+/// Pending timers of one owner, armed at one place; from
+/// [`Timers::leaks`](crate::Timers::leaks).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Leak {
@@ -28,10 +19,12 @@ pub struct Leak {
     pub count: usize,
     /// When the first of them is due.
     pub due: Instant,
+    /// When the timers were listed.
+    now: Instant,
 }
 
 impl Timers {
-    /// Returns all pending timers, grouped by owner: for tests that check that no timer is left
+    /// Returns all pending timers, grouped by owner, the owner with the most timers first: for tests that check that no timer is left
     /// pending, and for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows.
     ///
     /// Debug builds with [`Builder::note_armings`](crate::Builder::note_armings), and all debug
@@ -39,14 +32,8 @@ impl Timers {
     /// memory; locks each base for at most 64 timers at a time.
     ///
     /// [`VirtualTime`]: crate::VirtualTime
-    pub fn leaks(&self) -> Leaks {
-        Leaks::of(&self.shared)
-    }
-}
-
-impl Leaks {
-    fn of(shared: &Shared) -> Leaks {
-        let list = TimerList::of(shared);
+    pub fn leaks(&self) -> Vec<Leak> {
+        let list = TimerList::of(&self.shared);
         let mut leaks: Vec<Leak> = Vec::new();
         for &ListedTimer { label, armed_at, due, .. } in &list.timers {
             let is_same = |leak: &&mut Leak| (leak.label, leak.armed_at) == (label, armed_at);
@@ -55,30 +42,20 @@ impl Leaks {
                     leak.count += 1;
                     leak.due = leak.due.min(due);
                 }
-                None => leaks.push(Leak { label, armed_at, count: 1, due }),
+                None => leaks.push(Leak { label, armed_at, count: 1, due, now: list.now }),
             }
         }
         leaks.sort_by_key(|leak| (std::cmp::Reverse(leak.count), leak.due));
-        Leaks { leaks, now: list.now }
-    }
-
-    /// Returns `true` if no timer is pending.
-    pub fn is_empty(&self) -> bool {
-        self.leaks.is_empty()
+        leaks
     }
 }
 
-impl fmt::Display for Leaks {
+impl fmt::Display for Leak {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count: usize = self.leaks.iter().map(|leak| leak.count).sum();
-        write!(f, "{count} timers pending")?;
-        for leak in &self.leaks {
-            write!(f, "\n{:>7} x {}", leak.count, leak.label)?;
-            if let Some(at) = leak.armed_at {
-                write!(f, ", armed at {at}")?;
-            }
-            write!(f, ", due {}", relative(leak.due, self.now))?;
+        write!(f, "{:>7} x {}", self.count, self.label)?;
+        if let Some(at) = self.armed_at {
+            write!(f, ", armed at {at}")?;
         }
-        Ok(())
+        write!(f, ", due {}", relative(self.due, self.now))
     }
 }

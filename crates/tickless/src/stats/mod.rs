@@ -12,7 +12,7 @@
 //! let idle = time.timers().timeout(|_| {}).labelled("idle connection");
 //! idle.start(Duration::from_secs(30))?;
 //! assert_eq!(time.timers().stats().pending(), 1);
-//! assert_eq!(time.timers().leaks().leaks[0].label, "idle connection");
+//! assert_eq!(time.timers().leaks()[0].label, "idle connection");
 //! # Ok::<(), tickless::callback::StartError>(())
 //! ```
 
@@ -31,7 +31,7 @@ mod timer_list;
 
 pub use crate::timer::counters::CallbackTimes;
 pub use figures::{BaseStats, Stats};
-pub use leaks::{Leak, Leaks};
+pub use leaks::Leak;
 pub use tickless_core::bases::{BaseCounts, DeferredCounts};
 pub use tickless_core::histogram::Histogram;
 pub use tickless_core::rearm::DeviceCounts;

@@ -12,7 +12,7 @@ const NO_TIMERS: &str = "timers are disabled";
 /// Runs a test on a new multi-thread runtime of tokio's, with this many workers, its reactor, and a
 /// new virtual clock, which the test gets. Returns the test's output.
 ///
-/// All workers have [entered](super::enter) the clock, so the timers of this module run on it.
+/// All workers have [entered](VirtualTime::enter) the clock, so the timers of this module run on it.
 /// Whenever all workers wait, the clock advances to the next expiry. It does not wait for I/O, nor
 /// for `spawn_blocking`: wrap such a future in [`VirtualTime::outside`].
 ///

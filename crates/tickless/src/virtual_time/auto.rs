@@ -45,14 +45,9 @@ pub struct Busy {
     counts: bool,
 }
 
-/// Advances the clock whenever no thread is busy; from [`VirtualTime::auto_advance`].
-///
-/// Dropping it waits until the callback that its thread is running has returned. It does not wait
-/// for a waker that its thread is calling: the remaining timers of that instant fire after the
-/// waker has returned.
+/// A thread that advances the clock whenever no thread is busy; dropping this ends it.
 #[derive(Debug)]
-#[must_use = "the clock stops moving by itself as soon as this is dropped"]
-pub struct AutoAdvance {
+struct AutoAdvance {
     time: VirtualTime,
     stop: Arc<AtomicBool>,
     thread: Option<Worker>,
@@ -74,7 +69,7 @@ impl VirtualTime {
     /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire): by the time it
     /// runs, the clock may have advanced further.
     pub fn busy(&self) -> Busy {
-        self.enter();
+        self.become_busy();
         Busy { time: self.clone(), counts: true }
     }
 
@@ -147,14 +142,20 @@ impl VirtualTime {
         }
     }
 
-    /// Starts a thread that advances the clock whenever no thread is busy: for programs whose
-    /// threads sleep with [`Busy::sleep`]. Hold a [`busy`](VirtualTime::busy) guard during setup.
-    /// A second call starts a second thread; the two take turns.
+    /// Starts a thread that advances the clock whenever no thread is busy, until the returned guard
+    /// is dropped: for programs whose threads sleep with [`Busy::sleep`]. Hold a
+    /// [`busy`](VirtualTime::busy) guard during setup. A second call starts a second thread; the
+    /// two take turns.
+    ///
+    /// Dropping the guard waits until the callback that the thread is running has returned. It does
+    /// not wait for a waker that the thread is calling: the remaining timers of that instant fire
+    /// after the waker has returned.
     ///
     /// # Panics
     ///
     /// If the system refuses the thread.
-    pub fn auto_advance(&self) -> AutoAdvance {
+    #[must_use = "the clock stops moving by itself as soon as the guard is dropped"]
+    pub fn auto_advance(&self) -> impl fmt::Debug + use<> {
         self.refuse_in_child();
         let stop = Arc::new(AtomicBool::new(false));
         let (time, stopped) = (self.clone(), Arc::clone(&stop));
@@ -190,7 +191,7 @@ impl VirtualTime {
         (self.inner.work.state(), fired)
     }
 
-    fn enter(&self) {
+    fn become_busy(&self) {
         self.refuse_in_child();
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
@@ -223,7 +224,7 @@ impl Blocking {
         let me = waits::this_thread();
         let is_inner = time.inner.work.state().blocking.contains(&me);
         if !is_inner {
-            time.enter();
+            time.become_busy();
         }
         time.inner.work.state().blocking.push(me);
         Blocking { busy: Busy { time: time.clone(), counts: true }, is_inner }
@@ -306,7 +307,7 @@ impl Busy {
         self.counts = false;
         self.time.leave();
         let waited = wait();
-        self.time.enter();
+        self.time.become_busy();
         self.counts = true;
         waited
     }

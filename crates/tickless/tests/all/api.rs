@@ -11,7 +11,7 @@ use tickless::local::{Key, LocalError};
 use tickless::periodic::{Missed, PeriodError};
 use tickless::policy::{Policy, PushOut};
 use tickless::stats::{BaseCounts, BaseStats, Stats};
-use tickless::time::{Instant, Tick, TickError};
+use tickless::time::{Instant, Tick};
 use tickless::{Builder, Fired, HrTimer, LocalTimers, Periodic, Timeout, Timers, VirtualTime};
 
 /// Goal: handles are `Send + Sync + 'static`, and a change that loses one of these fails to
@@ -51,7 +51,6 @@ fn values_are_copy_and_comparable() {
     value::<StartError>();
     value::<Started>();
     value::<Tick>();
-    value::<TickError>();
 }
 
 /// Goal: every error implements `Error`, and its message is one sentence that names the subject and
@@ -65,9 +64,7 @@ fn errors_state_what_to_do() {
     let gone = local.insert(()).unwrap();
     local.remove(gone);
     let stale = local.cancel(gone).unwrap_err();
-    let short = Tick::new(Duration::from_nanos(5)).unwrap_err();
-    let long = Tick::new(Duration::from_secs(5)).unwrap_err();
-    let errors: [(Box<dyn Error + Send + Sync>, &str); 9] = [
+    let errors: [(Box<dyn Error + Send + Sync>, &str); 7] = [
         (Box::new(thread), "base 7"),
         (Box::new(StartError::Shut), "make a new one"),
         (Box::new(StartError::NoSuchBase(CpuId(9))), "base 9"),
@@ -75,8 +72,6 @@ fn errors_state_what_to_do() {
         (Box::new(PeriodError::from(StartError::Shut)), "make a new one"),
         (Box::new(stale), "removed"),
         (Box::new(LocalError::Full), "remove some"),
-        (Box::new(short), "high-resolution"),
-        (Box::new(long), "shorter"),
     ];
     for (error, says) in errors {
         let text = error.to_string();

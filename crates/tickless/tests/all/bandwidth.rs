@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tickless::bandwidth::{AcquireError, BandwidthError, Counts, Limiter, SettingsError};
-use tickless::periodic::{PeriodError, Phase};
+use tickless::bandwidth::{AcquireError, BandwidthError, Counts, Limiter};
+use tickless::periodic::Phase;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
@@ -267,24 +267,22 @@ fn impossible_groups_are_refused() {
     let time = VirtualTime::new();
     let timers = time.timers();
     let limiter = |permits, period| timers.limiter(permits, period).start().err();
-    let refused = |error| Some(BandwidthError::Settings(error));
-    assert_eq!(limiter(0, MS), refused(SettingsError::QuotaZero));
-    assert_eq!(limiter(1, Duration::ZERO), refused(SettingsError::PeriodTooShort(Duration::ZERO)));
+    assert_eq!(limiter(0, MS), Some(BandwidthError::QuotaZero));
+    assert_eq!(limiter(1, Duration::ZERO), Some(BandwidthError::PeriodTooShort(Duration::ZERO)));
     assert_eq!(
         limiter(1, Duration::MAX),
-        refused(SettingsError::PeriodTooLong(Duration::from_nanos(u64::MAX)))
+        Some(BandwidthError::PeriodTooLong(Duration::from_nanos(u64::MAX)))
     );
-    assert_eq!(limiter(u64::MAX, MS), refused(SettingsError::TooMuch));
+    assert_eq!(limiter(u64::MAX, MS), Some(BandwidthError::TooMuch));
     let phase = Duration::from_millis(2);
     let error = timers.limiter(1, MS).phase(Phase::Fixed(phase)).start().err();
-    let beyond = PeriodError::PhaseBeyondPeriod { phase, period: Duration::from_millis(1) };
-    assert_eq!(error, Some(BandwidthError::Period(beyond)));
+    let beyond = BandwidthError::PhaseBeyondPeriod { phase, period: Duration::from_millis(1) };
+    assert_eq!(error, Some(beyond));
     let above = timers.throttle(MS * 100_000, MS).start().err();
-    let is_above = |error| matches!(error, SettingsError::QuotaAboveMachine { .. });
-    assert!(matches!(above, Some(BandwidthError::Settings(error)) if is_above(error)));
+    assert!(matches!(above, Some(BandwidthError::QuotaAboveMachine { .. })), "{above:?}");
     let slice = timers.throttle(MS, MS * 10).slice(MS * 2).start().err();
-    let below = SettingsError::QuotaBelowSlice { quota: 1_000_000, slice: 2_000_000 };
-    assert_eq!(slice, refused(below));
+    let below = BandwidthError::QuotaBelowSlice { quota: 1_000_000, slice: 2_000_000 };
+    assert_eq!(slice, Some(below));
     assert_eq!(timers.phase_count(MS), 0, "all phases are free");
     let limiter = timers.limiter(5, MS).extra(2).start().unwrap();
     assert_eq!(limiter.try_acquire(8), Err(AcquireError::NeverEnough { most: 7 }));

@@ -8,14 +8,13 @@ use std::time::Duration;
 use tickless::Timers;
 use tickless::clock::ClockSource;
 use tickless::clock::{
-    Clock, ClockId, Combined, Counter, Fault, Hertz, OpenClockError, Rating, SystemClock,
-    Tolerance, Tsc, Width,
+    Clock, Combined, Counter, Fault, OpenClockError, SystemClock, Tolerance, Tsc,
 };
 use tickless::time::Instant;
 use tickless_core::clock::combined::ReadPolicy;
 
 fn monotonic() -> SystemClock {
-    SystemClock::open(ClockId::MONOTONIC).unwrap()
+    SystemClock::open(SystemClock::MONOTONIC).unwrap()
 }
 
 /// A program's own counter: nanoseconds by `Instant` until it is stopped. Its reads are slow, and
@@ -66,16 +65,16 @@ impl Counter for Own {
         }
     }
 
-    fn width(&self) -> Width {
-        Width::FULL
+    fn bits(&self) -> u32 {
+        64
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        Rating::PERFECT
+    fn rating(&self) -> u16 {
+        400
     }
 
     fn name(&self) -> &str {
@@ -202,7 +201,7 @@ fn an_unavailable_source_is_an_error_with_the_reason() {
     let error = SystemClock::open_ptp("/dev/null").unwrap_err();
     assert!(matches!(error, OpenClockError::NotAClock { .. }), "{error}");
     assert!(error.to_string().starts_with("/dev/null does not tell the time"));
-    let error = SystemClock::open(ClockId(12_345)).unwrap_err();
+    let error = SystemClock::open(12_345).unwrap_err();
     assert!(
         error.source().is_some()
             && error.to_string().starts_with("clock 12345 does not tell the time"),
@@ -306,16 +305,16 @@ impl Counter for Slow {
         number
     }
 
-    fn width(&self) -> Width {
-        Width::FULL
+    fn bits(&self) -> u32 {
+        64
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        Rating::SLOW
+    fn rating(&self) -> u16 {
+        110
     }
 
     fn name(&self) -> &str {

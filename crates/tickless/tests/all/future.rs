@@ -599,7 +599,7 @@ fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
 fn labels_name_the_timers_of_futures() {
     let time = VirtualTime::new();
     let (_, waker) = woken();
-    let label = || time.timers().leaks().leaks.iter().map(|leak| leak.label).collect::<Vec<_>>();
+    let label = || time.timers().leaks().iter().map(|leak| leak.label).collect::<Vec<_>>();
     let sleeps = async {
         time.timers().coarse_sleep(MS).await;
         time.timers().sleep(MS).await;

@@ -4,13 +4,15 @@
 //! Each case is a process of its own, because a filter cannot be removed.
 
 use crate::support::{PATIENCE, wait_until};
+use std::error::Error;
+use std::io::ErrorKind;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tickless::Timers;
 use tickless::clock::{OpenClockError, SystemClock};
-use tickless::driver::{Device, StartTimersError};
+use tickless::driver::Device;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -92,8 +94,8 @@ fn start() -> Timers {
 /// Asserts that the timers report this call, and that they fell back to a futex.
 fn assert_fallback(timers: &Timers, call: &str) {
     let fallback = timers.device_fallback().expect("a fallback is reported");
-    assert_eq!((fallback.call, fallback.errno), (call, libc::EPERM));
-    assert!(fallback.to_string().contains("seccomp"), "{fallback}");
+    assert_eq!(fallback.kind(), ErrorKind::PermissionDenied);
+    assert!(fallback.to_string().contains(&format!("refused {call} (")), "{fallback}");
     assert_eq!(timers.device(), Some(Device::Futex));
 }
 
@@ -165,7 +167,10 @@ fn no_names() {
 /// A filter that is installed on all threads while timers run.
 fn refused_later(call: &str, numbers: &[libc::c_long]) {
     let timers = start();
-    assert_eq!((timers.device(), timers.device_fallback()), (Some(Device::Timerfd), None));
+    assert_eq!(
+        (timers.device(), timers.device_fallback().is_none()),
+        (Some(Device::Timerfd), true)
+    );
     let fired = Arc::new(AtomicU64::new(0));
     let (count, stop) = (Arc::clone(&fired), Arc::new(AtomicBool::new(false)));
     let pending = timers.hrtimer(move |_| {
@@ -201,7 +206,7 @@ fn refused_later(call: &str, numbers: &[libc::c_long]) {
 fn a_loop_without_a_descriptor() {
     refuse(&[libc::SYS_timerfd_create], Whom::ThisThread);
     let error = Timers::builder().start_in_loop().unwrap_err();
-    assert!(matches!(error, StartTimersError::Descriptor(_)), "{error:?}");
+    assert!(error.source().unwrap().to_string().contains("timerfd_create"), "{error:?}");
     assert!(error.to_string().contains("start_in_loop_with"), "{error}");
     let (timers, mut driver) = Timers::builder().start_in_loop_with(|_| {});
     let timer = timers.hrtimer(|_| {});
@@ -218,7 +223,8 @@ fn a_clock_without_step_notifications() {
         tx.send(fired.now() >= fired.deadline()).unwrap();
     });
     let fallback = timers.clock_watch_fallback().expect("a fallback is reported");
-    assert_eq!((fallback.call, fallback.errno), ("timerfd_create", libc::EPERM));
+    assert_eq!(fallback.kind(), ErrorKind::PermissionDenied);
+    assert!(fallback.to_string().contains("refused timerfd_create ("), "{fallback}");
     timer.start_at(timers.now_on(tickless::clock::TimeBase::Realtime) + MS * 20).unwrap();
     assert_eq!(rx.recv_timeout(PATIENCE), Ok(true));
 }

@@ -209,7 +209,7 @@ fn a_list_of_many_timers_is_complete() {
     let list = time.timers().timer_list();
     assert_eq!((list.timers.len(), list.is_whole), (2_500, true));
     assert_eq!(list.to_string().lines().filter(|line| line.contains("statistics")).count(), 2_500);
-    assert_eq!(time.timers().leaks().leaks.iter().map(|leak| leak.count).sum::<usize>(), 2_500);
+    assert_eq!(time.timers().leaks().iter().map(|leak| leak.count).sum::<usize>(), 2_500);
     assert_eq!(time.timers().stats().bases[0].longest_holding, 64);
 }
 
@@ -227,12 +227,12 @@ fn leaks_are_named() {
     let mut forgotten = std::mem::ManuallyDrop::new(forgotten);
     poll_once(forgotten.as_mut());
     let leaks = time.timers().leaks();
-    assert_eq!(leaks.leaks.iter().map(|leak| leak.count).collect::<Vec<_>>(), [3, 1]);
-    let first = leaks.leaks[0];
+    assert_eq!(leaks.iter().map(|leak| leak.count).collect::<Vec<_>>(), [3, 1]);
+    let first = leaks[0];
     assert_eq!((first.label, first.due >= time.now() + HOUR), ("conn idle", true));
     if cfg!(debug_assertions) {
         assert_eq!(first.armed_at.map(|at| (at.file(), at.line())), Some((file!(), line)));
-        assert!(leaks.leaks[1].armed_at.is_some_and(|at| at.file() == file!()));
+        assert!(leaks[1].armed_at.is_some_and(|at| at.file() == file!()));
     }
     let message = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| time.assert_idle()));
     let message = message.expect_err("something is pending");
@@ -259,7 +259,7 @@ fn futures_are_armed_where_they_are_awaited() {
     poll_once(sleep.as_mut());
     poll_once(tick.as_mut());
     poll_once(deadline.as_mut());
-    let leaks = timers.leaks().leaks;
+    let leaks = timers.leaks();
     let mut lines: Vec<u32> = leaks.iter().filter_map(|leak| Some(leak.armed_at?.line())).collect();
     lines.sort_unstable();
     assert_eq!(lines, [first, first + 1, first + 2]);
@@ -314,7 +314,7 @@ fn lists_may_be_taken_while_timers_change() {
         while !movers.iter().all(|mover| mover.is_finished()) {
             let list = timers.timer_list();
             assert_eq!(list.timers.iter().filter(|timer| timer.label == "stays").count(), 1);
-            let leaks = timers.leaks().leaks;
+            let leaks = timers.leaks();
             assert!(leaks.iter().any(|leak| leak.label == "stays"));
         }
     });

@@ -88,7 +88,7 @@ fn no_timer_is_early_and_the_margin_is_kept() {
     for &device in DEVICES {
         for margin in margins {
             let cycle = Cycle::start(Wakeup::SpinBefore(margin), device, 2 * MS);
-            assert_eq!(cycle.timers.device_fallback(), None);
+            assert!(cycle.timers.device_fallback().is_none());
             wait_until("it has fired 50 times", || cycle.fired() >= 50);
             cycle.timer.cancel();
             // One more for a spin before an expiry that has not happened yet.

@@ -199,7 +199,7 @@ fn the_last_drop_does_not_wait_for_wakers() {
     }
 }
 
-/// Goal: dropping an `AutoAdvance` does not wait for wakers, either.
+/// Goal: dropping the guard of `auto_advance` does not wait for wakers, either.
 #[test]
 fn ending_auto_advance_does_not_wait_for_wakers() {
     let time = VirtualTime::new();

@@ -64,7 +64,7 @@ impl Rig {
                 (timers, Some(std::thread::spawn(run)))
             }
         };
-        assert_eq!(timers.device_fallback(), None);
+        assert!(timers.device_fallback().is_none());
         Rig { timers: Some(timers), event_loop }
     }
 }

@@ -5,9 +5,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tickless::clock::{
-    Clock, ClockId, Counter, Hertz, OpenClockError, Rating, SystemClock, Tsc, Width,
-};
+use tickless::clock::{Clock, Counter, OpenClockError, SystemClock, Tsc};
 
 thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
@@ -35,15 +33,15 @@ impl Counter for Counted {
         self.0.read()
     }
 
-    fn width(&self) -> Width {
-        self.0.width()
+    fn bits(&self) -> u32 {
+        self.0.bits()
     }
 
-    fn frequency(&self) -> Hertz {
-        self.0.frequency()
+    fn hertz(&self) -> u64 {
+        self.0.hertz()
     }
 
-    fn rating(&self) -> Rating {
+    fn rating(&self) -> u16 {
         self.0.rating()
     }
 
@@ -94,16 +92,16 @@ impl Counter for Emulated {
         done
     }
 
-    fn width(&self) -> Width {
-        Width::FULL
+    fn bits(&self) -> u32 {
+        64
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        Rating::SLOW
+    fn rating(&self) -> u16 {
+        110
     }
 
     fn name(&self) -> &str {
@@ -128,7 +126,8 @@ pub fn clock() -> Result<Arc<Clock>, StudyError> {
     const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
                             clock_gettime (a sandbox, a container)";
     let cannot = |error| StudyError::system(NO_CLOCK)(error);
-    let system = SystemClock::open(ClockId::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
+    let system =
+        SystemClock::open(SystemClock::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(system)];
     counters.extend(Tsc::new().map(|tsc| Box::new(tsc) as Box<dyn Counter>));
     Clock::over(counters).map(Arc::new).map_err(io::Error::other).map_err(cannot)
@@ -150,7 +149,7 @@ pub fn real() -> (Slow, Option<String>) {
     let cpu_time = Slow {
         id: "syscall",
         name: "CLOCK_PROCESS_CPUTIME_ID, a system call".to_string(),
-        open: Box::new(|| Ok(Box::new(SystemClock::open(ClockId::PROCESS_CPU)?))),
+        open: Box::new(|| Ok(Box::new(SystemClock::open(SystemClock::PROCESS_CPU)?))),
     };
     match SystemClock::open_ptp(PTP) {
         Ok(clock) => {

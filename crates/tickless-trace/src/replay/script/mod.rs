@@ -164,7 +164,7 @@ pub(super) fn write(trace: &Trace, inference: Inference) -> Script {
 
 /// Returns the tick of a trace's kernel, or the default if it is not known.
 pub(super) fn tick(trace: &Trace) -> Tick {
-    trace.hz.and_then(|hz| Tick::new(hz.tick().to_duration()).ok()).unwrap_or_default()
+    trace.hz.and_then(|hz| Tick::new(hz.tick().to_duration())).unwrap_or_default()
 }
 
 impl Script {

@@ -4,6 +4,7 @@
 use core::fmt;
 #[cfg(linux_platform)]
 use rustix::io::Errno;
+use std::io;
 
 /// What driver threads wait in until a timer is due; see `Builder::device`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
@@ -24,32 +25,23 @@ pub enum Device {
 
 /// A system call that the system refused. Because of that, drivers wait on a futex instead of the
 /// configured device, or timers are not notified when a clock is set.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedCall {
-    /// The system call that was refused.
     pub call: &'static str,
-    /// The `errno` of the call.
     pub errno: i32,
 }
 
 impl RefusedCall {
     #[cfg(linux_platform)]
     pub(crate) fn new(call: &'static str, errno: Errno) -> RefusedCall {
-        RefusedCall::with_code(call, errno.raw_os_error())
-    }
-
-    /// Makes a value from an error number, for modules that use this layer.
-    #[doc(hidden)]
-    pub fn with_code(call: &'static str, errno: i32) -> RefusedCall {
-        RefusedCall { call, errno }
+        RefusedCall { call, errno: errno.raw_os_error() }
     }
 }
 
 impl fmt::Display for RefusedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, errno } = *self;
-        let error = std::io::Error::from_raw_os_error(errno);
+        let error = io::Error::from_raw_os_error(errno);
         write!(
             f,
             "the system refused {call} ({error}); let the seccomp filter of this process allow \
@@ -59,3 +51,9 @@ impl fmt::Display for RefusedCall {
 }
 
 impl std::error::Error for RefusedCall {}
+
+impl From<RefusedCall> for io::Error {
+    fn from(refused: RefusedCall) -> io::Error {
+        io::Error::new(io::Error::from_raw_os_error(refused.errno).kind(), refused)
+    }
+}

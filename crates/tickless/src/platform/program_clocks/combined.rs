@@ -4,7 +4,7 @@
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::AtomicU64;
 use tickless_core::clock::combined::{self, Patience, ReadPolicy};
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::counter::Counter;
 
 /// A slow shared counter. One thread at a time reads it, for all threads that need a value at that
 /// moment.
@@ -113,15 +113,15 @@ impl<C: Counter> Counter for Combined<C> {
         self.inner.read()
     }
 
-    fn width(&self) -> Width {
-        self.inner.width()
+    fn bits(&self) -> u32 {
+        self.inner.bits()
     }
 
-    fn frequency(&self) -> Hertz {
-        self.inner.frequency()
+    fn hertz(&self) -> u64 {
+        self.inner.hertz()
     }
 
-    fn rating(&self) -> Rating {
+    fn rating(&self) -> u16 {
         self.inner.rating()
     }
 

@@ -12,48 +12,16 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::Duration;
-use tickless_core::clock::counter::{Counter, Hertz, Rating, Width};
+use tickless_core::clock::counter::{Counter, Width};
 use tickless_core::clock::skew::Handover;
 use tickless_core::clock::slope::Slope;
 use tickless_core::time::{CpuId, Ns};
-
-/// The number of one of the system's clocks, as `clock_gettime` takes it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ClockId(pub i32);
-
-impl ClockId {
-    /// Wall-clock time, which may be set.
-    pub const REALTIME: ClockId = ClockId(libc::CLOCK_REALTIME);
-    /// Time since an arbitrary start, without suspends.
-    pub const MONOTONIC: ClockId = ClockId(libc::CLOCK_MONOTONIC);
-    /// Like [`MONOTONIC`](ClockId::MONOTONIC), but at the hardware's own rate, which NTP does not
-    /// adjust. Reading it is a system call where the vDSO does not support it.
-    pub const MONOTONIC_RAW: ClockId = ClockId(libc::CLOCK_MONOTONIC_RAW);
-    /// Time since boot, with suspends.
-    pub const BOOTTIME: ClockId = ClockId(libc::CLOCK_BOOTTIME);
-    /// International atomic time, if the system's offset from UTC was set; otherwise UTC.
-    pub const TAI: ClockId = ClockId(libc::CLOCK_TAI);
-    /// CPU time of all threads of this process. Reading it is a system call.
-    pub const PROCESS_CPU: ClockId = ClockId(libc::CLOCK_PROCESS_CPUTIME_ID);
-
-    fn name(self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            ClockId::REALTIME => "CLOCK_REALTIME",
-            ClockId::MONOTONIC => "CLOCK_MONOTONIC",
-            ClockId::MONOTONIC_RAW => "CLOCK_MONOTONIC_RAW",
-            ClockId::BOOTTIME => "CLOCK_BOOTTIME",
-            ClockId::TAI => "CLOCK_TAI",
-            ClockId::PROCESS_CPU => "CLOCK_PROCESS_CPUTIME_ID",
-            ClockId(number) => return format!("clock {number}").into(),
-        })
-    }
-}
 
 /// The CPU's time-stamp counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc {
     is_ordered: bool,
-    frequency: Hertz,
+    hertz: u64,
 }
 
 impl Tsc {
@@ -66,7 +34,7 @@ impl Tsc {
     /// [`Fallback`], with the reason, if there is no TSC or the kernel does not trust it.
     pub fn new() -> Result<Tsc, Fallback> {
         counter::trust()?;
-        Ok(Tsc { is_ordered: false, frequency: measure_tsc(Ns::from_ms(10)) })
+        Ok(Tsc { is_ordered: false, hertz: measure_tsc(Ns::from_ms(10)) })
     }
 
     /// Like [`new`](Tsc::new), but the CPU does not reorder readings. That suits timestamps that
@@ -99,7 +67,7 @@ impl Tsc {
                 });
             }
         });
-        Slope::of(self.frequency).ns(handover.skew().worst).to_duration()
+        Slope::of(self.hertz).ns(handover.skew().worst).to_duration()
     }
 }
 
@@ -110,16 +78,16 @@ impl Counter for Tsc {
     }
 
     #[inline]
-    fn width(&self) -> Width {
-        Width::FULL
+    fn bits(&self) -> u32 {
+        64
     }
 
-    fn frequency(&self) -> Hertz {
-        self.frequency
+    fn hertz(&self) -> u64 {
+        self.hertz
     }
 
-    fn rating(&self) -> Rating {
-        Rating::FAST
+    fn rating(&self) -> u16 {
+        300
     }
 
     fn name(&self) -> &str {
@@ -133,7 +101,7 @@ impl Counter for Tsc {
 /// system call. If several threads read a slow clock, use [`Combined`](super::combined::Combined).
 #[derive(Debug)]
 pub struct SystemClock {
-    id: ClockId,
+    id: i32,
     name: Cow<'static, str>,
     last: LastReading,
     /// The open device of a PTP clock, whose `id` is valid only while the device is open.
@@ -141,13 +109,36 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Opens a clock. Reads it once.
+    /// Wall-clock time, which may be set.
+    pub const REALTIME: i32 = libc::CLOCK_REALTIME;
+    /// Time since an arbitrary start, without suspends.
+    pub const MONOTONIC: i32 = libc::CLOCK_MONOTONIC;
+    /// Like [`MONOTONIC`](SystemClock::MONOTONIC), but at the hardware's own rate, which NTP does
+    /// not adjust. Reading it is a system call where the vDSO does not support it.
+    pub const MONOTONIC_RAW: i32 = libc::CLOCK_MONOTONIC_RAW;
+    /// Time since boot, with suspends.
+    pub const BOOTTIME: i32 = libc::CLOCK_BOOTTIME;
+    /// International atomic time, if the system's offset from UTC was set; otherwise UTC.
+    pub const TAI: i32 = libc::CLOCK_TAI;
+    /// CPU time of all threads of this process. Reading it is a system call.
+    pub const PROCESS_CPU: i32 = libc::CLOCK_PROCESS_CPUTIME_ID;
+
+    /// Opens one of the clocks above, or any other that `clock_gettime` can read. Reads it once.
     ///
     /// # Errors
     ///
     /// [`OpenClockError::NotAClock`] if the clock cannot be read.
-    pub fn open(id: ClockId) -> Result<SystemClock, OpenClockError> {
-        SystemClock::checked(id, id.name(), None)
+    pub fn open(id: i32) -> Result<SystemClock, OpenClockError> {
+        let name = match id {
+            SystemClock::REALTIME => "CLOCK_REALTIME",
+            SystemClock::MONOTONIC => "CLOCK_MONOTONIC",
+            SystemClock::MONOTONIC_RAW => "CLOCK_MONOTONIC_RAW",
+            SystemClock::BOOTTIME => "CLOCK_BOOTTIME",
+            SystemClock::TAI => "CLOCK_TAI",
+            SystemClock::PROCESS_CPU => "CLOCK_PROCESS_CPUTIME_ID",
+            number => return SystemClock::checked(id, format!("clock {number}").into(), None),
+        };
+        SystemClock::checked(id, name.into(), None)
     }
 
     /// Opens a PTP hardware clock, for example `/dev/ptp0`: a counter of nanoseconds in a network
@@ -172,7 +163,7 @@ impl SystemClock {
     }
 
     fn checked(
-        id: ClockId,
+        id: i32,
         name: Cow<'static, str>,
         device: Option<File>,
     ) -> Result<SystemClock, OpenClockError> {
@@ -185,7 +176,7 @@ impl SystemClock {
     /// Returns how many readings failed: because the thread or process of a CPU-time clock has
     /// ended, or a PTP device was removed. A failed reading returns the last value.
     pub fn failures(&self) -> u64 {
-        self.last.failures()
+        self.last.failures.load(Ordering::Relaxed)
     }
 }
 
@@ -195,22 +186,22 @@ impl Counter for SystemClock {
         match (clock_gettime(self.id), self.id) {
             // Reading these clocks never fails, so do not write `last`, whose cache line threads
             // share.
-            (Ok(now), ClockId::MONOTONIC | ClockId::REALTIME | ClockId::BOOTTIME) => now,
+            (Ok(now), Self::MONOTONIC | Self::REALTIME | Self::BOOTTIME) => now,
             (reading, _) => self.last.record(reading),
         }
     }
 
     #[inline]
-    fn width(&self) -> Width {
-        Width::FULL
+    fn bits(&self) -> u32 {
+        64
     }
 
-    fn frequency(&self) -> Hertz {
-        Hertz::NANOSECONDS
+    fn hertz(&self) -> u64 {
+        1_000_000_000
     }
 
-    fn rating(&self) -> Rating {
-        if self.id == ClockId::MONOTONIC { Rating::GOOD } else { Rating::SLOW }
+    fn rating(&self) -> u16 {
+        if self.id == Self::MONOTONIC { 250 } else { 110 }
     }
 
     fn name(&self) -> &str {
@@ -240,25 +231,21 @@ impl LastReading {
             }
         }
     }
-
-    fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
 }
 
 /// Returns the number by which `clock_gettime` reads the clock of an open device.
-fn dynamic_clock(device: &File) -> ClockId {
+fn dynamic_clock(device: &File) -> i32 {
     // The kernel's encoding of a clock by its file descriptor, from clock_getres(2).
     const BY_FILE: i32 = 3;
-    ClockId(!device.as_raw_fd() << 3 | BY_FILE)
+    !device.as_raw_fd() << 3 | BY_FILE
 }
 
 /// Reads a clock, in nanoseconds.
 #[inline]
-fn clock_gettime(id: ClockId) -> io::Result<u64> {
+fn clock_gettime(id: i32) -> io::Result<u64> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one timespec, to the local variable.
-    let status = unsafe { libc::clock_gettime(id.0, &mut now) };
+    let status = unsafe { libc::clock_gettime(id, &mut now) };
     if status != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -276,7 +263,7 @@ mod tests {
         let last = LastReading::default();
         assert_eq!(last.record(Ok(7)), 7);
         let removed = || Err(io::Error::from_raw_os_error(libc::ENODEV));
-        assert_eq!((last.record(removed()), last.record(removed()), last.failures()), (7, 7, 2));
-        assert_eq!((last.record(Ok(9)), last.failures()), (9, 2));
+        assert_eq!([last.record(removed()), last.record(removed()), last.record(Ok(9))], [7, 7, 9]);
+        assert_eq!(last.failures.into_inner(), 2);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tickless_core::clock::counter::Counter;
 use tickless_core::clock::segment::SourceId;
 use tickless_core::clock::sources::Fault;
-use tickless_core::clock::timekeeper::{self, Change, ClockReader, Timekeeper, WatchCounts};
+use tickless_core::clock::timekeeper::{self, Change, ClockReader, Timekeeper};
 use tickless_core::clock::watchdog::Tolerance;
 use tickless_core::time::{Instant, Ns};
 
@@ -26,10 +26,10 @@ type SharedReader = Arc<ClockReader<AtomicU64, AnyCounter, fn(u32)>>;
 /// the next best.
 ///
 /// ```
-/// use tickless::clock::{Clock, ClockId, Counter, SystemClock};
+/// use tickless::clock::{Clock, Counter, SystemClock};
 ///
-/// let raw = SystemClock::open(ClockId::MONOTONIC_RAW)?;
-/// let monotonic = SystemClock::open(ClockId::MONOTONIC)?;
+/// let raw = SystemClock::open(SystemClock::MONOTONIC_RAW)?;
+/// let monotonic = SystemClock::open(SystemClock::MONOTONIC)?;
 /// let clock = Clock::over(vec![Box::new(monotonic), Box::new(raw)])?;
 /// let before = clock.monotonic();
 /// assert!(clock.maintain().is_empty(), "nothing to report");
@@ -154,11 +154,6 @@ impl Clock {
     /// Returns why a counter was given up; `None` if it was not. Takes a lock.
     pub fn fault(&self, source: usize) -> Option<Fault> {
         self.keeper().sources().fault(source_id(source)?)
-    }
-
-    /// Returns how many checks the watchdog has made, and with which results. Takes a lock.
-    pub fn watch_counts(&self) -> WatchCounts {
-        self.keeper().watch_counts()
     }
 
     fn keeper(&self) -> MutexGuard<'_, Keeper> {
