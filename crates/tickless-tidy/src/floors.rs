@@ -65,7 +65,7 @@ pub const CRATES: &[Floors] = &[
         &[
             &["events", "platform"],
             &["timer"],
-            &["timers"],
+            &["methods", "timers"],
             &["stats", "guarded", "time", "timeout", "hrtimer", "event_loop"],
             &["periodic", "clock_timer"],
             &["embed", "slots", "builder", "clock"],

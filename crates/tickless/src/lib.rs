@@ -77,6 +77,7 @@ pub mod future;
 mod guarded;
 mod hrtimer;
 pub mod local;
+mod methods;
 pub mod periodic;
 #[expect(unsafe_code, reason = "system calls and counter instructions")]
 mod platform;

@@ -1,0 +1,165 @@
+//! The methods that [`Timeout`](crate::Timeout) and [`HrTimer`](crate::HrTimer) share.
+
+/// Adds the common methods to a type with a field `timer`, an `Owned`, and with the functions
+/// `around(timer)`, `window(deadline)` and `options(pending)`. The attribute is set on the methods
+/// that are inlined for one of the types only.
+macro_rules! timer_methods {
+    ($type:ident, $link:ident $(, #[$inline:meta])?) => {
+        impl $type {
+            pub(crate) fn new<F>(timers: &Timers, callback: F) -> $type
+            where
+                F: FnMut(&mut Fired<'_>) + Send + 'static,
+            {
+                $type::around(Owned::new(timers.shared.handle(), callback))
+            }
+
+            /// Makes a timer of an owner that must not be dropped, so the timer must not be dropped
+            /// either.
+            #[inline]
+            pub(crate) fn lent(timer: ManuallyDrop<Owned<$link>>) -> ManuallyDrop<$type> {
+                ManuallyDrop::new($type::around(ManuallyDrop::into_inner(timer)))
+            }
+
+            /// Labels the timer. [`Timers::timer_list`](crate::Timers::timer_list) and
+            /// [`leaks`](crate::Timers::leaks) show the label, or the type of the callback if there
+            /// is none. Takes a lock and may allocate, once.
+            pub fn labelled(self, label: &'static str) -> $type {
+                self.timer.set_label(label);
+                self
+            }
+
+            /// Arms or rearms the timer to fire when `after` has passed. Reads the clock.
+            ///
+            /// # Errors
+            ///
+            /// [`StartError`](crate::callback::StartError) if the timer was shut down, or is pinned
+            /// to a base that does not exist.
+            $(#[$inline])?
+            #[cfg_attr(debug_assertions, track_caller)]
+            pub fn start(&self, after: Duration) -> Result<Started, StartError> {
+                let now = self.timer.shared().now();
+                self.timer.start(self.window(now + after), now, self.options(IfPending::Rearm))
+            }
+
+            /// Like [`start`](Self::start), but counted from `now`, which the caller has just read
+            /// with [`Timers::now`]. This saves a reading of the clock. If `now` is in the past, the
+            /// timer fires earlier by that much, and later if it is in the future. Other timers are
+            /// unaffected.
+            ///
+            /// # Errors
+            ///
+            /// Fails as [`start`](Self::start) does.
+            $(#[$inline])?
+            #[cfg_attr(debug_assertions, track_caller)]
+            pub fn start_from(&self, now: Instant, after: Duration) -> Result<Started, StartError> {
+                let now = Ns::from(now);
+                self.timer.start(self.window(now + after), now, self.options(IfPending::Rearm))
+            }
+
+            /// Arms or rearms the timer to fire at `deadline`; at once if that has passed.
+            ///
+            /// # Errors
+            ///
+            /// Fails as [`start`](Self::start) does.
+            $(#[$inline])?
+            #[cfg_attr(debug_assertions, track_caller)]
+            pub fn start_at(&self, deadline: Instant) -> Result<Started, StartError> {
+                let (window, now) = (self.window(deadline.into()), self.timer.shared().now());
+                self.timer.start(window, now, self.options(IfPending::Rearm))
+            }
+
+            /// Arms the timer if it is idle. If it is pending, its deadline may move earlier, never
+            /// later.
+            ///
+            /// # Errors
+            ///
+            /// Fails as [`start`](Self::start) does.
+            $(#[$inline])?
+            #[cfg_attr(debug_assertions, track_caller)]
+            pub fn reduce(&self, after: Duration) -> Result<Started, StartError> {
+                let now = self.timer.shared().now();
+                self.timer.start(self.window(now + after), now, self.options(IfPending::Reduce))
+            }
+
+            /// Cancels the timer without waiting for its callback. Takes no lock if the timer is
+            /// idle.
+            ///
+            /// [`Cancel::Running`] means that the callback may still be running. It may even rearm
+            /// the timer, by [`Fired::restart`] or [`forward`](Fired::forward). Where that matters,
+            /// use [`cancel_sync`](Self::cancel_sync), or a flag that the callback checks. (A
+            /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
+            $(#[$inline])?
+            pub fn cancel(&self) -> Cancel {
+                self.timer.cancel()
+            }
+
+            /// Cancels the timer, unless its callback is running. In that case it changes nothing
+            /// and returns [`Cancel::Running`]. Takes no lock if the timer is idle.
+            pub fn try_cancel(&self) -> Cancel {
+                self.timer.try_cancel()
+            }
+
+            /// Cancels the timer and waits until its callback is not running. Afterwards the caller
+            /// sees what the callback wrote, and may free what it uses. Returns what the call found:
+            /// the timer pending, idle, or its callback running.
+            ///
+            /// If the callback is not running, this costs as much as [`cancel`](Self::cancel).
+            /// Otherwise it spins for a few microseconds and then sleeps. Armings made during the
+            /// wait, including the callback's own, are cancelled, too. The callback does not inherit
+            /// the caller's priority.
+            ///
+            /// While many timers come due on the timer's base, this waits for the base's lock for a
+            /// bounded time only, like an arming: the driver releases the lock for every callback,
+            /// and otherwise after at most 64 timers, and a waiting thread gets the lock next. If
+            /// the scheduler takes the CPU away from the caller or the driver during the call, the
+            /// call also takes that time, some milliseconds.
+            ///
+            /// # Errors
+            ///
+            /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
+            /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all
+            /// the same.
+            #[inline]
+            pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
+                self.timer.cancel_sync()
+            }
+
+            /// Like [`cancel_sync`](Self::cancel_sync) but a little cheaper, for a timer that is
+            /// never armed while its callback runs, neither by the callback nor by another thread.
+            /// If the timer is pending, this does not check whether its callback is running.
+            ///
+            /// # Errors
+            ///
+            /// Fails as [`cancel_sync`](Self::cancel_sync) does, and with
+            /// [`NotSingleShot`](CancelError::NotSingleShot) if the timer was armed while its
+            /// callback ran.
+            #[inline]
+            pub fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
+                self.timer.cancel_single_shot()
+            }
+
+            /// Cancels the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every
+            /// later arming fails with [`StartError::Shut`].
+            ///
+            /// # Errors
+            ///
+            /// Fails as [`cancel_sync`](Self::cancel_sync) does. The timer is shut down all the
+            /// same.
+            pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
+                self.timer.shutdown_sync()
+            }
+
+            /// Returns `true` if the timer is armed. The answer may be out of date at once.
+            pub fn is_pending(&self) -> bool {
+                self.timer.is_pending()
+            }
+
+            /// Returns `true` if the timer is armed or its callback is running.
+            pub fn is_active(&self) -> bool {
+                self.timer.is_active()
+            }
+        }
+    };
+}
+
+pub(crate) use timer_methods;
