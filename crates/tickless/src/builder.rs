@@ -137,30 +137,15 @@ impl Builder {
         self
     }
 
-    /// Sets how driver threads wake up in time for a deadline. With [`Wakeup::Sleep`], the default,
-    /// timers are late by the time it takes to wake a thread. The other variants spend CPU time to
-    /// avoid that: a driver wakes before the deadline and spins until then. With no variant does a
-    /// timer fire early.
+    /// Sets how driver threads wake up in time for a deadline; the default is [`Wakeup::Sleep`].
+    /// With the other variants a driver wakes before the deadline and spins until then. With no
+    /// variant does a timer fire early.
     ///
-    /// This applies to every wakeup of a driver thread, on any [`device`](Builder::device), and so
-    /// also to coarse timeouts and the ends of windows: timers that may be late should have slack,
-    /// or a set of their own. Drivers do not spin for ticks and [`recheck`](Builder::recheck).
-    /// Arming a timer for an earlier time ends the spinning. A program's event loop and virtual
-    /// time ignore this setting.
-    ///
-    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time that drivers have spun.
-    ///
-    /// ```
-    /// # #[cfg(miri)] fn main() {}
-    /// # #[cfg(not(miri))] fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use tickless::Timers;
-    /// use tickless::driver::Wakeup;
-    ///
-    /// // Spinning uses at most 5 % of one CPU.
-    /// let timers = Timers::builder().bases(1).wakeup(Wakeup::Auto { cpu_share: 0.05 }).start()?;
-    /// # drop(timers); Ok(())
-    /// # }
-    /// ```
+    /// This applies to every wakeup of a driver thread, and so also to coarse timeouts and the ends
+    /// of windows: timers that may be late should have slack, or a set of their own. Drivers do not
+    /// spin for ticks and [`recheck`](Builder::recheck). A program's event loop and virtual time
+    /// ignore this setting. [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time that
+    /// drivers have spun.
     pub fn wakeup(mut self, wakeup: Wakeup) -> Builder {
         self.setup.wakeup = wakeup;
         self
@@ -181,14 +166,14 @@ impl Builder {
         self
     }
 
-    /// Makes a driver pause if it cannot catch up: after this many passes in a row that each found
-    /// timers due, it backs off for as long as the passes took, at most `longest`.
-    /// [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts the back-offs.
+    /// Makes a driver pause if it cannot catch up: after this many passes (at least one) in a row
+    /// that each found timers due, it backs off for as long as the passes took, at most `longest`.
+    /// [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts the back-offs, if
+    /// `longest` is not zero.
     ///
     /// By default a driver thread never backs off, since the system's scheduler keeps it from
     /// starving other threads. In an event loop the default is 3 passes and 100 ms, as in the
-    /// kernel, and the loop continues during the back-off. At least one pass is made. If `longest`
-    /// is zero, the driver does not pause between the passes, and nothing is counted.
+    /// kernel.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);
@@ -196,10 +181,9 @@ impl Builder {
     }
 
     /// Makes a driver thread check its base at least this often, even if its device reports no
-    /// event. This bounds the delay that a lost event causes. It is off by default, because the
-    /// kernel loses no events. It is for unreliable devices, and each check costs a wakeup. The
-    /// interval is at least a millisecond, and whole milliseconds with a timerfd. This setting has
-    /// no effect on an event loop, which can limit its own wait instead.
+    /// event: for unreliable devices. It is off by default. Each check costs a wakeup. The interval
+    /// is at least a millisecond, and whole milliseconds with a timerfd. An event loop ignores this
+    /// setting.
     pub fn recheck(mut self, every: Duration) -> Builder {
         self.setup.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
         self
@@ -265,10 +249,9 @@ impl Builder {
     }
 
     /// Sets two limits at once; 100 ms by default. A callback that takes longer counts as slow, if
-    /// [`time_callbacks`](Self::time_callbacks) is set. An expiry counts as overdue if it comes
-    /// more than the limit after the latest time that the timer's window or, for a coarse timer,
-    /// the wheel's granularity allows: another callback or a busy CPU has delayed its driver. With
-    /// the feature `tracing` both emit warnings.
+    /// [`time_callbacks`](Self::time_callbacks) is set. An expiry counts as overdue if it is later
+    /// by more than that: another callback or a busy CPU has delayed its driver. With the feature
+    /// `tracing` both emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self
@@ -285,23 +268,6 @@ impl Builder {
     /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) as late as on a real clock, where
     /// they fire when their bucket of the timer wheel comes due. By default they fire exactly at
     /// their deadlines there. Timers on a real clock ignore this setting.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tickless::{Timers, VirtualTime};
-    /// use tickless::time::Instant;
-    ///
-    /// let start = Instant::from_secs(1);
-    /// let builder = Timers::builder().bases(1).coarse_like_real();
-    /// let (exact, like_real) = (VirtualTime::new(), VirtualTime::with_builder(builder, start));
-    /// for (time, late) in [(&exact, Duration::ZERO), (&like_real, Duration::from_millis(264))] {
-    ///     let timeout = time.timers().timeout(|_| ());
-    ///     timeout.start(Duration::from_secs(10))?;
-    ///     time.advance_to_next();
-    ///     assert_eq!(time.now() - start, Duration::from_secs(10) + late);
-    /// }
-    /// # Ok::<(), tickless::callback::StartError>(())
-    /// ```
     pub fn coarse_like_real(mut self) -> Builder {
         self.coarse_like_real = true;
         self

@@ -1,15 +1,13 @@
 //! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
 //!
-//! The crate `tickless-core` has only one clock, the timers' clock. A deadline on another clock is
-//! converted with the current difference of the two clocks. When the core fires the timer, the
-//! timer's own clock is checked, so the timer is not early even if that clock was set in between.
-//! After a step of the clock or a suspend, every deadline is converted again, so the timer is not
-//! late either; [`watch`](crate::platform::watch) explains how steps are detected.
+//! The core has only one clock, the timers' clock. A deadline on another clock is converted with
+//! the current difference of the two. When the core fires the timer, the timer's own clock is
+//! checked, so the timer is not early. After a step of the clock or a suspend, every deadline is
+//! converted again, so it is not late either; [`watch`](crate::platform::watch) explains how steps
+//! are detected.
 //!
-//! # Locks
-//!
-//! Lock order: first the list of all clock timers, then the deadline of one timer, then a base.
-//! Callbacks and drops run without any of these locks.
+//! Lock order: the list of all clock timers, the deadline of one timer, a base. Callbacks and drops
+//! run without any of these locks.
 
 mod firing;
 mod watching;
@@ -34,18 +32,15 @@ use tickless_core::time::{Instant, Window};
 
 /// A timer with its deadlines on a chosen clock; from [`Timers::clock_timer`].
 ///
-/// It never fires early on its own clock. When the wall clock is set:
-/// - absolute deadlines on [`TimeBase::Realtime`] keep their wall-clock time: the timer fires at
-///   once if that has passed, and later if the clock went back;
-/// - relative deadlines do not move, as in POSIX: ten seconds are ten seconds.
-///
-/// On [`TimeBase::Boottime`] both kinds count suspended time. Relative deadlines on realtime do
-/// not.
+/// It never fires early on its own clock. When the wall clock is set, absolute deadlines on
+/// [`TimeBase::Realtime`] keep their wall-clock time: the timer fires at once if that has passed,
+/// and later if the clock went back. Relative deadlines do not move, as in POSIX: ten seconds are
+/// ten seconds. On [`TimeBase::Boottime`] both kinds count suspended time; relative deadlines on
+/// realtime do not.
 ///
 /// Arming costs as much as for an [`HrTimer`](crate::HrTimer), plus a lock of its own and two clock
-/// readings; firing costs one more reading. Whenever a clock is set, all clock timers are rearmed.
-/// The first one of a set of timers starts a thread that waits for clocks to be set, unless an
-/// event loop drives the set.
+/// readings; firing costs one more reading. The first such timer of a set starts a thread that
+/// waits for clocks to be set, unless an event loop drives the set.
 ///
 /// ```
 /// use std::time::Duration;
@@ -82,8 +77,6 @@ impl fmt::Debug for ClockTimer {
 
 impl Timers {
     /// Creates a timer with its deadlines on this clock, not armed. Allocates about four times.
-    ///
-    /// The callback runs on a driver thread.
     pub fn clock_timer<F>(&self, base: TimeBase, callback: F) -> ClockTimer
     where
         F: FnMut(&mut ClockFired<'_>) + Send + 'static,
@@ -104,9 +97,8 @@ impl Timers {
     }
 
     /// Returns an error that names the system call whose refusal keeps the kernel from reporting
-    /// that a clock was set.
-    /// Clock timers then check their clock once a second, and are late by at most a second after it
-    /// was set. Timers in an event loop always check once a second, and return `None` here.
+    /// that a clock was set. Clock timers then check their clock once a second. Timers in an event
+    /// loop always do that, and return `None` here.
     pub fn clock_watch_fallback(&self) -> Option<io::Error> {
         self.shared.clock_timers.watch.refused().map(io::Error::from)
     }
@@ -132,8 +124,7 @@ impl ClockTimer {
         ClockTimer { id: shared.clock_timers.add(listed), inner }
     }
 
-    /// Labels the timer with its owner, for [`Timers::timer_list`] and [`leaks`](Timers::leaks).
-    /// Without a label, the callback's type names it. Takes a lock and may allocate, once.
+    /// Labels the timer; see [`HrTimer::labelled`](crate::HrTimer::labelled).
     pub fn labelled(self, label: &'static str) -> ClockTimer {
         self.inner.timer.set_label(label);
         self
@@ -192,24 +183,20 @@ impl ClockTimer {
         found
     }
 
-    /// Cancels the timer and waits until its callback is not running: see
-    /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
+    /// Cancels the timer and waits until its callback is not running.
     ///
     /// # Errors
     ///
-    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
-    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
+    /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         self.disarm(|| self.inner.timer.cancel_sync())
     }
 
-    /// Cancels the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later
-    /// arming fails with [`StartError::Shut`].
+    /// Cancels the timer for good and waits: every later arming fails with [`StartError::Shut`].
     ///
     /// # Errors
     ///
-    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
-    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is shut down all the same.
+    /// Fails as [`HrTimer::shutdown_sync`](crate::HrTimer::shutdown_sync) does.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
         self.disarm(|| self.inner.timer.shutdown_sync())
     }

@@ -1,10 +1,6 @@
-//! Timers that the program's event loop drives, without any thread of this library.
-//!
-//! Unlike [`LocalTimers`](crate::LocalTimers), which belong to one thread, these timers can be
-//! armed and cancelled from any thread; they fire in the loop. With
-//! [`start_in_loop`](crate::Builder::start_in_loop) the loop polls the driver's descriptor beside
-//! its others. With [`start_in_loop_with`](crate::Builder::start_in_loop_with) it waits with a
-//! timeout, and a callback tells the loop when a newly armed timer is due before that timeout ends.
+//! Timers that the program's event loop drives, without any thread of this library. Unlike
+//! [`LocalTimers`](crate::LocalTimers), which belong to one thread, these timers can be armed and
+//! cancelled from any thread; they fire in the loop.
 
 use crate::platform::device::own_loop::LoopDevice;
 use crate::timer::shared::Shared;
@@ -73,7 +69,6 @@ impl<W> fmt::Debug for EventLoopDriver<W> {
 }
 
 impl<W> EventLoopDriver<W> {
-    /// Creates the driver of a base. Its event device wakes the loop through `wakes_by`.
     pub(crate) fn new(shared: Arc<Shared>, base: CpuId, wakes_by: W) -> EventLoopDriver<W> {
         EventLoopDriver { shared, base, wakers: Wakers::default(), wakes_by }
     }

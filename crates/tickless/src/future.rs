@@ -72,15 +72,6 @@ use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
 /// Returns a future that completes when `after` has passed.
-///
-/// ```
-/// use std::time::Duration;
-/// use tickless::future::sleep;
-///
-/// # pollster::block_on(async {
-/// sleep(Duration::from_micros(250)).await;
-/// # })
-/// ```
 pub fn sleep(after: Duration) -> Sleep {
     Sleep::new(process::handle(), now() + after, default_slack(after))
 }
@@ -147,20 +138,6 @@ pub fn coarse_timeout<F: Future>(after: Duration, future: F) -> Timeout<F, Coars
 /// Labels all timers that `future` arms while it is polled. [`timer_list`](Timers::timer_list) and
 /// [`leaks`](Timers::leaks) show the label. To store the label, each arming takes a lock that all
 /// timers of the set share.
-///
-/// ```
-/// use std::time::Duration;
-/// use tickless::VirtualTime;
-/// use tickless::future::labelled;
-///
-/// let time = VirtualTime::new();
-/// let sleep = time.timers().sleep(Duration::from_secs(1));
-/// let mut retry = Box::pin(labelled("retry", sleep));
-/// # use std::task::{Context, Waker};
-/// # use std::future::Future;
-/// let _ = retry.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-/// assert_eq!(time.timers().leaks()[0].label, "retry");
-/// ```
 pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output = F::Output> {
     Labelled::new(label, future)
 }

@@ -57,8 +57,6 @@ const SLACK_UNIT_NS: u64 = 1_024;
 impl Timers {
     /// Creates a precise timer, not armed. Allocates once: 64 bytes if the closure captures at most
     /// 8 bytes.
-    ///
-    /// The callback runs on a driver thread.
     pub fn hrtimer<F>(&self, callback: F) -> HrTimer
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,

@@ -100,19 +100,17 @@ macro_rules! timer_methods {
             }
 
             /// Cancels the timer and waits until its callback is not running. Afterwards the caller
-            /// sees what the callback wrote, and may free what it uses. Returns what the call found:
-            /// the timer pending, idle, or its callback running.
+            /// sees what the callback wrote, and may free what it uses. Returns what the call
+            /// found: the timer pending, idle, or its callback running.
             ///
             /// If the callback is not running, this costs as much as [`cancel`](Self::cancel).
             /// Otherwise it spins for a few microseconds and then sleeps. Armings made during the
-            /// wait, including the callback's own, are cancelled, too. The callback does not inherit
-            /// the caller's priority.
+            /// wait, including the callback's own, are cancelled, too. The callback does not
+            /// inherit the caller's priority.
             ///
             /// While many timers come due on the timer's base, this waits for the base's lock for a
-            /// bounded time only, like an arming: the driver releases the lock for every callback,
-            /// and otherwise after at most 64 timers, and a waiting thread gets the lock next. If
-            /// the scheduler takes the CPU away from the caller or the driver during the call, the
-            /// call also takes that time, some milliseconds.
+            /// bounded time only: the driver releases the lock for every callback, and otherwise
+            /// after at most 64 timers, and a waiting thread gets the lock next.
             ///
             /// # Errors
             ///

@@ -4,24 +4,6 @@
 //! not drift, however late its callback runs. [`Missed`] selects what happens to missed periods. A
 //! [`Phase`] selects where in its period a timer fires: all timers at multiples of the period, each
 //! at its own place, or spread evenly, so that they do not all fire at once.
-//!
-//! ```
-//! use std::time::Duration;
-//! use tickless::VirtualTime;
-//! use tickless::periodic::{Missed, Phase};
-//!
-//! let time = VirtualTime::new();
-//! let beat = time.timers().periodic(|beat| {
-//!     if beat.overruns() > 0 {
-//!         // this many periods were missed
-//!     }
-//! });
-//! let beat = beat.phase(Phase::Spread);
-//! beat.start(Duration::from_millis(100))?;
-//! time.advance(Duration::from_secs(1));
-//! assert_eq!(time.timers().stats().total().fired, 10);
-//! # Ok::<(), tickless::periodic::PeriodError>(())
-//! ```
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
@@ -154,9 +136,7 @@ impl Periodic {
         self
     }
 
-    /// Labels the timer with its owner, for [`Timers::timer_list`](crate::Timers::timer_list) and
-    /// [`leaks`](crate::Timers::leaks). Without a label, the callback's type names it. Takes a lock
-    /// and may allocate, once.
+    /// Labels the timer; see [`HrTimer::labelled`](crate::HrTimer::labelled).
     pub fn labelled(self, label: &'static str) -> Periodic {
         self.timer.set_label(label);
         self
@@ -312,13 +292,11 @@ impl Periodic {
         }
     }
 
-    /// Stops the timer and waits until its callback is not running; see
-    /// [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync).
+    /// Stops the timer and waits until its callback is not running.
     ///
     /// # Errors
     ///
-    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
-    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is cancelled all the same.
+    /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         // `halt` releases the run's lock before the wait below: an expiry takes the lock after its
         // callback, so holding it here would deadlock.
@@ -326,13 +304,11 @@ impl Periodic {
         Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
     }
 
-    /// Stops the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every later
-    /// start fails with [`StartError::Shut`].
+    /// Stops the timer for good and waits: every later start fails with [`StartError::Shut`].
     ///
     /// # Errors
     ///
-    /// [`CancelError::OwnCallback`], [`EachOther`](CancelError::EachOther) or
-    /// [`Lock`](CancelError::Lock) if waiting would never end. The timer is shut down all the same.
+    /// Fails as [`HrTimer::shutdown_sync`](crate::HrTimer::shutdown_sync) does.
     pub fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
         let was_stopped = self.halt();
         Ok(Self::cancel_result(self.timer.shutdown_sync()?, was_stopped))

@@ -1,16 +1,6 @@
 //! Settings that replace a mechanism of this library by the older mechanism of the Linux kernel, so
 //! that studies, benches and tests of this project can compare them. Requires the feature `policy`.
-//! It is not part of the public interface: programs do not need it, and it may change with any
-//! version.
-//!
-//! ```
-//! use tickless::Timers;
-//! use tickless::policy::{Policy, PushOut};
-//!
-//! let builder = Timers::builder().policy(Policy::Eager).push_out(PushOut::Eager);
-//! let before = builder.start()?;
-//! # Ok::<(), tickless::driver::StartTimersError>(())
-//! ```
+//! It is not part of the public interface, and may change with any version.
 
 use crate::builder::Builder;
 use tickless_core::bases::WheelEvents;
@@ -36,13 +26,10 @@ impl Builder {
     }
 
     /// Sets where the callbacks of timeouts, and of precise timers that are
-    /// [`deferred`](crate::HrTimer::deferred), run; by default in the driver.
-    ///
-    /// With [`Deferral::OnExpiry`] they run in an expiry thread of their base, so that a slow
-    /// callback does not delay timers that fire in the driver. Each batch of expiries costs a
-    /// wakeup of the thread. [`Deferral::EveryTick`] wakes the thread for every tick of the driver,
-    /// as the real-time kernel once did; it exists for comparison, and implies
-    /// [`ticking`](Builder::ticking).
+    /// [`deferred`](crate::HrTimer::deferred), run; by default in the driver. With
+    /// [`Deferral::OnExpiry`] they run in an expiry thread of their base. [`Deferral::EveryTick`]
+    /// wakes that thread for every tick of the driver, as the real-time kernel once did, and
+    /// implies [`ticking`](Builder::ticking).
     pub fn deferral(mut self, deferral: Deferral) -> Builder {
         self.setup.core.deferral = deferral;
         if deferral == Deferral::EveryTick { self.ticking() } else { self }

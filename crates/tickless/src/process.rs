@@ -12,11 +12,8 @@ use tickless_core::time::{Instant, Ns};
 impl Timers {
     /// Returns the timers of this process, which [`future`](crate::future) uses too: a base for
     /// each CPU that the process may use, each with a driver thread once it is used. The first call
-    /// starts them, which blocks for about a millisecond to calibrate the clock; they run until the
-    /// process ends.
-    ///
-    /// For a separate set, with other settings or with drivers that end, see
-    /// [`builder`](Timers::builder).
+    /// starts them, which blocks for about a millisecond; they run until the process ends. For a
+    /// separate set, see [`builder`](Timers::builder).
     ///
     /// # Errors
     ///
@@ -46,13 +43,11 @@ fn is_ours(timers: &Timers) -> bool {
     !timers.shared.is_forked_child()
 }
 
-/// Returns the handle of [`timers`].
 #[inline]
 pub(crate) fn handle() -> Option<&'static Handle> {
     timers().map(|timers| &*timers.shared)
 }
 
-/// Returns the current time on the clock of [`timers`].
 pub(crate) fn now() -> Instant {
     timers().map_or_else(|| system_now().into(), Timers::now)
 }

@@ -1,9 +1,6 @@
-//! Timers in memory that the caller owns. The C interface is built on this.
-//!
-//! This is not a public interface: it may change with any version.
-//!
-//! A timer in a slot is used through its ordinary type. Creating one allocates nothing, takes no
-//! lock and makes no system call. The caller ends it by `give_back`, then drops it.
+//! Timers in memory that the caller owns. The C interface is built on this. It is not a public
+//! interface: it may change with any version. Creating a timer allocates nothing, takes no lock and
+//! makes no system call. The caller ends it by `give_back`, then drops it.
 
 use crate::hrtimer::HrTimer;
 use crate::periodic::{self, AfterCallback, Missed, Periodic, Run};
@@ -23,12 +20,9 @@ use tickless_core::link::QueueLink;
 pub use crate::platform::fork::ProcessLock;
 pub use crate::timer::slot::Slot;
 
-/// The memory of a [`Timeout`].
 pub type CoarseSlot<F> = Slot<WheelLink, F>;
-/// The memory of an [`HrTimer`].
 pub type PreciseSlot<F> = Slot<QueueLink, F>;
 
-/// The memory of a [`Periodic`].
 #[repr(C)]
 pub struct PeriodSlot<F> {
     slot: Slot<QueueLink, Beat<F>>,
@@ -59,14 +53,12 @@ impl<F: Copy> Copy for Beat<F> {}
 /// A callback of a [`Timeout`] or an [`HrTimer`] in a slot. The library calls a copy of it, on any
 /// thread, so the slot may be freed inside the callback.
 pub trait OnFired: Copy + Send + Sync + 'static {
-    /// Runs when the timer has fired.
     fn fired(self, fired: &mut Fired<'_>);
 }
 
 /// A callback of a [`Periodic`] in a slot. The library calls a copy of it, on any thread, so the
 /// slot may be freed inside the callback.
 pub trait OnPeriod: Copy + Send + Sync + 'static {
-    /// Runs at each expiry of the timer.
     fn period(self, period: &mut Fired<'_>);
 }
 
@@ -179,8 +171,6 @@ give_back!(Timeout);
 give_back!(HrTimer);
 
 impl Periodic {
-    /// Labels the timer like `labelled`, but takes the timer by reference. Takes a lock and may
-    /// allocate.
     #[doc(hidden)]
     pub fn relabel(&self, label: &'static str) {
         self.timer.set_label(label);
@@ -203,7 +193,6 @@ impl Periodic {
     }
 }
 
-/// Returns whether this process is a forked child of the one that created these timers.
 pub fn is_forked_child(timers: &Timers) -> bool {
     timers.shared.is_forked_child()
 }
@@ -214,14 +203,12 @@ pub fn users(timers: &Timers) -> usize {
     timers.shared.users.count()
 }
 
-/// Returns whether the calling thread is in a callback of this set of timers.
 pub fn is_in_callback_of(timers: &Timers) -> bool {
     // The record of a running callback has the address of the set's state, not that of a handle.
     let set: &Shared = &timers.shared;
     frame::is_in_callback_of(set)
 }
 
-/// Returns how many bases this set of timers has.
 pub fn bases(timers: &Timers) -> usize {
     timers.shared.bases.count()
 }

@@ -2,21 +2,18 @@
 //!
 //! An [`Instant`] is a point on the timers' clock: [`Timers::now`](crate::Timers::now) reads it,
 //! and deadlines are given on it. That clock counts nanoseconds from the system's start, and is
-//! never set. The time between two instants is a [`Duration`](std::time::Duration).
+//! never set.
 //!
 //! # The standard library's instants
 //!
-//! For frameworks whose interfaces take a [`std::time::Instant`] there are [`to_std`] and
-//! [`from_std`]. They convert by one pair of readings, taken once per process: first of the
-//! standard library's clock, then of the system's. The error is the time between the two readings,
-//! which is short unless the thread lost its CPU in between. Every conversion has the same error,
-//! so durations are exact. A deadline that [`from_std`] converts is late by this error, never
-//! early.
+//! [`to_std`] and [`from_std`] convert by one pair of readings, taken once per process: first of
+//! the standard library's clock, then of the system's. The error is the time between the two, which
+//! is short unless the thread lost its CPU in between. Durations are exact. A deadline that
+//! [`from_std`] converts is late by this error, never early.
 //!
-//! The two clocks may also drift apart. If the timers run on the CPU's counter, the two rates are
-//! within a few parts per million of each other. A suspend adds a difference: the time that the
-//! counter has counted during the suspend. So a program that compares instants should take all of
-//! them from one clock: `to_std(timers.now())`.
+//! If the timers run on the CPU's counter, the two clocks drift apart by a few parts per million,
+//! and by the time that the counter has counted during a suspend. So a program that compares
+//! instants should take all of them from one clock: `to_std(timers.now())`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -55,11 +52,8 @@ fn anchor() -> Anchor {
     ANCHOR.get(|_| true, || Some(read_clocks())).copied().unwrap_or_else(read_clocks)
 }
 
-/// Converts a point in time to the standard library's instant; see the
-/// [module's documentation](self) for the error. Saturates at the earliest and the latest instant
-/// that the standard library can express.
-///
-/// Costs an addition; the first call of a process reads two clocks.
+/// Converts a point in time to the standard library's instant, and saturates; see the [module's
+/// documentation](self) for the error. Costs an addition; the first call reads two clocks.
 pub fn to_std(at: Instant) -> time::Instant {
     let Anchor { std, own } = anchor();
     if at < own {
@@ -74,11 +68,8 @@ pub fn to_std(at: Instant) -> time::Instant {
     }
 }
 
-/// Converts an instant of the standard library to a point in time; see the [module's
-/// documentation](self) for the error. Saturates at [`Instant::ZERO`] for instants before the
-/// system's start, and at [`Instant::NEVER`].
-///
-/// Costs an addition; the first call of a process reads two clocks.
+/// Converts an instant of the standard library to a point in time, and saturates; see the [module's
+/// documentation](self) for the error. Costs an addition; the first call reads two clocks.
 pub fn from_std(at: time::Instant) -> Instant {
     let Anchor { std, own } = anchor();
     match at.checked_duration_since(std) {

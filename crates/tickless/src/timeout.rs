@@ -51,8 +51,6 @@ pub struct Timeout {
 impl Timers {
     /// Creates a coarse timer, not armed. Allocates once: 64 bytes if the closure captures at most
     /// 16 bytes.
-    ///
-    /// The callback runs on a driver thread.
     pub fn timeout<F>(&self, callback: F) -> Timeout
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,

@@ -16,20 +16,17 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// All timers of a program, or one of several separate sets. Cheap to clone.
 ///
 /// The drivers stop when the last clone and the last timer are dropped. That drop waits until the
-/// drivers have ended, and with them any callback that is still running. It does not wait for
-/// wakers: a driver that is waking tasks ends afterwards. A drop inside a callback or a waker does
-/// not wait; the drivers then end by themselves.
+/// drivers, and with them any running callback, have ended. It does not wait for wakers. A drop
+/// inside a callback or a waker does not wait.
 ///
 /// # Fork
 ///
-/// Drivers stay with the process that started them. In a forked child the parent's timers are shut
-/// down: nothing fires, arming returns an error, and a cancel returns that the timer is idle. A
-/// drop neither waits nor frees; the memory, and what the callback owns, stay until the process
-/// ends. The parent's timers continue undisturbed. A child can start timers of its own if it can
-/// start threads: `std` holds a lock while a thread begins or ends (as of Rust 1.95), and a child
-/// that was forked at that moment waits for that lock forever when it starts a thread. So fork only
-/// while no other thread starts or ends threads. A callback that forks must not return in the
-/// child: it must call `exec` or `exit`.
+/// In a forked child the parent's timers are shut down: nothing fires, arming returns an error, a
+/// cancel returns that the timer is idle, and a drop neither waits nor frees. The parent's timers
+/// continue undisturbed. A child can start timers of its own if it can start threads: `std` holds a
+/// lock while a thread begins or ends (as of Rust 1.95), and a child that was forked at that moment
+/// waits for that lock forever. So fork only while no other thread starts or ends threads. A
+/// callback that forks must not return in the child: it must call `exec` or `exit`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -106,8 +103,7 @@ impl Timers {
     /// Returns how many timers moved.
     ///
     /// Does not wait. A timer whose callback runs on that base stays until the callback has
-    /// returned. No timer is lost or fires twice, and concurrent cancels work as usual. Takes two
-    /// locks for each timer.
+    /// returned. Takes two locks for each timer.
     ///
     /// # Errors
     ///

@@ -1,15 +1,13 @@
 //! The timers of tokio's runtimes, and the choice of timers by the context in which the caller
 //! runs.
 //!
-//! Each runtime has one set of timers with one base, and a task that drives it. The first sleep in
-//! the runtime starts both. The task polls a timerfd in tokio's reactor, so the worker that waits
-//! for events fires the timers, and the tasks that they wake are in that worker's queue. While the
+//! Each runtime has one set of timers with one base, and a task that drives it. The task polls a
+//! timerfd in tokio's reactor, so the worker that waits for events fires the timers. While the
 //! program moves the runtime's clock (`tokio::time::pause`), the task waits in a sleep of tokio's
-//! instead, so tokio advances its clock to the deadlines of these timers, too.
+//! instead, so that tokio advances its clock to the deadlines of these timers, too.
 //!
 //! The task owns the set; all other references are weak. When the runtime shuts down, it drops the
-//! task, and all pending timers of the set fire: a sleep that outlives its runtime completes early,
-//! as one of tokio's does.
+//! task, and all pending timers of the set fire, as those of tokio do.
 
 mod clock;
 mod driver;
@@ -37,10 +35,8 @@ thread_local! {
     static LAST_USED: RefCell<Option<(Id, Weak<RuntimeTimers>)>> = const { RefCell::new(None) };
 }
 
-/// The timers of all runtimes.
 static ALL: ProcessLock<Vec<(Id, Weak<RuntimeTimers>)>> = ProcessLock::new(Vec::new());
 
-/// The timers of one runtime.
 #[derive(Debug)]
 pub(crate) struct RuntimeTimers {
     timers: Timers,
@@ -90,7 +86,6 @@ impl Current {
         }
     }
 
-    /// Returns the timers for a new future.
     pub(crate) fn timers(&self) -> Option<&shared::Handle> {
         match self {
             Current::Process => process::handle(),
@@ -127,7 +122,6 @@ fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     Some(timers)
 }
 
-/// Returns the timers of this runtime if it is the one whose timers this thread used last.
 fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     let last_used = LAST_USED.try_with(|last| match &*last.borrow() {
         Some((last, timers)) if *last == runtime.id() => timers.upgrade(),
@@ -180,13 +174,11 @@ impl VirtualTime {
     }
 }
 
-/// Puts this thread on a virtual clock for as long as it runs.
 #[cfg(feature = "tokio-test-util")]
 pub(crate) fn enter_until_the_thread_ends(time: &VirtualTime) {
     ENTERED.with_borrow_mut(|entered| entered.push(time.clone()));
 }
 
-/// Returns the innermost virtual clock that this thread has entered.
 pub(crate) fn entered() -> Option<VirtualTime> {
     // A thread whose thread-locals are being destroyed counts as on no virtual clock.
     ENTERED.try_with(|entered| entered.borrow().last().cloned()).ok().flatten()

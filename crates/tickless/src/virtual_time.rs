@@ -47,59 +47,46 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// Timers on a clock that the program advances. Callbacks run on the thread that advances the
 /// clock, in order of expiry, each at exactly its timer's deadline. Cheap to clone.
 ///
-/// The timers use the same core as real timers do. Coarse timers, which fire up to 13 % late on a
-/// real clock, are exact here, unless the builder sets
-/// [`coarse_like_real`](crate::Builder::coarse_like_real). The clock stops one nanosecond before
-/// [`Instant::NEVER`], so a timer that is armed for `NEVER` does not fire.
+/// Coarse timers, which fire up to 13 % late on a real clock, are exact here, unless the builder
+/// sets [`coarse_like_real`](crate::Builder::coarse_like_real). The clock stops one nanosecond
+/// before [`Instant::NEVER`], so a timer that is armed for `NEVER` does not fire. A callback's
+/// panic is caught and counted, as with real timers, so a failed assertion in a callback does not
+/// fail the test: check [`Stats::panics`](crate::stats::Stats::panics) at its end.
 ///
 /// # Order
 ///
-/// Timers of all bases fire in order of expiry. Timers that expire at the same instant fire base by
-/// base, precise timers before timeouts, and within each kind in the order in which they were
-/// armed. A timer that a callback arms for the current instant fires at that instant. A base fires
-/// at most 1,024 rounds of such timers before the next base has its turn. After 2,000 turns of each
-/// base at one instant, the method that advances the clock panics: the callbacks keep rearming
-/// timers for that instant, so the clock would never advance.
+/// Timers that expire at the same instant fire base by base, precise timers before timeouts, and
+/// within each kind in the order in which they were armed. Code that depends on this order breaks
+/// on a machine with several CPUs: [`shuffled`](VirtualTime::shuffled) fires them in a random
+/// order, which a seed reproduces.
+///
+/// A timer that a callback arms for the current instant fires at that instant. A base fires at most
+/// 1,024 rounds of such timers before the next base has its turn. After 2,000 turns of each base at
+/// one instant, the method that advances the clock panics, because the clock would never advance.
 ///
 /// # Callbacks that take time
 ///
-/// While a callback runs, the clock does not advance, however long the callback takes in real time,
-/// and no other timer fires. A callback that should take virtual time advances the clock itself:
-/// within a callback of these timers, `advance` and the other methods that move the clock fire
-/// nothing. Timers that have come due by then fire, late, after the callback has returned.
+/// While a callback runs, the clock does not advance, however long it takes in real time. A
+/// callback that should take virtual time advances the clock itself, which fires nothing: timers
+/// that have come due by then fire, late, after the callback has returned.
 ///
 /// # Several threads
 ///
-/// One thread at a time advances the clock. Other threads that advance it block until that thread
-/// is done, and then advance it by their own amounts. So a callback must not wait for another
-/// thread that advances the clock.
-///
-/// The clock can also advance automatically when every task and thread waits for time: see
-/// [`block_on`](VirtualTime::block_on) for futures and [`busy`](VirtualTime::busy) for threads. Or
-/// it runs with real time: see [`resume`](VirtualTime::resume).
+/// One thread at a time advances the clock, and others that advance it block until then. So a
+/// callback must not wait for another thread that advances the clock. The clock can also advance
+/// automatically when every task and thread waits for time: see [`block_on`](VirtualTime::block_on)
+/// and [`busy`](VirtualTime::busy). Or it runs with real time: see [`resume`](VirtualTime::resume).
 ///
 /// # Fork
 ///
-/// In a forked child, which may have inherited held locks, the parent's virtual time does not go
-/// on: its timers are shut down, as real ones are, and methods that advance, run or stop the clock,
-/// or wait for it, panic. Drops do not wait. A child can create a virtual time of its own.
-///
-/// # Ties
-///
-/// Code that depends on the order of timers with equal expiry breaks on a machine with several
-/// CPUs. [`shuffled`](VirtualTime::shuffled) fires them in a random order, which a seed reproduces.
-///
-/// # Panics
-///
-/// A callback's panic is caught and counted, as with real timers. So a failed assertion in a
-/// callback does not fail the test. Check [`Stats::panics`](crate::stats::Stats::panics) at the end
-/// of the test, or pass results out of the callback.
+/// In a forked child the parent's timers are shut down, as real ones are, and methods that advance,
+/// run or stop the clock, or wait for it, panic. Drops do not wait. A child can create a virtual
+/// time of its own.
 #[derive(Clone, Debug)]
 pub struct VirtualTime {
     inner: Arc<Inner>,
 }
 
-/// The state that the clones of a [`VirtualTime`] share.
 #[derive(Debug)]
 struct Inner {
     clock: Arc<ManualClock>,
@@ -116,7 +103,6 @@ struct Inner {
     shuffle: Option<Shuffle>,
 }
 
-/// Held by the one thread that may advance the clock and run callbacks.
 struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
@@ -282,8 +268,6 @@ impl VirtualTime {
         self.step_clocks(&clocks, by);
     }
 
-    /// Sets these simulated clocks forwards or backwards by the same amount, for all sets of
-    /// timers, and fires the timers that come due.
     fn step_clocks(&self, bases: &[TimeBase], by_ns: i64) {
         self.refuse_in_child();
         bases.iter().for_each(|&base| self.inner.clock.steps.step(base, by_ns));
@@ -375,7 +359,6 @@ impl VirtualTime {
     }
 }
 
-/// Every base of these sets of timers.
 fn bases(all: &[Timers]) -> impl Iterator<Item = (&Timers, CpuId)> {
     all.iter().flat_map(|timers| {
         (0..timers.shared.bases.count()).map(move |base| (timers, CpuId(base as u16)))

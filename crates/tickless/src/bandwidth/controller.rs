@@ -1,20 +1,18 @@
-//! Adds a refill timer and a queue of wakers to a bandwidth group of the core: threads or tasks
-//! (its members) that share a quota of permits or CPU time per period.
+//! Adds a refill timer and a queue of wakers to a bandwidth group of the core, whose members
+//! (threads or tasks) share a quota of permits or CPU time per period.
 //!
 //! # Ground rules
 //!
 //! - Lock order: the group's state first, then the locks that its timers take, or the table of
-//!   phases. A timer's callback runs without any lock, so a refill locks the state like any caller.
+//!   phases. A refill locks the state like any caller.
 //! - The permit word is an atomic with the permits that can be taken without the lock. A thread
-//!   that locks the state closes the word, so that no permits are taken from it, before it reads
-//!   the group, and reopens it if the timer runs. While the timer does not run the word stays
-//!   closed, so that the first caller takes the lock and starts the timer.
+//!   that locks the state closes the word before it reads the group, and reopens it if the timer
+//!   runs. While the timer does not run the word stays closed, so that the first caller takes the
+//!   lock and starts the timer.
 //! - Wakers are called, cloned and dropped only after the state has been unlocked.
-//! - The timer runs only while a refill would change something. A caller that takes permits while
-//!   it does not run computes the refills that were due since, then starts the timer for the
-//!   group's next refill: the refill times are fixed when the group is created.
-//! - Every thread that locks the state applies the refills that are due. So a long callback that
-//!   delays the driver does not delay the group.
+//! - The timer runs only while a refill would change something. Every thread that locks the state
+//!   first applies the refills that are due: their times are fixed when the group is created. So
+//!   neither a stopped timer nor a long callback delays the group.
 //! - The timers hold a weak reference to the group. Dropping its last handle stops the timers, and
 //!   waits for a refill that is running, except inside a callback.
 
@@ -47,7 +45,6 @@ pub(super) struct Controller {
     /// Releases the next batch of waiting members. After a refill not all of them are released at
     /// once, which would be a thundering herd.
     release: HrTimer,
-    /// The most permits that one call can take.
     most: u64,
     permits: OwnLine<Permits<AtomicU64>>,
     state: Mutex<State>,
@@ -68,19 +65,16 @@ pub(super) enum Begin {
     With(u64, Ns),
 }
 
-/// The part of a group that its lock guards.
 pub(super) struct State {
     pub(super) group: Group,
     /// The wakers of the members that wait for permits. When a member is released, its entry is
     /// removed.
     pub(super) waiting: HashMap<MemberId, Wake>,
-    /// Whether the refill timer runs.
     is_active: bool,
     /// Whether [`Controller::close`] was called: the group grants no more permits.
     pub(super) is_closed: bool,
 }
 
-/// How a waiter is woken.
 pub(super) enum Wake {
     #[cfg_attr(not(linux_platform), expect(dead_code, reason = "throttles wait so, on Linux"))]
     Thread(Thread),
@@ -102,7 +96,6 @@ impl Wake {
 #[must_use = "a released member that is not woken waits forever"]
 pub(super) struct Effects {
     woken: Vec<Wake>,
-    /// When the next batch is released.
     release_at: Option<Ns>,
 }
 
@@ -234,8 +227,6 @@ impl Controller {
         self.timers.shared.is_forked_child()
     }
 
-    /// The group's phase: how long after each multiple of its period on the timers' clock it is
-    /// refilled.
     pub(super) fn phase_offset(&self) -> Option<Duration> {
         self.slot.as_ref().map(|slot| slot.phase().to_duration())
     }
@@ -314,7 +305,6 @@ impl Controller {
         remains
     }
 
-    /// How late a refill may be.
     fn slack(&self) -> Duration {
         let by_crowd = || {
             let period = self.slot.as_ref().map_or(Ns::ZERO, PhaseSlot::period);

@@ -2,15 +2,15 @@
 //!
 //! # Ground rules
 //!
-//! - A compact key is two words in a table that count its permits; it has no lock, timer or group
-//!   of its own. When a caller wants to wait for a key's permits, the entry is replaced by a
-//!   [`Limiter`], and becomes compact again once that limiter is no longer in use.
-//! - The table is divided into shards. Taking permits locks a shard for reading. Adding a key,
-//!   refilling a key once a period, and removing idle keys lock it for writing.
+//! - A compact key is two words in a table that count its permits, without a lock, timer or group.
+//!   When a caller wants to wait for its permits, the entry is replaced by a [`Limiter`] until that
+//!   is no longer in use.
+//! - Taking permits locks one shard of the table for reading. Adding a key, refilling a key once a
+//!   period, and removing idle keys lock it for writing.
 //! - A key that has all its permits behaves like an unknown key, so it may be removed. A shard is
 //!   swept for such keys whenever its number of keys has doubled: amortized O(1) per added key.
-//! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: keys
-//!   and wakers are the user's code, and dropping a limiter may wait for a refill.
+//! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: they
+//!   run the user's code, and dropping a limiter may wait for a refill.
 
 use super::controller::{Begin, Controller};
 use super::limiter::{AcquireError, Limiter, refusal};
@@ -32,10 +32,9 @@ use tickless_core::time::Ns;
 /// Cheap to clone.
 ///
 /// Every key starts with the most permits that it may hold: a period's permits plus
-/// [`extra`](BandwidthBuilder::<Limiter>::extra). Its first period starts when the key is first
-/// used. An entry takes about 40 bytes besides the key itself. Keys that have all their permits
-/// again are removed, so the table holds about as many keys as were used within the last few
-/// periods.
+/// [`extra`](BandwidthBuilder::<Limiter>::extra). An entry takes about 40 bytes besides the key
+/// itself. Keys that have all their permits again are removed, so the table holds about as many
+/// keys as were used within the last few periods.
 ///
 /// ```
 /// use std::net::IpAddr;
@@ -166,24 +165,14 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         }
     }
 
-    /// Returns the limiter of one key, to wait for its permits. It starts with the permits that the
-    /// key has left. While it exists, calls by key and calls of the limiter share its permits.
-    ///
-    /// Like any [`Limiter`], it has a timer and takes a few hundred bytes until it is dropped.
+    /// Returns the limiter of one key, to wait for its permits:
+    /// `keyed.limiter("alice")?.acquire(1).await`. It starts with the permits that the key has
+    /// left. While it exists, calls by key and calls of the limiter share its permits. Like any
+    /// [`Limiter`], it has a timer and takes a few hundred bytes until it is dropped.
     ///
     /// # Errors
     ///
     /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tickless::bandwidth::KeyedLimiter;
-    /// # let timers = tickless::Timers::process()?;
-    /// let limiter: KeyedLimiter<String> = timers.limiter(2, Duration::from_millis(5)).keyed()?;
-    /// limiter.try_acquire("alice", 2)?;
-    /// limiter.limiter("alice")?.blocking_acquire(1)?;   // or .acquire(1).await
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn limiter<Q>(&self, key: &Q) -> Result<Limiter, AcquireError>
     where
         K: Borrow<Q>,

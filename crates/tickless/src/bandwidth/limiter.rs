@@ -14,18 +14,15 @@ use tickless_core::bandwidth::{AskError, BandwidthError, Counts, Grant, Group, M
 
 /// A rate limit: a number of permits per period; from [`Timers::limiter`]. Cheap to clone.
 ///
-/// Requests are served in order: a small request does not overtake a large one that waits. A
-/// waiting task uses no CPU until it is woken. A future that is dropped returns its permits.
-///
-/// A call that takes permits, or fails because there are too few, reads the clock and makes one
-/// compare-and-swap. Refilling the permits takes a lock once a period. Callers that wait for
-/// permits take this lock, too.
+/// Requests are served in order: a small request does not overtake a large one that waits. A future
+/// that is dropped returns its permits. A call that takes permits, or fails because there are too
+/// few, reads the clock and makes one compare-and-swap. Refilling the permits takes a lock once a
+/// period; callers that wait for permits take this lock, too.
 ///
 /// A refill adds all permits of a period at once. Limiters with the same period are refilled at
 /// different times (see [`phase`](BandwidthBuilder::phase)), so the first refill may come less than
-/// one period after the start.
-///
-/// For one limit per user or address, see [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
+/// one period after the start. For one limit per user or address, see
+/// [`KeyedLimiter`](crate::bandwidth::KeyedLimiter).
 ///
 /// ```
 /// use std::time::Duration;
@@ -163,29 +160,16 @@ impl Limiter {
     }
 
     /// Blocks the thread until the permits are available, and takes them. Threads and the tasks of
-    /// [`acquire`] wait in one queue. Allocates if it has to wait.
+    /// [`acquire`](Limiter::acquire) wait in one queue. Allocates if it has to wait.
     ///
     /// Do not call it in an async task: it blocks the executor's thread. On a virtual clock that
-    /// advances automatically, use `time.block_on` with [`acquire`], which keeps the clock exact;
-    /// see [`VirtualTime::busy`](crate::VirtualTime::busy).
-    ///
-    /// [`acquire`]: Limiter::acquire
+    /// advances automatically, use `time.block_on` with [`acquire`](Limiter::acquire), which keeps
+    /// the clock exact.
     ///
     /// # Errors
     ///
     /// [`NeverEnough`](AcquireError::NeverEnough) and [`NoTimers`](AcquireError::NoTimers), both
     /// without waiting; [`Closed`](AcquireError::Closed) as soon as the limiter is closed.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let timers = tickless::Timers::process()?;
-    /// let limiter = timers.limiter(2, Duration::from_millis(5)).start()?;
-    /// for _ in 0..6 {
-    ///     limiter.blocking_acquire(1)?;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn blocking_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         self.block(permits, None)
     }
@@ -250,26 +234,7 @@ impl Limiter {
 
     /// Closes the limiter, for a shutdown. The tasks and threads that wait are woken and fail with
     /// [`Closed`](AcquireError::Closed), as every later call does. Permits that were granted before
-    /// stay granted. A closed limiter stays closed; a second call does nothing.
-    ///
-    /// Takes the lock, and wakes the waiting tasks and threads after releasing it. Does not wait
-    /// for them.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tickless::bandwidth::AcquireError;
-    ///
-    /// let timers = tickless::Timers::process()?;
-    /// let limiter = timers.limiter(1, Duration::from_secs(3600)).start()?;
-    /// limiter.blocking_acquire(1)?;
-    /// std::thread::scope(|scope| {
-    ///     // Would wait for an hour.
-    ///     let worker = scope.spawn(|| limiter.blocking_acquire(1));
-    ///     limiter.close();
-    ///     assert_eq!(worker.join().unwrap(), Err(AcquireError::Closed));
-    /// });
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// stay granted. Takes the lock. Does not wait for the woken tasks and threads.
     pub fn close(&self) {
         self.controller.close();
     }
@@ -315,7 +280,6 @@ impl std::task::Wake for Unpark {
     }
 }
 
-/// The future of [`Limiter::acquire`].
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is polled"]
 struct Acquire {
@@ -326,7 +290,6 @@ struct Acquire {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum QueueState {
-    /// Not queued: not polled yet, or completed.
     Idle,
     Queued(MemberId),
 }

@@ -131,12 +131,11 @@ impl Throttle {
 }
 
 impl Worker {
-    /// Checks whether this thread may continue. If the group's quota is used up, parks until it
-    /// may. Returns whether it had to wait.
+    /// Parks this thread while the group's quota is used up. Returns whether it had to wait.
     ///
     /// Reads the thread's CPU time, a system call of about 100 ns, and takes the group's lock only
-    /// when a slice is used up. The thread exceeds the quota by at most the CPU time that it uses
-    /// between two calls. The excess is subtracted from the next period's quota.
+    /// when a slice is used up. The CPU time by which the thread exceeds the quota between two
+    /// calls is subtracted from the next period's quota.
     ///
     /// # Errors
     ///

@@ -50,11 +50,10 @@ enum Job {
 }
 
 impl Builder {
-    /// Starts a set of timers. Each base's driver thread starts when a timer is first armed on that
-    /// base, except that of the first base, which starts at once. With
-    /// [`expiry_threads`](Builder::expiry_threads), or a [`device`](Builder::device) other than a
-    /// futex, all drivers start at once. Threads are named after the number of the set, counted
-    /// from 1, and of the base: `tickless/1.0`.
+    /// Starts a set of timers. A base's driver thread starts when a timer is first armed on the
+    /// base; all start at once with [`expiry_threads`](Builder::expiry_threads), or a
+    /// [`device`](Builder::device) other than a futex. Threads are named after the number of the
+    /// set, counted from 1, and of the base: `tickless/1.0`.
     ///
     /// If the system refuses a driver thread later, the base goes
     /// [offline](crate::Timers::offline), and its timers move to another base, until a later
@@ -114,13 +113,12 @@ impl Builder {
         Ok(timers)
     }
 
-    /// Linux only. Starts timers on one base that the program's event loop drives, without any
-    /// thread of this library. The loop polls the driver, which is a file descriptor; see
-    /// [`EventLoopDriver`].
+    /// Linux only. Starts timers on one base that the program's event loop drives. The loop polls
+    /// the driver, which is a file descriptor; see [`EventLoopDriver`]. Settings of driver threads
+    /// are ignored.
     ///
     /// Arming a timer that is due before all others makes one system call; other armings and
-    /// cancels make none. Settings of driver threads (pinning, expiry threads, ticking) are
-    /// ignored.
+    /// cancels make none.
     ///
     /// # Errors
     ///
@@ -164,12 +162,11 @@ impl Builder {
     /// descriptor: it limits its wait to the driver's [`timeout`](EventLoopDriver::timeout).
     ///
     /// When a timer is armed that is due before what [`next_event`](EventLoopDriver::next_event) or
-    /// `timeout` last returned, the arming thread calls `on_rearm` with the new deadline, without
-    /// holding any lock. That may be the loop's own thread. If the loop waits, or is about to,
-    /// `on_rearm` must make it ask for the next event again: it writes to an eventfd, or uses the
-    /// loop's waker. It may be called more often than needed, by several threads at once, and must
-    /// not panic. It is not called from the start of a [`run`](EventLoopDriver::run) until the loop
-    /// asks for the next event. Arming makes no system call by itself.
+    /// `timeout` last returned, the arming thread, which may be the loop's own, calls `on_rearm`
+    /// with the new deadline. This must make a waiting loop ask for the next event again, for
+    /// instance by an eventfd. It may be called more often than needed, by several threads at once,
+    /// and must not panic. It is not called from the start of a [`run`](EventLoopDriver::run) until
+    /// the loop asks for the next event.
     pub fn start_in_loop_with(
         self,
         on_rearm: impl Fn(Instant) + Send + Sync + 'static,
@@ -200,7 +197,6 @@ impl Builder {
         (timers, driver)
     }
 
-    /// Creates a set of timers with these event devices, one per base, and without driver threads.
     fn without_threads(mut self, clock: HostClock, devices: Vec<BaseDevice>) -> Timers {
         self.setup.core.deferral = Deferral::None;
         self.setup.core.wheel = WheelEvents::Device;
@@ -304,11 +300,8 @@ fn add_thread(shared: &Arc<Shared>, pinning: Pinning, base: CpuId, job: Job) -> 
     shared.add_driver(|| Worker::spawn(name, work))
 }
 
-/// How long the starter thread waits before it tries again to start a driver thread that the system
-/// has refused.
 const RETRY: Ns = Ns::from_ms(100);
 
-/// Whether the driver thread of a base has been started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driver {
     None,
@@ -319,10 +312,8 @@ enum Driver {
 }
 
 /// The body of the starter thread: starts the driver thread of each base when the base is first
-/// used. Returns when the set ends, or when all bases have drivers.
-///
-/// If the system refuses a thread, the base goes offline until a later attempt succeeds: its timers
-/// move to the next base. The driver of the first base was started with the set.
+/// used. Returns when the set ends, or when all bases have drivers. If the system refuses a thread,
+/// the base goes offline until a later attempt succeeds.
 fn start_drivers(shared: &Arc<Shared>, pinning: Pinning) {
     let host = shared.bases.platform();
     let Some(starter) = &host.starter else { return };

@@ -20,7 +20,6 @@ pub struct ClockFired<'a> {
     restart: Option<Armed>,
 }
 
-/// The clock and the deadline of a timer, shared by the program's handle and the timer's callback.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) base: TimeBase,
@@ -155,8 +154,7 @@ impl ClockFired<'_> {
     /// its own clock that has not passed. Returns the number of periods: 1 if the callback kept up
     /// and the clock was not set. A period of zero counts as a nanosecond.
     ///
-    /// If the clock goes back, the timer does not fire until the clock reaches the new deadline. A
-    /// timer on realtime that was armed by [`start`](super::ClockTimer::start) stays relative:
+    /// A timer on realtime that was armed by [`start`](super::ClockTimer::start) stays relative:
     /// setting the wall clock does not change its period.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let period = Ns::from_duration(period);

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 pin_project! {
-    /// The future of [`labelled`](super::labelled).
     pub(super) struct Labelled<F> {
         label: &'static str,
         #[pin]

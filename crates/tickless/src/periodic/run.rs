@@ -12,7 +12,6 @@ pub(crate) struct Run {
     pub(super) period: Ns,
     /// The window of the next expiry; `None` if the timer was stopped.
     pub(super) expected: Option<Window>,
-    /// What happens to missed periods.
     pub(super) missed: Missed,
     /// Counts starts and stops.
     pub(super) turn: u64,
@@ -22,7 +21,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Creates the state of a timer that is not started.
     pub(crate) fn new(missed: Missed) -> Run {
         Run { missed, ..Run::default() }
     }
@@ -98,7 +96,6 @@ pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
 }
 
 impl Fired<'_> {
-    /// Requests the next expiry, and returns how many periods were missed.
     fn next_period(&mut self, period: Ns, missed: Missed) -> u64 {
         let Window { soft, hard } = self.window();
         match missed {

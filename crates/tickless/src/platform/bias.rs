@@ -24,7 +24,6 @@ const PATIENCE: u32 = 102;
 
 /// The memory barriers that the protocol needs, and other properties of a platform.
 pub trait Barriers {
-    /// A shared word.
     type Word: Word;
     /// The number of times in a row that a thread takes the mutex before it gets the bias.
     const STREAK: u64;
@@ -37,7 +36,6 @@ pub trait Barriers {
     fn relax(round: u32);
 }
 
-/// The state of one lock.
 pub struct Bias<W: Barriers> {
     /// The name of the slot of the thread that owns the bias, or 0. Written under the mutex.
     owner: W::Word,
@@ -60,7 +58,6 @@ pub struct ThreadSlot<W: Barriers> {
 }
 
 impl<W: Barriers> ThreadSlot<W> {
-    /// Makes the slot of a thread that has entered no lock.
     pub fn new() -> ThreadSlot<W> {
         ThreadSlot::inside_of(W::Word::new(0))
     }
@@ -70,7 +67,6 @@ impl<W: Barriers> ThreadSlot<W> {
         ThreadSlot { inside }
     }
 
-    /// Leaves the lock that the slot's thread has entered by its bias.
     #[inline]
     pub fn leave(&self) {
         // Release: pairs with the Acquire in `revoke`.
@@ -79,7 +75,6 @@ impl<W: Barriers> ThreadSlot<W> {
 }
 
 impl<W: Barriers> Bias<W> {
-    /// Makes the state of a free lock without an owner.
     pub fn new() -> Bias<W> {
         let word = || W::Word::new(0);
         Bias { owner: word(), taken: word(), streak: word(), last: word(), wanted: word() }
@@ -147,14 +142,12 @@ impl<W: Barriers> Bias<W> {
         }
     }
 
-    /// Releases the mutex, which the caller holds.
     #[inline]
     pub fn unlock_mutex(&self) {
         // Release: pairs with the Acquire in `take_mutex` and `wait`.
         self.taken.store(0, Ordering::Release);
     }
 
-    /// Returns whether a thread waits for the lock, which the caller holds.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) != 0

@@ -8,12 +8,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub struct Chance(AtomicU64);
 
 impl Chance {
-    /// Creates the stream of this seed.
     pub fn new(seed: u64) -> Chance {
         Chance(AtomicU64::new(seed))
     }
 
-    /// Returns the next number.
     pub fn draw(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut mixed = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -22,7 +20,6 @@ impl Chance {
         mixed ^ mixed >> 31
     }
 
-    /// Shuffles a list.
     pub fn shuffle<T>(&self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             list.swap(last, (self.draw() % (last as u64 + 1)) as usize);

@@ -1,26 +1,20 @@
-//! The monotonic clock that timers use on this machine. It reads the CPU's counter (the TSC on
-//! x86), where the kernel trusts that counter.
+//! The monotonic clock that timers use on this machine.
 //!
-//! A reading of the counter costs about 11 ns, and one of `CLOCK_MONOTONIC` through the vDSO about
-//! 27 ns. This clock's time is a linear function of the counter, called the *line*, which follows
-//! `CLOCK_MONOTONIC`. Driver threads compare the two from time to time, and then replace the line
-//! by one with a corrected slope. The new line begins where the old one ends, so time never goes
-//! back. A clock that is calibrated only once, at the start of the process, drifts instead (users
-//! of another library found 83 ppm).
+//! Its time is a linear function of the CPU's counter, called the *line*. A reading costs about 11
+//! ns, and one of `CLOCK_MONOTONIC` through the vDSO about 27 ns. Driver threads compare the two
+//! from time to time, and replace the line by one with a corrected slope. The new line begins where
+//! the old one ends, so time never goes back.
 //!
-//! The rate is mostly within a few ppm of that of the system's clock. After a disturbed calibration
+//! The rate is mostly within a few ppm of that of the system's clock; after a disturbed calibration
 //! or a suspend it is within a few hundred ppm for a while. So a deadline that is exact on this
 //! clock may be a fraction of a microsecond early on the system's clock. If the counter counts
-//! during a suspend, this clock advances during the suspend, too. A program that cannot accept this
-//! uses the system's clock itself (`Builder::system_clock`).
+//! during a suspend, so does this clock. A program that cannot accept this uses the system's clock
+//! (`Builder::system_clock`).
 //!
-//! If there is no counter, or the kernel does not trust it (its current clock source is another
-//! one), every reading is one of `CLOCK_MONOTONIC`. If the kernel stops trusting the counter later,
-//! or the counter contradicts the system's clock repeatedly, this clock continues from its current
-//! time at the rate of `CLOCK_MONOTONIC`; [`fallback`](HostClock::fallback) returns the reason.
-//!
-//! [`tickless_core::clock`] contains the line, and the discipline: the computation of its slope
-//! from the comparisons.
+//! Without a counter that the kernel trusts, every reading is one of `CLOCK_MONOTONIC`. If the
+//! kernel stops trusting the counter later, or the counter contradicts the system's clock
+//! repeatedly, this clock continues from its current time at the rate of `CLOCK_MONOTONIC`;
+//! [`fallback`](HostClock::fallback) returns the reason.
 
 use crate::platform::clock_error::Fallback;
 use crate::platform::comparison::compare;
@@ -101,7 +95,6 @@ struct Judge {
 const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
-/// How long the first measurement of the counter's rate takes.
 const CALIBRATION: Ns = Ns::from_ms(1);
 /// If this many comparisons in a row do not fit the known rate, the counter is given up. A suspend
 /// does not cause so many: after two of them the rate just measured becomes the known rate, so only
@@ -124,12 +117,10 @@ impl HostClock {
         HostClock::with(Kind::Line, Discipline::new(from, to), to)
     }
 
-    /// Creates a clock that reads `CLOCK_MONOTONIC` each time.
     pub fn system() -> HostClock {
         HostClock::without_counter(Kind::System)
     }
 
-    /// Returns the current time of one of the clocks that deadlines may refer to.
     pub fn now_on(&self, base: TimeBase) -> Ns {
         let shown = match (base, self.kind) {
             (TimeBase::Monotonic, _) => return self.now(),
@@ -145,12 +136,10 @@ impl HostClock {
         &self.manual.steps
     }
 
-    /// Creates a clock that shows the time of a manual clock, which the program moves.
     pub fn manual(manual: Arc<ManualClock>) -> HostClock {
         HostClock { manual, ..HostClock::without_counter(Kind::Manual) }
     }
 
-    /// Creates a clock that reads the clock of an asynchronous runtime.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn of_runtime(runtime: Arc<dyn Runtime>) -> HostClock {
         HostClock { runtime: Some(runtime), ..HostClock::without_counter(Kind::Runtime) }
@@ -181,7 +170,6 @@ impl HostClock {
         }
     }
 
-    /// Returns where the time comes from.
     pub fn source(&self) -> ClockSource {
         match self.kind {
             Kind::Manual => ClockSource::Manual,
@@ -195,8 +183,6 @@ impl HostClock {
         }
     }
 
-    /// Returns why the time does not come from the counter; `None` if it does, or if the program
-    /// chose another clock.
     pub fn fallback(&self) -> Option<Fallback> {
         self.fallback.get().copied()
     }
@@ -250,7 +236,6 @@ impl HostClock {
         }
     }
 
-    /// Waits until another thread has corrected the clock, and returns the current time.
     #[cold]
     fn wait(&self) -> Ns {
         let mut round = 0;
@@ -292,7 +277,6 @@ impl HostClock {
         })
     }
 
-    /// Returns the time of this clock at the moment of a comparison.
     fn now_at(&self, moment: Moment) -> Ns {
         let count = |source| if source == TSC { moment.counter } else { moment.system.0 };
         self.line.try_at(count).unwrap_or_else(|| self.wait())
@@ -354,7 +338,6 @@ impl Default for HostClock {
     }
 }
 
-/// Reads the counter that a clock converts to time: the CPU's, or `CLOCK_MONOTONIC`.
 fn count(source: SourceId) -> u64 {
     if source == TSC { counter::read() } else { system_now().0 }
 }

@@ -10,7 +10,6 @@ use tickless_core::time::Ns;
 /// are at most this many cycles apart, the three readings are close enough to count as
 /// simultaneous. This is about a microsecond; a preemption takes longer.
 const CLOSE: u64 = 3000;
-/// The number of attempts after which the closest pair is used.
 const TRIES: u32 = 30;
 
 /// Reads the system's clock and the counter at about the same moment. Uses the closest of three

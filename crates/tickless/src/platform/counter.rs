@@ -86,17 +86,14 @@ mod imp {
 mod imp {
     use crate::platform::clock_error::Fallback;
 
-    /// Returns zero: there is no counter.
     pub fn read() -> u64 {
         0
     }
 
-    /// Returns zero: there is no counter.
     pub fn read_ordered() -> u64 {
         0
     }
 
-    /// Returns an error: there is no counter.
     pub fn trust() -> Result<(), Fallback> {
         Err(Fallback::NoCounter)
     }

@@ -66,14 +66,12 @@ impl CpuMap {
         CpuMap { current: CurrentCpu::new(), base_of, cpus, bases, chance: None }
     }
 
-    /// Makes [`here`](CpuMap::here) return a random base.
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
         // With an empty table no CPU has a base, so every call of `here` draws one in
         // `base_without_cpu`.
         CpuMap { base_of: Box::default(), chance: Some(chance), ..self }
     }
 
-    /// Returns the number of bases.
     pub fn bases(&self) -> u16 {
         self.bases
     }
@@ -83,7 +81,6 @@ impl CpuMap {
         self.cpus.get(base.index()).copied()
     }
 
-    /// Returns an object that reads the number of the CPU that the caller runs on.
     #[inline]
     pub fn current(&self) -> CurrentCpu {
         self.current
@@ -107,7 +104,6 @@ impl CpuMap {
     }
 }
 
-/// Reads the number of the CPU that the caller runs on.
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentCpu {
     /// The offset of each thread's rseq area from its thread pointer; 0 if there is none.

@@ -1,10 +1,7 @@
 //! Expiry threads. They run the callbacks of timers whose expiry is deferred: the driver thread
-//! only finds that such a timer is due, and wakes the expiry thread.
-//!
-//! Each base (one CPU's timers) that defers has one expiry thread, which sleeps until the base's
-//! driver calls it. If a callback does not return and so blocks that thread, a *rescuer* thread
-//! fires the other timers of the base. All bases share one rescuer: while a callback blocks the
-//! rescuer, too, the next base that needs it waits.
+//! only finds that such a timer is due, and wakes the expiry thread of its base. If a callback does
+//! not return and so blocks that thread, a *rescuer* thread fires the other timers of the base. All
+//! bases share one rescuer.
 
 use crate::platform::wait;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -22,18 +19,15 @@ pub struct Expirers {
     stuck_changed: Condvar,
 }
 
-/// The means to wake one expiry thread.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Calls {
     /// Incremented by each call of the thread, which sleeps until the number changes.
     made: AtomicU32,
-    /// The number of system calls made to wake the thread.
     wakes: AtomicU64,
 }
 
 impl Expirers {
-    /// Creates the means to wake the expiry threads of this number of bases.
     pub fn new(bases: u16) -> Expirers {
         let calls = (0..bases).map(|_| Calls::default()).collect();
         Expirers { calls, ..Expirers::default() }
@@ -102,7 +96,6 @@ impl Expirers {
         }
     }
 
-    /// Returns how many system calls were made to wake a base's expiry thread.
     pub fn wakes(&self, cpu: CpuId) -> u64 {
         self.calls.get(cpu.index()).map_or(0, |calls| calls.wakes.load(Ordering::Relaxed))
     }

@@ -1,13 +1,11 @@
 //! Detection of a forked child, and locks that survive a fork.
 //!
-//! A forked child has a copy of its parent's memory, but only the thread that forked. It has none
-//! of the library's threads, and a lock that another thread held at that moment is never released.
-//! So a child must not wait for anything that it inherited, and it creates its own copy of each
-//! global of the library.
+//! A forked child has a copy of its parent's memory, but only the thread that forked. A lock that
+//! another thread held at that moment is never released. So a child must not wait for anything that
+//! it inherited, and it creates its own copy of each global of the library.
 //!
-//! To notice a fork by comparing process ids would cost a system call for every timer that is
-//! armed. Instead the C library runs a handler in each child, which increments a global count.
-//! Checking the count costs one load from a cache line that is almost never written.
+//! The C library runs a handler in each child, which increments a global count. Checking the count
+//! costs one load; comparing process ids would cost a system call.
 
 use crate::platform::relax::relax;
 use core::cell::UnsafeCell;
@@ -28,7 +26,6 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the calling process.
     pub fn this() -> Process {
         // Not a `Once`: a child that is forked while another thread runs the closure would wait
         // forever. Two threads may both register the handler; then each child increments the count
@@ -80,7 +77,6 @@ pub struct ProcessLock<T> {
 // SAFETY: the value is only reached through a guard, and there is one guard at a time.
 unsafe impl<T: Send> Sync for ProcessLock<T> {}
 
-/// Access to the value of a [`ProcessLock`]; unlocks it when dropped.
 #[derive(Debug)]
 pub struct ProcessGuard<'a, T> {
     lock: &'a ProcessLock<T>,

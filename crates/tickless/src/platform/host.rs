@@ -36,7 +36,6 @@ pub struct Host<T> {
 }
 
 impl<T> Host<T> {
-    /// Creates a host in which the driver thread of each base waits on a futex.
     pub fn new(clock: HostClock, cpus: CpuMap) -> Host<T> {
         let devices = (0..cpus.bases()).map(|_| BaseDevice::futex()).collect();
         Host::with_devices(clock, cpus, devices)
@@ -69,7 +68,6 @@ impl<T> Host<T> {
         }
     }
 
-    /// Creates a host with these devices, one per base.
     pub fn with_devices(clock: HostClock, cpus: CpuMap, devices: Vec<BaseDevice>) -> Host<T> {
         Host {
             clock,

@@ -2,31 +2,19 @@
 //! most takes it by plain loads and stores.
 //!
 //! A base usually has one user, the thread that runs on its CPU, and its critical sections are a
-//! few dozen instructions. So the cost of an uncontended lock is most of the cost of arming a
-//! timer. Measured side by side, per lock and unlock: a mutex with parking 12.2 ns (two atomic
-//! exchanges), one exchange and a plain store 6.1 ns, and this lock, when the thread owns the bias,
-//! 0.7 ns (two plain stores and three loads).
-//!
-//! # How
+//! few dozen instructions. Measured side by side, per lock and unlock: a mutex with parking 12.2
+//! ns, one exchange and a plain store 6.1 ns, and this lock, when the thread owns the bias, 0.7 ns.
 //!
 //! A thread that takes the lock [`STREAK`](Barriers::STREAK) times in a row becomes its owner. From
-//! then on it takes the lock by a plain store and a load. The store writes the lock's name into the
-//! thread's own slot, which means that the thread is *inside* the lock; the load checks that it is
-//! still the owner. Any other thread takes a mutex, removes the owner, and waits while the owner's
-//! slot names this lock. Each of the two must make its store visible before its load. The owner
-//! pays nothing for that: the other thread makes every running thread of the process pass a full
-//! barrier, by membarrier(2). That costs about a microsecond, so a thread has to earn the bias.
+//! then on it writes the lock's name into its own slot, which means that it is *inside* the lock,
+//! and checks that it is still the owner. Any other thread takes a mutex, removes the owner, makes
+//! every running thread pass a full barrier by membarrier(2), which costs about a microsecond, and
+//! waits while the owner's slot names this lock. The protocol is in [`crate::platform::bias`].
 //!
-//! The protocol is in [`crate::platform::bias`], which the model checkers run. A former owner that
-//! tries to enter sees that it has lost the bias. Until then it has written only to its own slot,
-//! and it clears that again.
+//! Where the system has no membarrier, every thread takes the mutex. A thread that waits for the
+//! mutex spins, then yields, then sleeps for 50 µs at a time, because the holder does not wake it.
 //!
-//! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003), with the
-//! asymmetric barrier of membarrier(2)'s manual page.
-//!
-//! Where the system has no membarrier, no thread gets the bias, and every thread takes the mutex. A
-//! thread that waits for the mutex spins, then yields, then sleeps for 50 µs at a time, because the
-//! holder does not wake it.
+//! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003).
 
 use crate::platform::bias::{Barriers, Bias, ThreadSlot};
 use crate::platform::fork::ProcessLock;
@@ -45,7 +33,6 @@ pub struct BiasedLock<T> {
     value: UnsafeCell<T>,
 }
 
-/// Implements [`Barriers`] for the threads of this process.
 struct Threads;
 
 impl Barriers for Threads {
@@ -158,7 +145,6 @@ impl<T> BiasedLock<T> {
 }
 
 impl Slot {
-    /// Returns the slot's name: its address.
     #[inline]
     fn name(&'static self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
@@ -168,14 +154,12 @@ impl Slot {
         core::ptr::eq(self, &NO_SLOT)
     }
 
-    /// Returns the slot with this name, which a lock has recorded as the slot of its owner.
     fn by_name(name: u64) -> &'static ThreadSlot<Threads> {
         // SAFETY: locks record no names but those of slots, and slots are never freed.
         &unsafe { &*core::ptr::with_exposed_provenance::<Slot>(name as usize) }.0
     }
 }
 
-/// Returns the slot of this thread, or [`NO_SLOT`].
 #[inline(always)]
 fn slot() -> &'static Slot {
     // SAFETY: `SLOT` always points to a slot, and slots are never freed.
@@ -210,7 +194,6 @@ impl Drop for SlotReturn {
     }
 }
 
-/// Access to the value of a [`BiasedLock`].
 pub struct Guard<'a, T> {
     lock: &'a BiasedLock<T>,
     /// The thread's slot, if it took the lock by its bias; `None` if it holds the mutex.

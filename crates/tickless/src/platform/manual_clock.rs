@@ -23,13 +23,11 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// Creates a stopped clock.
     pub fn at(now: Ns) -> ManualClock {
         let steps = Steps::of_virtual_time();
         ManualClock { shown: AtomicU64::new(now.0), steps, ..ManualClock::default() }
     }
 
-    /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Ns {
         // Acquire, for the flag here and the time below: a thread that sees the new time also sees
@@ -57,20 +55,17 @@ impl ManualClock {
         self.shown.fetch_max(to.0, Ordering::AcqRel);
     }
 
-    /// Makes the clock run with real time.
     pub fn run(&self) {
         self.ahead.store(self.read_stopped().0.wrapping_sub(system_now().0), Ordering::Relaxed);
         // Release: pairs with the Acquire in `now`; a thread that sees the flag also sees `ahead`.
         self.runs.store(true, Ordering::Release);
     }
 
-    /// Stops the clock at the current time.
     pub fn stop(&self) {
         self.read_running();
         self.runs.store(false, Ordering::Release);
     }
 
-    /// Returns whether the clock runs with real time.
     pub fn runs(&self) -> bool {
         self.runs.load(Ordering::Acquire)
     }

@@ -18,7 +18,6 @@ impl<T: Sync> Default for PerProcess<T> {
 }
 
 impl<T: Sync> PerProcess<T> {
-    /// Creates an empty container; [`get`](PerProcess::get) creates the value.
     pub const fn new() -> PerProcess<T> {
         let value = AtomicPtr::new(core::ptr::null_mut());
         PerProcess { value, making: ProcessLock::new(()) }

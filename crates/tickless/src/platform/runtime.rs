@@ -7,7 +7,6 @@ use tickless_core::time::Ns;
 /// called under the lock of a base (one CPU's timers), so an implementation must not panic or use
 /// timers.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// Returns the time on the runtime's clock.
     fn now(&self) -> Ns;
 
     /// Returns whether the program moves the runtime's clock itself, or has done so. Then a timer

@@ -28,7 +28,6 @@ pub struct Steps([AtomicI64; 2]);
 const VIRTUAL_EPOCH_NS: i64 = 946_684_800_000_000_000;
 
 impl Steps {
-    /// Creates the state at the beginning of virtual time: the program has not moved a clock yet.
     pub fn of_virtual_time() -> Steps {
         Steps([AtomicI64::new(0), AtomicI64::new(VIRTUAL_EPOCH_NS)])
     }
@@ -41,7 +40,6 @@ impl Steps {
         }
     }
 
-    /// Returns how far a clock has been moved, in nanoseconds.
     pub fn of(&self, base: TimeBase) -> i64 {
         self.word(base).load(Ordering::Relaxed)
     }

@@ -1,18 +1,14 @@
 //! A lock that a thread takes only if it is free: no thread ever waits for it.
 //!
-//! It guards a value that exists once for each CPU. A thread finds the lock of its CPU taken only
-//! if the holder lost that CPU while it held the lock. The thread then uses the value of another
-//! CPU. Taking the lock costs one atomic exchange, and releasing it one store.
-//!
-//! The lock is generic over the type of its atomic word, so that the model checkers, which have a
-//! type of their own, run this file.
+//! It guards a value that exists once for each CPU: a thread that finds it taken uses the value of
+//! another CPU. Taking the lock costs one atomic exchange, and releasing it one store. It is
+//! generic over the type of its atomic word, so that the model checkers run this file.
 
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 use tickless_core::platform::{Ordering, Word};
 
-/// A lock around a value.
 pub struct TryLock<T, W> {
     /// 1 while a thread has a guard.
     taken: W,
@@ -22,7 +18,6 @@ pub struct TryLock<T, W> {
 // SAFETY: the value is only reached through a guard, and there is one guard at a time.
 unsafe impl<T: Send, W: Sync> Sync for TryLock<T, W> {}
 
-/// Access to the value of a [`TryLock`]; unlocks it when dropped.
 pub struct TryGuard<'a, T, W: Word>(&'a TryLock<T, W>);
 
 // SAFETY: threads that share a guard get only `&T` from it, which `T: Sync` allows. (The derived
@@ -30,7 +25,6 @@ pub struct TryGuard<'a, T, W: Word>(&'a TryLock<T, W>);
 unsafe impl<T: Sync, W: Word + Sync> Sync for TryGuard<'_, T, W> {}
 
 impl<T, W: Word> TryLock<T, W> {
-    /// Creates an unlocked lock.
     pub fn new(value: T) -> TryLock<T, W> {
         TryLock { taken: W::new(0), value: UnsafeCell::new(value) }
     }

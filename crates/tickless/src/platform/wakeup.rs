@@ -1,12 +1,9 @@
-//! When a driver thread wakes for a deadline. Either the kernel wakes it at the deadline, and so a
-//! little late. Or it wakes some time before the deadline, the *margin*, and spins until then.
+//! When a driver thread wakes for a deadline: the kernel wakes it at the deadline, and so a little
+//! late; or some time before, the *margin*, and the driver spins until then.
 //!
-//! This module decides the margin. If a driver learns its margin, the margin is a high quantile of
-//! how late the kernel's recent wakeups were. Such a driver may spin only for a share of the time
-//! of a CPU. It has an account of CPU time: the share is added as time passes, and spinning is
+//! A learned margin is a high quantile of how late the kernel's recent wakeups were. Such a driver
+//! has an account of CPU time: a share of the time is added as it passes, and spinning is
 //! subtracted. While the account does not cover the margin, the driver sleeps until the deadline.
-//!
-//! Spinning makes no timer early: whether a timer is due is decided by reading the clock.
 
 use core::time::Duration;
 use tickless_core::time::Ns;
@@ -54,7 +51,6 @@ pub struct Waking {
     account: Account,
 }
 
-/// The CPU time that a driver may spin.
 #[derive(Debug)]
 struct Account {
     share: f64,
@@ -72,7 +68,6 @@ impl Account {
 }
 
 impl Waking {
-    /// Creates the state of a driver that starts now.
     pub fn new(wakeup: Wakeup, now: Ns) -> Waking {
         let (margin, share) = match wakeup {
             Wakeup::Sleep => (Ns::ZERO, 0.0),
@@ -84,7 +79,6 @@ impl Waking {
         Waking { wakeup, margin, account: Account { share, saved_ns: 0.0, paid: now } }
     }
 
-    /// Returns whether the driver may spin.
     pub fn spins(&self) -> bool {
         self.wakeup != Wakeup::Sleep
     }
@@ -140,7 +134,6 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    /// How long a reading of the simulated clock takes, in nanoseconds.
     const READING: u64 = 500;
 
     /// Simulates a driver with a deadline every millisecond, whose wakeup in each round is late by

@@ -10,7 +10,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tickless_core::time::Ns;
 
-/// How the timers of a set learn that their clock was set.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
     source: Mutex<Option<StepSource>>,
@@ -20,12 +19,10 @@ pub struct ClockWatch {
     steps: AtomicU64,
 }
 
-/// What reports that a clock was set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepSource {
     /// The program, which moves the clocks of virtual time itself.
     Program,
-    /// The kernel.
     #[cfg(any(linux_platform, test))]
     Kernel,
     /// Nothing: timers check their clock every [`POLL_EVERY`].
@@ -41,7 +38,6 @@ impl ClockWatch {
         *self.lock().get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
     }
 
-    /// Returns whether timers must check their clock themselves.
     pub fn polls(&self) -> bool {
         *self.lock() == Some(StepSource::Polling)
     }
@@ -57,17 +53,14 @@ impl ClockWatch {
         StepSource::Polling
     }
 
-    /// Returns the system call whose refusal makes timers poll their clock, if any.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }
 
-    /// Counts a reported step.
     pub fn count_step(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many steps have been reported.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }

@@ -10,12 +10,10 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// The descriptors that the watching thread polls.
 #[derive(Debug)]
 pub struct Watcher {
     /// The timerfd that the kernel cancels when the clock is set.
     timer: OwnedFd,
-    /// An eventfd that ends the thread.
     end: OwnedFd,
 }
 

@@ -31,7 +31,6 @@ const ENDED: u32 = 2;
 /// A caller waits for the thread.
 const WAITED: u32 = 4;
 
-/// A thread of the library.
 #[derive(Debug)]
 pub struct Worker {
     thread: JoinHandle<()>,
@@ -49,7 +48,6 @@ thread_local! {
 }
 
 impl Worker {
-    /// Starts a thread with a name. Returns an error if the system refuses it.
     pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<Worker> {
         let (stage, body) = staged(body);
         Ok(Worker { thread: Builder::new().name(name).spawn(body)?, stage })
@@ -61,7 +59,6 @@ impl Worker {
         Worker { thread: std::thread::spawn(body), stage }
     }
 
-    /// Returns whether this is the calling thread.
     pub fn is_this_thread(&self) -> bool {
         self.thread.thread().id() == std::thread::current().id()
     }
@@ -103,7 +100,6 @@ impl Stage {
     }
 }
 
-/// Sets [`ENDED`] when a thread ends, also by a panic.
 struct Ended(Arc<Stage>);
 
 impl Drop for Ended {

@@ -1,5 +1,3 @@
-//! Counters of a set of timers and of each of its bases.
-
 use crate::timer::counters::CallbackTimes;
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
@@ -55,11 +53,9 @@ pub struct BaseStats {
     pub late_coarse: Histogram,
     /// How long after their deadlines precise timers expired.
     pub late_precise: Histogram,
-    /// Expiries that were late by more than [`Builder::slow_after`], counted from the end of the
-    /// timer's window or, for a coarse timer, from its deadline rounded up to the granularity of
-    /// the wheel.
-    ///
-    /// [`Builder::slow_after`]: crate::Builder::slow_after
+    /// Expiries that were late by more than [`Builder::slow_after`](crate::Builder::slow_after),
+    /// counted from the end of the timer's window or, for a coarse timer, from its deadline rounded
+    /// up to the granularity of the wheel.
     pub overdue: u64,
     /// How long callbacks took, if the timers were started with
     /// [`Builder::time_callbacks`](crate::Builder::time_callbacks).
@@ -79,10 +75,8 @@ pub struct BaseStats {
     /// How often the driver went to sleep, one system call each time. Not counted for an event
     /// loop.
     pub sleeps: u64,
-    /// How long the driver spun before deadlines: the cost of [`Builder::wakeup`]. This is elapsed
-    /// time; the CPU time that the driver used for spinning is at most as long.
-    ///
-    /// [`Builder::wakeup`]: crate::Builder::wakeup
+    /// How long the driver spun before deadlines, as elapsed time: the cost of
+    /// [`Builder::wakeup`](crate::Builder::wakeup).
     pub spun: Duration,
     /// System calls that programmed the event device: one for each of
     /// [`device.writes`](DeviceCounts::writes) with a timerfd, none with a futex.
@@ -140,7 +134,6 @@ impl Stats {
 }
 
 impl BaseStats {
-    /// Returns the counters of a base; `None` if there is no such base.
     pub(super) fn of(shared: &Shared, cpu: CpuId) -> Option<BaseStats> {
         let view: BaseView = shared.bases.view(cpu)?;
         let BaseView { coarse, levels, precise, earliest, armed, is_online, .. } = view;

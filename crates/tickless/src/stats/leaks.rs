@@ -24,14 +24,14 @@ pub struct Leak {
 }
 
 impl Timers {
-    /// Returns all pending timers, grouped by owner, the owner with the most timers first: for tests that check that no timer is left
-    /// pending, and for programs whose [`Stats::pending`](crate::stats::Stats::pending) grows.
+    /// Returns all pending timers, grouped by owner, the owner with the most timers first: for
+    /// tests that check that no timer is left pending, and for programs whose
+    /// [`Stats::pending`](crate::stats::Stats::pending) grows. O(pending) in time and memory; locks
+    /// each base for at most 64 timers at a time.
     ///
-    /// Debug builds with [`Builder::note_armings`](crate::Builder::note_armings), and all debug
-    /// builds under [`VirtualTime`], also report where each timer was armed. O(pending) in time and
-    /// memory; locks each base for at most 64 timers at a time.
-    ///
-    /// [`VirtualTime`]: crate::VirtualTime
+    /// Debug builds also report where each timer was armed, with
+    /// [`Builder::note_armings`](crate::Builder::note_armings) or
+    /// [`VirtualTime`](crate::VirtualTime).
     pub fn leaks(&self) -> Vec<Leak> {
         let list = TimerList::of(&self.shared);
         let mut leaks: Vec<Leak> = Vec::new();

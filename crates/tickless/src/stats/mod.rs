@@ -16,13 +16,6 @@
 //! # Ok::<(), tickless::callback::StartError>(())
 //! ```
 
-// | file | what |
-// |---|---|
-// | `figures` | the counters of a set and of each base |
-// | `timer_list` | a readable list of every pending timer |
-// | `leaks` | pending timers grouped by owner |
-// | `publish` | exports the counters to the `metrics` facade |
-
 mod figures;
 mod leaks;
 #[cfg(feature = "metrics")]

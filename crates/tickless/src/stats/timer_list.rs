@@ -53,9 +53,7 @@ pub struct ListedTimer {
     pub hard: Instant,
     /// When its base will fire it.
     pub due: Instant,
-    /// Where it was armed, if that was recorded; see [`Builder::note_armings`].
-    ///
-    /// [`Builder::note_armings`]: crate::Builder::note_armings
+    /// Where it was armed; see [`Builder::note_armings`](crate::Builder::note_armings).
     pub armed_at: Option<&'static Location<'static>>,
     place: PendingIn,
     wakes: Wakes,

@@ -1,18 +1,14 @@
 //! The allocator for timers: packs them into slots of one or two cache lines.
 //!
-//! A general allocator gives a 64-byte object that must be aligned to 64 bytes about twice that (80
-//! bytes and the gap before the next boundary, with glibc), and spreads a million of them over
-//! 30,000 pages, so that a timer picked at random costs a walk of the page tables besides the cache
-//! miss. Here slots are cut from chunks that grow up to the size of a huge page, and the kernel is
-//! asked to use a huge page for each chunk of that size.
+//! A general allocator takes about twice the 64 bytes of a timer, and spreads a million timers over
+//! 30,000 pages, so that a timer picked at random costs a walk of the page tables. Here slots are
+//! cut from chunks that grow up to the size of a huge page.
 //!
 //! Each CPU has a cache of free slots with its own lock. A thread that finds the lock taken uses
-//! another CPU's cache instead. A slot is given back to the cache of the CPU that frees it. If one
-//! CPU makes timers and another drops them, slots travel through a common depot, [`BATCH`] at a
-//! time. So the memory of a set is bounded by the largest number of timers that it had at once,
-//! plus two batches for each CPU. (The design is that of J. Bonwick and J. Adams, "Magazines and
-//! Vmem", 2001.) Memory goes back to the system when the last timer and the last
-//! [`Timers`](crate::Timers) are gone.
+//! another CPU's cache. If one CPU makes timers and another drops them, slots travel through a
+//! common depot, [`BATCH`] at a time. So the memory of a set is bounded by the largest number of
+//! timers that it had at once, plus two batches for each CPU. (The design is that of J. Bonwick and
+//! J. Adams, "Magazines and Vmem", 2001.)
 
 use crate::platform::cpu::CurrentCpu;
 use crate::platform::relax::relax;
@@ -76,10 +72,8 @@ struct FreeSlot {
     next_batch: Option<NonNull<FreeSlot>>,
 }
 
-/// What all CPUs share.
 #[derive(Debug, Default)]
 struct Depot {
-    /// Full batches.
     batches: Option<NonNull<FreeSlot>>,
     /// The part of the newest chunk from which no slots have been cut yet: its start and size.
     rest: Option<(NonNull<u8>, usize)>,
@@ -92,7 +86,6 @@ unsafe impl Send for Batch {}
 unsafe impl Send for Depot {}
 
 impl Arena {
-    /// Makes an arena with this many caches.
     pub fn new(cpu: CurrentCpu, caches: usize) -> Arena {
         Arena { cpu, classes: core::array::from_fn(|_| Class::new(caches)) }
     }
@@ -178,7 +171,6 @@ impl Class {
         }
     }
 
-    /// Replaces the first batch of a CPU, which is empty, and takes a slot from the new one.
     #[cold]
     fn refill(&self, free: &mut FreeSlots, size: usize) -> Option<NonNull<u8>> {
         swap(&mut free.first, &mut free.second);
@@ -299,7 +291,6 @@ mod tests {
         Arena::new(CpuMap::of_this_process().current(), caches)
     }
 
-    /// The memory of a class, in bytes.
     fn held(class: &Class) -> usize {
         class.depot().chunks.iter().map(|(_, layout)| layout.size()).sum()
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Why a synchronous cancel has stopped waiting for a callback. The timer has been cancelled in
-/// any case: it is not pending. But its callback may still be running, unless this is
+/// Why a synchronous cancel has stopped waiting for a callback. The timer has been cancelled in any
+/// case, but its callback may still be running, unless this is
 /// [`NotSingleShot`](CancelError::NotSingleShot).
 ///
 /// Only deadlocks through a [`CallbackLock`](crate::callback::CallbackLock) are found. With other

@@ -13,12 +13,10 @@ pub(crate) trait OnStep: Send + Sync {
     fn convert_deadline(&self);
 }
 
-/// All timers of a set on clocks that can be set.
 #[derive(Default)]
 pub(crate) struct ClockTimers {
     list: Mutex<List>,
     pub(crate) watch: Arc<ClockWatch>,
-    /// The thread that watches the clocks, if there is one.
     #[cfg(linux_platform)]
     watcher: Mutex<Option<Arc<Watcher>>>,
 }
@@ -30,7 +28,6 @@ struct List {
 }
 
 impl ClockTimers {
-    /// Adds a timer. Returns its number in the list.
     pub(crate) fn add(&self, timer: Arc<dyn OnStep>) -> u64 {
         let mut list = locked(&self.list);
         list.next_id += 1;
@@ -54,13 +51,11 @@ impl ClockTimers {
         }
     }
 
-    /// Sets the thread that watches the clocks.
     #[cfg(linux_platform)]
     pub(crate) fn watched_by(&self, watcher: Arc<Watcher>) {
         *locked(&self.watcher) = Some(watcher);
     }
 
-    /// Ends the thread that watches the clocks, if there is one.
     pub(super) fn end_watching(&self) {
         #[cfg(linux_platform)]
         if let Some(watcher) = locked(&self.watcher).take() {

@@ -37,11 +37,9 @@ impl CallbackTimes {
     }
 }
 
-/// The counts of a set of timers.
 #[derive(Debug)]
 pub(crate) struct Counters {
     bases: Box<[OfBase]>,
-    /// Whether callbacks are timed.
     pub(crate) times: bool,
     /// A callback that takes this long counts as slow, and an expiry that is later than this as
     /// overdue.
@@ -108,7 +106,6 @@ impl Counters {
         is_slow
     }
 
-    /// Returns how many cancels found a timer idle, and how many found its callback running.
     pub(crate) fn cancels(&self, base: CpuId) -> (u64, u64) {
         let OfBase { idle, running, .. } = &self.bases[base.index()];
         (idle.load(RELAXED), running.load(RELAXED))

@@ -14,7 +14,6 @@ use tickless_core::bases::running::Runner;
 use tickless_core::time::{CpuId, Ns};
 
 impl Shared {
-    /// Runs the callbacks of all timers that are due on one base.
     pub(crate) fn expire(&self, base: CpuId, wakers: &mut Wakers) -> Expired {
         let mut batch = Batch::new(self, base, Runner::Handler, wakers);
         let expired = self.bases.expire_batch(base, &mut batch);
@@ -22,7 +21,6 @@ impl Shared {
         expired
     }
 
-    /// The main loop of a base's driver thread.
     pub(crate) fn drive(&self, base: CpuId) {
         let host = self.bases.platform();
         let device = &host.devices[base.index()];
@@ -82,7 +80,6 @@ impl Shared {
         self.end_batch(wakers);
     }
 
-    /// The main loop of an expiry thread.
     pub(crate) fn serve(&self, base: CpuId) {
         let mut wakers = Wakers::default();
         self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread, &mut wakers));

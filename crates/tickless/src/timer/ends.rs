@@ -21,13 +21,11 @@ pub enum End {
     LeftByFork,
 }
 
-/// Shuts a timer down and waits for its callback.
 pub fn end<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L>) -> End {
     bases.shutdown_sync(timer);
     End::Over
 }
 
-/// Shuts a timer down without waiting for its callback.
 pub fn end_or_leave<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L>) -> End {
     bases.shutdown(timer);
     if bases.is_running(timer) { End::Runs } else { End::Over }

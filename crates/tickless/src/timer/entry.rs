@@ -1,12 +1,9 @@
-//! The timer inside a future, which wakes the future's task. It is a pinned field of the future, so
-//! it needs no allocation of its own.
+//! The timer inside a future, which wakes the future's task.
 //!
-//! The task that owns the entry writes the waker, and the driver whose timer fires takes it out:
-//! [`super::turns`] is the protocol between the two.
-//!
-//! The callback only takes the waker out of the entry. The driver calls the waker between two
-//! callbacks or after the last one (see [`super::wakers`]). So a thread that drops an entry while
-//! its callback runs waits for nanoseconds only.
+//! The task writes the waker, and the driver whose timer fires takes it out: [`super::turns`] is
+//! the protocol between the two. The driver calls the waker between two callbacks or after the last
+//! one (see [`super::wakers`]). So a thread that drops an entry while its callback runs waits for
+//! nanoseconds only.
 
 use super::fired::Fired;
 use super::frame;
@@ -41,15 +38,12 @@ pub(crate) struct Entry<L: Family<Host>> {
     slack: Cell<u32>,
     /// Whether the task or the driver may access the waker.
     turns: Turns<AtomicU8>,
-    /// Whether it has been armed.
     stage: Cell<Stage>,
     pinned: PhantomPinned,
 }
 
-/// What has happened to an entry's timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Nothing yet.
     New,
     /// The timer has been armed before, and is idle now.
     Idle,
@@ -80,7 +74,6 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// Returns the earliest time at which the timer fires.
     pub(crate) fn deadline(&self) -> Ns {
         self.deadline.get()
     }
@@ -90,12 +83,10 @@ impl<L: Family<Host>> Entry<L> {
         self.slack.set(slack_units(slack));
     }
 
-    /// Returns whether it has fired.
     pub(crate) fn has_fired(&self) -> bool {
         self.turns.has_fired()
     }
 
-    /// Returns the set of timers that it belongs to; `None` if no timers could be started.
     pub(crate) fn shared(&self) -> Option<&Shared> {
         self.shared.as_deref()
     }
@@ -157,8 +148,6 @@ impl<L: Family<Host>> Entry<L> {
         entry.reset_locked(deadline, now);
     }
 
-    /// The part of [`reset`](Entry::reset) for an entry whose deadline cannot be changed without a
-    /// lock.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(never)]
     fn reset_locked(self: Pin<&Self>, deadline: Ns, now: Ns) {
@@ -209,7 +198,6 @@ impl<L: Family<Host>> Entry<L> {
         Poll::Pending
     }
 
-    /// Returns the timer, if timers could be started.
     fn timer(self: Pin<&Self>) -> Option<Pinned<&Shared, L>> {
         let entry = self.get_ref();
         // SAFETY: the entry is pinned, so it stays where it is until it is dropped, which disarms
@@ -302,7 +290,6 @@ mod tests {
     use std::sync::Arc;
     use std::task::Wake;
 
-    /// Counts wakeups.
     struct Counts(AtomicU64);
 
     impl Wake for Counts {

@@ -2,16 +2,14 @@
 //!
 //! A callback can run inside another one: it may advance a virtual clock, which fires timers of
 //! another set. Each callback has a [`Frame`] on the stack; the frames form a chain, innermost
-//! first. The chain answers whether the thread is in any callback, where a wait could form a
-//! circle with other waits, and whether it is in the callback of a given timer or set.
+//! first.
 //!
 //! # Identity
 //!
-//! A frame names its timer by address. Memory that the program owns can be used again while the
-//! callback of its first timer still runs: the callback drops that timer and makes another one
-//! there. So a function that ends a timer inside the timer's own callback [detaches](detach) the
-//! callback: from then on its frame names no timer. So an address in the chain always belongs to
-//! the timer whose callback runs, never to an older timer that was at the same address.
+//! A frame names its timer by address. A callback may drop its own timer and make another one in
+//! the same memory. So a function that ends a timer inside the timer's own callback
+//! [detaches](detach) the callback: its frame names no timer any more. An address in the chain
+//! always belongs to the timer whose callback runs.
 
 use core::cell::Cell;
 use core::ptr::{from_ref, null};
@@ -23,9 +21,7 @@ use tickless_core::time::CpuId;
 pub struct CallbackId {
     /// The address of the set of timers that the base belongs to. The set outlives the callback.
     pub set: usize,
-    /// The base.
     pub cpu: CpuId,
-    /// The runner of that base.
     pub runner: Runner,
     /// The timer's address; 0 if this is not a timer's callback, or has been detached from its
     /// timer.
@@ -33,7 +29,6 @@ pub struct CallbackId {
 }
 
 impl CallbackId {
-    /// Returns the identity of the callback of a timer that this runner executes.
     pub(crate) fn of<S>(timer: usize, set: &S, cpu: CpuId, runner: Runner) -> CallbackId {
         CallbackId { set: from_ref(set).addr(), cpu, runner, timer }
     }
@@ -42,7 +37,6 @@ impl CallbackId {
 /// A set of timers, as its callbacks' frames refer to it. Code inside a callback uses this to make
 /// the threads that wait for the callback check for a deadlock.
 pub(crate) trait RecheckWaits {
-    /// Makes the threads that wait for a callback of this base check again for a deadlock.
     fn recheck_waits(&self, cpu: CpuId);
 }
 
@@ -65,7 +59,6 @@ impl Runs {
     }
 }
 
-/// One callback on this thread's stack.
 pub(super) struct Frame {
     runs: *const Runs,
     /// The timer's address; 0 if there is none, or its callback has been detached.
@@ -74,7 +67,6 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Makes the frame of a callback of the timer at this address.
     #[inline(always)]
     pub(super) fn new(runs: &Runs, timer: usize) -> Frame {
         Frame { runs, timer: Cell::new(timer), outer: INNERMOST.get() }
@@ -135,33 +127,27 @@ pub(super) fn detach(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).map(|frame| frame.timer.set(0)).is_some()
 }
 
-/// Returns whether the innermost callback has been detached from its timer.
 pub(crate) fn is_detached() -> bool {
     find(|_| true).is_some_and(|frame| frame.timer.get() == 0)
 }
 
-/// Returns whether this thread is in a callback of any timer.
 pub(crate) fn is_in_callback() -> bool {
     !INNERMOST.get().is_null()
 }
 
-/// Returns whether this thread is in a callback of this set of timers.
 pub(crate) fn is_in_callback_of<S>(set: &S) -> bool {
     let set = from_ref(set).addr();
     find(|frame| frame.runs().set.cast::<()>().addr() == set).is_some()
 }
 
-/// Returns whether this thread is in the callback of this timer.
 pub(crate) fn is_in_callback_of_timer(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).is_some()
 }
 
-/// Returns the innermost callback that this thread is in.
 pub(super) fn innermost() -> Option<CallbackId> {
     find(|_| true).map(Frame::callback)
 }
 
-/// Returns the callbacks of all sets that this thread is in, innermost first.
 pub(super) fn callbacks() -> Vec<CallbackId> {
     let mut callbacks = Vec::new();
     find(|frame| {

@@ -11,13 +11,11 @@ use core::ptr::NonNull;
 /// The platform for which this crate uses the core. Each timer carries a [`Task`].
 pub(crate) type Host = host::Host<Task>;
 
-/// The bases of a set of timers.
 pub(crate) type Bases = tickless_core::bases::Bases<Host>;
 
 /// What each timer carries and the core returns when the timer fires: the functions for its node.
 pub type Task = &'static Glue;
 
-/// The functions and constants of one type of node.
 #[derive(Debug)]
 pub struct Glue {
     pub(super) call: unsafe fn(NonNull<()>, &mut Fired<'_>),
@@ -44,7 +42,6 @@ impl Glue {
         Glue { call, is_running, free, layout: Layout::new::<()>(), label }
     }
 
-    /// This glue with a label.
     pub(super) const fn labelled(self, label: fn() -> &'static str) -> Glue {
         Glue { label, ..self }
     }

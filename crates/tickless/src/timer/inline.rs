@@ -1,13 +1,9 @@
 //! A timer with its callback inside a struct of the program: pinned, without an allocation.
 //!
-//! # Dropping
-//!
-//! The memory belongs to the program, so a drop must not return while another thread uses it. So
-//! the drop waits for a running callback, even inside the callback of another timer. Inside the
-//! timer's own callback it does not wait: the callback was moved out of the timer before the call,
-//! so it outlives the timer, and [`end_in_place`](Pinned::end_in_place) detaches it, so that no
-//! thread uses the timer's address any more. If the wait would never end, the drop can neither wait
-//! nor return, so the process aborts.
+//! The memory belongs to the program, so a drop waits for a running callback, even inside the
+//! callback of another timer. Inside the timer's own callback, which was moved out of the timer
+//! before the call, it does not wait, but [detaches](Pinned::end_in_place) the callback. If the
+//! wait would never end, the process aborts.
 
 use super::fired::Fired;
 use super::frame;
@@ -37,7 +33,6 @@ impl<F: FnMut(&mut Fired<'_>) + Send + 'static> OnFire for F {
     }
 }
 
-/// A timer and its callback, in place.
 #[repr(C)]
 pub(crate) struct Inline<L: Family<Host>, F: OnFire> {
     timer: Timer<Host, L>,
@@ -56,7 +51,6 @@ unsafe impl<L: Family<Host>, F: OnFire> Sync for Inline<L, F> {}
 impl<L: Family<Host>, F: OnFire> Inline<L, F> {
     const GLUE: Task = &Glue::embedded(Self::call).labelled(core::any::type_name::<F>);
 
-    /// A timer that is not armed.
     pub(crate) fn new(shared: Handle, callback: F) -> Inline<L, F> {
         Inline {
             timer: Timer::new(Self::GLUE),

@@ -1,10 +1,9 @@
-//! Notes on single timers, kept beside their memory: labels, and where timers were armed.
+//! Notes on single timers: labels, and where timers were armed.
 //!
-//! A timer's cache line has no room for either, and most timers need neither: the name of their
-//! callback's type shows their purpose. So the notes are in a table whose keys are the timers'
-//! addresses. In a set that never had a note, the table costs one load when a timer is dropped.
-//!
-//! When a timer is ended, its notes are removed before another timer can get its address.
+//! A timer's cache line has no room for them, and most timers have none. So they are in a table
+//! whose keys are the timers' addresses. In a set that never had a note, the table costs one load
+//! when a timer is dropped. When a timer is ended, its notes are removed before another timer can
+//! get its address.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,7 +11,6 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether any future has ever had a label.
 static LABELS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -38,16 +36,13 @@ pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
     poll()
 }
 
-/// Returns the label of the future that this thread polls.
 #[inline]
 pub(super) fn polled_label() -> Option<&'static str> {
     if LABELS.load(Ordering::Relaxed) { LABEL.get() } else { None }
 }
 
-/// The notes on the timers of a set.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// Whether there has ever been one.
     any: AtomicBool,
     notes: Mutex<HashMap<usize, Note>>,
     /// Whether to note where in the program each timer is armed.
@@ -55,7 +50,6 @@ pub(crate) struct Notes {
     armings: bool,
 }
 
-/// What is noted about a timer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Note {
     pub(crate) label: Option<&'static str>,
@@ -76,7 +70,6 @@ impl Notes {
         }
     }
 
-    /// Labels a timer.
     pub(crate) fn label(&self, timer: usize, label: &'static str) {
         self.change(timer, |note| note.label = Some(label));
     }
@@ -89,7 +82,6 @@ impl Notes {
         }
     }
 
-    /// Returns the notes on a timer.
     pub(crate) fn of(&self, timer: usize) -> Note {
         self.hold().of(timer)
     }
@@ -127,7 +119,6 @@ impl Notes {
 pub(crate) struct HeldNotes<'a>(Option<MutexGuard<'a, HashMap<usize, Note>>>);
 
 impl HeldNotes<'_> {
-    /// Returns the notes on a timer.
     pub(crate) fn of(&self, timer: usize) -> Note {
         self.0.as_ref().and_then(|notes| notes.get(&timer)).copied().unwrap_or_default()
     }

@@ -23,15 +23,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// The set of timers that orphans (the timers on the list) belong to.
 pub(super) trait Keeper: RecheckWaits + 'static {
-    /// The bases whose drivers may be running callbacks of orphans.
     fn bases(&self) -> &Bases;
-    /// The allocator that the memory of orphans came from.
     fn arena(&self) -> &Arena;
-    /// Reports that a callback panicked when it was dropped.
     fn callback_panicked(&self, payload: Box<dyn Any + Send>);
 }
 
-/// The timers of one set that wait to be freed.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     /// Whether `nodes` has any. Written under its lock, and read without it.

@@ -1,13 +1,11 @@
 //! A timer with its callback in one allocation.
 //!
 //! The allocation is called a node: the core's timer, and behind it the user's closure. It is a
-//! single cache line if the closure captures at most 16 bytes (8 for a precise timer). The core
-//! only has a pointer to the timer; this file converts it to one to the node.
+//! single cache line if the closure captures at most 16 bytes (8 for a precise timer).
 //!
-//! Dropping the [`Owned`] of a node frees the node. If that happens inside a callback while the
-//! node's own callback runs, the node is left to [`super::orphans`], which frees it later. A timer
-//! in memory of the program has an `Owned`, too, but its memory is given back first: see
-//! [`super::slot`].
+//! Dropping the [`Owned`] of a node frees the node, or leaves it to [`super::orphans`] if the
+//! node's own callback runs and the drop cannot wait for it. A timer in memory of the program has
+//! an `Owned`, too, but its memory is given back first: see [`super::slot`].
 
 use super::arena::Arena;
 use super::cancel_error::CancelError;
@@ -25,7 +23,6 @@ use std::alloc::handle_alloc_error;
 use tickless_core::bases::Family;
 use tickless_core::link::{Timer, TimerRef};
 
-/// The allocation of a timer.
 #[repr(C, align(64))]
 struct Node<L, F> {
     timer: Timer<Host, L>,
@@ -101,7 +98,6 @@ impl<L: Family<Host>> Owned<L> {
         Ok(())
     }
 
-    /// Returns whether the memory of its timer has been given back: then this may only be dropped.
     pub(crate) fn is_given_back(&self) -> bool {
         self.timer.is_forgotten()
     }
@@ -128,7 +124,6 @@ impl<L: Family<Host>> Drop for Owned<L> {
 struct FreeMemory<'a> {
     node: NonNull<()>,
     layout: Layout,
-    /// The arena that the node came from.
     arena: &'a Arena,
 }
 

@@ -1,10 +1,8 @@
 //! Arms, cancels and ends the timers of this crate. All owners of timers do that through this file.
 //!
-//! The owner of a timer's memory makes a [`Pinned`] of it and guarantees that the memory stays
-//! valid. The bases access a timer's memory while it is pending, while it moves to another base,
-//! and after its callback if that has asked for a restart. So the memory may be freed when no
+//! The owner of a timer's memory makes a [`Pinned`] of it. It keeps the memory valid until no
 //! thread can arm the timer any more and its callback has returned, or has been detached: then the
-//! base has forgotten the address. Each kind of owner ends its timer in one of three ways:
+//! bases have forgotten the address. There are three ways to end a timer:
 //!
 //! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). Inside a
 //!   callback it does not wait; a timer whose callback runs is freed later.
@@ -16,17 +14,16 @@
 //! # Identity
 //!
 //! A base, and the frame of a callback on its thread's stack, identify the timer whose callback
-//! runs by its address. A callback may end its own timer, and the program may then make another
-//! timer at that address while the callback still runs. So `end_in_place` and `disarm`, after which
-//! the memory can be used again, [detach](tickless_core::bases::Bases::detach) the callback if they
-//! are called inside it: the base and the frame forget the address. `docs/dev/identity.md` lists
-//! where addresses are compared.
+//! runs by its address. A callback may end its own timer, and another timer may then be made at
+//! that address. So `end_in_place` and `disarm` [detach](tickless_core::bases::Bases::detach) the
+//! callback if they are called inside it: the base and the frame forget the address.
+//! `docs/dev/identity.md` lists where addresses are compared.
 //!
 //! # Forked children
 //!
-//! A forked child has none of the driver threads. The functions of this file do nothing to its
-//! parent's timers there: another thread may have held their lock, or have been in their callback,
-//! when the process forked.
+//! In a forked child these functions do nothing to the parent's timers: there are no driver
+//! threads, and another thread may have held a lock, or been in a callback, when the process
+//! forked.
 
 use super::cancel_error::CancelError;
 use super::ends::{self, End};
@@ -95,7 +92,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.timer = NonNull::dangling();
     }
 
-    /// Returns whether [`forget_timer`](Self::forget_timer) has been called.
     pub(super) fn is_forgotten(&self) -> bool {
         self.timer == NonNull::dangling()
     }
@@ -106,7 +102,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         unsafe { self.timer.as_ref() }.task()
     }
 
-    /// Labels the timer, so that listings show which part of the program owns it.
     pub(crate) fn set_label(&self, label: &'static str) {
         // Another thread may have held the lock of the labels at the fork (K4: a child never waits
         // for it).
@@ -127,7 +122,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.set.label_of(self.address(), self.glue())
     }
 
-    /// Returns the reference that the core's functions take.
     #[inline]
     fn timer(&self) -> TimerRef<Host, L> {
         // SAFETY: `new` requires that the timer is used with one set, and stays valid until it has
@@ -136,7 +130,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         unsafe { TimerRef::new(self.timer) }
     }
 
-    /// Arms or rearms the timer.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start(
@@ -199,7 +192,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         is_done
     }
 
-    /// Cancels the timer, unless its callback runs.
     #[inline]
     pub(crate) fn try_cancel(&self) -> Cancel {
         if self.set.is_forked_child() {
@@ -208,7 +200,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.found(self.set.bases.try_cancel(self.timer()))
     }
 
-    /// Cancels the timer without waiting for its callback.
     #[inline]
     pub(crate) fn cancel(&self) -> Cancel {
         if self.set.is_forked_child() {
@@ -217,7 +208,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.found(self.set.bases.cancel(self.timer()))
     }
 
-    /// Cancels the timer and waits for its callback.
     #[inline]
     pub(crate) fn cancel_sync(&self) -> Result<Cancel, CancelError> {
         if self.set.is_forked_child() {
@@ -228,7 +218,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         Ok(self.found(self.set.bases.cancel_sync_unless(self.timer(), refuse)?))
     }
 
-    /// Cancels a timer that no thread arms while its callback runs, and waits for its callback.
     #[inline]
     pub(crate) fn cancel_single_shot(&self) -> Result<Cancel, CancelError> {
         if self.set.is_forked_child() {
@@ -240,7 +229,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         found.map(|found| self.found(found)).ok_or(CancelError::NotSingleShot)
     }
 
-    /// Cancels the timer for good and waits for its callback.
     pub(crate) fn shutdown_sync(&self) -> Result<Cancel, CancelError> {
         if self.set.is_forked_child() {
             return Ok(Cancel::Idle);
@@ -354,7 +342,6 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.forget_notes();
     }
 
-    /// Detaches the timer's callback if this thread is in it, and returns whether it is.
     #[cold]
     fn detach_own(&self) -> bool {
         let is_own = frame::detach(self.address());
@@ -390,7 +377,6 @@ mod tests {
     use std::time::Duration;
     use tickless_core::link::QueueLink;
 
-    /// What the two callbacks of the test below share.
     struct Scene {
         memory: NonNull<MaybeUninit<[u64; 32]>>,
         first: Mutex<Option<Owned<QueueLink>>>,

@@ -32,7 +32,6 @@ impl<'a> Batch<'a> {
 }
 
 impl expiry::Batch<Host> for Batch<'_> {
-    /// Runs the callback of a timer that has expired and was removed from its base's queue.
     // H3: a panic ends the callback, not the driver.
     #[inline(always)]
     fn run(&mut self, firing: &Firing<Host>) -> CallbackResult {
@@ -65,7 +64,6 @@ impl expiry::Batch<Host> for Batch<'_> {
     }
 }
 
-/// Does what [`call`] does, and measures how long that takes.
 #[cold]
 #[inline(never)]
 fn call_timed(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
@@ -87,10 +85,9 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
             return;
         }
     }
-    // SAFETY: the core returns a timer that `Pinned::timer` passed to it, so this is a live node
-    // with the functions for its type. It lives until the callback has returned: its owner waits
-    // for that, or leaves the node to the orphans. Or the owner detaches this callback, after which
-    // nothing here uses the address.
+    // SAFETY: this is a live node with the functions for its type. It lives until the callback has
+    // returned: its owner waits for that, or leaves the node to the orphans. Or the owner detaches
+    // this callback, after which nothing here uses the address.
     let call = || unsafe { (firing.task.call)(firing.timer, fired) };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         fired.stop();
@@ -106,7 +103,6 @@ fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
     shared.label_of(timer, firing.task)
 }
 
-/// Counts and reports an expiry that comes too late.
 #[cold]
 fn overdue(shared: &Shared, firing: &Firing<Host>) {
     let by = firing.now.since(firing.due(shared.bases.settings().tick));
@@ -114,7 +110,6 @@ fn overdue(shared: &Shared, firing: &Firing<Host>) {
     tell(shared, || events::overdue(|| label_of(shared, firing), firing, by));
 }
 
-/// Counts a callback that took this long, and reports it if that was too long.
 fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
     let label = || label_of(shared, firing);
     if shared.counters.count_callback(firing.cpu, took, label) {

@@ -27,45 +27,33 @@ use tickless_core::bases::{self, cancel::Cancel};
 use tickless_core::phase::Phases;
 use tickless_core::time::{CpuId, Ns, Tick};
 
-/// The state that the drivers and timers of a set share.
 pub(crate) struct Shared {
     pub(crate) bases: Bases,
     pub(crate) panics: AtomicU64,
     pub(crate) counters: Counters,
     pub(crate) notes: Notes,
     pub(crate) orphans: Orphans,
-    /// The memory of the timers.
     pub(crate) arena: Arena,
-    /// The number of [`OpenSet`]s.
     open: Line<AtomicUsize>,
-    /// The number of [`Handle`]s.
     pub(crate) users: Users<AtomicU64>,
-    /// Wakes the expiry threads, if there are any.
     pub(crate) expirers: Expirers,
     /// The ticks on which the drivers wake; `None` if they wake for deadlines only.
     pub(super) ticks: Option<Tick>,
-    /// How often a driver checks for due timers although no event has woken it; [`Ns::NEVER`] for
-    /// never.
     pub(super) recheck: Ns,
-    /// Whether drivers sleep until a deadline, or wake earlier and spin.
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
     /// The phases of periodic timers: at which point within its period each of them expires.
     /// Starting or stopping such a timer takes the lock; an expiry does not.
     phases: Mutex<Phases>,
-    /// The timers on clocks that can be set or include suspended time.
     pub(crate) clock_timers: ClockTimers,
     /// The process that created the set. Only in this process do its timers fire.
     process: Process,
-    /// Whether the program moves its clock.
     is_virtual: bool,
-    /// The set's number, for the names of its threads; 0 for the set that the whole process shares.
     set: u32,
     on_panic: Option<Arc<PanicReporter>>,
 }
 
-/// The settings of a set of timers.
 #[derive(Clone)]
 pub(crate) struct Setup {
     /// The set's number; 0 for the set that the whole process shares.
@@ -87,7 +75,6 @@ pub(crate) struct Setup {
 /// A function of the program that gets the payload of each panic of a callback.
 pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
-/// When a set of timers ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lifetime {
     /// When the process ends. Its users are not counted.
@@ -103,9 +90,8 @@ pub(crate) enum Lifetime {
 pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
 
 /// Keeps a set open, so that the program can make timers; every `Timers` contains one. Dropping the
-/// last one closes the set: from then on, dropping the last handle stops the drivers.
-///
-/// All `OpenSet`s and [`Handle`]s of a set together own a single reference count of its `Arc`.
+/// last one closes the set: from then on, dropping the last handle stops the drivers. All
+/// `OpenSet`s and [`Handle`]s of a set together own a single reference count of its `Arc`.
 #[derive(Debug)]
 pub(crate) struct OpenSet(ManuallyDrop<Handle>);
 
@@ -164,7 +150,6 @@ impl Shared {
         self.bases.platform().clock.try_now()
     }
 
-    /// Returns the time of a clock.
     pub(crate) fn now_on(&self, base: TimeBase) -> Ns {
         self.bases.platform().clock.now_on(base)
     }
@@ -215,12 +200,10 @@ impl Shared {
         }
     }
 
-    /// Returns whether the program moves its clock.
     pub(crate) fn is_virtual(&self) -> bool {
         self.is_virtual
     }
 
-    /// Returns whether there are driver threads.
     pub(crate) fn has_drivers(&self) -> bool {
         !self.threads().is_empty()
     }
@@ -245,7 +228,6 @@ fn discard(payload: Box<dyn Any + Send>) {
 }
 
 impl OpenSet {
-    /// A set without drivers.
     pub(crate) fn new(host: Host, setup: Setup) -> OpenSet {
         let count = host.cpus.bases();
         let is_virtual = host.clock.source() == ClockSource::Manual;
@@ -315,7 +297,6 @@ impl Deref for OpenSet {
 }
 
 impl Handle {
-    /// Makes a handle for another timer.
     #[inline]
     pub(crate) fn handle(&self) -> Handle {
         self.users.add(|| self.cpu());

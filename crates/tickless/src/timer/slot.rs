@@ -1,12 +1,9 @@
 //! Timers in memory that the caller provides.
 //!
-//! A [`Slot`] holds a timer and its callback, like an allocation of [`owned`](super::owned), but
-//! the caller provides the memory. The callback is `Copy`, and a copy of it is called, so the slot
-//! may be freed while the callback runs.
-//!
-//! The caller frees the memory after `give_back` has succeeded, which waits for a running callback.
-//! If that callback itself calls `give_back`, this does not wait, but
-//! [detaches](Pinned::end_in_place) the callback from the timer.
+//! A [`Slot`] holds a timer and its callback. The callback is `Copy`, and a copy of it is called,
+//! so the slot may be freed while the callback runs. The caller frees the memory after `give_back`
+//! has succeeded, which waits for a running callback. Inside that callback it does not wait, but
+//! [detaches](Pinned::end_in_place) the callback.
 
 use super::fired::Fired;
 use super::glue::{Glue, Host, Task};
@@ -33,9 +30,7 @@ impl<L, F> fmt::Debug for Slot<L, F> {
     }
 }
 
-/// The callback of a timer in a slot.
 pub(crate) trait Callback: Copy + 'static {
-    /// Called when the timer has fired.
     fn call(self, fired: &mut Fired<'_>);
 }
 

@@ -16,31 +16,25 @@ use core::sync::atomic::Ordering;
 const WAITING: u8 = 0;
 /// Only the task may access the waker.
 const REGISTERING: u8 = 1;
-/// The timer has fired.
 const FIRED: u8 = 2;
 
-/// An atomic byte.
 pub trait Byte {
     fn new(value: u8) -> Self;
     fn load(&self, order: Ordering) -> u8;
     fn store(&self, value: u8, order: Ordering);
-    /// Writes a value and returns the one before.
     fn swap(&self, value: u8, order: Ordering) -> u8;
     /// Writes `new` if the byte is `current`; returns whether it was.
     fn replace(&self, current: u8, new: u8, success: Ordering, failure: Ordering) -> bool;
 }
 
-/// Records whether the task or the driver may access the waker.
 #[derive(Debug)]
 pub struct Turns<B>(B);
 
 impl<B: Byte> Turns<B> {
-    /// For a timer that is not armed.
     pub fn new() -> Turns<B> {
         Turns(B::new(WAITING))
     }
 
-    /// Returns whether the timer has fired.
     #[inline]
     pub fn has_fired(&self) -> bool {
         // Acquire: pairs with the Release in `fire`.

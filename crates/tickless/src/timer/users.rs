@@ -30,17 +30,13 @@ const USER: u64 = 2;
 /// thread finds `all` zero.
 const OPEN: u64 = 1 << 62;
 
-/// An atomic word.
 pub trait Count {
     fn new(value: u64) -> Self;
     fn load(&self, order: Ordering) -> u64;
-    /// Writes a value and returns the one before.
     fn swap(&self, value: u64, order: Ordering) -> u64;
-    /// Adds a value, wrapping, and returns the value before.
     fn add(&self, value: u64, order: Ordering) -> u64;
 }
 
-/// The number of users of a set.
 #[derive(Debug)]
 pub struct Users<C> {
     /// One count for each CPU, rounded up to a power of two; empty for a set that never ends.

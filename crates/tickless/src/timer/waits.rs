@@ -1,15 +1,12 @@
 //! The wait graph: which thread waits for which callback or lock, to detect deadlocks.
 //!
-//! A thread that cancels a timer synchronously waits until the timer's callback has returned. The
-//! thread that runs that callback may itself be waiting, inside it: for another callback, or for a
-//! [`CallbackLock`](crate::callback::CallbackLock). Each thread that waits enters its wait into one
-//! table and then follows the waits from there. If they lead back to itself, its wait would never
-//! end and is refused (X6).
-//!
-//! Only threads that are about to sleep use the table. The thread whose wait closes a circle finds
-//! the circle, because each thread enters its wait before it follows the others, under one mutex.
-//! If that thread waits for a lock, its own wait cannot be refused. Instead, it makes the
-//! cancelling threads in the circle check again, so that a cancel is refused.
+//! A thread that is about to sleep in a synchronous cancel enters its wait into one table, and then
+//! follows the waits: the thread that runs the callback may itself wait for another callback, or
+//! for a [`CallbackLock`](crate::callback::CallbackLock). If they lead back to the caller, its wait
+//! would never end and is refused (X6). The thread whose wait closes a circle finds the circle,
+//! because all threads enter and follow under one mutex. If that thread waits for a lock, its own
+//! wait cannot be refused. Instead, it makes the cancelling threads in the circle check again, so
+//! that a cancel is refused.
 
 use super::frame::{self, CallbackId};
 use crate::platform::fork::ProcessLock;
@@ -26,12 +23,9 @@ pub fn this_thread() -> u64 {
     THIS.with(|this| *this)
 }
 
-/// What a thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Goal {
-    /// The end of this callback.
     Callback(CallbackId),
-    /// The release of a lock.
     Lock(Holder),
 }
 
@@ -60,7 +54,6 @@ impl Holder {
     }
 }
 
-/// Why a wait would never end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Circle {
     /// The callbacks wait for each other.

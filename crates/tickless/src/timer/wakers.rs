@@ -1,11 +1,9 @@
 //! The wakers that a driver collects while it runs a batch of callbacks, to call them later.
 //!
-//! A waker runs code of the program: it may run the task at once, wait for a lock, or drop any
-//! future, including the one whose timer fired. So a driver calls wakers only between two
-//! callbacks, when it has collected [`FULL`] of them, and after the batch (K2: no drop waits for a
-//! waker). It is in no callback at that time, so no drop, cancel or shutdown waits for it. Each
-//! batch has its own list, on the stack of the thread that runs it: if a callback advances a
-//! virtual clock, that runs a batch of other timers, and wakes the tasks of that batch only. The
+//! A waker runs code of the program, which may wait for a lock, or drop any future. So a driver
+//! calls wakers only between two callbacks, when it has collected [`FULL`] of them, and after the
+//! batch (K2: no drop waits for a waker). Each batch has its own list, on the stack of the thread
+//! that runs it, because a callback that advances a virtual clock runs a batch of other timers. The
 //! list is not a thread-local, so this also works while a thread ends.
 
 use crate::platform::worker;
@@ -23,7 +21,6 @@ pub(crate) enum Pause {
     No,
 }
 
-/// The wakers of one batch.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers(Vec<Waker>);
 

@@ -1,9 +1,8 @@
 //! The clock of a tokio runtime, as the clock of its timers.
 //!
-//! Only a current-thread runtime can be paused. Its clock is read through tokio, which returns the
-//! system's time until the clock is paused for the first time. Tokio has no function that returns
-//! whether a clock was paused, but a comparison shows it: a paused clock falls behind the system's
-//! clock, and the two agree again only by chance.
+//! Only a current-thread runtime can be paused. Its clock is read through tokio. Tokio has no
+//! function that returns whether a clock was paused, but a comparison shows it: a paused clock
+//! falls behind the system's clock, and the two agree again only by chance.
 
 use crate::platform::runtime::Runtime;
 use crate::platform::system_clock::system_now;
@@ -34,7 +33,6 @@ pub(super) struct RuntimeClock {
     driver: OnceLock<Waker>,
 }
 
-/// Returns the time on the clock of a runtime that the caller is in.
 pub(super) fn now_in(runtime: &Handle) -> Ns {
     if can_pause(runtime) { tokio_now() } else { system_now() }
 }
@@ -43,13 +41,11 @@ fn can_pause(runtime: &Handle) -> bool {
     runtime.runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
-/// Returns the time on the clock of the runtime that the caller is in.
 fn tokio_now() -> Ns {
     from_std(tokio::time::Instant::now().into_std()).into()
 }
 
 impl RuntimeClock {
-    /// Creates the clock of a runtime that the caller is in.
     pub(super) fn of(runtime: &Handle) -> RuntimeClock {
         let clock = RuntimeClock {
             runtime: runtime.clone(),
@@ -78,7 +74,6 @@ impl RuntimeClock {
         from_std(shown).into()
     }
 
-    /// Returns whether a check has found that the clock has been paused.
     pub(super) fn is_known_virtual(&self) -> bool {
         self.is_virtual.load(Ordering::Relaxed)
     }
@@ -102,12 +97,10 @@ impl RuntimeClock {
         self.is_known_virtual()
     }
 
-    /// Stores the waker of the task that drives the timers.
     pub(super) fn set_driver(&self, waker: &Waker) {
         self.driver.get_or_init(|| waker.clone());
     }
 
-    /// Makes every timer due.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }

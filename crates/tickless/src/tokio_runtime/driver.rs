@@ -18,7 +18,6 @@ use tokio::io::{Interest, unix::AsyncFd};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 
-/// The task that drives the timers of a runtime, until the runtime shuts down and drops it.
 #[derive(Debug)]
 pub(super) struct Driver {
     driver: EventLoopDriver<()>,

@@ -3,9 +3,8 @@
 use crate::tokio_runtime;
 use std::time::Duration;
 
-/// Stops the virtual clock that this thread has entered. If it has entered none, stops the clock of
-/// the tokio runtime that it is in, which stops tokio's own timers, too. Pending timers keep their
-/// deadlines.
+/// Stops the virtual clock that this thread has entered, or else the clock of the tokio runtime
+/// that it is in, which stops tokio's own timers, too. Pending timers keep their deadlines.
 ///
 /// For the clock of a runtime, this requires the feature `tokio-test-util`. After a call of
 /// `tokio::time::pause` instead, pending timers stop only when the next timer is created or armed.

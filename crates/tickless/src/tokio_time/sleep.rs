@@ -49,9 +49,8 @@ impl Sleep {
     /// exact sleep. Tokio has no such method.
     ///
     /// The default inside a runtime is a sixteenth of the duration, at most 1 ms, which is the
-    /// resolution of tokio's timers. For durations of 1 s and more it is a thousandth of the
-    /// duration, at most 50 ms; outside of a runtime that applies to all durations. It is zero on a
-    /// paused or virtual clock.
+    /// resolution of tokio's timers. From 1 s on, and outside of a runtime, it is a thousandth of
+    /// the duration, at most 50 ms. It is zero on a paused or virtual clock.
     pub fn slack(self, slack: Duration) -> Sleep {
         Sleep { inner: self.inner.slack(slack) }
     }

@@ -1,10 +1,9 @@
 //! Advances virtual time automatically when every thread waits for it.
 //!
 //! A thread is busy while it has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`].
-//! The clock advances to the next expiry only when no thread is busy. A timer that fires then makes
-//! a thread busy again: a thread in [`Busy::sleep`] and a task of `block_on` count as busy from the
-//! moment at which their timer fires, not from when their thread is scheduled. So the clock never
-//! advances before a woken thread has run.
+//! The clock advances to the next expiry only when no thread is busy. A thread whose timer fires
+//! then counts as busy from that moment, not from when it is scheduled. So the clock never advances
+//! before a woken thread has run.
 
 use super::VirtualTime;
 use crate::platform::worker::Worker;
@@ -56,18 +55,13 @@ struct AutoAdvance {
 impl VirtualTime {
     /// Marks the caller as busy: it is computing, or waits for something other than time, such as
     /// I/O or another program. The clock does not advance automatically while such a guard exists.
-    /// The program may still advance it.
-    ///
-    /// If the clock is just advancing automatically, waits until the timers that are due then have
-    /// fired.
+    /// If it is just advancing, waits until the timers that are due then have fired.
     ///
     /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on)
-    /// and a future such as `limiter.acquire(1)`. In both, the thread becomes busy at the moment
-    /// its timer fires. With `block_on` it stays busy until the future is ready, so do the work
-    /// inside the future, or take a guard there. A thread that blocks in another way does not
-    /// become busy when its timer fires, not even in
-    /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire): by the time it
-    /// runs, the clock may have advanced further.
+    /// and a future such as `limiter.acquire(1)`. In both, it becomes busy at the moment its timer
+    /// fires. A thread that blocks in another way, such as
+    /// [`Limiter::blocking_acquire`](crate::bandwidth::Limiter::blocking_acquire), does not: by the
+    /// time it runs, the clock may have advanced further.
     pub fn busy(&self) -> Busy {
         self.become_busy();
         Busy { time: self.clone(), counts: true }
@@ -111,10 +105,10 @@ impl VirtualTime {
     /// Runs a future on this thread and blocks until it is ready. Whenever the future waits and no
     /// thread is busy, advances the clock to the next expiry: a sleep of hours takes no real time.
     ///
-    /// A future that waits for something other than time does not stop the clock, so its deadlines
-    /// pass: wrap it in [`outside`](VirtualTime::outside). If no timer is pending, this waits until
-    /// the future is woken. Several threads may call this concurrently: the clock advances when all
-    /// of them wait. Calls may be nested: while the inner future waits, the thread is not busy.
+    /// A future that waits for something other than time does not stop the clock: wrap it in
+    /// [`outside`](VirtualTime::outside). If no timer is pending, this waits until the future is
+    /// woken. If several threads call this, the clock advances when all of them wait. Calls may be
+    /// nested.
     ///
     /// # Panics
     ///
@@ -144,12 +138,10 @@ impl VirtualTime {
 
     /// Starts a thread that advances the clock whenever no thread is busy, until the returned guard
     /// is dropped: for programs whose threads sleep with [`Busy::sleep`]. Hold a
-    /// [`busy`](VirtualTime::busy) guard during setup. A second call starts a second thread; the
-    /// two take turns.
+    /// [`busy`](VirtualTime::busy) guard during setup.
     ///
     /// Dropping the guard waits until the callback that the thread is running has returned. It does
-    /// not wait for a waker that the thread is calling: the remaining timers of that instant fire
-    /// after the waker has returned.
+    /// not wait for wakers: the remaining timers of that instant fire after the waker has returned.
     ///
     /// # Panics
     ///
@@ -274,12 +266,12 @@ impl Work {
 }
 
 impl Busy {
-    /// Sleeps until `after` has passed in virtual time. While it sleeps the thread is not busy. It
-    /// becomes busy at the moment at which the timer fires.
+    /// Sleeps until `after` has passed in virtual time. The thread is not busy until its timer
+    /// fires.
     ///
-    /// The clock must be advanced by [`auto_advance`](VirtualTime::auto_advance), by a
-    /// [`block_on`](VirtualTime::block_on) on another thread, or by the program. In a callback this
-    /// advances the clock itself, and no timer fires until the callback has returned.
+    /// [`auto_advance`](VirtualTime::auto_advance), a [`block_on`](VirtualTime::block_on) on
+    /// another thread, or the program must advance the clock. In a callback this advances the clock
+    /// itself, and no timer fires until the callback has returned.
     pub fn sleep(&mut self, after: Duration) {
         self.time.refuse_in_child();
         if self.time.moves_here() {

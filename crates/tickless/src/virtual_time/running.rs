@@ -9,17 +9,13 @@ use std::time::Duration;
 /// arming an earlier timer does not wake the thread.
 const NAP: Duration = Duration::from_millis(1);
 
-/// The thread that drives a running clock.
 #[derive(Debug, Default)]
 pub(super) struct Runner(Mutex<Option<JoinHandle<()>>>);
 
 impl VirtualTime {
     /// Makes the clock run with real time. Timers fire up to a millisecond late, on a thread that
-    /// this call starts. The program can still advance the clock, but the clock no longer advances
-    /// automatically when every thread waits.
-    ///
-    /// Does nothing if the clock is already running. If the system refuses the thread, the clock
-    /// runs, but timers fire only when the program next advances it.
+    /// this call starts; if the system refuses the thread, only when the program next advances the
+    /// clock. The clock no longer advances automatically when every thread waits.
     pub fn resume(&self) {
         let _moving = self.begin_moving();
         if self.inner.clock.runs() {

@@ -1,9 +1,8 @@
 //! Fires timers of equal expiry in a random order.
 //!
-//! Programs may rely on the order of timers of one base: those with equal deadlines fire in the
-//! order in which they were armed. They must not rely on all timers being on one base. So a
-//! shuffled virtual time has several bases. It arms each timer on a random one, as if another CPU
-//! had armed it, and fires the timers of the bases in a random order at each instant.
+//! A program must not rely on all timers being on one base. So a shuffled virtual time arms each
+//! timer on a random one of several bases, as if another CPU had armed it, and fires the timers of
+//! the bases in a random order at each instant.
 
 use super::VirtualTime;
 use crate::platform::chance::Chance;
@@ -17,7 +16,6 @@ use tickless_core::time::Instant;
 /// order of arming, with a probability of one in this number.
 const BASES: u16 = 16;
 
-/// The source of randomness of a shuffled virtual time.
 #[derive(Debug)]
 pub(super) struct Shuffle {
     seed: u64,
@@ -32,26 +30,6 @@ impl VirtualTime {
     ///
     /// If a thread panics while it holds this, the seed is printed to standard error, to reproduce
     /// the order. A seed reproduces a run only if a single thread uses the timers.
-    ///
-    /// ```
-    /// # use std::{sync::{Arc, Mutex}, time::Duration};
-    /// use tickless::VirtualTime;
-    ///
-    /// let order = |seed| {
-    ///     let time = VirtualTime::shuffled_with_seed(seed);
-    ///     let order = Arc::new(Mutex::new(Vec::new()));
-    ///     let timers: Vec<_> = (0..5).map(|nth| {
-    ///         let order = Arc::clone(&order);
-    ///         let timer = time.timers().hrtimer(move |_| order.lock().unwrap().push(nth));
-    ///         timer.start(Duration::from_secs(1)).unwrap();
-    ///         timer
-    ///     }).collect();
-    ///     time.advance(Duration::from_secs(1));
-    ///     Arc::clone(&order).lock().unwrap().clone()
-    /// };
-    /// assert_eq!(order(1), order(1));
-    /// assert!((2..20).any(|seed| order(seed) != order(1)));
-    /// ```
     pub fn shuffled_with_seed(seed: u64) -> VirtualTime {
         let builder = Timers::builder().bases(BASES);
         VirtualTime::start(builder, Instant::from_secs(1), Some(Shuffle::new(seed)))
@@ -93,7 +71,6 @@ impl Shuffle {
         Arc::clone(&self.chance)
     }
 
-    /// Returns the items in a random order.
     pub(super) fn order<T>(&self, all: impl Iterator<Item = T>) -> Vec<T> {
         let mut all: Vec<T> = all.collect();
         self.chance.shuffle(&mut all);

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The event device of one base.
 #[derive(Debug)]
 pub struct BaseDevice {
     bell: Doorbell,
@@ -32,7 +31,6 @@ enum Kind {
 }
 
 impl BaseDevice {
-    /// Makes a device whose driver waits on a futex.
     pub fn futex() -> BaseDevice {
         BaseDevice::new(Kind::Futex)
     }
@@ -43,14 +41,12 @@ impl BaseDevice {
         BaseDevice { bell: Doorbell::started_by(starter), ..BaseDevice::futex() }
     }
 
-    /// Makes a device whose driver waits for a timerfd in an epoll, if the system allows that.
     #[cfg(linux_platform)]
     pub fn timerfd() -> Result<BaseDevice, RefusedCall> {
         let device = EpollDevice::new()?;
         Ok(BaseDevice::new(Kind::Timerfd(device)))
     }
 
-    /// Makes a device for a base that an event loop of the program drives, without a driver thread.
     pub fn own_loop(device: LoopDevice) -> BaseDevice {
         BaseDevice::new(Kind::Loop(device))
     }
@@ -71,12 +67,10 @@ impl BaseDevice {
         Ns(self.margin.load(Ordering::Relaxed))
     }
 
-    /// Returns the bell that wakes the driver.
     pub fn bell(&self) -> &Doorbell {
         &self.bell
     }
 
-    /// Returns the device of the event loop, if an event loop of the program drives the base.
     pub fn as_loop(&self) -> Option<&LoopDevice> {
         match &self.kind {
             Kind::Loop(device) => Some(device),
@@ -84,7 +78,6 @@ impl BaseDevice {
         }
     }
 
-    /// Records that a pending timer was disarmed.
     #[cfg(feature = "tokio-time")]
     #[inline]
     pub fn disarmed(&self) {
@@ -93,8 +86,6 @@ impl BaseDevice {
         }
     }
 
-    /// Returns the kind of device that the driver thread waits in; `None` if the program's event
-    /// loop drives the base.
     pub fn name(&self) -> Option<Device> {
         match &self.kind {
             #[cfg(linux_platform)]
@@ -106,7 +97,6 @@ impl BaseDevice {
         }
     }
 
-    /// Returns the system call that was refused after the device had been made, if any.
     pub fn refused(&self) -> Option<RefusedCall> {
         match &self.kind {
             #[cfg(linux_platform)]
@@ -163,7 +153,6 @@ impl BaseDevice {
         }
     }
 
-    /// Wakes the driver or loop at shut-down.
     pub fn ring_to_end(&self, clock: &HostClock, cpu: CpuId) {
         match &self.kind {
             Kind::Loop(_) => {
@@ -175,8 +164,6 @@ impl BaseDevice {
         self.ring();
     }
 
-    /// Records that the driver or event loop is about to check the base's timers. From here on the
-    /// device counts as not armed.
     pub fn quiet(&self) {
         match &self.kind {
             Kind::Loop(device) => device.quiet(),
@@ -210,7 +197,6 @@ impl BaseDevice {
         }
     }
 
-    /// Returns the number of system calls that programmed the device.
     pub fn calls(&self) -> u64 {
         match &self.kind {
             Kind::Futex => 0,

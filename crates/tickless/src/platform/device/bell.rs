@@ -17,7 +17,6 @@ const ASLEEP: u64 = 1 << 32;
 /// The number of rings: an atomic word that a driver thread sleeps on until it changes.
 pub trait Rings {
     fn load(&self, order: Ordering) -> u32;
-    /// Increments the word.
     fn add_one(&self, order: Ordering);
 }
 
@@ -49,11 +48,10 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     /// [`ring`](DriverBell::ring) after it has released the lock.
     pub fn set(&self, deadline: Ns) {
         self.deadline.store(deadline.0, Ordering::Relaxed);
-        // SeqCst: pairs with the store to `asleep` in `sleep`. This thread increments `rings` here
-        // and then reads `asleep`, in `ring`. The driver writes `asleep` and then reads `rings`. So
-        // at least one of them sees the other's write: if this thread reads zero, the driver will
-        // announce its sleep later, and then sees this ring before it sleeps. The increment is also
-        // a release, which publishes the deadline.
+        // SeqCst: pairs with the store to `asleep` in `sleep`. This thread increments `rings` and
+        // then reads `asleep`, in `ring`; the driver writes `asleep` and then reads `rings`. So at
+        // least one of them sees the other's write. The increment is also a release, which
+        // publishes the deadline.
         self.rings.add_one(Ordering::SeqCst);
     }
 
@@ -63,7 +61,6 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
 
-    /// Records that the driver thread has begun to run. It checks its base's timers next.
     pub fn begin(&self) {
         // Relaxed: a thread that still reads the old value wakes the driver, which does no harm.
         self.asleep.store(0, Ordering::Relaxed);
@@ -79,22 +76,18 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         }
         // The driver may have woken by itself; then this wakes no thread, which is fine.
         wake(&self.rings);
-        // From here on the driver leaves this sleep, even if it has only announced it, and then
-        // checks its base. Until its next sleep no other thread needs to wake it, so `asleep`
-        // becomes zero. If the next sleep has already been announced, it has seen more rings and
-        // has another number, which this exchange does not change. The exchange comes after the
-        // wakeup: otherwise other threads would rely on this thread, which may lose its CPU before
-        // it wakes the driver.
+        // From here on the driver leaves this sleep, and until its next one no other thread needs
+        // to wake it. A sleep that has already been announced after this one has another number,
+        // which this exchange does not change. It comes after the wakeup: otherwise other threads
+        // would rely on this thread, which may lose its CPU before it wakes the driver.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
 
-    /// Returns the word that the driver sleeps on.
     pub fn rings(&self) -> &R {
         &self.rings
     }
 
-    /// Returns the deadline of the device.
     pub fn deadline(&self) -> Ns {
         Ns(self.deadline.load(Ordering::Relaxed))
     }
@@ -134,12 +127,10 @@ pub struct LoopBell<W> {
     /// The number of the wait that the loop is in or about to begin. Zero while the loop runs
     /// timers, and after another thread has called it out of that wait.
     waits: W,
-    /// The number of the loop's last wait, counted from one.
     last_wait: W,
 }
 
 impl<W: Word> LoopBell<W> {
-    /// Makes a device that is not armed, for a loop that does not wait.
     pub fn new() -> LoopBell<W> {
         let never = || W::new(Ns::NEVER.0);
         LoopBell { deadline: never(), waits_for: never(), waits: W::new(0), last_wait: W::new(0) }
@@ -153,13 +144,10 @@ impl<W: Word> LoopBell<W> {
         self.deadline.store(deadline.0, Ordering::SeqCst);
     }
 
-    /// Records that the loop is about to check its base's timers. From here on the device counts as
-    /// not armed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::SeqCst);
     }
 
-    /// Returns the deadline of the device.
     pub fn deadline(&self) -> Ns {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
@@ -174,11 +162,10 @@ impl<W: Word> LoopBell<W> {
             return false;
         }
         call(Ns(deadline));
-        // A loop that was called asks for the deadline again before its next wait. Until then no
-        // other thread needs to call it, so `waits` becomes zero. If the next wait has already
-        // begun, it has another number, which this exchange does not change. The exchange comes
-        // after the call: otherwise other threads would rely on this thread, which may lose its CPU
-        // before the call.
+        // A called loop asks for the deadline again before its next wait; until then no other
+        // thread needs to call it. A wait that has already begun has another number, which this
+        // exchange does not change. It comes after the call: otherwise other threads would rely on
+        // this thread, which may lose its CPU before the call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);
         true

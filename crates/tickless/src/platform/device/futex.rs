@@ -1,11 +1,9 @@
-//! The default event device: a driver thread that waits on a futex until its next timer is due.
+//! The default event device: a driver thread that waits on a futex until its next timer is due,
+//! with the smallest timer slack that the kernel offers. The default slack would add 50 µs to every
+//! expiry.
 //!
 //! A thread that programs the device stores the deadline and *rings*: it changes the futex word. It
-//! makes a system call, to wake the driver, only if the driver sleeps. A driver without pending
-//! timers does not wake at all.
-//!
-//! The sleep is one absolute futex wait with the smallest timer slack that the kernel offers. The
-//! default slack would add 50 µs to every expiry.
+//! makes a system call, to wake the driver, only if the driver sleeps.
 
 use super::bell::{DriverBell, Rings};
 use crate::platform::clock::HostClock;
@@ -20,18 +18,13 @@ use tickless_core::time::Ns;
 #[repr(align(128))]
 pub struct Doorbell {
     bell: DriverBell<AtomicU64, AtomicU32>,
-    /// The number of system calls that woke the driver.
     wakes: AtomicU64,
-    /// The number of times that the driver went to sleep.
     sleeps: AtomicU64,
-    /// The number of periodic ticks that the driver has run.
     ticks: AtomicU64,
-    /// The time for which the driver spun, in ns.
     spun: AtomicU64,
     /// Starts the driver thread when the bell is first rung; `None` if the driver runs from the
     /// beginning.
     starter: Option<Arc<Starter>>,
-    /// Whether the driver thread has begun to run.
     is_driven: AtomicBool,
 }
 
@@ -52,7 +45,6 @@ impl Starter {
         wait::wake_one(&self.calls);
     }
 
-    /// Returns the number of calls.
     pub fn calls(&self) -> u32 {
         self.calls.load(Ordering::Acquire)
     }
@@ -65,13 +57,11 @@ impl Starter {
 }
 
 impl Doorbell {
-    /// Makes the bell of a base whose driver thread is started when the bell is first rung.
     pub fn started_by(starter: Arc<Starter>) -> Doorbell {
         let bell = DriverBell::without_driver();
         Doorbell { bell, starter: Some(starter), ..Doorbell::default() }
     }
 
-    /// Records that the driver thread has begun to run.
     pub fn begin(&self) {
         // Relaxed: the driver announces its first sleep after this, by a SeqCst store. A thread
         // that sees the announcement also sees this flag, and wakes the driver instead of calling
@@ -80,14 +70,10 @@ impl Doorbell {
         self.bell.begin();
     }
 
-    /// Sets the deadline. The caller holds the lock of the base. It must call
-    /// [`ring`](Doorbell::ring) after it has released the lock.
     pub fn set(&self, deadline: Ns) {
         self.bell.set(deadline);
     }
 
-    /// Records that the driver is about to check its base's timers. From here on the device counts
-    /// as not armed.
     pub fn quiet(&self) {
         self.bell.quiet();
     }
@@ -104,37 +90,30 @@ impl Doorbell {
         });
     }
 
-    /// Returns the numbers of system calls that woke the driver, and of its sleeps.
     pub fn counts(&self) -> (u64, u64) {
         (self.wakes.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed))
     }
 
-    /// Counts a sleep of the driver, on this futex or in another device.
     pub fn count_sleep(&self) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a system call that wakes the driver.
     pub fn count_wake(&self) {
         self.wakes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a periodic tick that the driver has run.
     pub fn count_tick(&self) {
         self.ticks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of periodic ticks that the driver has run.
     pub fn ticks(&self) -> u64 {
         self.ticks.load(Ordering::Relaxed)
     }
 
-    /// Returns the time for which the driver spun before deadlines.
     pub fn spun(&self) -> Ns {
         Ns(self.spun.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of rings.
     pub fn rings(&self) -> u32 {
         self.bell.rings().load(Ordering::SeqCst)
     }

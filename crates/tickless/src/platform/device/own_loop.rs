@@ -15,10 +15,8 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use tickless_core::time::Ns;
 
-/// A callback of the program, which gets the new deadline.
 pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 
-/// The event device of a base that an event loop drives.
 #[derive(Debug)]
 pub struct LoopDevice {
     bell: LoopBell<AtomicU64>,
@@ -64,19 +62,15 @@ impl fmt::Debug for Signal {
 }
 
 impl LoopDevice {
-    /// Makes the device of a loop that polls a descriptor.
     #[cfg(linux_platform)]
     pub fn with_descriptor(timer: Timerfd) -> LoopDevice {
         LoopDevice::new(Signal::Descriptor(timer))
     }
 
-    /// Makes the device of a loop that a callback wakes.
     pub fn with_callback(on_rearm: Box<OnRearm>) -> LoopDevice {
         LoopDevice::new(Signal::Callback(on_rearm))
     }
 
-    /// Makes the event device of timers that a task of `runtime` drives. That task waits for the
-    /// timerfd, if there is one.
     #[cfg_attr(not(feature = "tokio-time"), expect(dead_code, reason = "tokio's runtimes only"))]
     pub fn in_runtime(
         runtime: Arc<dyn Runtime>,
@@ -191,13 +185,10 @@ impl LoopDevice {
         true
     }
 
-    /// Records that the loop is about to check its base's timers. From here on the device counts as
-    /// not armed.
     pub fn quiet(&self) {
         self.bell.quiet();
     }
 
-    /// Returns the number of system calls that programmed the device.
     pub fn calls(&self) -> u64 {
         match &self.signal {
             #[cfg(linux_platform)]
@@ -218,10 +209,9 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// Goal: the loop is called for every earlier deadline, even one that is armed just when it
-    /// begins to wait.
-    /// Method: two threads arm earlier deadlines than the loop waits for, and each time wait until
-    /// the loop has answered. The loop only answers and waits. The callback is sometimes slow: the
-    /// other thread might then wrongly rely on a call that has not been made yet.
+    /// begins to wait. Method: two threads arm earlier deadlines, and each time wait until the loop
+    /// has answered. The callback is sometimes slow: the other thread must not rely on a call that
+    /// has not been made yet.
     #[test]
     fn no_call_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 30_000 };

@@ -2,16 +2,15 @@
 //! it.
 //!
 //! The thread that arms a timer programs the device by one `timerfd_settime`, under the lock of the
-//! base, as a kernel programs its clock event device. Only the expiry wakes the driver, so an
-//! earlier deadline costs a system call and no wakeup.
+//! base. Only the expiry wakes the driver, so an earlier deadline costs a system call and no
+//! wakeup.
 //!
-//! The epoll is edge-triggered on the timerfd: each expiry wakes the driver once, and no thread has
-//! to read it. Programming the device discards an expiry that the driver has not seen yet. That is
-//! correct: the new deadline was decided on under the lock, after the expiry.
+//! The epoll is edge-triggered: each expiry wakes the driver once, and no thread has to read it.
+//! Programming the device discards an expiry that the driver has not seen yet. That is correct: the
+//! new deadline was decided on under the lock, after the expiry.
 //!
-//! If the system refuses one of these calls after the start (because of a new seccomp filter, for
-//! instance), the device wakes its driver through an eventfd, and the driver waits on its futex
-//! from then on.
+//! If the system refuses one of these calls later (because of a new seccomp filter), the device
+//! wakes its driver through an eventfd, and the driver waits on its futex from then on.
 
 use super::fallback::RefusedCall;
 use core::mem::MaybeUninit;
@@ -33,7 +32,6 @@ pub struct Timerfd {
     calls: AtomicU64,
 }
 
-/// A timerfd and the epoll that waits for it.
 #[derive(Debug)]
 pub struct EpollDevice {
     timer: Timerfd,
@@ -79,12 +77,10 @@ impl Timerfd {
         rustix::io::read(&self.file, &mut [0u8; 8]).is_ok()
     }
 
-    /// Returns the descriptor, for the loop that polls it.
     pub fn descriptor(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.file)
     }
 
-    /// Returns the number of system calls that have set the timerfd.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -97,7 +93,6 @@ impl AsFd for Timerfd {
 }
 
 impl EpollDevice {
-    /// Makes the descriptors and checks that they work.
     pub fn new() -> Result<EpollDevice, RefusedCall> {
         let refused = |call| move |errno| RefusedCall::new(call, errno);
         let timer = Timerfd::new()?;
@@ -164,7 +159,6 @@ impl EpollDevice {
         self.refused.get().copied()
     }
 
-    /// Returns the number of system calls that programmed the device.
     pub fn calls(&self) -> u64 {
         self.timer.calls()
     }

@@ -41,17 +41,14 @@ impl CpuMap {
     /// Does nothing: here no thread is ever pinned to a CPU.
     pub fn roam(&self) {}
 
-    /// Sets the number of bases, at least one.
     pub fn with_bases(self, bases: u16) -> CpuMap {
         CpuMap { bases: bases.max(1), ..self }
     }
 
-    /// Makes [`here`](CpuMap::here) return a random base.
     pub fn shuffled(self, chance: Arc<Chance>) -> CpuMap {
         CpuMap { chance: Some(chance), ..self }
     }
 
-    /// Returns the number of bases.
     pub fn bases(&self) -> u16 {
         self.bases
     }
@@ -61,12 +58,10 @@ impl CpuMap {
         None
     }
 
-    /// Returns an object that reads the number of the calling thread.
     pub fn current(&self) -> CurrentCpu {
         CurrentCpu
     }
 
-    /// Returns the base of the calling thread.
     #[inline]
     pub fn here(&self) -> CpuId {
         let place = match &self.chance {
@@ -83,7 +78,6 @@ impl CpuMap {
 pub struct CurrentCpu;
 
 impl CurrentCpu {
-    /// Returns the number.
     pub fn number(self) -> usize {
         number() as usize
     }

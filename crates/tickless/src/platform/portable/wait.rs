@@ -1,10 +1,7 @@
 //! Lets threads sleep until an atomic word changes, as a futex does, with the standard library
-//! alone. There is a table of slots, each with a mutex and a condition variable. The address of the
-//! word selects its slot.
-//!
-//! A wakeup wakes every thread that waits in the slot. Threads that wait for another word of the
-//! same slot check it and sleep again. That is rare, because there are few words that threads wait
-//! for: one per driver thread.
+//! alone: the address of the word selects a slot with a mutex and a condition variable. A wakeup
+//! wakes every thread that waits in the slot. Threads that wait for another word check it and sleep
+//! again. That is rare, because there are few such words: one per driver thread.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -7,16 +7,13 @@ use tickless_core::clock::combined::{self, Patience, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 
 /// A slow shared counter. One thread at a time reads it, for all threads that need a value at that
-/// moment.
-///
-/// If no other thread is reading, [`read`](Combined::read) costs one device read. Otherwise it
-/// waits for the reading thread, and both get the same value. A value may be older than the call by
-/// at most one device read. If the counter never goes back, neither do the values: on any thread,
-/// and across threads that synchronise with each other.
+/// moment: a call costs one device read, or waits for the thread that is reading. A value may be
+/// older than the call by at most one device read. If the counter never goes back, neither do the
+/// values: on any thread, and across threads that synchronise with each other.
 ///
 /// A reading thread that loses its CPU delays the others only briefly: after about four times the
-/// usual duration of a reading, one of the waiting threads reads the device for all of them. A
-/// forked child, in which the reading thread does not exist, recovers in the same way.
+/// usual duration of a reading, one of them reads the device for all. A forked child, in which the
+/// reading thread does not exist, recovers in the same way.
 ///
 /// A waiting thread spins, and calls `sched_yield` after about 40 µs. Reading allocates nothing.
 #[derive(Debug)]
@@ -72,9 +69,9 @@ impl<C: Counter> Combined<C> {
         self.inner.read()
     }
 
-    /// Reads the device, without waiting for another thread's reading. This is for signal handlers:
-    /// the reading thread that others wait for may be the one that the signal interrupted. The
-    /// value may be ahead of what [`read`](Combined::read) returns next, by one device read.
+    /// Reads the device, without waiting for another thread's reading: for signal handlers, which
+    /// may have interrupted that thread. The value may be ahead of what [`read`](Combined::read)
+    /// returns next, by one device read.
     #[inline]
     pub fn read_directly(&self) -> u64 {
         self.inner.read_directly()

@@ -233,14 +233,12 @@ impl LastReading {
     }
 }
 
-/// Returns the number by which `clock_gettime` reads the clock of an open device.
 fn dynamic_clock(device: &File) -> i32 {
     // The kernel's encoding of a clock by its file descriptor, from clock_getres(2).
     const BY_FILE: i32 = 3;
     !device.as_raw_fd() << 3 | BY_FILE
 }
 
-/// Reads a clock, in nanoseconds.
 #[inline]
 fn clock_gettime(id: i32) -> io::Result<u64> {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
