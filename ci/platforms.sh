@@ -83,7 +83,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$runner
 # Skips the randomised histories, which take a quarter of an hour under emulation; the other tests
 # cover orderings, words and arithmetic, which depend on the architecture. Also skips a test that
 # requires threads to interleave often, which they do not do on one CPU.
-PROPTEST_CASES=16 timeout 900 cargo test --locked -q --target "$target" \
+timeout 900 cargo test --locked -q --target "$target" \
   "${no_std[@]}" --lib --tests -- \
   --skip histories --skip policies_trade --skip every_arming_ends_once
 # The library, with its futures and `tokio_time`. Skips five tests that start the test program again

@@ -82,9 +82,13 @@ impl<P: Platform> Bases<P> {
                 fault = Some(BaseFault::Word { life });
             }
         };
+        let mut needed = queues.earliest_in_handler().min(queues.earliest_in_thread());
         for node in queues.wheel.timers() {
             let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
             expect(timer.word(), Lane::Queued, FiresIn::Thread);
+            // A timer beyond the wheel's reach is placed again when its bucket comes due. That may
+            // be late, as long as it is before the deadline.
+            needed = needed.min(queues.wheel.due_at(node).max(timer.node().deadline()));
         }
         for (queue, fires_in) in
             [(&queues.precise, FiresIn::Handler), (&queues.deferred, FiresIn::Thread)]
@@ -98,7 +102,7 @@ impl<P: Platform> Bases<P> {
         if !state.deferred.is_early(next, queues) {
             fault = Some(BaseFault::LateTick { cached: next });
         }
-        if device.promises() && armed > earliest {
+        if device.promises() && armed > earliest && armed > needed {
             fault = Some(BaseFault::Late { armed, earliest });
         }
         fault.map_or(Ok(()), Err)

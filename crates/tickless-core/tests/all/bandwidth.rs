@@ -522,54 +522,6 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "back on the original phase");
 }
 
-/// Goal: a member that leaves while it waits returns its balance, delays no other member, and
-/// leaves its debt to the group.
-#[test]
-fn leaving_while_waiting_returns_the_balance() {
-    let mut group = group(settings(100, 10));
-    let [spender, waiter, next] = [(); 3].map(|()| group.join());
-    assert_eq!(group.ask(spender, 1, Ns::ZERO), Ok(Grant::Run(10)));
-    group.charge(spender, 130);
-    assert_eq!(group.ask(waiter, 95, Ns::ZERO), Ok(Grant::Wait), "90 are left");
-    assert_eq!(group.ask(next, 1, Ns::ZERO), Ok(Grant::Wait), "behind the first");
-    group.leave(spender);
-    assert_eq!((group.pool(), group.held()), (-120, -30));
-    group.leave(waiter);
-    assert_eq!((group.pool(), group.held()), (-30, -30));
-    assert_eq!(group.pop_released(Ns::ZERO), None);
-    group.refill(Ns::from_ms(100)).unwrap();
-    assert_eq!(group.held(), 70, "the debt is paid first");
-    assert_eq!(group.pop_released(Ns::from_ms(100)), Some(next));
-    group.check().unwrap();
-    // Members that leave while they wait do not accumulate in the line.
-    group.try_take(60).unwrap();
-    for _ in 0..10_000 {
-        let member = group.join();
-        assert_eq!(group.ask(member, 50, Ns::from_ms(101)), Ok(Grant::Wait));
-        group.leave(member);
-    }
-    assert_eq!(group.waiting(), 0);
-    group.check().unwrap();
-}
-
-/// Goal: a clock that steps back or far ahead adds at most the capacity, and refills go on.
-#[test]
-fn clock_steps_add_at_most_the_capacity() {
-    let mut group = group(Settings { extra: 30, ..settings(100, 10) });
-    assert_eq!(group.refill(Ns::from_ms(99)), None);
-    assert_eq!(group.refill(Ns::from_ms(50)), None);
-    group.try_take(100).unwrap();
-    let ahead = group.refill(Ns::from_secs(1_000_000)).unwrap();
-    assert_eq!((ahead.periods, group.held()), (10_000_000, 130));
-    assert!(ahead.next > Ns::from_secs(1_000_000));
-    group.try_take(130).unwrap();
-    assert_eq!(group.refill(Ns::from_secs(1)), None);
-    group.refill(Ns::NEVER).unwrap();
-    assert_eq!((group.held(), group.next_refill()), (130, Ns::NEVER));
-    group.check().unwrap();
-    assert!(group.is_idle());
-}
-
 /// Goal: settings that cannot work are refused, each with its reason, and so is a request for more
 /// than a group can ever hold.
 #[test]

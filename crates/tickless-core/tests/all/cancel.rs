@@ -4,15 +4,15 @@ use crate::support::history::{Plan, run};
 use crate::support::random::{Random, with_seeds};
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{AnyTimer, Family, exactly};
-use crate::support::{Moment, Watch, on};
-use std::cell::{Cell, RefCell};
+use crate::support::{Watch, on};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{IfPending, Options, StartError, Started};
 use tickless_core::rearm::Policy;
-use tickless_core::time::{CpuId, Window};
+use tickless_core::time::Window;
 
 fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
@@ -35,59 +35,6 @@ fn a_history_can_be_replayed() {
         let plan = Plan::random(&mut Random::new(seed));
         assert_eq!(run(plan, seed), run(plan, seed));
     });
-}
-
-/// Goal: a timer of the same pass that a callback cancels does not fire (X10).
-#[test]
-fn a_sibling_that_a_callback_cancels_does_not_fire() {
-    for family in Family::BOTH {
-        let scene = lazy();
-        let timers = [0, 1, 2].map(|task| scene.timer(family, task));
-        for timer in &timers {
-            scene.start(timer, HERE, ms(10));
-        }
-        scene.go(ms(10));
-        let mut fired = Vec::new();
-        scene.handle(HERE, |firing| {
-            fired.push(firing.task);
-            if firing.task == 0 {
-                assert_eq!(on(THERE, || timers[1].cancel()), Cancel::Pending);
-                assert_eq!(timers[1].cancel(), Cancel::Idle);
-                assert_eq!(timers[2].shutdown(), Cancel::Pending);
-            }
-            CallbackResult::Done
-        });
-        assert_eq!(fired, [0], "{family:?}");
-    }
-}
-
-/// Goal: a running timer that another CPU arms stays on its base, so that it cannot overlap itself
-/// and a cancel checks one base (X2, X9); after the callback it moves to the arming CPU.
-#[test]
-fn a_running_timer_stays_on_its_base() {
-    for family in Family::BOTH {
-        let scene = lazy();
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(10));
-        scene.go(ms(10));
-        scene.handle(HERE, |_| {
-            let pinned = Options { pinned: Some(THERE), ..Options::default() };
-            assert_eq!(scene.start(&timer, THERE, ms(10)), Started::Idle);
-            assert_eq!(scene.start_with(&timer, THERE, ms(10), pinned), Started::Pending);
-            assert_eq!(scene.fire(THERE), [] as [usize; 0], "it would overlap itself");
-            assert!(timer.is_running() && timer.is_pending());
-            assert_eq!(on(THERE, || timer.cancel()), Cancel::Running);
-            assert!(timer.is_running() && !timer.is_pending());
-            assert_eq!(scene.start(&timer, THERE, ms(20)), Started::Idle);
-            CallbackResult::Done
-        });
-        assert_eq!(scene.armed(HERE), Some(ms(20)), "{family:?}");
-        // An earlier deadline, since a coarse timer with a later one is pushed out on its base.
-        assert_eq!(scene.start(&timer, THERE, ms(19)), Started::Pending);
-        assert_eq!(scene.armed(THERE), Some(ms(19)));
-        scene.go(ms(20));
-        assert_eq!((scene.fire(HERE).len(), scene.fire(THERE).len()), (0, 1));
-    }
 }
 
 /// Goal: a callback's restart does not override a concurrent arming (R9), and takes effect if that
@@ -151,17 +98,6 @@ fn nothing_arms_a_timer_that_was_shut_down() {
     }
 }
 
-/// Goal: a pin to a CPU without a base is an error and changes nothing.
-#[test]
-fn a_pin_to_a_missing_base_is_refused() {
-    let scene = lazy();
-    let timer = scene.timer(Family::Coarse, 0);
-    let options = Options { pinned: Some(CpuId(2)), ..Options::default() };
-    let found = timer.start(exactly(START), START, options);
-    assert_eq!(found, Err(StartError::NoSuchBase(CpuId(2))));
-    assert!(!timer.is_active());
-}
-
 /// Goal: `Reduce` only makes a timer earlier, by the expiry that its family is ordered by; `Leave`
 /// changes nothing.
 #[test]
@@ -212,57 +148,4 @@ fn a_moving_timer_is_active() {
         assert!(first || seen.iter().all(|&active| active), "{seen:?}");
         assert!(seen.len() >= 3, "migrating, lock, pending");
     }
-}
-
-/// Runs another CPU's operation before the next lock is taken.
-fn before_the_next_lock(interfere: impl Fn() + 'static) -> Watch {
-    let done = Cell::new(false);
-    Watch::with(Rc::new(move |moment| {
-        if moment == Moment::Locking && !done.replace(true) {
-            interfere();
-        }
-    }))
-}
-
-/// Goal: an operation that has waited for a base's lock notices that the timer has moved, fired, or
-/// been shut down (X2, X5, X10).
-#[test]
-fn changes_before_the_lock_are_noticed() {
-    for family in Family::BOTH {
-        let (scene, timer) = pending(family);
-        let moves = {
-            let (scene, timer) = (Arc::clone(&scene), Arc::clone(&timer));
-            before_the_next_lock(move || _ = scene.start(&timer, THERE, ms(20)))
-        };
-        assert_eq!(timer.cancel(), Cancel::Pending, "found on its new base");
-        drop(moves);
-        assert!(!timer.is_active());
-
-        let (scene, timer) = pending(family);
-        let fires = {
-            let scene = Arc::clone(&scene);
-            before_the_next_lock(move || {
-                scene.go(ms(10));
-                assert_eq!(scene.fire(HERE), [0]);
-            })
-        };
-        assert_eq!(timer.cancel(), Cancel::Idle, "it has fired, so it was not cancelled");
-        drop(fires);
-
-        let (_scene, timer) = pending(family);
-        let shuts = {
-            let timer = Arc::clone(&timer);
-            before_the_next_lock(move || _ = timer.shutdown())
-        };
-        let found = timer.start(exactly(START), START, Options::default());
-        assert_eq!(found, Err(StartError::Shut));
-        drop(shuts);
-    }
-}
-
-fn pending(family: Family) -> (Arc<Scene>, Arc<AnyTimer>) {
-    let scene = Arc::new(lazy());
-    let timer = Arc::new(scene.timer(family, 0));
-    scene.start(&timer, HERE, ms(10));
-    (scene, timer)
 }

@@ -19,29 +19,6 @@ fn scenes() -> impl Iterator<Item = (Scene, Family)> {
     })
 }
 
-/// Goal: while no callback runs, each form of cancel returns the timer's state and leaves it idle.
-#[test]
-fn cancels_without_a_running_callback_do_not_wait() {
-    for (scene, family) in scenes() {
-        let timer = scene.timer(family, 0);
-        assert_eq!(timer.cancel_sync(), Cancel::Idle, "never armed");
-        assert_eq!(timer.cancel_single_shot(), Some(Cancel::Idle));
-        assert_eq!(timer.try_cancel(), Cancel::Idle);
-        for cpu in [HERE, THERE] {
-            scene.start(&timer, cpu, ms(10));
-            assert_eq!(timer.cancel_sync(), Cancel::Pending);
-            scene.start(&timer, cpu, ms(10));
-            assert_eq!(timer.cancel_single_shot(), Some(Cancel::Pending));
-            scene.start(&timer, cpu, ms(10));
-            assert_eq!(timer.try_cancel(), Cancel::Pending);
-            assert_eq!(timer.cancel_sync(), Cancel::Idle, "armed once, cancelled once");
-        }
-        scene.go(ms(20));
-        assert_eq!(scene.fire(HERE).len() + scene.fire(THERE).len(), 0, "X10");
-        assert_eq!(timer.shutdown_sync(), Cancel::Idle);
-    }
-}
-
 /// Goal: `try_cancel` changes nothing while the callback runs, even if the timer is armed again;
 /// `cancel` cancels that.
 #[test]

@@ -174,22 +174,6 @@ fn a_cancelled_timer_costs_a_tick_one_lock() {
     assert_eq!(scene.bases.tick(HERE), Call::Thread);
 }
 
-/// Goal: collected timers that have not fired can be cancelled and rearmed (D2, X10).
-#[test]
-fn collected_timers_can_be_cancelled() {
-    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
-    let timers = [0, 1, 2].map(|task| scene.timer(Family::Coarse, task));
-    for timer in &timers {
-        scene.start(timer, HERE, ms(10));
-    }
-    scene.go(ms(11));
-    assert_eq!(collect(&scene).1, Call::Thread);
-    assert_eq!(timers[1].cancel(), Cancel::Pending);
-    scene.start(&timers[2], HERE, ms(30));
-    assert_eq!(fire(&scene), [0]);
-    assert_eq!(scene.armed(HERE), Some(ms(30)));
-}
-
 /// Goal: timers that come due while the thread is running are merged and fired by it in order, and
 /// the thread is not called again (D6).
 #[test]
@@ -294,18 +278,6 @@ fn deferrable_timers_fire_with_the_next_batch() {
     scene.go(ms(20));
     assert_eq!(collect(&scene).1, Call::Thread);
     assert_eq!(fire(&scene), [0, 1]);
-}
-
-/// Goal: `expire` does the thread's work too.
-#[test]
-fn expire_does_everything() {
-    let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
-    let timers = three(&scene);
-    for timer in &timers {
-        scene.start_with(timer, HERE, ms(10), IN_THREAD);
-    }
-    scene.go(ms(10));
-    assert_eq!(scene.fire(HERE), [1, 2, 0]);
 }
 
 /// Goal: a timer that is armed for another runner while its callback runs changes when that has

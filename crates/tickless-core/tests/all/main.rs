@@ -26,5 +26,4 @@ mod rearm;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod support;
 mod threads;
-#[expect(unsafe_code, reason = "tests own the nodes that they pass in")]
 mod wheel;

@@ -1,15 +1,12 @@
 //! D8: bases that go offline and online, and random histories of all operations.
 
-use crate::support::scene::{HERE, START, Scene, THERE, ms};
-use crate::support::timers::{Family, exactly};
+use crate::support::scene::{HERE, Scene, THERE, ms};
+use crate::support::timers::Family;
 use crate::support::{Moment, Watch, on};
 use std::cell::Cell;
 use std::rc::Rc;
-use tickless_core::bases::deferred::Call;
-use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::Options;
 use tickless_core::bases::migrate::OnlineError;
-use tickless_core::bases::running::Runner;
-use tickless_core::bases::{Deferral, Options, Settings};
 use tickless_core::rearm::Policy;
 use tickless_core::time::CpuId;
 
@@ -68,58 +65,6 @@ fn armings_for_an_offline_base_go_to_another() {
 fn pending(scene: &Scene, cpu: CpuId) -> usize {
     let view = scene.bases.view(cpu).unwrap();
     view.coarse + view.precise
-}
-
-/// Goal: a timer whose callback runs on a base that goes offline moves when the callback has ended
-/// (X2), also if it is armed before that.
-#[test]
-fn running_timers_move_when_their_callback_has_ended() {
-    for (family, by_start) in Family::both_with_bool() {
-        let scene = lazy();
-        let timers = [0, 1].map(|task| scene.timer(family, task));
-        scene.start(&timers[0], HERE, ms(10));
-        scene.start(&timers[1], HERE, ms(30));
-        scene.go(ms(10));
-        scene.handle(HERE, |_| {
-            assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "the other one");
-            if by_start {
-                scene.start(&timers[0], THERE, ms(20));
-                assert_eq!(pending(&scene, HERE), 1, "{family:?}: it moved while it ran");
-                return CallbackResult::Done;
-            }
-            CallbackResult::Restart(exactly(START.after(ms(20))))
-        });
-        assert_eq!((pending(&scene, HERE), pending(&scene, THERE)), (0, 2));
-        assert_eq!(scene.armed(THERE), Some(ms(20)));
-        scene.go(ms(31));
-        assert_eq!(scene.fire(THERE), [0, 1]);
-    }
-}
-
-/// Goal: collected timers that have not fired move as well, and fire once.
-#[test]
-fn collected_timers_move() {
-    let settings = Settings { deferral: Deferral::OnExpiry, ..Settings::default() };
-    let scene = Scene::new(settings, 2);
-    let timers = [0, 1, 2].map(|task| scene.timer(Family::Coarse, task));
-    for timer in &timers {
-        scene.start(timer, HERE, ms(10));
-    }
-    scene.go(ms(10));
-    assert_eq!(scene.bases.collect(HERE, |_| CallbackResult::Done).call, Call::Thread);
-    let mut fired = Vec::new();
-    scene.bases.fire(HERE, Runner::Thread, |firing| {
-        fired.push(firing.task);
-        assert_eq!(scene.bases.offline(HERE), Ok(2));
-        CallbackResult::Done
-    });
-    assert_eq!(fired, [0]);
-    assert_eq!(scene.bases.collect(THERE, |_| CallbackResult::Done).call, Call::Thread);
-    scene.bases.fire(THERE, Runner::Thread, |firing| {
-        fired.push(firing.task);
-        CallbackResult::Done
-    });
-    assert_eq!(fired, [0, 1, 2]);
 }
 
 /// Goal: the event device of a base that was offline is programmed by the first start after it is

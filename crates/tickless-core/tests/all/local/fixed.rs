@@ -7,32 +7,6 @@ use std::time::Duration;
 use tickless_core::local::{Class, FixedKey, FixedTimeouts, LocalError};
 use tickless_core::time::Instant;
 
-/// Goal: a factor applies to pending timers at once, without an advance.
-#[test]
-fn a_class_is_scaled_while_its_timers_are_pending() {
-    let mut timeouts = FixedTimeouts::new(Instant::ZERO);
-    let idle = timeouts.add_class(Duration::from_secs(64)).expect("room");
-    let other = timeouts.add_class(Duration::from_secs(64)).expect("room");
-    let keys = [idle, other].map(|class| timeouts.insert(class, class).expect("room"));
-    keys.iter().for_each(|&key| timeouts.start(key).expect("inserted"));
-    let fired = |timeouts: &mut FixedTimeouts<Class>, now| {
-        let mut fired = Vec::new();
-        timeouts.advance(now, |timeouts, key| fired.extend(timeouts.class_of(key)));
-        fired
-    };
-    assert_eq!(fired(&mut timeouts, ms(20_000)), []);
-    timeouts.scale(idle, 0.25).expect("a factor");
-    assert!(timeouts.next_event() <= Some(ms(20_000)), "16 s have passed");
-    timeouts.scale(idle, 2.0).expect("a factor");
-    assert_eq!(fired(&mut timeouts, ms(63_999)), []);
-    assert_eq!(fired(&mut timeouts, ms(68_000)), [other]);
-    assert_eq!(fired(&mut timeouts, ms(127_999)), []);
-    assert_eq!(fired(&mut timeouts, ms(132_000)), [idle]);
-    timeouts.set_after(idle, Duration::from_secs(1)).expect("it is there");
-    timeouts.start(keys[0]).expect("inserted");
-    assert_eq!(fired(&mut timeouts, ms(138_000)), [idle], "twice 1 s");
-}
-
 /// Goal: invalid factors, classes and keys are refused.
 #[test]
 fn invalid_arguments_are_refused() {

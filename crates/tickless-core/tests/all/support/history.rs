@@ -263,7 +263,9 @@ impl History {
         self.open.set(false);
         if interrupted == self.interrupted.get() {
             let after = Snapshot::of(&self.bases);
-            let operation = Operation { here, now: self.now(), from, to: self.whereabouts(id) };
+            let to = self.whereabouts(id);
+            let deadline = self.twin.borrow().coarse_deadline(id);
+            let operation = Operation { here, now: self.now(), from, to, deadline };
             check_operation(&self.twin.borrow(), &before, &after, operation);
         }
         self.check();
@@ -279,6 +281,9 @@ impl History {
             2 => self.below(60_000),
             3..6 => self.below(20_000_000),
             6 => self.below(1_000_000_000),
+            // At most one reach: then a pass places each far timer again at most once, and does not
+            // yield the lock for that.
+            _ if self.one_in(2) => self.below(self.reach()),
             _ => self.below(60_000_000_000),
         };
         let to = self.now().after(Ns(step));
@@ -494,7 +499,7 @@ impl History {
         let (now, tick) = (self.now().0, self.plan.settings.tick.length().as_nanos() as u64);
         let mut popular = self.popular.get();
         let place = self.below(popular.len() as u64) as usize;
-        let soft = match self.below(12) {
+        let soft = match self.below(13) {
             0 => 0,
             1 => now.saturating_sub(self.below(10_000_000)),
             2 => now,
@@ -502,8 +507,12 @@ impl History {
             4 => now + self.below(2 * tick),
             5 => now + self.below(70 * tick),
             6 => now + self.below(5_000 * tick),
-            7 => now + self.below(900_000_000 * tick),
+            7 => now + self.below(3 * self.reach()),
             8 => {
+                let reach = self.random.borrow_mut().pick(&super::REACHES);
+                now + (reach + self.below(5)).saturating_sub(2) * tick + self.below(2)
+            }
+            9 => {
                 popular[place] = now + self.below(100 * tick);
                 self.popular.set(popular);
                 popular[place]
@@ -522,6 +531,11 @@ impl History {
         let soft = soft & !3;
         // May be contradictory, which the bases correct.
         Window { soft: Ns(soft), hard: Ns(hard) }
+    }
+
+    /// Returns how far the wheel reaches, in nanoseconds.
+    fn reach(&self) -> u64 {
+        super::REACHES[8] * self.plan.settings.tick.length().as_nanos() as u64
     }
 
     /// Returns a random timer that is not between two bases.

@@ -75,7 +75,8 @@ enum Place {
     Queued(u64),
     /// Queued when the next pass begins.
     Late,
-    /// In the wheel, due at this tick; the deadline is in this eighth of the granule.
+    /// In the wheel, due at this tick; the deadline is in this eighth of the granule. It may be
+    /// beyond the wheel's reach: then the timer is placed again at that tick.
     Bucket { due: u64, level: usize, eighth: u64 },
     /// In the wheel, armed for the past when its clock was at this tick, in this pass.
     Overdue { due: u64, pass: u64 },
@@ -282,6 +283,24 @@ impl Twin {
         }
     }
 
+    /// Returns the deadline of a pending coarse timer, otherwise zero.
+    pub fn coarse_deadline(&self, id: usize) -> Ns {
+        let timer = &self.timers[id];
+        let pending = timer.pending.filter(|_| timer.family == Family::Coarse);
+        pending.map_or(Ns::ZERO, |pending| pending.window.soft)
+    }
+
+    /// Returns the latest time at which the event device may come for a pending timer. A timer
+    /// beyond the wheel's reach needs no event of its own at which it is placed again.
+    pub fn wakes_by(&self, id: usize) -> Ns {
+        match self.timers[id].pending {
+            Some(Pending { place: Place::Bucket { .. }, window, .. }) => {
+                self.expiry(id).max(window.soft)
+            }
+            _ => self.expiry(id),
+        }
+    }
+
     /// Returns when the event device was requested to come for a pending timer.
     pub fn asked_for(&self, id: usize) -> Ns {
         let Some(pending) = self.timers[id].pending else { return Ns::NEVER };
@@ -394,7 +413,12 @@ impl Twin {
     }
 
     fn take_due(&mut self, cpu: CpuId, seen: Option<usize>) -> Option<usize> {
-        let id = self.due(cpu, seen)?;
+        let id = loop {
+            let id = self.due(cpu, seen)?;
+            if !self.is_placed_again(cpu, id) {
+                break id;
+            }
+        };
         let pending = self.timers[id].pending.take()?;
         self.timers[id].running = true;
         self.counts.fired += 1;
@@ -402,6 +426,25 @@ impl Twin {
         handler.fired += 1;
         handler.running = Some((id, pending));
         Some(id)
+    }
+
+    /// Places a timer again if its deadline was beyond the wheel's reach and has not come. Returns
+    /// whether that was so.
+    fn is_placed_again(&mut self, cpu: CpuId, id: usize) -> bool {
+        let Some(Pending { window, wakes, at, place: Place::Bucket { due, .. }, .. }) =
+            self.timers[id].pending
+        else {
+            return false;
+        };
+        let tick = self.settings.tick.length().as_nanos() as u64;
+        let base = &mut self.bases[cpu.index()];
+        base.clock = base.clock.max(due);
+        let is_far = window.soft.0.div_ceil(tick) > base.clock.min(base.target);
+        if is_far {
+            self.place(id, cpu, window, Ns::ZERO, wakes);
+            self.timers[id].pending.as_mut().expect("it was placed").at = at;
+        }
+        is_far
     }
 
     /// Returns the next timer of this pass: precise ones by hard expiry, as long as the first may
@@ -526,10 +569,10 @@ fn bucket(deadline: Ns, tick: u64, base: &TwinBase) -> Place {
         return Place::Overdue { due: base.clock, pass: base.passes };
     }
     let distance = due - base.clock;
-    let level = REACHES.iter().position(|&reach| distance <= reach);
-    let level = level.expect("histories stay within the wheel's reach");
+    let top = REACHES.len() - 1;
+    let level = REACHES.iter().position(|&reach| distance <= reach).unwrap_or(top);
     let granule = 8u64.pow(level as u32);
     let eighth = if level == 0 { 0 } else { (due - 1) / (granule / 8) % 8 };
-    let due = due.next_multiple_of(granule);
+    let due = (base.clock + distance.min(REACHES[top])).next_multiple_of(granule);
     Place::Bucket { due, level, eighth }
 }
