@@ -1,14 +1,4 @@
 //! Tickless for Python: the native part of `python/tickless/`.
-//!
-//! | file | holds |
-//! |---|---|
-//! | `errors` | exceptions with file, line and cause |
-//! | `wait` | long calls, which release the interpreter's lock and end on Ctrl-C |
-//! | `table` | results as Arrow, by the PyCapsule interface |
-//! | `machine` | machines that can be changed and saved |
-//! | `calls` | simulate, replay, project, read_trace, report |
-//! | `fleet` | a summary of many traces |
-//! | `campaign` | campaigns, for one process and for engines such as Ray |
 
 // Arguments of Python functions are owned.
 #![allow(clippy::needless_pass_by_value)]

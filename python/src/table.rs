@@ -7,9 +7,9 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyCapsule, PyDict};
 use pyo3_arrow::ffi::{ArrayIterator, to_schema_pycapsule, to_stream_pycapsule};
 use std::sync::Arc;
 use tickless_fleet::row::Row;
@@ -53,59 +53,45 @@ impl Table {
     }
 
     /// A column as a list.
-    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyAny>> {
         let Some(values) = self.batch.column_by_name(column) else {
             return Err(unknown_key(py, "column", column, &self.columns()));
         };
-        let list = PyList::empty(py);
-        for row in 0..values.len() {
-            list.append(value(py, values, row)?)?;
+        match values.data_type() {
+            DataType::Int64 => list(py, values.as_primitive::<Int64Type>().iter()),
+            DataType::Float64 => list(py, values.as_primitive::<Float64Type>().iter()),
+            _ => list(py, values.as_string::<i32>().iter()),
         }
-        Ok(list)
     }
 
     /// All rows as dictionaries.
-    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        for row in 0..self.batch.num_rows() {
-            let entry = PyDict::new(py);
-            for (name, values) in self.columns().iter().zip(self.batch.columns()) {
-                entry.set_item(name, value(py, values, row)?)?;
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let names = self.columns();
+        let lists = names.iter().map(|name| self.__getitem__(py, name));
+        let lists = lists.collect::<PyResult<Vec<_>>>()?;
+        let dict = |row: usize| {
+            let dict = PyDict::new(py);
+            for (name, list) in names.iter().zip(&lists) {
+                dict.set_item(name, list.get_item(row)?)?;
             }
-            list.append(entry)?;
-        }
-        Ok(list)
+            Ok(dict)
+        };
+        (0..self.batch.num_rows()).map(dict).collect()
     }
 }
 
-fn value<'py>(
+fn list<'py, T: IntoPyObject<'py>>(
     py: Python<'py>,
-    values: &ArrayRef,
-    row: usize,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if values.is_null(row) {
-        return Ok(None);
-    }
-    let value = match values.data_type() {
-        DataType::Int64 => {
-            values.as_primitive::<Int64Type>().value(row).into_pyobject(py)?.into_any()
-        }
-        DataType::Float64 => {
-            values.as_primitive::<Float64Type>().value(row).into_pyobject(py)?.into_any()
-        }
-        _ => values.as_string::<i32>().value(row).into_pyobject(py)?.into_any(),
-    };
-    Ok(Some(value))
+    values: impl Iterator<Item = Option<T>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    values.collect::<Vec<_>>().into_pyobject(py)
 }
 
 impl Table {
     /// A table of columns of one length.
     pub fn of(columns: Vec<(&'static str, ArrayRef)>) -> PyResult<Table> {
-        let field =
-            |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
-        let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
-        let arrays = columns.into_iter().map(|(_, array)| array).collect();
-        Ok(Table { batch: RecordBatch::try_new(Arc::new(schema), arrays).map_err(error)? })
+        let columns = columns.into_iter().map(|(name, array)| (name, array, true));
+        Ok(Table { batch: RecordBatch::try_from_iter_with_nullable(columns).map_err(error)? })
     }
 
     /// A table of rows of cells.
