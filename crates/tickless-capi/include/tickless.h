@@ -21,8 +21,8 @@
  * on the loop's own clock); sums saturate at TICKLESS_NEVER.
  *
  * Pointers. Each object comes from its init, create, start or join, and is used until its destroy,
- * stop or leave, which end and free it. A pointer for a result must lead to writable memory; it may
- * be null only where the function's description states so. An array has as many elements, and a
+ * stop or leave, which ends and frees it. A pointer for a result leads to writable memory; it may be
+ * null only where a description states so, and in all cancels. An array has as many elements, and a
  * struct with a size field as many bytes, as the call is told. The library copies keys, labels and
  * options, but not a callback's data, which must stay valid while the callback can run.
  *
@@ -969,8 +969,7 @@ enum tickless_status_t tickless_timer_reduce(const struct tickless_timer_t *time
 
 /*
  Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
- changes nothing. Never waits; takes no lock if the timer is idle. `found` may be null, as in all
- cancels.
+ changes nothing. Never waits; takes no lock if the timer is idle.
  */
 enum tickless_status_t tickless_timer_try_cancel(const struct tickless_timer_t *timer,
                                                  enum tickless_cancel_t *found);
@@ -1080,7 +1079,7 @@ enum tickless_status_t tickless_periodic_start_at(const struct tickless_periodic
 
 /*
  Stops a periodic timer without waiting for its callback. If the callback is running, that run is
- the last, regardless of what it requests. `found` may be null.
+ the last, regardless of what it requests.
  */
 enum tickless_status_t tickless_periodic_cancel(const struct tickless_periodic_t *timer,
                                                 enum tickless_cancel_t *found);

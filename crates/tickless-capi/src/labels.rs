@@ -53,10 +53,7 @@ pub unsafe extern "C" fn tickless_timer_label(
     timer: *const TimerStorage,
     label: *const c_char,
 ) -> Status {
-    on(timer, |timer| {
-        timer.relabel(intern(label)?);
-        Ok(())
-    })
+    on(timer, |timer| intern(label).map(|label| timer.relabel(label)))
 }
 
 /// Labels a periodic timer, as `tickless_timer_label` does.
@@ -67,10 +64,7 @@ pub unsafe extern "C" fn tickless_periodic_label(
     timer: *const PeriodicStorage,
     label: *const c_char,
 ) -> Status {
-    on(timer, |timer| {
-        timer.relabel(intern(label)?);
-        Ok(())
-    })
+    on(timer, |timer| intern(label).map(|label| timer.relabel(label)))
 }
 
 /// Writes a human-readable list of every pending timer, base by base, with its label and its

@@ -177,7 +177,7 @@ pub unsafe extern "C" fn tickless_periodic_start_at(
 }
 
 /// Stops a periodic timer without waiting for its callback. If the callback is running, that run is
-/// the last, regardless of what it requests. `found` may be null.
+/// the last, regardless of what it requests.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_periodic_cancel(
     timer: *const PeriodicStorage,

@@ -283,8 +283,7 @@ pub unsafe extern "C" fn tickless_timer_reduce(
 }
 
 /// Cancels a timer unless its callback is running: then it reports `TICKLESS_CANCEL_RUNNING` and
-/// changes nothing. Never waits; takes no lock if the timer is idle. `found` may be null, as in all
-/// cancels.
+/// changes nothing. Never waits; takes no lock if the timer is idle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_try_cancel(
     timer: *const TimerStorage,

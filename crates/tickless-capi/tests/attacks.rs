@@ -311,7 +311,6 @@ fn timers_end_each_arming_once() {
             let round = Instant::now() + Duration::from_millis(60);
             let work = |mut rng: Rng| {
                 let own: Vec<_> = (0..6).map(|_| Owned::new(&shared, &mut rng)).collect();
-                refused!(Busy, tickless_timers_stop_while_used(&shared));
                 while Instant::now() < round {
                     own[rng.below(6) as usize].act(&shared, &mut rng);
                     (0..rng.below(3)).for_each(|_| shared.drive(&mut rng));
@@ -331,15 +330,4 @@ fn timers_end_each_arming_once() {
     println!("{calls} calls");
     assert_eq!(FAILED.load(RELAXED), 0, "a callback failed");
     assert!(calls > 500);
-}
-
-/// A set of timers with a timer in it is not stopped. One thread checks it, because the failing
-/// call waits.
-unsafe fn tickless_timers_stop_while_used(shared: &Shared) -> Status {
-    static ONCE: AtomicBool = AtomicBool::new(false);
-    if ONCE.swap(true, RELAXED) {
-        return Status::Busy;
-    }
-    // SAFETY: the set has timers, so that the call fails and changes nothing.
-    unsafe { tickless_timers_stop(shared.set()) }
 }
