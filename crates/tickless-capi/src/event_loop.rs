@@ -1,6 +1,6 @@
 //! Timers that the program's own event loop drives, by a descriptor that it polls.
 
-use crate::object::{Handle, Marked, handles, optional_result_of, result_of, value};
+use crate::object::{Handle, Marked, create, handles, optional_result_of, result_of, value};
 use crate::one_thread::{Exclusive, OneThread, adopt, exclusive, free};
 use crate::options::Options;
 use crate::sized;
@@ -18,12 +18,11 @@ use tickless::time::Instant;
 /// one at a time. All threads may arm and cancel timers; a timer fires only when the loop runs.
 ///
 /// Only the owner thread may use it: the thread that created it, or the last one that adopted it.
-pub struct Loop(Marked<OneThread<EventLoopDriver, Descriptor>>);
+pub struct Loop(Marked<OneThread<EventLoopDriver, c_int>>);
 
-type Descriptor = c_int;
-
+// The descriptor is the fact that all threads may read.
 handles! {
-    Loop(OneThread<EventLoopDriver, Descriptor>), 0x6c6f_6f70_6472_6976,
+    Loop(OneThread<EventLoopDriver, c_int>), 0x6c6f_6f70_6472_6976,
         "loop; adopt it in this thread", exclusive => Exclusive<'a, EventLoopDriver>;
 }
 
@@ -46,20 +45,15 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
     timers: *mut *mut TimerSet,
     loops: *mut *mut Loop,
 ) -> Status {
-    entry(|| {
-        write_result(timers, core::ptr::null_mut())?;
+    create(timers, || {
         let options = sized::read(options)?;
         let Some(bases) = u16::try_from(count).ok().filter(|&bases| bases > 0) else {
-            return Err(failure(
-                Status::OutOfRange,
-                format_args!("{count} loops; pass 1 to 65,535"),
-            ));
+            let what = format!("{count} loops; pass 1 to 65,535");
+            return Err(failure(Status::OutOfRange, what));
         };
         if options.bases != 0 && options.bases != count {
-            return Err(failure(
-                Status::OutOfRange,
-                "the number of bases differs from the number of loops",
-            ));
+            let what = "the number of bases differs from the number of loops";
+            return Err(failure(Status::OutOfRange, what));
         }
         if loops.is_null() {
             return Err(failure(Status::NullPointer, "the pointer for the loops is null"));
@@ -70,7 +64,7 @@ pub unsafe extern "C" fn tickless_timers_start_in_loops(
             let descriptor = driver.as_raw_fd();
             write_optional(loops.add(at), Loop::boxed(OneThread::new(driver, descriptor)));
         }
-        write_result(timers, TimerSet::boxed(Set::new(set, None)))
+        Ok(Set::new(set, None))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::fired::{CCallback, Callback, Expiry, window};
 use crate::object::{Object, on, result_of};
+use crate::options::unknown;
 use crate::status::{Outcome, Status, entry, failure, write_optional};
 use crate::storage::{self, Storage};
 use crate::timers::{TimerSet, duration};
@@ -111,7 +112,7 @@ impl Storage for TimerStorage {
     const NAME: &'static str = "timer";
 
     unsafe fn give_back(timer: &mut Any) -> Result<(), CancelError> {
-        // SAFETY: as for this function. `Choice::make` creates the timer in a slot.
+        // SAFETY: as for this function. `make` creates the timer in a slot.
         unsafe {
             match timer {
                 Any::Coarse(timer) => timer.give_back(),
@@ -139,63 +140,49 @@ pub unsafe extern "C" fn tickless_timer_init(
         storage::init(timer, |slot| {
             let timers = &TimerSet::lend(timers)?.timers;
             let call = CCallback::new(callback, data)?;
-            Ok(Choice::new(kind, timers)?.make(slot, timers, call))
+            make(slot, timers, kind, call)
         })
     })
 }
 
-/// A checked `kind`.
-#[derive(Clone, Copy)]
-struct Choice {
+/// Creates a timer of this `kind` in a slot.
+///
+/// # Safety
+/// `slot` can be written, and is neither freed nor moved until `Storage::give_back` of the timer has
+/// succeeded.
+unsafe fn make(
+    slot: NonNull<SlotOfAny>,
+    timers: &tickless::Timers,
     kind: u32,
-    base: Option<CpuId>,
-}
-
-impl Choice {
-    fn new(kind: u32, timers: &tickless::Timers) -> Outcome<Choice> {
-        let (family, more) = (kind & 255, kind & 0xff00 & !TICKLESS_PINNED);
-        let allowed = match family {
-            TICKLESS_COARSE => TICKLESS_DEFERRABLE,
-            TICKLESS_PRECISE => TICKLESS_DEFERRED,
-            _ => return Err(crate::options::unknown("kind")),
-        };
-        let (is_pinned, base) = (kind & TICKLESS_PINNED != 0, (kind >> 16) as u16);
-        if more & !allowed != 0 || (!is_pinned && base != 0) {
-            return Err(crate::options::unknown("kind"));
-        }
-        let bases = slots::bases(timers);
-        if is_pinned && usize::from(base) >= bases {
-            let what = format!("there is no base {base} among {bases}");
-            return Err(failure(Status::NoSuchBase, what));
-        }
-        Ok(Choice { kind, base: is_pinned.then_some(CpuId(base)) })
+    call: CCallback<Expiry>,
+) -> Outcome<Any> {
+    let (family, flags) = (kind & 255, kind & 0xff00 & !TICKLESS_PINNED);
+    let allowed = match family {
+        TICKLESS_COARSE => TICKLESS_DEFERRABLE,
+        TICKLESS_PRECISE => TICKLESS_DEFERRED,
+        _ => return Err(unknown("kind")),
+    };
+    let (is_pinned, base) = (kind & TICKLESS_PINNED != 0, (kind >> 16) as u16);
+    if flags & !allowed != 0 || (!is_pinned && base != 0) {
+        return Err(unknown("kind"));
     }
-
-    /// Creates a timer in a slot.
-    ///
-    /// # Safety
-    /// `slot` can be written, and is neither freed nor moved until `Storage::give_back` of the
-    /// timer has succeeded.
-    unsafe fn make(
-        self,
-        slot: NonNull<SlotOfAny>,
-        timers: &tickless::Timers,
-        call: CCallback<Expiry>,
-    ) -> Any {
-        if self.kind & 255 == TICKLESS_COARSE {
-            // SAFETY: as for this function; the callback may run on any thread.
-            let timer = unsafe { slots::timeout(timers, slot.cast(), call) };
-            let has_flag = self.kind & TICKLESS_DEFERRABLE != 0;
-            let timer = if has_flag { timer.deferrable() } else { timer };
-            Any::Coarse(self.base.into_iter().fold(timer, Timeout::pinned))
-        } else {
-            // SAFETY: as for this function; the callback may run on any thread.
-            let timer = unsafe { slots::hrtimer(timers, slot.cast(), call) };
-            let has_flag = self.kind & TICKLESS_DEFERRED != 0;
-            let timer = if has_flag { timer.deferred() } else { timer };
-            Any::Precise(self.base.into_iter().fold(timer, HrTimer::pinned))
-        }
+    let bases = slots::bases(timers);
+    if is_pinned && usize::from(base) >= bases {
+        let what = format!("there is no base {base} among {bases}");
+        return Err(failure(Status::NoSuchBase, what));
     }
+    let pin = is_pinned.then_some(CpuId(base));
+    Ok(if family == TICKLESS_COARSE {
+        // SAFETY: as for this function; the callback may run on any thread.
+        let timer = unsafe { slots::timeout(timers, slot.cast(), call) };
+        let timer = if flags != 0 { timer.deferrable() } else { timer };
+        Any::Coarse(pin.into_iter().fold(timer, Timeout::pinned))
+    } else {
+        // SAFETY: as for this function; the callback may run on any thread.
+        let timer = unsafe { slots::hrtimer(timers, slot.cast(), call) };
+        let timer = if flags != 0 { timer.deferred() } else { timer };
+        Any::Precise(pin.into_iter().fold(timer, HrTimer::pinned))
+    })
 }
 
 pub(crate) fn started(result: Result<Started, StartError>) -> Outcome {

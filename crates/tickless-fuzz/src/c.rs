@@ -149,27 +149,18 @@ impl Model<'_> {
         self.bytes.number() as i64
     }
 
-    /// Checks the status that a call returned for a timer's memory, which must have held a timer of
-    /// type `holds`. If the call has succeeded, records that it holds `after` now.
-    fn expect(&mut self, at: usize, holds: Holds, status: Status, after: Holds) -> Status {
+    /// Checks the status that a call returned for a timer's memory. The call must fail unless the
+    /// memory held `before`; if it has succeeded, the memory holds `after` now.
+    fn expect(&mut self, at: usize, before: Holds, status: Status, after: Holds) -> Status {
         if at == STORAGES {
             assert!(matches!(status, Status::NullPointer | Status::Misaligned), "{status:?}");
-        } else if self.holds[at] != holds {
-            assert!(!matches!(status, Status::Ok), "{status:?} without a timer");
+        } else if self.holds[at] != before {
+            assert_ne!(status, Status::Ok, "the memory does not hold what the call needs");
         } else {
             assert_ne!(status, Status::NotInitialised);
         }
         if status == Status::Ok {
             self.holds[at] = after;
-        }
-        status
-    }
-
-    /// If a call has succeeded in initialising a timer, records that its memory holds one.
-    fn initialised(&mut self, at: usize, holds: Holds, status: Status) -> Status {
-        if status == Status::Ok {
-            assert!(at < STORAGES && self.holds[at] == Holds::Nothing, "initialised twice");
-            self.holds[at] = holds;
         }
         status
     }
@@ -221,7 +212,7 @@ impl Model<'_> {
                 return Status::Ok;
             }
             let status = tickless_timer_init(timer, set, kind, callback, null_mut());
-            self.initialised(at, Holds::Timer, status)
+            self.expect(at, Holds::Nothing, status, Holds::Timer)
         }
     }
 
@@ -241,9 +232,8 @@ impl Model<'_> {
     }
 
     fn stats(&mut self, set: *mut TimerSet) -> Status {
-        let size = [size_of::<TimerStats>(), 0, 8, 1 << 20][self.bytes.below(4)];
-        // A caller must not claim more memory than it has, because the library writes to it.
-        let size = size.min(size_of::<TimerStats>());
+        // Not more than there is, because the library writes that many bytes.
+        let size = [size_of::<TimerStats>(), 0, 8][self.bytes.below(3)];
         let mut stats = TimerStats { size, ..TimerStats::default() };
         let base = self.bytes.number() as u32;
         // SAFETY: `stats` is a local variable of at least `size` bytes.
@@ -273,7 +263,7 @@ impl Model<'_> {
                     let options = if self.bytes.byte() == 0 { null() } else { &raw const options };
                     let status =
                         tickless_periodic_init(timer, timers(), options, Some(nothing), null_mut());
-                    return self.initialised(at, Holds::Periodic, status);
+                    return self.expect(at, Holds::Nothing, status, Holds::Periodic);
                 }
                 // A positive period is at least 2^24 ns: a few nanoseconds would keep a driver
                 // thread busy all the time.
