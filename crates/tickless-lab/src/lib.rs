@@ -12,6 +12,8 @@
 //! | [`interrupt`] | clean-up when a signal ends the program |
 //! | [`text`] | formatting of figures |
 
+#![allow(missing_docs, reason = "an internal crate: most names say what they are")]
+
 pub mod doctor;
 pub mod input;
 pub mod interrupt;

@@ -5,13 +5,11 @@
 pub trait Progress: Sync {
     /// A series of this many steps begins. `what` names it for the user.
     fn begin(&self, what: &'static str, steps: usize);
-    /// One step is done.
     fn step(&self);
     /// The series has ended; `how` is a word for the user, such as "failed".
     fn done(&self, how: &str);
 }
 
-/// Ignores progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Hidden;
 

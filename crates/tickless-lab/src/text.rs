@@ -1,6 +1,5 @@
 //! Formats figures as text, for tables, plots and messages.
 
-/// Formats a time with its unit, to about three significant digits.
 pub fn time(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000_000 => (ns as f64 / 1e3, "us"),
@@ -21,7 +20,6 @@ pub fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Formats a [`figure`] with commas between groups of three digits before the decimal point.
 pub fn grouped(value: f64) -> String {
     let text = figure(value);
     let (sign, digits) = text.split_at(text.len() - text.trim_start_matches('-').len());

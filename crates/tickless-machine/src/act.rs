@@ -37,7 +37,6 @@ fn attempt<R>(mut f: impl FnMut(&mut MachineState, usize) -> Result<R, Turn>) ->
     }
 }
 
-/// Performs and charges an access of the running CPU to the cache line of a word.
 #[inline]
 pub(crate) fn access(place: &WordSlot, sharing: LineSharing, access: Access) {
     attempt(|machine, cpu| {
@@ -101,7 +100,6 @@ pub(crate) fn begin_locking() -> bool {
     may_lock == Some(true)
 }
 
-/// Called after a program has released a lock.
 pub(crate) fn end_locking() {
     with_running(|machine, cpu| {
         let cpu = &mut machine.cpus[cpu];

@@ -29,16 +29,13 @@ use crate::ps::Ps;
 use crate::topology::Topology;
 use tickless_core::time::CpuId;
 
-/// A line's number.
 pub(crate) type LineId = u32;
 
 /// The value of a core's or a socket's number that means "no core" or "no socket".
 const NONE: u16 = u16::MAX;
 
-/// A kind of access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
-    /// A load.
     Read,
     /// A plain store. The CPU puts it into its store buffer and continues; other CPUs see it later.
     Store,
@@ -46,16 +43,12 @@ pub(crate) enum Access {
     Atomic,
 }
 
-/// The times of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Served {
-    /// When the CPU continues.
     pub resume: Ps,
-    /// When all CPUs see it.
     pub visible: Ps,
 }
 
-/// A parked CPU, which the next write to a line wakes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watcher {
     pub cpu: u16,
@@ -64,12 +57,10 @@ pub(crate) struct Watcher {
     pub wait: u32,
 }
 
-/// Whether a core finds a line in its own cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// In its own cache: the access needs no answer from another core.
     Here,
-    /// Elsewhere.
     Away,
 }
 
@@ -97,11 +88,9 @@ struct Line {
     words: u32,
     /// Incremented by each write.
     version: u32,
-    /// When the directory is free.
     directory: Ps,
     /// The time at which the latest write ends. No other core gets a copy before that time.
     written: Ps,
-    /// When the owner's hold ends.
     hold: Ps,
     /// The sockets that have copies. A list, because most lines have copies in one socket.
     ports: Vec<Port>,
@@ -126,7 +115,6 @@ struct Lease {
     until: Ps,
 }
 
-/// All lines of a machine.
 #[derive(Debug)]
 pub(crate) struct Lines {
     costs: LineCosts,
@@ -169,7 +157,6 @@ impl Lines {
         (self.lines.len() - 1) as LineId
     }
 
-    /// Adds a word to a line.
     pub(crate) fn join(&mut self, line: LineId) {
         self.lines[line as usize].words += 1;
     }
@@ -184,7 +171,6 @@ impl Lines {
         }
     }
 
-    /// Removes a line from all caches.
     pub(crate) fn flush(&mut self, id: LineId) {
         if let Some(line) = self.lines.get_mut(id as usize) {
             line.owner = NONE;
@@ -192,14 +178,12 @@ impl Lines {
         }
     }
 
-    /// Removes all lines from all caches.
     pub(crate) fn flush_all(&mut self) {
         for line in 0..self.lines.len() {
             self.flush(line as LineId);
         }
     }
 
-    /// The number of writes to a line so far.
     #[inline]
     pub(crate) fn version(&self, line: LineId) -> u32 {
         self.lines[line as usize].version
@@ -210,13 +194,11 @@ impl Lines {
         self.lines[line as usize].watchers.push(watcher);
     }
 
-    /// Moves the watchers of a line into `into`.
     #[inline]
     pub(crate) fn take_watchers(&mut self, line: LineId, into: &mut Vec<Watcher>) {
         into.append(&mut self.lines[line as usize].watchers);
     }
 
-    /// Returns whether a CPU that accesses a line at `now` finds it in its own cache.
     #[inline]
     pub(crate) fn find(&self, id: LineId, cpu: CpuId, access: Access, now: Ps) -> Found {
         let place = self.places[cpu.index()];

@@ -7,20 +7,14 @@
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};
 
-/// The prices of one machine.
 #[derive(Clone, Debug)]
 pub struct Costs {
-    /// The machine's parts.
     pub topology: Topology,
-    /// Cycles per nanosecond.
     pub ghz: f64,
-    /// Cache lines.
     pub line: LineCosts,
     /// One round of a waiting loop, such as the x86 instruction `PAUSE`.
     pub pause: Ps,
-    /// Reading the CPU's own cycle counter.
     pub tsc: Ps,
-    /// The time counter that all CPUs share, a device that is read over MMIO.
     pub counter: CounterCosts,
     /// The computation in a critical section of the timer code, without its accesses to shared
     /// lines: the time for searching and changing the lists and trees of timers.
@@ -28,9 +22,7 @@ pub struct Costs {
     /// The number of cache lines of guarded data that a critical section of the timer code accesses
     /// one after the other: the queue's root, the device's state, the timer's neighbours.
     pub section_lines: u16,
-    /// Setting the time of the next interrupt of a CPU's own timer device.
     pub program: Ps,
-    /// Interrupts.
     pub irq: IrqCosts,
     /// The total speed of a core with one busy SMT thread, with two, and so on, relative to a core
     /// with a single busy thread.
@@ -38,13 +30,11 @@ pub struct Costs {
     /// The idle states from shallow to deep. If there are none, idle CPUs poll, and wake without
     /// delay.
     pub idle_states: Vec<IdleState>,
-    /// The power of a core.
     pub power: PowerCosts,
     /// The work of the little simulated kernel: system calls, task switches, ticks.
     pub os: OsCosts,
 }
 
-/// Accesses to cache lines.
 #[derive(Clone, Copy, Debug)]
 pub struct LineCosts {
     /// An access to a line of which the core has a copy.
@@ -52,7 +42,6 @@ pub struct LineCosts {
     /// The delay of the instruction after a store. The store itself may take longer: it waits in
     /// the store buffer.
     pub store: Ps,
-    /// The additional time of an access that is atomic.
     pub atomic: Ps,
     /// An atomic operation on a line that a core of the same socket has written.
     pub node: Ps,
@@ -62,7 +51,6 @@ pub struct LineCosts {
     pub far: Ps,
     /// The durations of loads and stores, as fractions of those of atomic operations.
     pub shares: Shares,
-    /// A fetch from memory.
     pub memory: Ps,
     /// The time for which one reader occupies a socket's cache, so that the next reader waits.
     pub port: Ps,
@@ -89,7 +77,6 @@ pub struct Shares {
     pub store: f64,
 }
 
-/// The power of a core, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PowerCosts {
     /// Independent of its load.
@@ -100,7 +87,6 @@ pub struct PowerCosts {
 }
 
 impl LineCosts {
-    /// The duration of an atomic operation on a line that a core at this distance has written.
     #[inline]
     pub fn hop(&self, distance: Distance) -> Ps {
         match distance {
@@ -120,7 +106,6 @@ impl LineCosts {
     }
 }
 
-/// A counter that is read over MMIO.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterCosts {
     /// The time for a read's way from the CPU to the device and back.
@@ -129,7 +114,6 @@ pub struct CounterCosts {
     pub service: Ps,
 }
 
-/// Interrupts.
 #[derive(Clone, Copy, Debug)]
 pub struct IrqCosts {
     /// From the interrupting event to the first instruction of the handler.
@@ -144,16 +128,12 @@ pub struct IrqCosts {
     pub far: Ps,
 }
 
-/// An idle state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IdleState {
-    /// The state's name.
     pub name: String,
-    /// The exit latency.
     pub exit: Ps,
     /// The shortest sleep for which entering this state saves energy.
     pub residency: Ps,
-    /// The CPU's power in this state.
     pub watts: f64,
 }
 
@@ -161,11 +141,8 @@ pub struct IdleState {
 /// charged as they happen.
 #[derive(Clone, Copy, Debug)]
 pub struct OsCosts {
-    /// Entering and leaving the kernel.
     pub syscall: Ps,
-    /// Switching tasks.
     pub switch: Ps,
-    /// Making a task runnable.
     pub wake: Ps,
     /// Entering or leaving the idle loop, without stopping or restarting the tick.
     pub idle: Ps,

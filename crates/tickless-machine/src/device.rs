@@ -7,7 +7,6 @@ use crate::ps::Ps;
 use crate::state::timeline::Event;
 use tickless_core::time::{CpuId, Ns};
 
-/// Identifies a counter in its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CounterId(usize);
 
@@ -58,7 +57,6 @@ pub fn read_counter(counter: CounterId) -> Ns {
     act(Ps::ZERO, |machine, cpu| machine.read(cpu, counter)).unwrap_or(Ns::ZERO)
 }
 
-/// Returns how often a counter was read.
 pub fn counter_reads(counter: CounterId) -> u64 {
     with(|machine| machine.counters.get(counter.0).map_or(0, |device| device.reads)).unwrap_or(0)
 }

@@ -45,7 +45,6 @@ pub use crate::fiber::FiberId;
 pub use crate::machine_state::Ended;
 pub use crate::state::cpu::WATCHED_MAX;
 
-/// A simulated machine.
 pub struct Machine {
     /// `None` only during a run.
     state: Option<Box<MachineState>>,
@@ -59,7 +58,6 @@ impl std::fmt::Debug for Machine {
 }
 
 impl Machine {
-    /// Returns a machine whose CPUs are all off.
     pub fn new(costs: Costs) -> Machine {
         Machine { state: Some(Box::new(MachineState::new(costs))), fibers: Vec::new() }
     }
@@ -79,7 +77,6 @@ impl Machine {
         self.change(|state| state.on_return = Some(Rc::new(hook)));
     }
 
-    /// Sets a plan of faults.
     pub fn inject(&mut self, faults: impl Faults + 'static) {
         self.change(|state| state.faults = Some(Box::new(faults)));
     }
@@ -89,7 +86,6 @@ impl Machine {
         self.change(|state| state.trace = Some(Trace::default()));
     }
 
-    /// Returns the recorded run, if [`record`](Self::record) was called.
     pub fn trace(&self) -> Option<&Trace> {
         self.state.as_ref()?.trace.as_ref()
     }
@@ -200,7 +196,6 @@ impl Machine {
         self.state.as_ref().map_or(0, |state| state.digest)
     }
 
-    /// The statistics of a CPU so far.
     pub fn usage(&self, cpu: CpuId) -> Option<Usage> {
         Some(self.state.as_ref()?.cpus.get(cpu.index())?.usage())
     }
@@ -211,7 +206,6 @@ impl Machine {
         self.change(MachineState::joules).unwrap_or(0.0)
     }
 
-    /// The durations (prices) of the machine's operations; `None` during a run.
     pub fn costs(&self) -> Option<&Costs> {
         self.state.as_ref().map(|state| &state.costs)
     }
@@ -267,7 +261,6 @@ pub fn stop() {
     with(|machine| machine.stopping = true);
 }
 
-/// The fiber of the running CPU.
 pub fn current() -> Option<FiberId> {
     with_cpu(|cpu| cpu.fiber)
 }

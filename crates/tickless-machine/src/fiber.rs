@@ -44,12 +44,9 @@ fn coloured(steps: u32, body: impl FnOnce()) {
 /// A stack, and a suspended function on it.
 pub(crate) struct Fiber(Coroutine<(), (), ()>);
 
-/// Why [`Fiber::resume`] has returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Resumed {
-    /// It suspended itself.
     Suspended,
-    /// Its function has returned.
     Ended,
 }
 
@@ -97,6 +94,5 @@ pub(crate) fn clear_yielder() {
     YIELDER.set(ptr::null());
 }
 
-/// Identifies a fiber among those of its machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct FiberId(pub(crate) u32);

@@ -15,6 +15,8 @@
 //! | `spec`, `prices`, `size` | machine files, each number with its source; other numbers of CPUs |
 //! | `validate` | scenes that also run on real CPUs, to compare the model with |
 
+#![allow(missing_docs, reason = "an internal crate: most names say what they are")]
+
 mod act;
 mod coherence;
 pub mod cost;

@@ -24,7 +24,6 @@ use tickless_core::time::{CpuId, Ns};
 const WORD_BYTES: usize = 16;
 const LINE_BYTES: usize = 8 * WORD_BYTES;
 
-/// An interrupt handler.
 pub(crate) type Handler = Rc<dyn Fn(Vector)>;
 /// A hook that a CPU calls when it has handled its interrupts and returns to its program.
 pub(crate) type OnReturn = Rc<dyn Fn()>;
@@ -37,12 +36,9 @@ pub(crate) struct Counter {
     pub reads: u64,
 }
 
-/// Why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// The time limit was reached.
     Until,
-    /// A program called [`stop`](crate::engine::stop).
     Stopped,
     /// Nothing can happen any more: every CPU is off, or waits for an event that will not occur.
     Quiet,
@@ -60,12 +56,10 @@ pub(crate) struct MachineState {
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) lines: Lines,
     pub(crate) counters: Vec<Counter>,
-    /// Busy threads of each core.
     pub(crate) busy: Vec<u16>,
     /// The energy that each core has used, without the energy of its halted CPUs, which
     /// `Cpu::joules` counts.
     pub(crate) core_energy: Vec<CoreEnergy>,
-    /// The CPU whose fiber runs now.
     pub(crate) running: Option<usize>,
     /// While its clock is less than this, the running CPU comes before all other CPUs.
     pub(crate) horizon: Ps,
@@ -78,7 +72,6 @@ pub(crate) struct MachineState {
     /// The duration of the fastest access to another core's line: nothing that another core does
     /// now can affect this core earlier.
     pub(crate) nearest: Ps,
-    /// The cache line of each simulated word, by the address of the word.
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
     /// The number of programs that hold a lock or wait for one, plus the number of running
@@ -107,7 +100,6 @@ pub(crate) struct CoreEnergy {
     pub joules: f64,
 }
 
-/// Whether a CPU may act now.
 pub(crate) enum Turn {
     Now,
     /// Other CPUs act first.
@@ -117,7 +109,6 @@ pub(crate) enum Turn {
 }
 
 thread_local! {
-    /// The machine that runs on this thread.
     static RUNNING: RefCell<Option<Box<MachineState>>> = const { RefCell::new(None) };
     static SERIAL: Cell<u32> = const { Cell::new(0) };
 }
@@ -156,7 +147,6 @@ impl MachineState {
         }
     }
 
-    /// Chooses the CPU that acts next, and returns its fiber.
     #[inline]
     pub(crate) fn choose_next(&mut self, until: Ps) -> Result<FiberId, Ended> {
         if self.stopping || self.draining && self.inside == 0 {
@@ -226,7 +216,6 @@ impl MachineState {
         }
     }
 
-    /// The running CPU.
     #[inline]
     pub(crate) fn cpu(&mut self) -> Option<&mut Cpu> {
         self.cpus.get_mut(self.running?)
@@ -353,7 +342,6 @@ impl MachineState {
 pub(crate) enum LineSharing {
     /// Those at consecutive addresses.
     Neighbours,
-    /// No other word.
     Alone,
 }
 
@@ -380,12 +368,10 @@ impl WordSlot {
     }
 }
 
-/// Stores a machine in the thread-local from which the programs on the machine access it.
 pub(crate) fn install(machine: Box<MachineState>) {
     RUNNING.set(Some(machine));
 }
 
-/// Removes the machine from the thread-local, and returns it.
 pub(crate) fn uninstall() -> Option<Box<MachineState>> {
     RUNNING.take()
 }
@@ -408,7 +394,6 @@ pub(crate) fn with_running<R>(f: impl FnOnce(&mut MachineState, usize) -> R) -> 
     with(|machine| machine.running.map(|cpu| f(machine, cpu))).flatten()
 }
 
-/// Gives `f` access to the state of the running CPU. `None` if no simulated CPU is running.
 #[inline]
 pub(crate) fn with_cpu<R>(f: impl FnOnce(&mut Cpu) -> R) -> Option<R> {
     with(|machine| machine.cpu().map(f)).flatten()

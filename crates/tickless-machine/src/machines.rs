@@ -19,7 +19,6 @@ pub const FILES: &[(&str, &str)] = &[
     ("host", include_str!("../machines/host.toml")),
 ];
 
-/// Parses the compiled-in file of a machine. Returns `None` if there is no machine of this name.
 pub fn named(name: &str) -> Option<Result<Spec, SpecError>> {
     let (name, text) = FILES.iter().find(|(known, _)| *known == name)?;
     Some(Spec::parse(&format!("machines/{name}.toml"), text))

@@ -53,7 +53,6 @@ impl Order {
         Ps((u64::MAX >> self.bits) - 1)
     }
 
-    /// The CPU that acts next, and when.
     #[inline]
     pub(crate) fn first(&self) -> (usize, Ps) {
         let (key, cpu) = self.unpack(self.matches[1]);

@@ -73,7 +73,6 @@ unsafe impl Platform for Sim {
     fn unpark(&self, _: &SimWord) {}
 }
 
-/// Reads the current time from the CPU's own cycle counter.
 pub fn now() -> Ns {
     with(|machine| {
         let tsc = machine.costs.tsc;
@@ -91,7 +90,6 @@ pub fn cycle_counter() -> Ns {
     with(MachineState::cycle_counter).unwrap_or(Ns::ZERO)
 }
 
-/// The number of locks that the running CPU holds.
 pub fn locks_held() -> u32 {
     with_cpu(|cpu| cpu.locks).unwrap_or(0)
 }
@@ -102,7 +100,6 @@ pub fn broken_rule() -> Option<&'static str> {
     with(|machine| machine.broken_rule).flatten()
 }
 
-/// A word on a simulated cache line.
 #[derive(Debug)]
 pub struct SimWord {
     value: AtomicU64,
@@ -119,7 +116,6 @@ impl SimWord {
         });
     }
 
-    /// Adds to the word atomically. Returns the previous value.
     pub fn fetch_add(&self, value: u64) -> u64 {
         access(&self.place, LineSharing::Neighbours, Access::Atomic);
         self.value.fetch_add(value, Ordering::Relaxed)

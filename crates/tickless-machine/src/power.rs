@@ -51,7 +51,6 @@ impl MachineState {
         used.until = used.until.max(now);
     }
 
-    /// The energy that the whole machine has used so far, in joules.
     pub(crate) fn joules(&mut self) -> f64 {
         let end = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(Ps::ZERO);
         let idle: f64 = self.cpus.iter().map(|cpu| cpu.joules).sum();

@@ -8,16 +8,11 @@ use crate::ps::Ps;
 use crate::spec::Spec;
 use crate::topology::Topology;
 
-/// The range of values that is allowed for a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// A count, from 1.
     Count,
-    /// Greater than zero.
     Positive,
-    /// Zero or more.
     Amount,
-    /// A processor's clock rate, in GHz.
     Clock,
 }
 
@@ -37,16 +32,13 @@ const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.work_s", Kind::Positive),
 ];
 
-/// The highest number of SMT threads per core.
 const THREADS_MAX: f64 = 64.0;
 
 impl Spec {
-    /// The machine's prices.
     pub fn costs(&self) -> Costs {
         costs(&mut |key, _| self.value(key), self.idle_names())
     }
 
-    /// The first mandatory key that the file lacks.
     pub(crate) fn missing_key(&self) -> Option<String> {
         let mut missing = None;
         let mut check = |key: &str, _| {
@@ -76,7 +68,6 @@ pub(crate) fn kind(key: &str) -> Option<Kind> {
     found
 }
 
-/// Returns the name of the idle state from a key of the form `idle.NAME.KEY`.
 pub(crate) fn idle_name(key: &str) -> Option<&str> {
     Some(key.strip_prefix("idle.")?.split_once('.')?.0)
 }

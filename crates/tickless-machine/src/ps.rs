@@ -7,14 +7,11 @@
 use std::ops::{Add, AddAssign, Sub};
 use tickless_core::time::Ns;
 
-/// A point in simulated time or a duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Hash)]
 pub struct Ps(pub u64);
 
 impl Ps {
-    /// The start of the simulation.
     pub const ZERO: Ps = Ps(0);
-    /// Later than everything.
     pub const NEVER: Ps = Ps(u64::MAX);
 
     /// Converts nanoseconds. Times beyond the range become [`Ps::NEVER`].
@@ -36,12 +33,10 @@ impl Ps {
         if self.0 == u64::MAX { Ns::NEVER } else { Ns(self.0 / 1000) }
     }
 
-    /// Fractional nanoseconds.
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 
-    /// Multiplies a duration.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Ps {
         Ps((self.0 as f64 * factor).round() as u64)

@@ -1,17 +1,14 @@
 //! A small random number generator (SplitMix64, Steele, Lea and Flood 2014). A seed gives the same
 //! numbers on every machine and with every version, so that simulated results can be repeated.
 
-/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// Returns any number.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

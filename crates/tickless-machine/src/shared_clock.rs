@@ -25,12 +25,10 @@ impl SharedClock {
         Some(SharedClock { clock, counter })
     }
 
-    /// Reads the clock.
     pub fn read(&self) {
         self.clock.read();
     }
 
-    /// The counter that the clock reads.
     pub fn counter(&self) -> CounterId {
         self.counter
     }
@@ -42,7 +40,6 @@ impl fmt::Debug for SharedClock {
     }
 }
 
-/// Adapts the simulated counter to the timer library's trait [`Counter`].
 struct Device(CounterId);
 
 impl Counter for Device {

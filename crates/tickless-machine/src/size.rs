@@ -2,15 +2,12 @@
 
 use crate::spec::Spec;
 
-/// A machine of another size.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sized {
-    /// The requested number of CPUs.
     pub asked: u16,
     /// The actual number of CPUs, which may be higher: all threads of a core, and all cores of each
     /// socket if there are several sockets.
     pub cpus: u16,
-    /// The machine.
     pub spec: Spec,
 }
 

@@ -20,41 +20,30 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
-    /// The file's own name.
     pub file: String,
-    /// The machine's name.
     pub name: String,
-    /// A sentence about what the machine is, and which published measurements were made on it.
     pub about: String,
     /// The seed for the random numbers of simulations of this machine. It is not in the file.
     pub seed: u64,
     parameters: BTreeMap<String, Parameter>,
 }
 
-/// One number.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Parameter {
     /// The number, in the unit that the end of its key names, such as `_ns`.
     pub value: f64,
-    /// The number's origin.
     pub origin: Origin,
 }
 
-/// The origin of a number.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Origin {
-    /// The number was published or measured. The text names the publication or the measurement.
     Source(String),
     /// The number was chosen without a source. The sensitivity study varies it over this range.
     Assumed {
-        /// The range's lower end.
         low: f64,
-        /// The range's upper end.
         high: f64,
-        /// The reason for this value.
         because: String,
     },
     /// The number was fitted so that a simulated result matches a published one, which the text
@@ -62,35 +51,28 @@ pub enum Origin {
     Fitted(String),
 }
 
-/// An error in a machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpecError {
-    /// The file.
     pub file: String,
     /// The line, counted from 1; 0 if [`require`](Spec::require) has found that a key is missing.
     pub line: usize,
     /// The key, with its table.
     pub key: String,
-    /// What is wrong with the key.
     pub fault: SpecFault,
 }
 
-/// What is wrong with a key of a machine's file.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SpecFault {
-    /// The file is not TOML.
     Syntax(String),
     /// No part of the program reads this key. The user should remove it, or correct its name.
     Unknown,
     /// Only earlier versions of this program read the key. The text names its replacement.
     Former(&'static str),
-    /// The key is missing.
     Missing,
     /// The value must be a table with `value` and one of `source`, `assumed`, `fitted`.
     Shape,
     /// The number has none, or more than one, of `source`, `assumed` and `fitted`.
     Origin,
-    /// The number is out of the allowed range, which the text names.
     Range(&'static str),
 }
 
@@ -132,7 +114,6 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl Spec {
-    /// Parses a machine's file. Errors name it as `file`.
     pub fn parse(file: &str, text: &str) -> Result<Spec, SpecError> {
         let reader = Reader { file, text };
         let root = DeTable::parse(text).map_err(|error| {
@@ -178,7 +159,6 @@ impl Spec {
         self.parameters.get(key)
     }
 
-    /// All numbers, by key.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &Parameter)> {
         self.parameters.iter().map(|(key, parameter)| (key.as_str(), parameter))
     }
@@ -194,7 +174,6 @@ impl Spec {
         spec
     }
 
-    /// Returns a copy of the machine in which a key has this number and origin.
     #[must_use]
     pub fn with_parameter(&self, key: &str, parameter: Parameter) -> Spec {
         let mut spec = self.clone();
@@ -266,7 +245,6 @@ impl Spec {
     }
 }
 
-/// The file's name and text. An error's line number is counted in the text.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
@@ -279,7 +257,6 @@ impl Reader<'_> {
         SpecError { file: self.file.to_string(), line, key: key.to_string(), fault }
     }
 
-    /// Parses a TOML table of numbers and the tables nested in it, and adds the numbers to `into`.
     fn table(
         &self,
         prefix: &str,

@@ -5,68 +5,55 @@
 
 use tickless_core::time::CpuId;
 
-/// How far a cache line travels between the caches of two CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Distance {
     /// SMT threads of one core, which share its cache.
     Core,
-    /// Cores of one socket.
     Socket,
     /// Different sockets of one group, which are one hop apart.
     Near,
-    /// Sockets of different groups, which are connected through a node controller.
     Far,
 }
 
 /// The numbers of sockets, cores and threads of a machine. All are at least one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Topology {
-    /// Sockets.
     pub sockets: u16,
-    /// Cores in each.
     pub cores_per_socket: u16,
-    /// SMT threads of each core.
     pub threads_per_core: u16,
     /// The number of sockets in a group. Sockets of one group are one hop apart.
     pub sockets_per_group: u16,
 }
 
 impl Topology {
-    /// The number of CPUs.
     pub fn cpus(&self) -> u16 {
         self.cores() * self.threads_per_core
     }
 
-    /// The number of cores.
     pub fn cores(&self) -> u16 {
         self.sockets * self.cores_per_socket
     }
 
-    /// The core of a CPU.
     #[inline]
     pub fn core(&self, cpu: CpuId) -> u16 {
         cpu.0 % self.cores()
     }
 
-    /// The socket of a core.
     #[inline]
     pub fn socket_of_core(&self, core: u16) -> u16 {
         core / self.cores_per_socket
     }
 
-    /// The socket of a CPU.
     #[inline]
     pub fn socket(&self, cpu: CpuId) -> u16 {
         self.socket_of_core(self.core(cpu))
     }
 
-    /// The threads of a core.
     pub fn threads(&self, core: u16) -> impl Iterator<Item = CpuId> + use<> {
         let (cores, threads) = (self.cores(), self.threads_per_core);
         (0..threads).map(move |thread| CpuId(core + thread * cores))
     }
 
-    /// The distance between two sockets.
     #[inline]
     pub fn between_sockets(&self, one: u16, other: u16) -> Distance {
         if one == other {
@@ -78,7 +65,6 @@ impl Topology {
         }
     }
 
-    /// The distance between two CPUs.
     pub fn between(&self, one: CpuId, other: CpuId) -> Distance {
         if self.core(one) == self.core(other) {
             Distance::Core

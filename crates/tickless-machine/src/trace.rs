@@ -15,12 +15,10 @@ pub fn begin(name: &'static str) {
     with_running(|machine, cpu| machine.record(cpu, Event::Begin(name)));
 }
 
-/// Ends the innermost span on the track of the running CPU.
 pub fn end() {
     with_running(|machine, cpu| machine.record(cpu, Event::End));
 }
 
-/// Marks the current time on the track of the running CPU, with a name.
 pub fn instant(name: &'static str) {
     with_running(|machine, cpu| machine.record(cpu, Event::Instant(name)));
 }

@@ -3,22 +3,18 @@
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing to do.
     Ok,
     /// The figure could not be obtained, so there is no judgement.
     Unknown,
     /// The figure is unusual: the user should look into it.
     Warn,
-    /// The machine has the problem that the check looks for.
     Bad,
 }
 
 impl Verdict {
-    /// Returns the verdict's word in the output.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
@@ -42,32 +38,22 @@ impl Verdict {
 /// The result of a check. The JSON keys are stable and documented in `docs/book/src/doctor.md`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Finding {
-    /// The name of the check.
     pub check: &'static str,
-    /// Its severity.
     pub verdict: Verdict,
-    /// The measured figure; null if it could not be measured.
     pub figure: Option<f64>,
-    /// The unit of the figure.
     pub unit: &'static str,
     /// How the figure was obtained, or why it could not be obtained.
     pub how: String,
     /// What to do; empty if there is nothing to do.
     pub advice: String,
-    /// The study that explains the problem.
     pub study: &'static str,
 }
 
-/// The judgement of a check, without the check's name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judgement {
-    /// Its severity.
     pub verdict: Verdict,
-    /// The measured figure.
     pub figure: Option<f64>,
-    /// How the figure was obtained, or why it could not be obtained.
     pub how: String,
-    /// What to do.
     pub advice: String,
 }
 
@@ -76,7 +62,6 @@ pub struct Judgement {
 pub type Judged<'a> = Result<Judgement, Cow<'a, str>>;
 
 impl Judgement {
-    /// Returns the error for the verdict "unknown"; its text is the reason `why`.
     pub fn unknown<'a>(why: impl Into<Cow<'a, str>>) -> Judged<'a> {
         Err(why.into())
     }

@@ -27,7 +27,6 @@ pub use checks::{Check, Need, checks};
 pub use facts::Facts;
 pub use finding::{Finding, Verdict};
 
-/// Judges the gathered facts: returns a finding for each of these checks.
 pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
     checks.iter().map(|check| check.judge(facts)).collect()
 }

@@ -13,14 +13,12 @@ impl Bins {
         Bins(decades.flat_map(|ns| [ns, 2 * ns, 5 * ns]).collect())
     }
 
-    /// Returns at most twenty equal bins that cover 0 to `most_us` microseconds.
     pub fn linear(most_us: u64) -> Bins {
         const BINS: u64 = 20;
         let width_us = most_us.div_ceil(BINS).max(1);
         Bins((1..=most_us.div_ceil(width_us)).map(|bin| bin * width_us * 1_000).collect())
     }
 
-    /// Returns the upper ends, in microseconds.
     pub fn ends_us(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|end| end / 1_000)
     }

@@ -6,25 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tickless::time::Instant;
 
-/// A wakeup that was too late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// The id of the thread that woke.
     pub thread: u32,
-    /// When the thread should have woken.
     pub deadline: Instant,
-    /// When the thread read the clock after waking.
     pub now: Instant,
 }
 
 impl Sample {
-    /// Returns how long after the deadline the thread woke.
     pub fn late(&self) -> Duration {
         self.now - self.deadline
     }
 }
 
-/// Ends a measurement at the first wakeup that is later than a limit.
 pub struct Break {
     above: Duration,
     has_ended: AtomicBool,

@@ -12,7 +12,6 @@ use std::sync::Barrier;
 use std::thread;
 use tickless::time::Instant;
 
-/// Measures threads that sleep in `clock_nanosleep` until a point in time on `CLOCK_MONOTONIC`.
 pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
     sleepers(plan, || {
         Ok(|deadline| {
@@ -27,8 +26,6 @@ pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
     })
 }
 
-/// Measures threads that read a timerfd, which is set to a point in time on `CLOCK_MONOTONIC`
-/// before each read.
 pub fn timerfd(plan: &Plan) -> Result<Slice, MeasureError> {
     sleepers(plan, || {
         let timer = TimerFd::new(TimerClock::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
@@ -77,7 +74,6 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     })
 }
 
-/// Sleeps from deadline to deadline until the plan ends, and returns the thread's wakeups.
 fn cycle(
     plan: &Plan,
     start: Instant,

@@ -31,7 +31,6 @@ pub use tally::{Slice, Tally};
 use crate::measure::{MeasureError, interleave};
 use crate::progress::Progress;
 
-/// A way to sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sleeper {
     /// A thread in clock_nanosleep, as in cyclictest
@@ -50,7 +49,6 @@ pub enum Sleeper {
 }
 
 impl Sleeper {
-    /// All ways to sleep.
     pub const ALL: [Sleeper; 6] = [
         Sleeper::ClockNanosleep,
         Sleeper::Timerfd,
@@ -69,7 +67,6 @@ impl Sleeper {
         Sleeper::HrtimerAuto,
     ];
 
-    /// The name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Sleeper::ClockNanosleep => "clock_nanosleep",
@@ -81,12 +78,10 @@ impl Sleeper {
         }
     }
 
-    /// Returns the sleeper (a way to sleep) of this name, in upper or lower case.
     pub fn named(name: &str) -> Option<Sleeper> {
         Sleeper::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// Measures this way to sleep once.
     pub fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
         match self {
             Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),

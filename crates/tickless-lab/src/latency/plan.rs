@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tickless::time::Instant;
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The time from one wakeup to the next.
     pub interval: Duration,
     /// One entry for each thread: the CPU to which it is bound, or `None` for any CPU.
     pub threads: Vec<Option<usize>>,
@@ -22,35 +20,28 @@ pub struct Plan {
     /// Deadlines are this long after whole multiples of the interval. With `None`, they are whole
     /// intervals after the start.
     pub phase: Option<Duration>,
-    /// When a measurement ends.
     pub until: Until,
     /// Set this to end the measurement at once and keep the wakeups so far.
     pub stop: Arc<AtomicBool>,
-    /// Ends the measurement at the first wakeup that is too late, if set.
     pub break_at: Option<Arc<Break>>,
 }
 
 /// When a measurement ends: at the first of the two limits that is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Until {
-    /// The number of wakeups of each thread.
     pub loops: Option<u64>,
-    /// The time since the start.
     pub duration: Option<Duration>,
 }
 
 impl Plan {
-    /// Returns whether `stop` has been set.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns when a thread that begins at `start` ends.
     pub fn end(&self, start: Instant) -> Instant {
         self.until.duration.map_or(Instant::NEVER, |duration| start + duration)
     }
 
-    /// Returns the first deadline of a thread that begins at `start`.
     pub fn first(&self, start: Instant) -> Instant {
         let next = start + self.interval;
         let Some(phase) = self.phase else { return next };
@@ -74,7 +65,6 @@ impl Plan {
         tally.record(now, deadline);
     }
 
-    /// Applies the plan to the calling thread: its CPU, its priority and its timer slack.
     pub fn prepare(&self, cpu: Option<usize>) -> Result<(), MeasureError> {
         cpu.map_or(Ok(()), measure::stay_on)?;
         self.priority.map_or(Ok(()), measure::be_urgent)?;

@@ -7,27 +7,16 @@ use serde::Serialize;
 /// was no wakeup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The name of the sleeper.
     pub sleeper: &'static str,
-    /// The least lateness.
     pub min: Option<u64>,
-    /// The average lateness.
     pub avg: Option<f64>,
-    /// The median lateness.
     pub p50: Option<u64>,
-    /// The lateness that 99 of 100 wakeups do not exceed.
     pub p99: Option<u64>,
-    /// The lateness that 999 of 1000 wakeups do not exceed.
     pub p999: Option<u64>,
-    /// The greatest lateness.
     pub max: Option<u64>,
-    /// The number of measured wakeups.
     pub samples: u64,
-    /// How often threads of this process waited and were woken, per second.
     pub wakeups_per_s: f64,
-    /// CPU time of the process, in percent of one CPU.
     pub cpu_percent: f64,
-    /// Wakeups before their deadline.
     pub early: u64,
     /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
     /// one.
@@ -35,7 +24,6 @@ pub struct Row {
     /// The number of threads that slept, or of timers if the sleeper is one of this library's
     /// timers.
     pub threads: usize,
-    /// The time from one deadline to the next.
     pub interval_us: f64,
     /// Real-time priority; 0 for none.
     pub priority: u8,
@@ -43,13 +31,11 @@ pub struct Row {
     pub histogram: Option<Buckets>,
 }
 
-/// The number of wakeups for each microsecond of lateness.
 #[derive(Clone, Debug, Serialize)]
 pub struct Buckets {
     /// The first entry counts wakeups that were late by less than 1 us, the second those by 1 to 2
     /// us, and so on.
     pub counts: Vec<u64>,
-    /// The number of wakeups that were later than all entries of `counts`.
     pub above: u64,
 }
 
@@ -81,7 +67,6 @@ impl Row {
         }
     }
 
-    /// Returns the figure that `quantile` names; `None` if there was no wakeup.
     pub fn quantile_ns(&self, quantile: Quantile) -> Option<f64> {
         match quantile {
             Quantile::Min => self.min.map(|ns| ns as f64),
@@ -110,7 +95,6 @@ impl Buckets {
     }
 }
 
-/// Names one figure of a [`Row`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantile {
     /// The least
@@ -128,16 +112,13 @@ pub enum Quantile {
 }
 
 impl Quantile {
-    /// All figures.
     pub const ALL: [Quantile; 6] =
         [Quantile::Min, Quantile::Avg, Quantile::P50, Quantile::P99, Quantile::P999, Quantile::Max];
 
-    /// Returns the figure of this name, in upper or lower case.
     pub fn named(name: &str) -> Option<Quantile> {
         Quantile::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Quantile::Min => "min",

@@ -6,7 +6,6 @@ use hdrhistogram::Histogram;
 use std::fmt;
 use tickless::time::Instant;
 
-/// Records how late wakeups were, in nanoseconds.
 #[derive(Clone)]
 pub struct Tally {
     /// The distribution of the lateness, from 1 ns to 18 minutes, with three significant digits.
@@ -48,7 +47,6 @@ impl fmt::Debug for Tally {
 }
 
 impl Tally {
-    /// Records a wakeup at `now` for `deadline`.
     pub fn record(&mut self, now: Instant, deadline: Instant) {
         self.early += u64::from(now < deadline);
         let late = (now - deadline).as_nanos() as u64;
@@ -56,7 +54,6 @@ impl Tally {
         self.sum_ns += u128::from(late);
     }
 
-    /// Adds the wakeups of another thread or turn.
     pub fn add(&mut self, other: &Tally) {
         // Both histograms have the same bounds, so this cannot fail.
         let _ = self.lateness.add(&other.lateness);
@@ -66,23 +63,18 @@ impl Tally {
         self.sum_ns += other.sum_ns;
     }
 
-    /// Returns the exact average lateness; 0 if there was no wakeup.
     pub fn average_ns(&self) -> f64 {
         if self.lateness.is_empty() { 0.0 } else { self.sum_ns as f64 / self.lateness.len() as f64 }
     }
 }
 
-/// The result of one measurement of one sleeper, which is a way to sleep.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
-    /// How late its wakeups were.
     pub tally: Tally,
-    /// CPU time and context switches of the process during the measurement.
     pub usage: Usage,
 }
 
 impl Slice {
-    /// Returns the sum of several measurements.
     pub fn sum(slices: Vec<Slice>) -> Slice {
         let mut sum = Slice::default();
         for slice in slices {

@@ -6,7 +6,6 @@ use crate::progress::Progress;
 use crate::studies::StudyError;
 use tickless_machine::fuzz::{MACHINE, history};
 
-/// The result of running random histories.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Histories {
     /// No rule was broken. Contains a text that lists what was done.
@@ -15,7 +14,6 @@ pub enum Histories {
     Broken(String),
 }
 
-/// Runs `count` histories with seeds from `first` on, and stops if one breaks a rule.
 pub fn run(first: u64, count: u64, progress: &dyn Progress) -> Result<Histories, StudyError> {
     let spec = find(MACHINE)?;
     progress.begin("histories", count as usize);

@@ -31,15 +31,11 @@ pub fn cpus() -> Result<Vec<usize>, StudyError> {
 /// If other programs use more than this percentage of the CPUs' time, they disturb the measurement.
 const BUSY_PERCENT: f64 = 10.0;
 
-/// How long the use of the CPUs by other programs is watched before the measurement.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// What to do on a machine that is busy with other work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IfBusy {
-    /// Refuse to measure.
     Refuse,
-    /// Measure, and record in the machine's description how busy the host was.
     Measure,
 }
 

@@ -12,18 +12,13 @@ use std::time::{Duration, Instant};
 use tickless::clock::{Counter, SystemClock};
 use tickless_machine::validate::Backend;
 
-/// A price: the time that an operation takes on this host.
 #[derive(Clone, Debug)]
 pub struct Price {
-    /// The key of the parameter in a machine's file.
     pub key: &'static str,
-    /// The measured value, in the unit of the parameter.
     pub value: Spread,
-    /// How the price was measured, in words.
     pub how: &'static str,
 }
 
-/// Calls `work` `count` times and returns the mean time of a call in nanoseconds.
 fn each(count: u32, mut work: impl FnMut()) -> f64 {
     let begun = Instant::now();
     for _ in 0..count {
@@ -32,8 +27,6 @@ fn each(count: u32, mut work: impl FnMut()) -> f64 {
     begun.elapsed().as_nanos() as f64 / f64::from(count)
 }
 
-/// A function that measures a time, from which prices (the times of single operations) are
-/// computed.
 type Raw = fn(&Tools) -> f64;
 
 const RAW: [(&str, Raw); 11] = [
@@ -50,7 +43,6 @@ const RAW: [(&str, Raw); 11] = [
     ("switch", |_| switch()),
 ];
 
-/// The timer and the clock of the system that are used in measurements.
 struct Tools {
     timer: TimerFd,
     counter: SystemClock,
@@ -66,7 +58,6 @@ impl Tools {
         Ok(Tools { timer, counter })
     }
 
-    /// Returns the time to arm a timer that expires after `ahead`, and to disarm it.
     fn arm(&self, ahead: Duration) -> f64 {
         each(2_000, || {
             let at = Expiration::OneShot(ahead.into());
@@ -131,7 +122,6 @@ fn switch() -> f64 {
     })
 }
 
-/// Measures all prices (the times of single operations) on one CPU, in turn.
 pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
     let turns = effort.pick(3, 31, 31);
     let raw = thread::scope(|scope| {

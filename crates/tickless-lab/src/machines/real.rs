@@ -75,14 +75,11 @@ pub fn play(
     })
 }
 
-/// Returns how often the calling thread has lost its CPU to other threads.
 fn times_lost() -> i64 {
     // This call cannot fail for the calling thread. If it did, no loss would be counted.
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
-/// Plays a scene once. Returns the nanoseconds of an operation, and how often its threads lost
-/// their CPU.
 fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
     let all = cpus.len();
     let cpus = match scene.sides(all) {

@@ -6,7 +6,6 @@
 use std::fs;
 use std::hint::black_box;
 
-/// Evicts everything from the caches.
 #[derive(Debug)]
 pub struct Evictor {
     memory: Vec<u8>,
@@ -31,7 +30,6 @@ impl Evictor {
         black_box(&self.memory);
     }
 
-    /// Returns the size of the memory that `evict` writes.
     pub fn bytes(&self) -> usize {
         self.memory.len()
     }

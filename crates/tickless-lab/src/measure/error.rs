@@ -4,26 +4,18 @@ use std::io;
 use thiserror::Error;
 use tickless::driver::StartTimersError;
 
-/// Why something could not be measured.
 #[derive(Debug, Error)]
 pub enum MeasureError {
-    /// The timers to be measured did not start.
     #[error(transparent)]
     Timers(#[from] StartTimersError),
-    /// The system refused something.
     #[error("{what} ({error})")]
     System {
         /// The request that was refused, with what the user can do.
         what: &'static str,
-        /// The system's error.
         error: io::Error,
     },
-    /// A thread panicked.
     #[error("the thread {what} died; its message is above. Try again")]
-    Thread {
-        /// The thread's purpose.
-        what: &'static str,
-    },
+    Thread { what: &'static str },
 }
 
 impl MeasureError {

@@ -6,7 +6,6 @@ use nix::unistd::Pid;
 use std::fs;
 use std::time::Duration;
 
-/// Returns the machine in one line: its processor, how many CPUs this process may use, its kernel.
 pub fn machine() -> String {
     let processor = processor();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -15,7 +14,6 @@ pub fn machine() -> String {
     format!("{processor}, {count} {plural}, Linux {}", release.trim()).trim_end().to_string()
 }
 
-/// Returns the processor's name, or its architecture if the name is unknown.
 pub fn processor() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     named(&cpuinfo).map_or_else(|| std::env::consts::ARCH.to_string(), str::to_string)
@@ -36,7 +34,6 @@ pub fn cpus() -> Vec<usize> {
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Returns a warning if so much other work runs on this machine that measured times are disturbed.
 pub fn disturbance() -> Option<String> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = load.split(' ').next()?.parse().ok()?;

@@ -2,14 +2,10 @@
 
 use crate::studies::Figure;
 
-/// The median of some repetitions, with the least and the greatest.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// The middle value, or the mean of the two middle values.
     pub median: f64,
-    /// The least.
     pub low: f64,
-    /// The greatest.
     pub high: f64,
 }
 
@@ -29,7 +25,6 @@ impl Spread {
         Spread { median, low, high }
     }
 
-    /// Returns the spread of a single exact value, such as a count or a simulated figure.
     pub const fn exactly(value: f64) -> Spread {
         Spread { median: value, low: value, high: value }
     }
@@ -46,7 +41,6 @@ impl From<Spread> for Figure {
     }
 }
 
-/// The arithmetic mean.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }

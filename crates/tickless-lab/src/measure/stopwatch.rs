@@ -12,7 +12,6 @@ use std::time::Instant;
 pub struct Stopwatch {
     /// The number of counts in a nanosecond; 1 if the counter counts nanoseconds.
     per_ns: f64,
-    /// The cost of starting and stopping, in counts.
     own: u64,
     origin: Instant,
 }
@@ -47,7 +46,6 @@ impl Stopwatch {
         (self.count() - from).saturating_sub(self.own)
     }
 
-    /// Converts counts to nanoseconds.
     pub fn ns(&self, counts: f64) -> f64 {
         counts / self.per_ns
     }

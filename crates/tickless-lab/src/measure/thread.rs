@@ -12,7 +12,6 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Sleeps for `span`.
 pub fn wait(span: Duration) {
     let end = Instant::now() + span;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())

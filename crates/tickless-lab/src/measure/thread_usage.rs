@@ -8,16 +8,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-/// CPU time and context switches of some threads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ThreadUsage {
-    /// Seconds on a CPU.
     pub cpu_s: f64,
     /// How often the threads gave up their CPU to wait, or lost it to other threads.
     pub switches: u64,
 }
 
-/// A snapshot of threads: what each of them has used since it started.
 #[derive(Clone, Debug, Default)]
 pub struct Threads(BTreeMap<OsString, ThreadUsage>);
 
@@ -34,12 +31,10 @@ impl Threads {
         Threads(threads.flatten().filter_map(look).collect())
     }
 
-    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns what the threads that are in both snapshots have used in between.
     pub fn used_since(&self, earlier: &Threads) -> ThreadUsage {
         let both = self.0.iter().filter_map(|(id, now)| Some((now, earlier.0.get(id)?)));
         both.fold(ThreadUsage::default(), |sum, (now, then)| ThreadUsage {

@@ -4,28 +4,20 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use std::time::Instant;
 
-/// The time and context switches that all threads of this process used.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
-    /// Seconds that passed.
     pub real_s: f64,
-    /// Seconds of CPU time outside the kernel.
     pub user_s: f64,
-    /// Seconds of CPU time in the kernel.
     pub system_s: f64,
-    /// How often a thread gave up its CPU to wait.
     pub voluntary_switches: u64,
-    /// How often a thread lost its CPU to another one.
     pub involuntary_switches: u64,
 }
 
 impl Usage {
-    /// Returns the sum of both kinds of switches.
     pub fn switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }
 
-    /// Returns the sum for two pieces of work, one after the other.
     #[must_use]
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
@@ -37,7 +29,6 @@ impl Usage {
         }
     }
 
-    /// Returns the CPU time in and outside the kernel.
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }

@@ -5,25 +5,18 @@ use serde::Serialize;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The properties of this machine that the report shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
-    /// The processor's name.
     pub cpu: String,
-    /// The number of CPUs that this process may use.
     pub cpus: usize,
-    /// The kernel's release.
     pub kernel: String,
-    /// The kernel's clock source; null if it is unknown.
     pub clock_source: Option<String>,
     /// The load averages over 1, 5 and 15 minutes before the run.
     pub load: Vec<f64>,
-    /// A warning, if so much other work runs on the machine that measured times are disturbed.
     pub disturbance: Option<String>,
 }
 
 impl Facts {
-    /// Reads the properties from the system.
     pub fn here() -> Facts {
         let read = |path: &str| Some(fs::read_to_string(path).ok()?.trim().to_string());
         let load = read("/proc/loadavg").unwrap_or_default();
@@ -39,7 +32,6 @@ impl Facts {
     }
 }
 
-/// Returns the current time in the form `2026-01-31T12:34:56Z`.
 pub fn date() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     of_seconds(since.as_secs())

@@ -4,12 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The paths of the report's files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Files {
-    /// The page, in HTML.
     pub page: PathBuf,
-    /// The figures, in JSON.
     pub json: PathBuf,
 }
 
@@ -48,7 +45,6 @@ impl Files {
         Ok(())
     }
 
-    /// Removes the incomplete files of a failed write.
     pub fn remove_halves(&self) {
         for file in [&self.page, &self.json] {
             // Usually there is no such file, so an error is ignored.

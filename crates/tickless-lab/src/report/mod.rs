@@ -48,21 +48,13 @@ use serde::Serialize;
 pub struct Report {
     /// The version of the JSON's form. A version with a greater number has more keys.
     pub schema: u32,
-    /// The version of the program.
     pub version: &'static str,
-    /// When the run began, in UTC.
     pub date: String,
-    /// How long the run took.
     pub seconds: f64,
-    /// The requested effort.
     pub effort: &'static str,
-    /// The seed of all random numbers.
     pub seed: u64,
-    /// The machine on which it ran.
     pub machine: Facts,
-    /// The most important figure of each mechanism.
     pub verdicts: Vec<Verdict>,
-    /// The results of the studies, in the order of the report.
     pub studies: Vec<Done>,
 }
 

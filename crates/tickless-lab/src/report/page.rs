@@ -9,7 +9,6 @@ use crate::studies::{Role, Study};
 use maud::{Markup, html};
 use std::io;
 
-/// Makes the page of a report.
 pub fn page(report: &Report) -> io::Result<String> {
     let cpus = report.machine.cpus;
     let mut sections = Vec::new();

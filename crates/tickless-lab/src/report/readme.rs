@@ -11,13 +11,11 @@ use std::io;
 /// The HTML comments that mark the table's place in the file.
 pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
-/// Runs all simulated studies, and returns their results in the order of the report.
 pub fn studies() -> Result<Vec<StudyResult>, StudyError> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
     STUDIES.iter().map(|study| study.run(&request, &Hidden)).collect()
 }
 
-/// Returns the table of the five mechanisms with their figures, as Markdown.
 pub fn table(studies: &[StudyResult]) -> String {
     let mut text = String::from(
         "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
@@ -58,7 +56,6 @@ pub fn with_table(readme: &str, table: &str) -> Option<String> {
     Some(format!("{before}{begin}\n\n{table}\n{end}{after}"))
 }
 
-/// Returns two plots of the report side by side, as an SVG that needs no page around it.
 pub fn picture(studies: &[StudyResult]) -> io::Result<String> {
     const SHOWN: [(&str, &str); 2] = [("cancel", "cost"), ("clock", "read_percent")];
     let mut pictures = Vec::new();
@@ -71,7 +68,6 @@ pub fn picture(studies: &[StudyResult]) -> io::Result<String> {
     Ok(beside(&pictures))
 }
 
-/// Places the pictures side by side, each with its title above it.
 fn beside(pictures: &[(String, String)]) -> String {
     const WIDTH: usize = 580;
     const HEIGHT: usize = 340;

@@ -10,38 +10,26 @@ use serde::Serialize;
 use std::thread;
 use std::time::Instant;
 
-/// What to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The studies to run.
     pub studies: Vec<&'static Study>,
-    /// Whether to run the studies on simulated machines, on this machine (live), or both.
     pub worlds: Vec<World>,
-    /// How long the live studies may take.
     pub effort: Effort,
-    /// The seed of all random numbers.
     pub seed: u64,
 }
 
-/// The results of a study, simulated and live.
 #[derive(Clone, Debug, Serialize)]
 pub struct Done {
-    /// The study's name.
     pub study: &'static str,
-    /// The simulated run; null if it was not requested.
     pub sim: Option<Part>,
-    /// The live run on this machine; null if it was not requested.
     pub live: Option<Part>,
 }
 
 /// A simulated or a live run of a study: either a result or an error.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
-    /// How long the run took.
     pub seconds: f64,
-    /// The result, if the run succeeded.
     pub result: Option<StudyResult>,
-    /// Why the run failed, and what to do.
     pub error: Option<String>,
 }
 

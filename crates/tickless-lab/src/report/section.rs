@@ -9,7 +9,6 @@ use crate::studies::{Answer, Study, StudyResult, World};
 use maud::{Markup, html};
 use std::io;
 
-/// Makes the section of a study: its question, its tables and plots, its answers.
 pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Result<Markup> {
     let published = &study.published;
     let result = |part: &'_ Option<Part>| part.as_ref().and_then(|part| part.result.clone());
@@ -66,7 +65,6 @@ fn claims(results: &Results<'_>) -> Markup {
     }
 }
 
-/// Lists the figures that are not in the range in which a correct result should lie.
 fn outside(results: &Results<'_>) -> Markup {
     let of = |study: Option<&StudyResult>| -> Vec<String> {
         study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
@@ -119,8 +117,6 @@ fn plots(results: &Results<'_>, published: &PublishedReport) -> io::Result<[Mark
     Ok([all(first), all(others)])
 }
 
-/// Makes the list of questions that the published report left open, with the answers of the
-/// simulated and the live run.
 fn answers(results: &Results<'_>) -> Markup {
     let of = |study: Option<&StudyResult>, world| -> Vec<(World, Answer)> {
         let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
@@ -143,7 +139,6 @@ fn answers(results: &Results<'_>) -> Markup {
     }
 }
 
-/// Makes the mark that shows whether an answer's figures are simulated or live.
 fn mark(world: World) -> Markup {
     match world {
         World::Sim => html! { span.chip.predicted { "simulated" } },

@@ -11,7 +11,6 @@ use std::io;
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// Returns a complete HTML document with this title and body.
 pub fn document(title: &str, body: &Markup) -> String {
     let html = html! {
         (DOCTYPE)
@@ -39,7 +38,6 @@ pub fn picture(world: World, plot: &Plot) -> io::Result<Markup> {
     group(&[(world, plot)])
 }
 
-/// Draws plots of the same name, of the simulated and the live study, as one SVG.
 pub(super) fn group(parts: &[Part<'_>]) -> io::Result<Markup> {
     let svg = draw::draw(parts)?;
     let title = parts.first().map_or("", |(_, plot)| plot.title.as_str());

@@ -9,7 +9,6 @@ use maud::{Markup, html};
 /// A table with more columns than this gets less space between them.
 const WIDE: usize = 8;
 
-/// Makes a table in the form of a published one, with our figures next to the published ones.
 pub fn of_published(table: &Table) -> Markup {
     let has_groups = table.groups.iter().any(|group| !group.name.is_empty());
     let columns: usize = table.groups.iter().map(|group| group.columns.len()).sum();
@@ -65,7 +64,6 @@ fn of_entry(entry: &Entry) -> Markup {
 
 const CELL_COLUMNS: [&str; 6] = ["figure", "value", "", "low \u{2013} high", "published", "wanted"];
 
-/// Makes the table of all figures of a study, under the names that they have in JSON.
 pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     html! {
         div.scroll {
@@ -92,7 +90,6 @@ pub fn of_cells<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     }
 }
 
-/// Makes an exhibit: a table that a study shows in addition to its list of figures.
 pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
     html! {
         p.caption { (title) }
@@ -113,7 +110,6 @@ pub fn of_exhibit(Exhibit { title, header, rows }: &Exhibit) -> Markup {
     }
 }
 
-/// Returns the style sheet's class for a figure of this origin.
 pub fn class(role: Role) -> &'static str {
     match role {
         Role::Calibrated => "calibrated",
@@ -123,7 +119,6 @@ pub fn class(role: Role) -> &'static str {
     }
 }
 
-/// Returns the letter for a figure's origin, which is shown after the figure.
 pub fn letter(role: Role) -> Markup {
     let letter = match role {
         Role::Calibrated => "C",
@@ -134,7 +129,6 @@ pub fn letter(role: Role) -> Markup {
     html! { sup.role { (letter) } }
 }
 
-/// Returns a mark that shows whether the figure lies in its band, the range in which it should lie.
 fn sign(cell: &Cell) -> Markup {
     match cell.inside {
         Some(true) => html! { span.good title="inside its band" { "\u{2713}" } },
@@ -182,7 +176,6 @@ pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     }
 }
 
-/// Returns the range of the values that repeated measurements gave, to be shown below the figure.
 fn range(cell: &Cell) -> Markup {
     match plain_range(cell) {
         range if range.is_empty() => html! {},
@@ -197,7 +190,6 @@ fn plain_range(cell: &Cell) -> String {
     format!("{}\u{2013}{}", number(cell.low), number(cell.high))
 }
 
-/// Formats a figure for the page.
 pub fn number(value: f64) -> String {
     grouped(value).replace('-', "\u{2212}")
 }

@@ -6,35 +6,23 @@ use crate::studies::{Role, Study, StudyResult};
 use crate::text::figure;
 use serde::Serialize;
 
-/// The most important figure of a mechanism.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// The name of its study.
     pub study: &'static str,
-    /// The mechanism, in one line.
     pub mechanism: &'static str,
-    /// The names of the two compared settings: without the mechanism, and with it.
     pub sides: [&'static str; 2],
-    /// The published figures; null if there are none.
     pub published: Option<Figures>,
-    /// The simulated figures; null if the simulated run was not requested or failed.
     pub simulated: Option<Figures>,
-    /// The figures measured on this machine; null if the live run was not requested or failed.
     pub live: Option<Figures>,
 }
 
-/// A figure without the mechanism and with it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// The unit of the figure.
     pub unit: &'static str,
     /// The figure without the mechanism, and its origin; no origin if it was published.
     pub before: (f64, Option<Role>),
-    /// The figure with the mechanism, and its origin.
     pub after: (f64, Option<Role>),
-    /// The number of the study's figures that have a range in which they should lie.
     pub checked: usize,
-    /// The names of the figures that lie outside the range in which they should lie.
     pub outside: Vec<String>,
 }
 
@@ -77,13 +65,11 @@ fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Fi
 }
 
 impl Figures {
-    /// Returns in words how many figures lie in the range in which they should lie.
     pub fn checks(&self) -> String {
         let inside = self.checked - self.outside.len().min(self.checked);
         format!("{inside} of {} checks hold", self.checked)
     }
 
-    /// Returns the figures without and with the mechanism as a line of text.
     pub fn line(&self) -> String {
         format!("{} -> {}", figure(self.before.0), figure(self.after.0))
     }

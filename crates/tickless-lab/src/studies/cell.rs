@@ -11,7 +11,6 @@
 use crate::text::figure;
 use serde::Serialize;
 
-/// The origin of a figure. Tables mark each figure with it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -19,9 +18,7 @@ pub enum Role {
     Calibrated,
     /// A formula gives the figure from the machine's parameters, so the simulation proves nothing.
     Implied,
-    /// The simulation gives the figure, and no parameter was fitted to it.
     Predicted,
-    /// Measured on this machine.
     Live,
 }
 
@@ -36,17 +33,14 @@ pub struct Band {
 }
 
 impl Band {
-    /// Returns the band between two values.
     pub const fn between(low: f64, high: f64) -> Band {
         Band { low: Some(low), high: Some(high) }
     }
 
-    /// Returns the band from `low` up.
     pub const fn at_least(low: f64) -> Band {
         Band { low: Some(low), high: None }
     }
 
-    /// Returns the band up to `high`.
     pub const fn at_most(high: f64) -> Band {
         Band { low: None, high: Some(high) }
     }
@@ -65,7 +59,6 @@ impl Band {
         Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
     }
 
-    /// Returns whether the value lies in the band.
     pub fn contains(&self, value: f64) -> bool {
         self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }
@@ -77,14 +70,10 @@ impl From<Band> for [Option<f64>; 2] {
     }
 }
 
-/// The median and the range of a figure over runs with different seeds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
-    /// The median.
     pub value: f64,
-    /// The least.
     pub low: f64,
-    /// The greatest.
     pub high: f64,
 }
 
@@ -106,7 +95,6 @@ impl Figure {
 /// distance between two effects is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Scale {
-    /// Percent of the figure without the mechanism.
     #[serde(rename = "%")]
     Percent,
     /// A factor. Distances are measured on a logarithmic scale.
@@ -132,15 +120,12 @@ impl Scale {
 /// What a cell claims about its mechanism: the effect, and the range in which it should lie.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
-    /// The simulated effect of the mechanism.
     pub effect: f64,
-    /// The unit of the effects.
     pub scale: Scale,
     /// The effect without the mechanism.
     pub null_model: f64,
     /// The published effect: the least and the greatest of the published runs.
     pub published: Option<[f64; 2]>,
-    /// The range in which the effect should lie.
     pub band: Band,
 }
 
@@ -164,7 +149,6 @@ impl Claim {
         Claim { effect, scale: Scale::Plain, null_model, published: None, band }
     }
 
-    /// Adds the published effect: the least and the greatest of the published runs.
     #[must_use]
     pub fn published(mut self, low: f64, high: f64) -> Claim {
         self.published = Some([low.min(high), low.max(high)]);
@@ -188,24 +172,16 @@ impl Claim {
     }
 }
 
-/// One figure of a study.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
     /// The name, such as `32p.before.warm`.
     pub id: String,
-    /// The unit.
     pub unit: &'static str,
-    /// The published figure, if any.
     pub published: Option<f64>,
-    /// The origin of the value.
     pub role: Role,
-    /// The median over the seeds.
     pub value: f64,
-    /// The least.
     pub low: f64,
-    /// The greatest.
     pub high: f64,
-    /// The range in which the effect should lie or, for a cell that claims no effect, the value.
     pub band: Option<Band>,
     /// The verdict: whether the figure lies in its band. `None` for a cell without a verdict.
     pub inside: Option<bool>,
@@ -234,8 +210,6 @@ pub struct Cell {
 const IMPLIED: f64 = 0.05;
 
 impl Cell {
-    /// Makes a cell, which is one figure of a study, without a published figure, and without an
-    /// expected effect or range.
     pub fn new(
         id: impl Into<String>,
         unit: &'static str,
@@ -263,13 +237,10 @@ impl Cell {
         }
     }
 
-    /// Makes a cell, which is one figure of a study, for a simulated value that no parameter was
-    /// fitted to.
     pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
         Cell::new(id, unit, Role::Predicted, figure)
     }
 
-    /// Makes a cell, which is one figure of a study, for a value that was measured on this machine.
     pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Figure>) -> Cell {
         Cell::new(id, unit, Role::Live, figure)
     }
@@ -286,7 +257,6 @@ impl Cell {
         Cell { role: Role::Calibrated, ..cell }
     }
 
-    /// Adds the published figure.
     #[must_use]
     pub fn published(mut self, published: f64) -> Cell {
         self.published = Some(published);

@@ -10,13 +10,11 @@ use std::iter::once;
 /// and the function that returns its value.
 pub type Column<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
 
-/// Returns the header of a table whose first column is text.
 pub fn header<T>(columns: &[Column<T>]) -> Vec<String> {
     let headings = columns.iter().map(|(_, heading, ..)| heading.to_string());
     once(String::new()).chain(headings).collect()
 }
 
-/// Returns a table row with the median of each figure over the measurements.
 pub fn row<T>(label: String, columns: &[Column<T>], taken: &[T]) -> Vec<String> {
     let medians = columns.iter().map(|(.., of)| figure(Spread::of(taken.iter().map(of)).median));
     once(label).chain(medians).collect()

@@ -5,16 +5,13 @@ use std::io;
 use thiserror::Error;
 use tickless::driver::StartTimersError;
 
-/// Why a study could not be run.
 #[derive(Debug, Error)]
 pub enum StudyError {
-    /// The study cannot do what was requested.
     #[error("{what}")]
     Request {
         /// What is wrong, and what to request instead.
         what: String,
     },
-    /// Something could not be measured.
     #[error(transparent)]
     Measure(#[from] MeasureError),
 }

@@ -76,41 +76,28 @@ use published::PublishedReport;
 use std::io;
 use tickless_machine::spec::Spec;
 
-/// All studies, in the order of the report.
 pub const STUDIES: &[Study] =
     &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY];
 
-/// Runs a study.
 pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, StudyError>;
 
-/// A study.
 #[derive(Debug)]
 pub struct Study {
-    /// Its name on the command line and in JSON.
     pub name: &'static str,
-    /// What it shows, in one line.
     pub about: &'static str,
-    /// The published report on its mechanism, and the tables that compare our figures with it.
     pub published: PublishedReport,
-    /// The keys of the parameters that a machine's file must contain for the study's workload.
     pub needs: &'static [&'static str],
-    /// Computes its cells (figures with their expected ranges) on a simulated machine.
     pub cells: fn(&Spec) -> io::Result<Vec<Cell>>,
-    /// The run on a simulated machine.
     pub sim: Runner,
-    /// The run on this machine.
     pub live: Runner,
-    /// The checks of `tickless doctor` for the problem that the mechanism solves.
     pub checks: &'static [Check],
 }
 
 impl Study {
-    /// Returns the study of this name.
     pub fn named(name: &str) -> Option<&'static Study> {
         STUDIES.iter().find(|study| study.name == name)
     }
 
-    /// Runs it as requested.
     pub fn run(
         &self,
         request: &Request,
@@ -127,9 +114,7 @@ impl Study {
 /// The two settings that a study compares. Everything else is the same in both runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sides<T> {
-    /// The setting for the replaced behaviour, without the mechanism.
     pub before: T,
-    /// The setting for the mechanism.
     pub after: T,
 }
 

@@ -6,75 +6,51 @@
 use crate::latency::{Bins, Tally};
 use serde::Serialize;
 
-/// A plot of some figures of a study.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plot {
-    /// The name, equal in the simulated and the live study.
     pub id: &'static str,
-    /// The title.
     pub title: String,
-    /// The form, with the figures.
     #[serde(flatten)]
     pub shape: Shape,
-    /// Whether a table also shows these figures.
     #[serde(skip)]
     pub in_exhibit: bool,
 }
 
-/// The form of a [`Plot`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "form", rename_all = "lowercase")]
 pub enum Shape {
-    /// Lines over a numeric axis, such as a cost over the number of CPUs.
     Curve {
-        /// The varied quantity.
         x: Axis,
-        /// The resulting quantity.
         y: Axis,
-        /// The compared variants.
         lines: Vec<Line>,
     },
-    /// Horizontal bars: one figure for each compared variant.
     Bars {
-        /// The unit of the figures.
         unit: &'static str,
-        /// The compared variants.
         bars: Vec<Bar>,
     },
     /// The distribution of a duration, one histogram for each variant.
     Histogram {
-        /// The unit of the ends.
         unit: &'static str,
         /// The inclusive upper end of each bin. One more bin counts everything above the last end.
         ends: Vec<f64>,
-        /// The compared variants.
         ways: Vec<Counts>,
     },
-    /// When the groups of tasks (cgroups) run within a period that repeats.
     Strip {
-        /// The length of the period, in milliseconds.
         period_ms: f64,
-        /// The groups that run.
         lanes: Vec<Lane>,
     },
 }
 
-/// An axis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Axis {
-    /// The quantity, with its unit.
     pub label: String,
-    /// The scale.
     pub scale: Scale,
 }
 
-/// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Linear, from 0.
     Linear,
-    /// Logarithmic.
     Log,
 }
 
@@ -83,20 +59,15 @@ pub enum Scale {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// The behaviour that the mechanism replaced.
     Before,
-    /// The behaviour with the mechanism.
     After,
     /// Another variant, shown for comparison with the other two.
     Beside,
 }
 
-/// One variant in a curve.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// The name of the variant.
     pub name: String,
-    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
     /// The results as pairs of x and y, by increasing x.
     pub points: Vec<[f64; 2]>,
@@ -104,23 +75,16 @@ pub struct Line {
     pub published: Vec<[f64; 2]>,
 }
 
-/// One variant among bars.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// The name of the variant.
     pub name: String,
-    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
-    /// The result.
     pub value: f64,
 }
 
-/// One variant in a histogram.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counts {
-    /// The name of the variant.
     pub name: String,
-    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
     /// The count of each bin, followed by the count above the last bin.
     pub counts: Vec<u64>,
@@ -129,11 +93,8 @@ pub struct Counts {
 /// The row of one group of tasks (a cgroup) in a strip.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
-    /// The name of the group.
     pub name: String,
-    /// Whether the variant runs with the study's mechanism or without it.
     pub side: Side,
-    /// The time in the period at which the group's CPU quota is refilled, in milliseconds.
     pub refill_ms: f64,
     /// The period is divided into equal parts. For each part, the share of the periods in which the
     /// group ran in that part.
@@ -172,7 +133,6 @@ impl Lane {
     }
 }
 
-/// Merges windows that touch or overlap.
 pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     windows.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::new();
@@ -186,37 +146,31 @@ pub fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 impl Axis {
-    /// Makes a linear axis from 0.
     pub fn linear(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), scale: Scale::Linear }
     }
 
-    /// Makes a logarithmic axis.
     pub fn log(label: impl Into<String>) -> Axis {
         Axis { label: label.into(), scale: Scale::Log }
     }
 }
 
 impl Line {
-    /// Makes a line with our results and without published figures.
     pub fn new(name: impl Into<String>, side: Side, points: Vec<[f64; 2]>) -> Line {
         Line { name: name.into(), side, points, published: Vec::new() }
     }
 }
 
 impl Plot {
-    /// Makes a plot whose figures no table shows.
     pub fn new(id: &'static str, title: impl Into<String>, shape: Shape) -> Plot {
         Plot { id, title: title.into(), shape, in_exhibit: false }
     }
 
-    /// Marks the plot's figures as shown in a table, too.
     #[must_use]
     pub fn in_exhibit(self) -> Plot {
         Plot { in_exhibit: true, ..self }
     }
 
-    /// Makes a histogram of the lateness of wakeups, one for each variant.
     pub fn of_lateness(
         id: &'static str,
         title: impl Into<String>,

@@ -6,97 +6,64 @@
 
 use super::{Cell, StudyResult};
 
-/// A published report on a mechanism.
 #[derive(Debug)]
 pub struct PublishedReport {
-    /// The mechanism, in one line.
     pub mechanism: &'static str,
-    /// The source.
     pub source: &'static str,
-    /// The machine on which its figures were measured.
     pub machine: &'static str,
-    /// The question that the report asks.
     pub asked: &'static str,
     /// The names of the two settings that the study compares: before the mechanism, and with it.
     pub sides: [&'static str; 2],
-    /// Its most important figure.
     pub headline: Headline,
-    /// The names of its most important plots.
     pub plots: [&'static str; 2],
-    /// Makes its tables, with our figures next to the published ones.
     pub tables: fn(&Results<'_>) -> Vec<Table>,
 }
 
 /// The figure that shows a mechanism best. Each pair is without the mechanism and with it.
 #[derive(Debug)]
 pub struct Headline {
-    /// The unit of the published and the simulated figures.
     pub unit: &'static str,
-    /// The published figures, if there are any.
     pub published: Option<[f64; 2]>,
-    /// The names of the figures in the result of the simulated study.
     pub simulated: [&'static str; 2],
-    /// The unit of the live figures, which may differ.
     pub live_unit: &'static str,
     /// The names of the figures in the result of the study that runs on this machine instead of the
     /// simulated one. `*` is replaced by this machine's number of CPUs.
     pub live: [&'static str; 2],
 }
 
-/// The results of a study.
 #[derive(Clone, Copy)]
 pub struct Results<'a> {
-    /// Simulated.
     pub sim: Option<&'a StudyResult>,
-    /// Measured on this machine.
     pub live: Option<&'a StudyResult>,
-    /// The number of CPUs of this machine.
     pub cpus: usize,
 }
 
-/// A table in the form of a published one.
 pub struct Table {
-    /// The caption.
     pub caption: String,
-    /// The columns, in groups.
     pub groups: Vec<Group>,
-    /// Its rows.
     pub rows: Vec<Row>,
 }
 
-/// Columns that belong together.
 pub struct Group {
-    /// The group's name.
     pub name: String,
-    /// The names of the columns.
     pub columns: Vec<&'static str>,
 }
 
-/// A row.
 pub struct Row {
-    /// The label.
     pub label: String,
-    /// The entries, one for each column.
     pub entries: Vec<Entry>,
 }
 
-/// An entry of a table.
 pub enum Entry {
-    /// An empty entry: neither published nor measured.
     Nothing,
-    /// The published figure.
     Published(String),
-    /// Our figure.
     Ours(Box<Cell>),
     /// A plain text, in a row of labels instead of figures.
     Word(&'static str),
 }
 
-/// The heading of published figures.
 pub const PUBLISHED: &str = "published";
-/// The heading of simulated figures.
 pub const SIMULATED: &str = "simulated";
-/// The heading of live figures.
 pub const LIVE: &str = "live";
 
 impl Results<'_> {
@@ -125,17 +92,14 @@ fn entry(study: Option<&StudyResult>, id: &str) -> Entry {
     }
 }
 
-/// A published entry.
 pub fn published(what: impl Into<String>) -> Entry {
     Entry::Published(what.into())
 }
 
-/// A group of columns.
 pub fn group(name: impl Into<String>, columns: &[&'static str]) -> Group {
     Group { name: name.into(), columns: columns.to_vec() }
 }
 
-/// A row.
 pub fn row(label: impl Into<String>, entries: impl IntoIterator<Item = Entry>) -> Row {
     Row { label: label.into(), entries: entries.into_iter().collect() }
 }

@@ -4,21 +4,16 @@ use super::StudyError;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// The options of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The machine to measure: simulated, or this one.
     pub world: World,
-    /// The effort.
     pub effort: Effort,
     /// The points of a curve: numbers of CPUs or of timer bases. `None` for the study's own choice.
     pub cpus: Option<Vec<u32>>,
-    /// The seed.
     pub seed: u64,
     /// Whether to show how the parameters of a simulated machine that are only assumed affect the
     /// predicted figures. Live studies ignore it.
     pub sensitivity: bool,
-    /// Options of simulated runs.
     pub sim: SimOptions,
 }
 
@@ -39,7 +34,6 @@ impl Request {
     }
 }
 
-/// The options that only simulated runs have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SimOptions {
     /// The machine: a name or a file. `None` for the machines of the published report.
@@ -48,18 +42,14 @@ pub struct SimOptions {
     pub timeline: Option<PathBuf>,
 }
 
-/// The kind of machine that a study measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {
-    /// The simulated machine.
     Sim,
-    /// This machine.
     Live,
 }
 
 impl World {
-    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             World::Sim => "sim",
@@ -68,7 +58,6 @@ impl World {
     }
 }
 
-/// The time that a study may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
     /// About a second: only shows that the study works.
@@ -78,7 +67,6 @@ pub enum Effort {
     /// Up to a minute: reliable figures.
     #[default]
     Normal,
-    /// As long as the original measurement.
     Full,
 }
 
@@ -100,7 +88,6 @@ impl Effort {
         }
     }
 
-    /// Returns the name on the command line and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Effort::Quick => "quick",

@@ -34,9 +34,7 @@ use tickless_machine::spec::Spec;
 /// A policy that decides when the event device (the CPU's timer hardware) is programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DevicePolicy {
-    /// The name that is part of the names of the policy's figures.
     pub name: &'static str,
-    /// Whether the removal of the earliest timer programs the device.
     pub policy: Policy,
     /// Whether removing or pushing out a lazy timer (here, the slice's) leaves the device
     /// unchanged.
@@ -55,7 +53,6 @@ const fn way(
     DevicePolicy { name, policy, lazy_timers, handler_end }
 }
 
-/// The policies that are compared.
 pub const DEVICE_POLICIES: [DevicePolicy; 5] = [
     way("lazy", Policy::Lazy, LazyTimers::Ignored, HandlerEnd::Programs),
     way("restart_aware", Policy::RestartAware, LazyTimers::Ignored, HandlerEnd::Programs),
@@ -64,27 +61,20 @@ pub const DEVICE_POLICIES: [DevicePolicy; 5] = [
     way("both", Policy::RestartAware, LazyTimers::Honoured, HandlerEnd::Defers),
 ];
 
-/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
     /// The simulated time until the last message was received, in milliseconds.
     pub ms: f64,
-    /// Switches from one task to another.
     pub switches: u64,
-    /// Writes and interrupts of the event devices, summed over all CPUs.
     pub device: DeviceCounts,
-    /// A hash of what the simulation did; equal runs have equal hashes.
     pub digest: u64,
 }
 
 /// A load like that of the hackbench benchmark, and the tick rate of the simulated machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// Ticks in a second.
     pub hz: u64,
-    /// Groups of five senders and five receivers.
     pub groups: u16,
-    /// Messages from each sender to each receiver of its group.
     pub messages: u32,
     /// The length of a time slice, which a timer ends. With `None`, the tick ends a task's turn.
     pub slice: Option<Ns>,
@@ -101,7 +91,6 @@ impl Load {
 
 /// The number of senders in a group, which is also the number of its receivers.
 const SIDE: u16 = 5;
-/// The number of messages that a pipe can hold.
 const ROOM: u64 = 8;
 /// The cost of handling a message, without system calls, wakeups and locks. It is charged to the
 /// sender and to the receiver.
@@ -109,7 +98,6 @@ const MESSAGE: Ns = Ns(700);
 /// The length of a time slice on machines of eight CPUs and more: 0.7 ms times four.
 const SLICE: Ns = Ns(2_800_000);
 
-/// Returns a machine like `like` with other numbers of CPUs and sockets.
 pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
     like.with("topology.sockets", f64::from(sockets))
         .with("topology.sockets_per_group", f64::from(sockets))
@@ -125,7 +113,6 @@ pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     Ok(policies.into_iter().collect::<io::Result<Vec<_>>>()?.concat())
 }
 
-/// Returns the figures of a load under a policy, with names that begin with `name`.
 pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Vec<Cell>> {
     const SEEDS: u64 = 3;
     let one = |seed| {
@@ -147,7 +134,6 @@ pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::R
     ])
 }
 
-/// Runs the load once.
 pub fn run(spec: &Spec, load: Load, way: DevicePolicy) -> io::Result<Outcome> {
     let Load { hz, groups, messages, slice } = load;
     let mut machine = Machine::new(spec.costs());

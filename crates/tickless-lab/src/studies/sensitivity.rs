@@ -8,18 +8,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tickless_machine::spec::{Origin, Spec};
 
-/// The effect of one assumed parameter on one predicted figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sensitivity {
-    /// The key of the parameter in the machine's file.
     pub key: String,
-    /// The name of the figure.
     pub cell: String,
-    /// The figure with the parameter unchanged.
     pub value: f64,
-    /// The figure with the parameter at the lower end of its range.
     pub at_low: f64,
-    /// The figure with the parameter at the upper end of its range.
     pub at_high: f64,
 }
 

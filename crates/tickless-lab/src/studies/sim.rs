@@ -27,7 +27,6 @@ pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, S
     Ok(spec)
 }
 
-/// Returns an empty result of a run on these machines.
 pub fn begin(
     name: &'static str,
     request: &Request,
@@ -87,7 +86,6 @@ pub fn points(
     Ok(Some(points))
 }
 
-/// Returns an error if `--cpus` was given, for a study without a curve over CPUs.
 pub fn reject_cpus(request: &Request, study: &str) -> Result<(), StudyError> {
     request.reject_cpus(format!("study {study} --sim has no curve over CPUs; leave --cpus out"))
 }
@@ -152,7 +150,6 @@ pub fn add_sensitivity(
     result.exhibits.push(Exhibit::new(title, header, rows));
 }
 
-/// Returns the value of the named figure as text, or a dash if there is none.
 pub fn shown(result: &StudyResult, id: &str) -> String {
     grouped(result.value(id))
 }

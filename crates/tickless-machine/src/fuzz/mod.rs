@@ -54,32 +54,23 @@ use tickless_core::time::{CpuId, Ns};
 /// of sockets and cores are random.
 pub const MACHINE: &str = "haswell-ex-4s";
 
-/// The results of a history, which is one random test run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct History {
-    /// The CPUs of its machine.
     pub cpus: u16,
-    /// Armings.
     pub armed: u64,
-    /// Callbacks.
     pub fired: u64,
-    /// Armings that were cancelled.
     pub cancelled: u64,
-    /// The injected faults.
     pub faults: FaultCounts,
     /// The engine's hash over all events of the run: two runs of one seed must have the same.
     pub digest: u64,
 }
 
-/// The numbers of injected faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
     /// The number of times that a CPU's base (the structure that holds its armed timers) was taken
     /// offline while the CPU stayed on.
     pub offline: u64,
-    /// CPUs that were switched off.
     pub deaths: u64,
-    /// CPUs that were switched off while they ran a timer callback.
     pub deaths_in_callbacks: u64,
     /// Lost timer interrupts, and lost interrupts from other CPUs.
     pub lost: u64,
@@ -89,12 +80,10 @@ pub struct FaultCounts {
     pub thefts: u64,
     /// Reads of the clock while it showed a wrong time, because it had stopped or jumped.
     pub wrong_times: u64,
-    /// Lost timer interrupts that the timer code has detected.
     pub noticed: u64,
 }
 
 impl FaultCounts {
-    /// The number of all faults.
     pub fn total(&self) -> u64 {
         self.offline + self.deaths + self.lost + self.late + self.thefts + self.wrong_times
     }
@@ -123,11 +112,8 @@ impl fmt::Display for History {
 /// A rule that the code under test has broken. Its text includes the command that repeats the test.
 #[derive(Debug)]
 pub struct Violation {
-    /// The seed from which the test run can be repeated.
     pub seed: u64,
-    /// When it was detected.
     pub at: Ns,
-    /// A description of the violation.
     pub what: String,
 }
 

@@ -15,8 +15,6 @@ use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// Collects what happens in a random test run: counts its operations, and keeps the first broken
-/// rule.
 #[derive(Default)]
 pub(super) struct Oracle {
     violation: RefCell<Option<(Ns, String)>>,
@@ -88,7 +86,6 @@ pub(super) struct TimerRecord {
     pub(super) due: RefCell<Vec<(u64, Ns)>>,
     pub(super) armings: Cell<u64>,
     pub(super) running: Cell<bool>,
-    /// The CPU on which the timer's last callback ran.
     pub(super) ran_on: Cell<u16>,
 }
 
@@ -104,19 +101,16 @@ impl TimerRecord {
     }
 }
 
-/// A timer under test, precise or coarse, and the oracle's record of it.
 pub(super) struct TestTimer {
     pub(super) timer: Box<dyn AnyTimer>,
     pub(super) record: Rc<TimerRecord>,
 }
 
-/// A timer of either family.
 pub(super) trait AnyTimer {
     fn start(&self, window: Window, now: Ns, options: Options) -> Option<Started>;
     fn cancel(&self, how: CancelKind) -> Cancel;
 }
 
-/// Which of the timer library's three functions cancels a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CancelKind {
     Once,
@@ -138,7 +132,6 @@ impl<L: Family<Sim>> AnyTimer for OwnedTimer<Sim, L> {
     }
 }
 
-/// Makes a precise or a coarse timer at random, with a callback that reports to the oracle.
 pub(super) fn test_timer(
     kernel: &Rc<Kernel>,
     oracle: &Rc<Oracle>,

@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tickless_core::time::{CpuId, Ns};
 
-/// The faults that are injected into one random test run.
 pub(super) struct FaultPlan {
     random: Random,
     /// The greatest delay of a late interrupt, in nanoseconds. Most interrupts are not late.
@@ -66,7 +65,6 @@ impl FaultPlan {
         times > 0 && self.random.below(times) == 0
     }
 
-    /// Draws a delay, mostly zero.
     fn delay(&mut self, most: u64) -> Ns {
         let late = if self.random.below(4) > 0 { 0 } else { self.random.below(most + 1) };
         self.counts.borrow_mut().late += u64::from(late > 0);

@@ -13,7 +13,6 @@ use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Options, Started};
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// The program of one CPU.
 pub(super) struct Program {
     pub(super) kernel: Rc<Kernel>,
     pub(super) oracle: Rc<Oracle>,
@@ -21,7 +20,6 @@ pub(super) struct Program {
     pub(super) left: Rc<Cell<u16>>,
     pub(super) random: RefCell<Random>,
     pub(super) cpu: CpuId,
-    /// The number of CPUs.
     pub(super) cpus: u16,
     /// Whether bases are taken offline in this test run while their CPUs stay on.
     pub(super) bases_go_offline: bool,

@@ -9,7 +9,6 @@ use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
 
 impl Kernel {
-    /// The idle task of a CPU.
     pub(super) fn idle_loop(&self, cpu: CpuId) {
         self.start_tick(cpu);
         while !engine::is_ending() {

@@ -50,21 +50,15 @@ use tickless_core::platform::Lock;
 use tickless_core::rearm::HandlerEnd;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// A kernel's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The settings of the timer library, which the studies vary.
     pub timers: Settings,
-    /// The time between ticks.
     pub tick: Ns,
-    /// By how much the ticks of the CPUs are shifted against each other.
     pub skew: Skew,
-    /// Whether an idle CPU keeps, stops or moves its tick.
     pub idle: IdleTick,
     /// Each tick checks whether another CPU's timer interrupt is later than this, which means that
     /// it was lost. With [`Ns::NEVER`], ticks check nothing.
     pub grace: Ns,
-    /// The event from which a task's CPU time is counted.
     pub clocked: Clocked,
     /// The longest turn of a fair task while other tasks wait: a timer ends it. With `None`, each
     /// tick ends the turn.
@@ -74,7 +68,6 @@ pub struct Config {
 /// The event from which a task's CPU time is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clocked {
-    /// The CPU's switch to the task.
     FromSwitch,
     /// The task's entry into the queue of an idle CPU. This is what Linux 3.10 does: it does not
     /// read the queue's clock again before it switches to the task, so the time for leaving idle
@@ -92,12 +85,7 @@ pub enum Skew {
     HalfPeriod,
     /// Each CPU has a fixed random offset, as on real machines, whose timer devices differ
     /// slightly.
-    Drawn {
-        /// The greatest offset.
-        most: Ns,
-        /// The seed.
-        seed: u64,
-    },
+    Drawn { most: Ns, seed: u64 },
 }
 
 impl Skew {
@@ -126,10 +114,8 @@ pub enum IdleTick {
     Moves(Ns),
 }
 
-/// A precise timer of the timer library, on the simulated machine.
 pub type Timer = OwnedTimer<Sim, QueueLink>;
 
-/// A timer callback that a study or a test has set.
 type Callback = Rc<dyn Fn(&Firing<Sim>) -> CallbackResult>;
 
 /// What a timer does when it fires. The task number that the timer library stores with a timer is
@@ -142,7 +128,6 @@ enum Action {
     Run(Callback),
 }
 
-/// The kernel's state of one CPU.
 struct PerCpu {
     queue: SimLock<RunQueue>,
     current: Cell<TaskId>,
@@ -169,19 +154,15 @@ struct PerCpu {
 /// One sleep of an idle CPU, as it is passed to the function that checks sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdleSleep {
-    /// The CPU.
     pub cpu: CpuId,
-    /// When it went to sleep.
     pub from: Ns,
     /// The expiry of the first timer on the CPU's base when the CPU went to sleep.
     pub earliest: Ns,
-    /// When it woke.
     pub to: Ns,
 }
 
 type SleepCheck = Rc<dyn Fn(IdleSleep)>;
 
-/// The kernel of one machine.
 pub struct Kernel {
     bases: Arc<Bases<Sim>>,
     config: Config,
@@ -242,7 +223,6 @@ impl Kernel {
         &self.bases
     }
 
-    /// How many ticks a CPU has had so far.
     pub fn ticks(&self, cpu: CpuId) -> u64 {
         self.cpus.get(cpu.index()).map_or(0, |cpu| cpu.ticks.get())
     }
@@ -385,7 +365,6 @@ impl Kernel {
         }
     }
 
-    /// Stops or moves the tick of a CPU that becomes idle, as configured.
     fn tick_enter_idle(&self, cpu: CpuId) {
         match self.config.idle {
             IdleTick::Keeps => {}
@@ -405,7 +384,6 @@ impl Kernel {
         self.cpus[cpu.index()].tick.cancel();
     }
 
-    /// Arms the timer that ends the turn of the task which this CPU runs next.
     fn start_slice(&self, cpu: CpuId, slice: Ns) {
         let _masked = Masked::new();
         let timer = &self.cpus[cpu.index()].slice;
@@ -443,12 +421,10 @@ impl PerCpu {
     }
 }
 
-/// Statistics of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskUsage {
     /// The task's CPU time, including interrupts during it.
     pub ran: Ps,
-    /// How often a CPU switched to the task.
     pub switches: u64,
 }
 

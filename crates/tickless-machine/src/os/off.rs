@@ -28,7 +28,6 @@ impl Kernel {
         }
     }
 
-    /// Returns whether a CPU is off, or is switching itself off.
     pub fn is_off(&self, cpu: CpuId) -> bool {
         self.cpus.get(cpu.index()).is_none_or(|state| state.is_off.get())
     }
@@ -58,7 +57,6 @@ impl Kernel {
         result
     }
 
-    /// Sets a function that is called after every sleep of an idle CPU, to check when the CPU woke.
     pub fn check_sleeps(&self, check: impl Fn(IdleSleep) + 'static) {
         *self.sleep_check.borrow_mut() = Some(Rc::new(check));
     }

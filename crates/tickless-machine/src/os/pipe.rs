@@ -15,7 +15,6 @@ pub struct Pipe {
     buffer: SimLock<Buffer>,
     /// The duration of a read or a write itself, without the system call, waking and waiting.
     work: Ps,
-    /// Its capacity in bytes.
     room: u64,
 }
 

@@ -18,7 +18,6 @@ use std::rc::Rc;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
 
-/// The number of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct TaskId(u32);
 
@@ -26,18 +25,15 @@ impl TaskId {
     pub(super) const NONE: TaskId = TaskId(u32::MAX);
 }
 
-/// How a task is scheduled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Class {
     /// Runs when no other task is ready.
     Idle,
-    /// Takes turns.
     Fair,
     /// Real-time: runs before all fair tasks, and before real-time tasks with a lower number.
     Fifo(u8),
 }
 
-/// A task.
 #[derive(Debug)]
 pub(super) struct Task {
     fiber: FiberId,
@@ -77,14 +73,12 @@ impl Task {
     }
 }
 
-/// The ready tasks of one CPU.
 #[derive(Debug, Default)]
 pub(super) struct RunQueue {
     ready: VecDeque<(Class, TaskId)>,
 }
 
 impl RunQueue {
-    /// Adds a task behind the queued tasks of its class.
     fn push(&mut self, class: Class, task: TaskId) {
         let place = self.ready.partition_point(|(other, _)| *other >= class);
         self.ready.insert(place, (class, task));
@@ -136,17 +130,14 @@ impl Kernel {
         TaskId(tasks.len() as u32 - 1)
     }
 
-    /// The statistics of a task so far.
     pub fn usage(&self, task: TaskId) -> TaskUsage {
         self.with_task(task, |task| task.usage).unwrap_or_default()
     }
 
-    /// The number of task switches on all CPUs so far.
     pub fn switches(&self) -> u64 {
         self.tasks.borrow().iter().map(|task| task.usage.switches).sum()
     }
 
-    /// The task that runs on this CPU.
     pub fn current(&self) -> TaskId {
         self.cpus[engine::here().index()].current.get()
     }
@@ -325,7 +316,6 @@ impl Kernel {
         }
     }
 
-    /// Notes that the CPU time of the current task begins, and counts the switch.
     fn begin_turn(&self) {
         let now = engine::clock();
         self.with_task(self.current(), |task| {

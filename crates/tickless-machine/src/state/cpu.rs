@@ -9,22 +9,17 @@ use crate::ps::Ps;
 /// simulated.
 pub const WATCHED_MAX: usize = 4;
 
-/// What a CPU is doing.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Mode {
     /// Its fiber performs short steps, such as accesses to words.
     Running,
-    /// Its fiber computes.
     Working(Segment),
-    /// Its fiber waits until a certain time.
     Waiting(Ps),
     /// The CPU is halted: it waits for an interrupt, in an idle state.
     Halted {
         since: Ps,
-        /// The time that the CPU takes to leave the idle state.
         exit: Ps,
     },
-    /// It spins until another CPU writes a certain cache line.
     Spinning,
     Off,
 }
@@ -42,30 +37,24 @@ pub(crate) struct Segment {
     pub end: Ps,
 }
 
-/// A CPU.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub clock: Ps,
     pub fiber: FiberId,
     pub mode: Mode,
     pub inbox: Inbox,
-    /// The number of locks that the running program holds.
     pub locks: u32,
     /// How often interrupts were disabled and not yet enabled again: they are enabled if this is
     /// zero.
     pub masked: u32,
-    /// The number of interrupt handlers that run on the current fiber.
     pub handlers: u32,
-    /// How often it was parked in a waiting loop so far.
     pub wait: u32,
     /// The time at which its latest store becomes visible to other CPUs.
     pub drained: Ps,
-    /// The time for which it has waited for locks and for other CPUs.
     pub waited: Waited,
     watched: Watched,
     pub halted: Ps,
     pub interrupts: u64,
-    /// The power in its current idle state, in watts.
     pub watts: f64,
     pub joules: f64,
 }
@@ -93,17 +82,14 @@ impl Watched {
     }
 }
 
-/// The time that a CPU has spent in waiting loops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waited {
-    /// For locks.
     pub locks: Ps,
     /// For other CPUs: in a cancel until the timer's callback has returned, or in a read of a
     /// shared clock until another CPU has its value.
     pub others: Ps,
 }
 
-/// What a CPU waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WaitsFor {
     Lock,
@@ -119,14 +105,10 @@ impl Waited {
     }
 }
 
-/// Statistics of a CPU.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
-    /// Its clock.
     pub clock: Ps,
-    /// The time that the CPU spent halted.
     pub halted: Ps,
-    /// Interrupts.
     pub interrupts: u64,
     /// The energy that the CPU used while it was halted, in joules.
     pub idle_joules: f64,
@@ -153,7 +135,6 @@ impl Cpu {
         }
     }
 
-    /// When the CPU acts next.
     #[inline]
     pub(crate) fn key(&self) -> Ps {
         let interrupt = if self.masked == 0 { self.inbox.next() } else { Ps::NEVER };
@@ -169,7 +150,6 @@ impl Cpu {
         }
     }
 
-    /// Returns whether an interrupt is due and interrupts are enabled.
     #[inline]
     pub(crate) fn is_interrupted(&self) -> bool {
         self.masked == 0 && self.inbox.next() <= self.clock

@@ -3,16 +3,13 @@
 
 use crate::ps::Ps;
 
-/// The cause of an interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Vector {
-    /// The timer device of this CPU has fired.
     Timer,
     /// Another CPU requests that this CPU check its base, which holds its armed timers.
     Look,
     /// Another CPU requests that this CPU choose again which task it runs.
     Reschedule,
-    /// The kernel requests that this CPU switch itself off for a time.
     Stop,
 }
 
@@ -43,13 +40,11 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// The time at which the next interrupt arrives.
     #[inline]
     pub(crate) fn next(&self) -> Ps {
         self.next
     }
 
-    /// The time at which the timer device will interrupt the CPU.
     pub(crate) fn timer(&self) -> Ps {
         self.timer
     }
@@ -59,7 +54,6 @@ impl Inbox {
         self.renew();
     }
 
-    /// Discards all interrupts in flight, and stops the timer device.
     pub(crate) fn clear(&mut self) {
         *self = Inbox::default();
     }
@@ -70,7 +64,6 @@ impl Inbox {
         self.renew();
     }
 
-    /// Removes and returns the next interrupt, and the time at which it arrives.
     pub(crate) fn take(&mut self) -> Option<(Ps, Vector)> {
         let taken = match self.sent.last() {
             Some(&(at, _)) if at < self.timer => self.sent.pop(),

@@ -5,11 +5,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// A recorded run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
     entries: Vec<Entry>,
-    /// Whether this run is recorded for a call of [`of`].
     is_requested: bool,
 }
 
@@ -79,12 +77,10 @@ impl Trace {
         }
     }
 
-    /// The number of events.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -15,11 +15,8 @@ use std::io;
 /// nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// The time for each line in [`Scene::Transfer`].
     pub transfer: f64,
-    /// The time for a round trip in [`Scene::PingPong`].
     pub round_trip: f64,
-    /// The time for arming and cancelling a timer in [`Scene::OwnTimer`].
     pub own_timer: f64,
 }
 

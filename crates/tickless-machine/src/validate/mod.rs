@@ -30,25 +30,20 @@ use tickless_core::time::Ns;
 
 /// The CPUs that scenes run on, simulated or real. Each function acts for the CPU that calls it.
 pub trait Backend: Send + Sync + Debug + 'static {
-    /// A shared word.
     type Word: Shared;
     /// Returns the number of the calling CPU's role in the scene, from 0: the first side writes,
     /// for example, and the second reads.
     fn side() -> usize;
-    /// Returns the current time, from a counter that each CPU has of its own.
     fn now() -> Ns;
     /// Performs one round of a waiting loop, whose rounds count from 0.
     fn relax(round: u32);
-    /// Computes for about this long.
     fn work(duration: Ns);
     /// Called in each critical section of the timer library. The simulation charges the time of the
     /// section's computation here; on real CPUs the computation takes its time by itself.
     fn section();
 }
 
-/// An atomic word that also has an atomic addition.
 pub trait Shared: Word + Debug + 'static {
-    /// Adds to the word atomically. Returns the previous value.
     fn add(&self, value: u64) -> u64;
 }
 
@@ -78,17 +73,14 @@ impl<T> Deref for Line<T> {
     }
 }
 
-/// Returns a new word on a cache line of its own.
 fn word<W: Backend>() -> Line<W::Word> {
     Line(W::Word::new(0))
 }
 
-/// The operations that one side of a scene has done, and the time that they took.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct SideResult {
     /// The number of measured operations; zero for a side that only assists the other.
     pub ops: u64,
-    /// The time that they took.
     pub ns: f64,
 }
 
@@ -105,7 +97,6 @@ pub fn per_operation(sides: &[SideResult]) -> f64 {
     ns / counted.count().max(1) as f64 / ops.max(1) as f64
 }
 
-/// A scene.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Scene {
     /// One side writes 64 cache lines. The other side then reads them, and each read gives the
@@ -175,7 +166,6 @@ impl Scene {
         }
     }
 
-    /// The name of the scene's result in reports and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Scene::Transfer => "ping_pong.line",

@@ -82,14 +82,12 @@ pub(super) fn counter<W: Backend>(sides: usize, rounds: u64) -> Play {
     Arc::new(move || gate.repeat(rounds, || _ = word.add(1)))
 }
 
-/// A lock that serves its waiters in order of arrival.
 #[derive(Debug)]
 pub(super) struct TicketLock<W: Backend> {
     next: W::Word,
     serving: W::Word,
 }
 
-/// The guard of a held [`TicketLock`]: releases the lock when it is dropped.
 #[derive(Debug)]
 pub(super) struct Ticket<'a, W: Backend> {
     lock: &'a TicketLock<W>,
@@ -159,7 +157,6 @@ pub(super) fn seq_lock<W: Backend>(rounds: u64) -> Play {
     })
 }
 
-/// A ring buffer that one side fills and the other empties.
 pub(super) fn queue<W: Backend>(rounds: u64) -> Play {
     const SLOTS: u64 = 64;
     const SLOTS_A_LINE: u64 = 8;

@@ -12,39 +12,24 @@ use super::finding::{Finding, Judged, Judgement, Verdict};
 use crate::studies::STUDIES;
 use std::borrow::Cow;
 
-/// A kind of data that a check needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// The clock source that the kernel uses.
     ClockSource,
-    /// The time that it takes to read the clock.
     ClockRead,
-    /// The kernel's messages.
     Log,
-    /// Counts of the kernel: interrupts, softirqs and CPU time.
     Counted,
-    /// A recording of the kernel's timer events.
     Recorded,
-    /// The cgroups that have a CPU quota.
     Quotas,
-    /// The timer slack.
     Slack,
-    /// Sleeping threads.
     Sleeps,
 }
 
-/// A check.
 #[derive(Debug)]
 pub struct Check {
-    /// The name on the command line and in the results.
     pub name: &'static str,
-    /// The problem that the check looks for, in one line.
     pub about: &'static str,
-    /// The study that explains the problem.
     pub study: &'static str,
-    /// The unit of the check's figure.
     pub unit: &'static str,
-    /// The data that it needs.
     pub needs: &'static [Need],
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
@@ -56,7 +41,6 @@ pub fn checks() -> Vec<&'static Check> {
 }
 
 impl Check {
-    /// Returns the check of this name.
     pub fn named(name: &str) -> Option<&'static Check> {
         checks().into_iter().find(|check| check.name == name)
     }

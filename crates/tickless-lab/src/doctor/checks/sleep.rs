@@ -5,7 +5,6 @@ use crate::doctor::facts::{Facts, Sleeps};
 use crate::doctor::finding::{Judged, Judgement, Verdict};
 use crate::text::time;
 
-/// The doctor's checks of sleeping threads, in the order of their output.
 pub(super) const CHECKS: [Check; 2] = [SLACK, DEADLINES];
 
 const SLACK: Check = Check {

@@ -20,12 +20,10 @@ use std::time::{Duration, Instant};
 /// A function that reads a counter of time. Many threads call it at once.
 pub type Counter<'c> = &'c (dyn Fn() -> u64 + Sync);
 
-/// Reads the clock that programs usually read.
 pub fn monotonic() -> u64 {
     ClockId::CLOCK_MONOTONIC.now().map_or(0, |now| now.tv_nsec().cast_unsigned())
 }
 
-/// Returns the clock source in use, and those available.
 pub(super) fn source() -> Seen<ClockSource> {
     let folder = Path::new("/sys/devices/system/clocksource/clocksource0");
     let available = text(&folder.join("available_clocksource"))?;

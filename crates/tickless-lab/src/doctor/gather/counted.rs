@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Instant;
 use tickless_trace::record::{kernel_hz, stops_idle_ticks};
 
-/// The counters at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
     at: Instant,
@@ -89,13 +88,11 @@ pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>
     Ok(online.iter().enumerate().map(cpu).collect())
 }
 
-/// Returns the CPUs for which a file has columns.
 fn cpus_in_header(text: &str) -> Vec<usize> {
     let header = text.lines().next().unwrap_or_default().split_whitespace();
     header.filter_map(|word| word.strip_prefix("CPU")?.parse().ok()).collect()
 }
 
-/// Returns the numbers of the first row for which `is_wanted` returns true.
 fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     text.lines().skip(1).find_map(|line| {
         let (name, rest) = line.trim().split_once(':')?;
@@ -104,7 +101,6 @@ fn row(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<Vec<u64>> {
     })
 }
 
-/// Returns a CPU's times in `/proc/stat`.
 fn times(stat: &str, cpu: usize) -> Option<Vec<u64>> {
     let name = format!("cpu{cpu}");
     let line = stat.lines().find_map(|line| {

@@ -29,10 +29,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The options for gathering.
 #[derive(Clone, Debug)]
 pub struct GatherOptions {
-    /// How long the kernel's counts and timer events are watched.
     pub duration: Duration,
     /// The executable of this program. It is started again as a watcher, which cleans up the
     /// recording if this process dies; `None` for no watcher.
@@ -93,7 +91,6 @@ fn slack() -> Seen<u64> {
     text.trim().parse().map_err(|_| format!("/proc/self/timerslack_ns is no number: {text:?}"))
 }
 
-/// Returns the text of a file, or the reason why it cannot be read and what to do about it.
 fn text(path: &Path) -> Seen<String> {
     fs::read_to_string(path).map_err(|error| refusal(path, &error))
 }

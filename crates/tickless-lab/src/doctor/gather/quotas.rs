@@ -15,7 +15,6 @@ pub(super) fn find() -> Seen<Vec<Quota>> {
     Ok(quotas)
 }
 
-/// Adds the groups at and below `root` that have a quota.
 pub fn below(root: &Path, quotas: &mut Vec<Quota>) {
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -43,7 +42,6 @@ fn hierarchies(mounts: &str) -> Vec<PathBuf> {
     mounts.lines().filter_map(mount).collect()
 }
 
-/// Returns a group's quota and period, if it has a quota.
 fn quota(group: &Path) -> Option<(u64, u64)> {
     if let Ok(max) = fs::read_to_string(group.join("cpu.max")) {
         let mut words = max.split_whitespace();

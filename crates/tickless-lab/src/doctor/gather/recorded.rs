@@ -7,7 +7,6 @@ use std::fs;
 use tickless_trace::read::{Event, Trace};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
-/// Starts recording.
 pub(super) fn begin(look: &GatherOptions) -> Seen<Recording> {
     let begin = || -> Result<Recording, RecordError> {
         let tracefs = Tracefs::find()?;
@@ -25,7 +24,6 @@ fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordEr
     Recording::prepare(tracefs, &options, look.program.as_deref())
 }
 
-/// Stops the recording and reads it.
 pub(super) fn end(recording: Recording) -> Seen<RecordedTimers> {
     let text = recording.stop().and_then(|()| recording.text("tickless doctor"));
     let text = text.map_err(|error| error.to_string())?;

@@ -97,7 +97,6 @@ pub fn histogram(parts: &[Part<'_>]) -> io::Result<String> {
     })
 }
 
-/// Returns the counts of a variant in percent of their sum.
 fn shares(way: &Counts) -> Vec<f64> {
     let all = way.counts.iter().sum::<u64>().max(1) as f64;
     way.counts.iter().map(|&count| 100.0 * count as f64 / all).collect()

@@ -8,17 +8,13 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::io;
 
-/// The width of every picture.
 pub const WIDTH: i32 = 560;
 /// The font size. A telephone shows the picture at two thirds of its size.
 pub const TEXT: i32 = 14;
-/// The approximate width of a letter.
 const LETTER: i32 = 7;
 
-/// A drawing area.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Makes a picture of this height and returns it as SVG.
 pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> io::Result<String> {
     let mut svg = String::new();
     {
@@ -33,15 +29,11 @@ pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> i
 /// Which part of a text is placed at the given point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// The text's left end is at the point.
     Left,
-    /// The text's middle is at the point.
     Middle,
-    /// The text's right end is at the point.
     Right,
 }
 
-/// Draws a text. The point is at its middle vertically, and at `anchor` horizontally.
 pub fn text(area: &Area<'_>, what: &str, at: (i32, i32), anchor: Anchor) -> io::Result<()> {
     let place = match anchor {
         Anchor::Left => HPos::Left,
@@ -54,12 +46,10 @@ pub fn text(area: &Area<'_>, what: &str, at: (i32, i32), anchor: Anchor) -> io::
     area.draw(&Text::new(what.to_string(), at, style)).map_err(io::Error::other)
 }
 
-/// Draws a filled rectangle.
 pub fn block(area: &Area<'_>, [from, to]: [(i32, i32); 2], colour: RGBAColor) -> io::Result<()> {
     area.draw(&Rectangle::new([from, to], colour.filled())).map_err(io::Error::other)
 }
 
-/// Draws a straight line.
 pub fn line(area: &Area<'_>, ends: [(i32, i32); 2], colour: RGBAColor) -> io::Result<()> {
     area.draw(&PathElement::new(ends.to_vec(), colour.stroke_width(1))).map_err(io::Error::other)
 }
@@ -81,19 +71,13 @@ pub fn diamond(area: &Area<'_>, (x, y): (i32, i32), colour: RGBColor) -> io::Res
     area.draw(&PathElement::new(path, colour.stroke_width(2))).map_err(io::Error::other)
 }
 
-/// The legend above a picture: the variants with their colours, then the marks that show where
-/// figures come from.
 pub struct Legend {
-    /// The variants, with their sides: with the study's mechanism or without it.
     pub ways: Vec<(String, Side)>,
-    /// Whether the plot shows simulated figures, live ones (measured on this machine), or both.
     pub worlds: Vec<World>,
-    /// Whether published figures are shown.
     pub has_published: bool,
 }
 
 impl Legend {
-    /// Makes a legend that lists each of these variants once.
     pub fn new(ways: impl Iterator<Item = (String, Side)>, worlds: Vec<World>) -> Legend {
         let mut legend = Legend { ways: Vec::new(), worlds, has_published: false };
         for (name, side) in ways {
@@ -104,10 +88,8 @@ impl Legend {
         legend
     }
 
-    /// The height of the legend in pixels.
     pub const HEIGHT: i32 = 30;
 
-    /// Draws the legend. `from` is the x coordinate of its left end.
     pub fn draw(&self, area: &Area<'_>, from: i32) -> io::Result<()> {
         const Y: i32 = 14;
         let mut x = from;
@@ -134,7 +116,6 @@ fn word(area: &Area<'_>, what: &str, x: i32, y: i32) -> io::Result<i32> {
     Ok(x + 16 + LETTER * what.chars().count() as i32 + 18)
 }
 
-/// Returns the word for simulated or live figures in a picture.
 pub fn world_name(world: World) -> &'static str {
     match world {
         World::Sim => "simulated",

@@ -18,7 +18,6 @@ const BEFORE: RGBColor = RGBColor(1, 0, 3);
 const AFTER: RGBColor = RGBColor(1, 0, 4);
 const BESIDE: RGBColor = RGBColor(1, 0, 5);
 
-/// The variable of the style sheet for each colour.
 const VARIABLES: [(RGBColor, &str); 6] = [
     (INK, "ink"),
     (FAINT, "line"),
@@ -28,7 +27,6 @@ const VARIABLES: [(RGBColor, &str); 6] = [
     (BESIDE, "beside"),
 ];
 
-/// Returns the colour of a side: the replaced behaviour, the mechanism, or another variant.
 pub const fn of(side: Side) -> RGBColor {
     match side {
         Side::Before => BEFORE,
@@ -37,7 +35,6 @@ pub const fn of(side: Side) -> RGBColor {
     }
 }
 
-/// Replaces the fixed colours in a picture by variables of the style sheet.
 pub fn themed(svg: &str) -> String {
     VARIABLES.iter().fold(svg.to_string(), |svg, (RGBColor(red, green, blue), name)| {
         svg.replace(&format!("#{red:02X}{green:02X}{blue:02X}"), &format!("var(--{name})"))

@@ -13,8 +13,6 @@ use std::ops::Range;
 
 const HEIGHT: i32 = 290;
 
-/// Draws the curves of the simulated study and of the live one (measured on this machine) on the
-/// same axes.
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let curves: Vec<(World, &Line)> =
         parts.iter().flat_map(|&(world, plot)| lines(world, &plot.shape)).collect();
@@ -136,7 +134,6 @@ fn trace(area: &Area<'_>, world: World, points: &[(i32, i32)], colour: RGBColor)
     .map_err(io::Error::other)
 }
 
-/// Formats a figure so that it fits beside an axis.
 fn short(value: f64) -> String {
     match value.abs() {
         1e6.. => format!("{}M", trimmed(value / 1e6)),

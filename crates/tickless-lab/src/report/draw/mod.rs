@@ -21,10 +21,8 @@ use crate::studies::plot::{Plot, Shape};
 use crate::studies::{StudyResult, World};
 use std::io;
 
-/// A plot, and whether it is of the simulated study or of the live one (measured on this machine).
 pub type Part<'a> = (World, &'a Plot);
 
-/// Returns the plots of the simulated and the live study, in groups of plots with the same name.
 pub fn groups<'a>(
     sim: Option<&'a StudyResult>,
     live: Option<&'a StudyResult>,

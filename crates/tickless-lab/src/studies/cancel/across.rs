@@ -12,7 +12,6 @@ use std::thread;
 use std::time::Duration;
 use tickless::{Timeout, Timers};
 
-/// The order of the two threads' calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rhythm {
     /// The owner arms one timer and the other thread cancels it: every cache line, of the timer and

@@ -7,12 +7,9 @@ use tickless::callback::Cancel;
 use tickless::policy::Scan;
 use tickless::{Timeout, Timers};
 
-/// The measured call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
-    /// A cancel that does not wait for the callback.
     Plain,
-    /// A cancel that waits for the callback.
     Sync,
     /// A cancel that waits for the callback, for timers that do not arm themselves again.
     SingleShot,
@@ -31,10 +28,8 @@ impl Call {
     }
 }
 
-/// Whether the measured call finds the timer pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Finds {
-    /// A pending timer, which the call cancels.
     Pending,
     /// An idle timer: it was armed and cancelled before the call.
     Idle,
@@ -48,7 +43,6 @@ const BATCH: usize = 64;
 /// The measured timers: an instance of the library with a given number of timer bases, and a batch
 /// of its timers.
 pub struct Subject {
-    /// Keeps the drivers running.
     _timers: Timers,
     batch: Vec<Timeout>,
 }
@@ -82,8 +76,6 @@ impl Subject {
         median((0..batches).map(one_batch).collect()) / BATCH as f64
     }
 
-    /// Measures single calls, each with cold caches. Returns the median, in counts of the
-    /// stopwatch.
     pub fn cold(
         &self,
         watch: &Stopwatch,
@@ -112,7 +104,6 @@ impl Subject {
     }
 }
 
-/// Returns the median, or 0 without values.
 pub fn median(mut counts: Vec<u64>) -> f64 {
     counts.sort_unstable();
     counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)

@@ -16,7 +16,6 @@ use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
 use crate::text::figure;
 use tickless::policy::Scan;
 
-/// A variant of the cancel.
 struct CancelVariant {
     name: &'static str,
     scan: Scan,
@@ -48,14 +47,10 @@ const PUBLISHED: [(u16, usize, State, f64); 9] = [
     (4, SINGLE_SHOT, State::Warm, 90.0),
 ];
 
-/// The state of the timer and of the caches in a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// A pending timer, caches warm.
     Warm,
-    /// A pending timer, caches cold.
     Cold,
-    /// An idle timer, caches warm.
     Idle,
 }
 
@@ -71,10 +66,8 @@ impl State {
     }
 }
 
-/// The time of a call in counts of the stopwatch, for each variant and state.
 type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
-/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let mut study = StudyResult::live("cancel", request);
     let bases = bases(request)?;
@@ -146,8 +139,6 @@ fn one_turn(
     Ok(counts)
 }
 
-/// Adds all figures for one number of bases, in nanoseconds, and in cycles if the machine counts
-/// them.
 fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatch) {
     for (way, CancelVariant { name, .. }) in VARIANTS.iter().enumerate() {
         for (at, state) in STATES.into_iter().enumerate() {
@@ -194,7 +185,6 @@ fn tables(study: &mut StudyResult, bases: &[u16]) {
     }
 }
 
-/// Plots the time of a call over the number of bases.
 fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     let (unit, suffix) = match watch.cycles_per_ns() {
         Some(_) => ("cycles", ""),
@@ -215,7 +205,6 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     study.plots.push(plot.in_exhibit());
 }
 
-/// Adds a table with the published figures and ours next to each of them.
 fn thread_table(study: &mut StudyResult) {
     let pair = |bases: u16, way: usize, state: State| {
         let id = format!("{bases}.{}.{}", VARIANTS[way].name, state.name());
@@ -274,7 +263,6 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     }
 }
 
-/// Measures cancels of timers on another CPU's base.
 fn across(
     study: &mut StudyResult,
     request: &Request,

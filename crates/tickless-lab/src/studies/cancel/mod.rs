@@ -16,7 +16,6 @@ mod sim;
 
 use super::Study;
 
-/// The study.
 pub const STUDY: Study = Study {
     name: "cancel",
     about: "A cancel that waits: look at every base, or at one",
@@ -28,5 +27,4 @@ pub const STUDY: Study = Study {
     checks: &[doctor::CANCELS],
 };
 
-/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 3] = ["workload.hz", "workload.timers_per_tick", "workload.timer_work_ns"];

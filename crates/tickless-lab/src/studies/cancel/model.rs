@@ -43,34 +43,23 @@ use tickless_machine::spec::Spec;
 /// Each figure is simulated once with each of these seeds.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// The state of all CPUs' caches before a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Caches {
-    /// The caches are as the previous call left them.
     Warm,
-    /// All caches are flushed before each call.
     Cold,
 }
 
-/// The function that is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// `cancel_sync`.
     Sync,
-    /// `cancel_single_shot`.
     SingleShot,
 }
 
-/// One way to cancel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// Which bases it checks.
     pub scan: Scan,
-    /// Whether the caches are warm or cold.
     pub caches: Caches,
-    /// The function that is called.
     pub form: Form,
-    /// How many calls are averaged.
     pub calls: u32,
 }
 
@@ -80,7 +69,6 @@ impl Case {
         Case { scan, caches: Caches::Warm, form: Form::Sync, calls: 1_000 }
     }
 
-    /// Returns this case with cold caches.
     #[must_use]
     pub const fn cold(self) -> Case {
         Case { caches: Caches::Cold, ..self }
@@ -223,13 +211,11 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     cases.into_iter().map(cell).collect()
 }
 
-/// Simulates a few calls, of which a timeline is written to a file.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
     cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)
 }
 
-/// The unit of the published table.
 const UNIT: &str = "cycles/call";
 
 /// Simulates the points of a plot: the time of a call before and after, on machines of the same
@@ -254,7 +240,6 @@ fn figure(spec: &Spec, case: Case) -> io::Result<Figure> {
     Ok(Figure::of(runs?))
 }
 
-/// The periodic timers of one CPU.
 type Timers = Vec<OwnedTimer<Sim, QueueLink>>;
 
 /// Simulates one case and returns the mean cycles of a call.

@@ -6,7 +6,6 @@ use crate::studies::published::{
     row,
 };
 
-/// The published report.
 pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "A cancel that waits looks at one base",
     source: "G. Gustafson, \"Performance of del_timer_sync\", linux-kernel, 10 May 2004",

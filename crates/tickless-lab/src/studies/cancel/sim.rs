@@ -10,7 +10,6 @@ use crate::studies::sim::{self, shown, with_published};
 use crate::studies::{Cell, Effort, Request, Role, StudyError, StudyResult};
 use crate::text::grouped;
 
-/// Runs the study on simulated machines.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let big = sim::machine(request, "itanium2-32p", &NEEDS)?;
     let small = sim::machine(request, "itanium2-4p", &NEEDS)?;
@@ -55,13 +54,11 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(result)
 }
 
-/// Returns the numbers of CPUs for which the curve is plotted.
 fn curve_cpus(effort: Effort) -> &'static [u16] {
     const ALL: &[u16] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
     effort.pick(&[2, 4, 8, 16, 32, 64, 128], ALL, ALL)
 }
 
-/// Plots the cycles of a call over the number of CPUs.
 fn plot(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
     let line = |name: &str, side| {
         let id = |cpus: u16| format!("{cpus}p.{name}.warm");

@@ -17,11 +17,9 @@ pub fn device_reads() -> u64 {
     READS.get()
 }
 
-/// A counter whose reads are counted.
 pub struct Counted(Box<dyn Counter>);
 
 impl Counted {
-    /// Wraps `counter` to count its reads.
     pub fn new(counter: Box<dyn Counter>) -> Counted {
         Counted(counter)
     }
@@ -65,11 +63,9 @@ pub struct Emulated {
 #[repr(align(128))]
 struct Booked(AtomicU64);
 
-/// The duration of one reading.
 pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
-    /// Returns an idle device, which uses this clock to measure how long a read takes.
     pub fn new(clock: Arc<Clock>) -> Emulated {
         Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
     }
@@ -109,13 +105,9 @@ impl Counter for Emulated {
     }
 }
 
-/// A slow counter.
 pub struct Slow {
-    /// A short name, which is part of the names of the figures that are measured with this counter.
     pub id: &'static str,
-    /// The name in texts for the user.
     pub name: String,
-    /// Opens a new, idle counter.
     pub open: Box<Opener>,
 }
 
@@ -133,7 +125,6 @@ pub fn clock() -> Result<Arc<Clock>, StudyError> {
     Clock::over(counters).map(Arc::new).map_err(io::Error::other).map_err(cannot)
 }
 
-/// Returns the emulated device.
 pub fn emulated(clock: &Arc<Clock>) -> Slow {
     let clock = Arc::clone(clock);
     Slow {

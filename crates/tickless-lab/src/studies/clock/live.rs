@@ -22,7 +22,6 @@ use tickless_core::clock::combined::ReadPolicy;
 const POLICIES: [(&str, ReadPolicy); 2] =
     [("direct", ReadPolicy::Direct), ("combined", ReadPolicy::Combined)];
 
-/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let mut study = StudyResult::live("clock", request);
     let (real, no_ptp) = device::real();
@@ -134,7 +133,6 @@ fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
     Exhibit::new(format!("Reading {}", device.name), header, rows)
 }
 
-/// Plots values per second over the number of threads.
 fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
     let line = |(policy, side): (&str, Side)| {
         let point = |&count: &usize| {

@@ -16,7 +16,6 @@ mod sim;
 
 use super::Study;
 
-/// The study.
 pub const STUDY: Study = Study {
     name: "clock",
     about: "A slow shared counter: everybody reads it, or one reads for all",
@@ -28,5 +27,4 @@ pub const STUDY: Study = Study {
     checks: &[doctor::SOURCE, doctor::CONTENTION, doctor::WATCHDOG],
 };
 
-/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 3] = ["workload.hz", "workload.reads_per_tick", "workload.jobs_per_cpu_minute"];

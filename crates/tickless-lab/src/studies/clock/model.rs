@@ -43,34 +43,23 @@ use tickless_machine::size::{Sized, sizes};
 use tickless_machine::spec::Spec;
 use tickless_machine::{cpu, irq};
 
-/// The clock that ticks read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// The counter (TSC) of the CPU on which the tick runs.
     Tsc,
-    /// The shared device, read by each CPU.
     Direct,
-    /// The shared device, read by one CPU for all.
     Combined,
 }
 
-/// How the ticks of the CPUs are placed in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ticks {
-    /// All CPUs tick at the same moment, as in the kernel.
     Aligned,
-    /// Evenly spread over the period.
     Skewed,
 }
 
-/// The result of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// Jobs of the workload per minute, on all CPUs together.
     pub jobs_per_min: f64,
-    /// The percentage of all CPUs' time that was spent in reads of the clock.
     pub read_percent: f64,
-    /// The mean of one read, in nanoseconds.
     pub read_ns: f64,
     /// The time that one read in a thousand takes or exceeds, in nanoseconds.
     pub read_p999_ns: f64,
@@ -153,7 +142,6 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// Simulates one run with direct reads, of which a timeline is written to a file.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, Source::Direct, Ticks::Aligned).map(drop)
 }
@@ -225,7 +213,6 @@ fn share(tsc: f64, direct: f64, combined: f64) -> f64 {
     100.0 * (combined - direct) / (tsc - direct)
 }
 
-/// Returns the range (band) from a quarter below a published effect to a quarter above it.
 fn a_quarter(effect: f64) -> Band {
     Band::around(effect, 25.0)
 }
@@ -249,7 +236,6 @@ const PUBLISHED: [Published; 2] = [
     },
 ];
 
-/// The state that the CPUs of one run share.
 struct Run {
     bases: Arc<Bases<Sim>>,
     clock: RefCell<Option<Rc<SharedClock>>>,
@@ -257,11 +243,9 @@ struct Run {
     reads: RefCell<Vec<u64>>,
     /// How much work was done, in picoseconds that a thread alone on its core would need for it.
     computed: Shared<u64>,
-    /// How much time that work really took, in picoseconds.
     passed: Shared<u64>,
 }
 
-/// Runs the workload once.
 pub fn run(spec: &Spec, source: Source, ticks: Ticks) -> io::Result<Outcome> {
     let costs = spec.costs();
     let cpus = costs.topology.cpus();

@@ -4,7 +4,6 @@ use crate::studies::published::{
     Entry, Headline, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published, row,
 };
 
-/// The published report.
 pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "One CPU reads a slow shared counter for all",
     source: "W. Long, \"x86/hpet: Reduce HPET counter read contention\", linux-kernel, April 2016",
@@ -60,7 +59,6 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
-/// Makes the table of the live figures, for an emulated device that serves one read at a time.
 fn live(results: &Results<'_>) -> Option<Table> {
     results.live?;
     let all = format!("{} threads", results.cpus);

@@ -9,34 +9,24 @@ use std::time::Duration;
 use tickless::clock::{Clock, Combined, Counter};
 use tickless_core::clock::combined::ReadPolicy;
 
-/// The parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Whether each thread reads the device (direct), or one thread's read serves all that wait
     /// (combined).
     pub policy: ReadPolicy,
-    /// The number of threads.
     pub threads: usize,
-    /// The duration.
     pub duration: Duration,
-    /// The CPUs to which the threads are pinned, in order.
     pub cpus: &'a [usize],
-    /// The clock that times the reads.
     pub clock: &'a Clock,
 }
 
-/// The results of all readers.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// The number of values that all threads read.
     pub reads: u64,
-    /// The number of device reads for these values.
     pub device_reads: u64,
-    /// The duration of the measurement.
     pub seconds: f64,
     /// The time of each read in nanoseconds, including the reading of the clock that times it.
     pub latency: Histogram<u64>,
-    /// The fewest and the most values that a thread read.
     pub per_thread: [u64; 2],
     /// How often a value was less than an earlier one, which the same thread had read or another
     /// thread had passed on. Time must not go back.
@@ -44,12 +34,10 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Returns the values per second.
     pub fn reads_per_s(&self) -> f64 {
         self.reads as f64 / self.seconds
     }
 
-    /// Returns the mean number of device reads that a thread's read takes.
     pub fn device_reads_per_read(&self) -> f64 {
         self.device_reads as f64 / self.reads.max(1) as f64
     }
@@ -61,7 +49,6 @@ impl Taken {
     }
 }
 
-/// The results of one thread.
 struct Own {
     latency: Histogram<u64>,
     device_reads: u64,
@@ -72,7 +59,6 @@ struct Own {
 const READER: &str = "that reads the counter";
 
 impl Plan<'_> {
-    /// Reads `counter` with all threads for the planned duration.
     pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, MeasureError> {
         let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
         let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));

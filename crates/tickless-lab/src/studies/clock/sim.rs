@@ -9,7 +9,6 @@ use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
 use crate::studies::{Cell, Effort, Request, StudyError, StudyResult};
 use crate::text::figure;
 
-/// Runs the study on simulated machines.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     let small = sim::machine(request, "haswell-ex-4s", &NEEDS)?;
     let big = sim::machine(request, "ivybridge-ex-16s", &NEEDS)?;
@@ -56,7 +55,6 @@ fn curve_cpus(effort: Effort) -> &'static [u16] {
     effort.pick(&[4, 30, 120, 240, 480], ALL, ALL)
 }
 
-/// Plots the share of time in reads and the throughput over the number of CPUs.
 fn plots(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
     const PUBLISHED: [u16; 2] = [72, 480];
     let line = |source: &str, name: &str, side, figure: &str, scale: f64, cells, places: &[u16]| {

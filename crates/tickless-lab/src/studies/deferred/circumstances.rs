@@ -3,26 +3,17 @@
 
 use super::scene::{ExpiryWakes, Load, Probe};
 
-/// Circumstances in which variants of waking the expiry thread are compared.
 pub struct Circumstances {
-    /// The prefix of the names of the figures that are measured in these circumstances.
     pub id: &'static str,
-    /// A description for the user.
     pub title: &'static str,
-    /// Ticks in a second.
     pub hz: u32,
-    /// The other load on the machine.
     pub load: Load,
-    /// Whether the probe (the measuring thread) is pinned.
     pub probe: Probe,
-    /// The variants that are compared.
     pub ways: &'static [ExpiryWakes],
 }
 
-/// The replaced behaviour and the mechanism.
 pub const BOTH: &[ExpiryWakes] = &[ExpiryWakes::Before, ExpiryWakes::After];
 
-/// All circumstances in which the study measures.
 pub const CIRCUMSTANCES: [Circumstances; 5] = [
     Circumstances {
         id: "1000hz.idle",

@@ -214,7 +214,6 @@ fn tick_wakers(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Returns how often timer callbacks woke each thread.
 fn woken_by_timers(recorded: &RecordedTimers) -> BTreeMap<u32, u64> {
     let mut is_in_callback: BTreeMap<CpuId, bool> = BTreeMap::new();
     let mut woken = BTreeMap::new();

@@ -14,7 +14,6 @@ use crate::progress::Progress;
 use crate::studies::{Request, StudyError, StudyResult};
 use std::time::Duration;
 
-/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     request
         .reject_cpus("study deferred --live uses every CPU; leave --cpus out, or use taskset")?;

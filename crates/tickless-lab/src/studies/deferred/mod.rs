@@ -18,7 +18,6 @@ mod sim;
 
 use super::Study;
 
-/// The study.
 pub const STUDY: Study = Study {
     name: "deferred",
     about: "The expiry thread: wake it on every tick, or when something expired",
@@ -30,5 +29,4 @@ pub const STUDY: Study = Study {
     checks: &[doctor::SOFTIRQ, doctor::EMPTY_SOFTIRQS, doctor::IDLE_TICKS, doctor::TICK_WAKERS],
 };
 
-/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 3] = ["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"];

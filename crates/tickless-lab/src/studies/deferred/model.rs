@@ -40,43 +40,31 @@ use tickless_machine::ps::Ps;
 use tickless_machine::random::Random;
 use tickless_machine::spec::Spec;
 
-/// The CPUs on which the measuring tasks may run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Binding {
-    /// One task, which may run on any CPU.
     Unbound,
     /// One task on each CPU (`cyclictest -S`).
     PerCpu,
 }
 
-/// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Case {
-    /// When the expiry thread, which fires expired timers, is woken.
     pub deferral: Deferral,
-    /// The CPUs of the tasks.
     pub binding: Binding,
-    /// The time from tick to tick.
     pub tick: Ns,
     /// How often each task sleeps at each phase, which is the time from a tick to the end of the
     /// sleep.
     pub samples: u32,
 }
 
-/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Outcome {
     /// The mean time from the end of a sleep to the task's first step, in microseconds.
     pub average_us: f64,
-    /// The longest time from the end of a sleep to the task's first step, in microseconds.
     pub max_us: f64,
-    /// The percentage of wakeups that are late by 22 to 70 microseconds.
     pub tail_percent: f64,
-    /// Wakes of expiry threads, per second and CPU.
     pub wakes_per_s: f64,
-    /// Timers that the expiry threads fired, per second and CPU.
     pub fired_per_s: f64,
-    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
@@ -152,8 +140,6 @@ fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     ]
 }
 
-/// Simulates a short run, of which a timeline is written to a file. Every tick wakes the expiry
-/// thread, which fires expired timers.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     let case = Case {
         deferral: Deferral::EveryTick,
@@ -236,7 +222,6 @@ fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     }
 }
 
-/// Starts a coarse timer on each CPU. It rearms itself for times that the seed draws.
 fn expire_now_and_then(
     kernel: &Rc<Kernel>,
     machine: &mut Machine,

@@ -5,7 +5,6 @@ use crate::studies::published::{
     Entry, Headline, PUBLISHED, PublishedReport, Results, Table, group, published, row,
 };
 
-/// The published report.
 pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "The expiry thread is woken when something expired",
     source: "H. Okanovic, \"timers: Don't wake ktimersoftd on every tick\", linux-kernel, \

@@ -31,7 +31,6 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
     tally.lateness.value_at_quantile(quantile) as f64 / 1e3
 }
 
-/// Adds all results to the study.
 pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
     tables(study, compared, phases);
     plots(study, compared);
@@ -79,7 +78,6 @@ fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<V
     ));
 }
 
-/// Plots the wakes of expiry threads, and how late the probe (the measuring thread) woke.
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
     let bars = bars.flat_map(|(here, taken)| {
@@ -196,8 +194,6 @@ fn answers(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     );
 }
 
-/// Answers the questions about latency that the published mail thread left open, with the changes
-/// measured here.
 fn signs(study: &mut StudyResult) {
     let change = |id: &str| {
         let change = 100.0 * (study.value(id) - 1.0);

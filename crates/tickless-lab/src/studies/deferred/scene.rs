@@ -32,7 +32,6 @@ pub enum ExpiryWakes {
 }
 
 impl ExpiryWakes {
-    /// Returns the name that is part of the names of figures.
     pub const fn name(self) -> &'static str {
         match self {
             ExpiryWakes::Before => "before",
@@ -42,64 +41,43 @@ impl ExpiryWakes {
     }
 }
 
-/// The load on the CPUs in addition to the timers and the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// No additional load.
     Idle,
-    /// A thread on each CPU that never waits.
     Busy,
 }
 
-/// The CPUs on which the probe, which is the measuring thread, runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
-    /// One unpinned thread.
     Unpinned,
     /// One pinned thread on each CPU, as with cyclictest's `-S`.
     Pinned,
 }
 
-/// The parameters of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scene {
-    /// When the expiry thread is woken.
     pub way: ExpiryWakes,
-    /// Ticks each second.
     pub hz: u32,
-    /// The load on the CPUs in addition to the timers and the probe.
     pub load: Load,
-    /// Whether the probe (the measuring thread) is pinned.
     pub probe: Probe,
     /// How long after a tick of 1 ms the probe wakes; `None` for an arbitrary time.
     pub phase: Option<Duration>,
-    /// The duration.
     pub duration: Duration,
-    /// The seed from which the timeouts' durations are drawn.
     pub seed: u64,
 }
 
-/// The result of a measurement. Rates are per base and second.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
-    /// The lateness of the probe's wakeups.
     pub probe: Tally,
-    /// The lateness of the timeouts, which fire in the expiry thread.
     pub timeouts: Tally,
-    /// Ticks of the driver.
     pub ticks_per_s: f64,
-    /// Wakes of the expiry thread.
     pub wakes_per_s: f64,
-    /// Wakes of the expiry thread that found no due timer.
     pub empty_wakes_per_s: f64,
-    /// Context switches of driver and expiry thread.
     pub switches_per_s: f64,
-    /// CPU time of driver and expiry thread, in percent of one CPU.
     pub cpu_percent: f64,
     /// How often further timers came due while the expiry thread was still firing the timers that
     /// were due before.
     pub merged: u64,
-    /// The largest number of timeouts that one wake of the expiry thread fired.
     pub longest_batch: u64,
 }
 
@@ -111,7 +89,6 @@ const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
-    /// Runs the measurement.
     pub fn play(&self) -> Result<Taken, MeasureError> {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
@@ -220,7 +197,6 @@ fn longest_batch(stats: &Stats) -> u64 {
     stats.bases.iter().map(|base| base.deferred.longest_batch).max().unwrap_or(0)
 }
 
-/// Takes a snapshot of the driver and expiry threads, which are found by their names.
 fn threads() -> Threads {
     Threads::named(&["tickless/", "tickless-x/"])
 }

@@ -18,7 +18,6 @@ use std::time::Duration;
 /// The usual mount point of version 1 of the controller.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
 
-/// The prefix of the groups' names, followed by the owner's process id.
 const PREFIX: &str = "tickless-study-";
 
 /// All groups that this process has created, including removed ones.
@@ -32,7 +31,6 @@ pub(super) struct Cgroup {
     pub(super) phase_ns: Option<u64>,
 }
 
-/// Creates groups with this quota and period, and finds out when each is refilled.
 pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Vec<Cgroup>, String> {
     let controller = Path::new(CONTROLLER);
     if !controller.join("cpu.cfs_quota_us").exists() {
@@ -60,14 +58,12 @@ pub(super) fn make(count: usize, quota: Duration, period: Duration) -> Result<Ve
     (0..count).map(make).collect()
 }
 
-/// Returns the distance of two phases in a period that repeats.
 pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
     let (apart, period) = (one.abs_diff(other), period.as_nanos() as u64);
     apart.min(period - apart)
 }
 
 impl Cgroup {
-    /// Moves the calling thread into the group.
     pub(super) fn enter(&self) -> Result<(), MeasureError> {
         const REFUSED: &str = "a thread could not enter its cgroup; run it outside of containers, \
                                or not as root, which leaves cgroups out";

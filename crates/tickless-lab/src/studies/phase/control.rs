@@ -22,7 +22,6 @@ impl Throttled for Worker {
     }
 }
 
-/// Returns the error of a group that could not be started.
 pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
     MeasureError::system(
         "a bandwidth group could not be started; raise the limit on threads (ulimit -u)",

@@ -128,7 +128,6 @@ fn describe(overlap: &Overlap) -> String {
     )
 }
 
-/// Returns the periods that several groups share, with the number of groups.
 fn shared_periods(quotas: &[Quota]) -> Vec<(u64, usize)> {
     let mut periods: BTreeMap<u64, usize> = BTreeMap::new();
     quotas.iter().for_each(|quota| *periods.entry(quota.period_us).or_default() += 1);

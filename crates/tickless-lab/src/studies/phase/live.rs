@@ -30,17 +30,14 @@ enum Placement {
     Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },
 }
 
-/// The result of one run.
 struct Taken {
     done: Done,
     /// Wakeups of the library's driver threads; `None` for cgroups, which the kernel's timers
     /// refill.
     wakeups: Option<u64>,
-    /// The time in the period at which each group was refilled.
     places_ns: [u64; 2],
 }
 
-/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     request.reject_cpus(
         "study phase --live uses all CPUs; leave --cpus out, or use taskset to say where its \
@@ -151,7 +148,6 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
-/// Runs the work in two new groups of the library's, with the given phase.
 fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
@@ -164,7 +160,6 @@ fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyErro
 }
 
 impl Taken {
-    /// Returns the distance between the two groups' refills.
     fn apart_ns(&self) -> u64 {
         cgroups::apart(self.places_ns[0], self.places_ns[1], PERIOD)
     }

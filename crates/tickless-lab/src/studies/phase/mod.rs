@@ -18,7 +18,6 @@ mod work;
 
 use super::Study;
 
-/// The study.
 pub const STUDY: Study = Study {
     name: "phase",
     about: "Two groups with a CPU quota: refill them together, or half a period apart",
@@ -30,5 +29,4 @@ pub const STUDY: Study = Study {
     checks: &[doctor::QUOTAS, doctor::ALIGNED],
 };
 
-/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 2] = ["workload.hz", "workload.work_s"];

@@ -45,16 +45,12 @@ use tickless_machine::platform::{self, SimLock};
 use tickless_machine::ps::Ps;
 use tickless_machine::spec::Spec;
 
-/// One group of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GroupPlan {
-    /// The time from one refill of the quota to the next.
     pub period: Ns,
-    /// The CPU time that the group may use in each period.
     pub quota: Ns,
     /// When its periods begin, relative to other groups.
     pub phase: Phase,
-    /// The number of its workers.
     pub workers: u16,
 }
 
@@ -67,31 +63,22 @@ impl GroupPlan {
     }
 }
 
-/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// The mean time in which a group completes its work, in seconds.
     pub seconds: f64,
-    /// The average power of the core, in watts.
     pub watts: f64,
-    /// The energy of the core, in joules.
     pub joules: f64,
-    /// Context switches per second.
     pub switches_per_s: f64,
-    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
-/// The times at which a group ran.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Windows {
-    /// The time of its first refill.
     pub first_refill: Ns,
     /// The time windows in which the group's workers ran, in no particular order.
     pub ran: Vec<(Ns, Ns)>,
 }
 
-/// Simulates two aligned groups, of which a timeline is written to a file.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, &pair(Phase::Aligned)).map(drop)
 }
@@ -107,7 +94,6 @@ const SLICE: Ns = Ns::from_ms(5);
 pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
-/// Simulates the figures of the published experiment, and some for which nothing was published.
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     let one = Figure::once;
     let alone = run(spec, &[GroupPlan::published(Phase::Aligned)])?;
@@ -233,7 +219,6 @@ pub fn pair(second: Phase) -> [GroupPlan; 2] {
     [GroupPlan::published(Phase::Aligned), GroupPlan::published(second)]
 }
 
-/// The state of a group in a run, and the tasks that are its workers.
 struct Member {
     first_refill: Ns,
     ran: RefCell<Vec<(Ns, Ns)>>,
@@ -244,12 +229,10 @@ struct Member {
     left: Shared<u16>,
 }
 
-/// Simulates groups until all their workers are done.
 pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
     Ok(run_watched(spec, plans)?.0)
 }
 
-/// Simulates groups as [`run`] does, and returns when each of them ran.
 pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
     Ok(run_watched(spec, plans)?.1)
 }

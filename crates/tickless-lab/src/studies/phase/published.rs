@@ -6,7 +6,6 @@ use crate::studies::published::{
     row,
 };
 
-/// The published report.
 pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "Timers of one period are interleaved by their first expiry",
     source: "S. Hegde, \"hrtimer: interleave timers for improved single thread performance at low \
@@ -104,7 +103,6 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     tables
 }
 
-/// Returns the table of our simulated results for which the original study has no figures.
 fn unpublished(results: &Results<'_>) -> Table {
     let offsets = ["aligned", "10ms", "20ms", "30ms", "40ms", "50ms"];
     let line = |what: &str| offsets.map(|at| results.sim(&format!("together.{at}.{what}")));

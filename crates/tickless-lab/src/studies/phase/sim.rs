@@ -11,7 +11,6 @@ use std::io;
 use tickless_core::phase::Phase;
 use tickless_machine::spec::Spec;
 
-/// Runs the study on a simulated machine.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     sim::reject_cpus(request, "phase")?;
     let spec = sim::machine(request, "power10-core", &NEEDS)?;
@@ -35,7 +34,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(result)
 }
 
-/// Plots completion time and energy over the distance in time between the two groups' refills.
 fn plot_offsets(result: &mut StudyResult) {
     let line = |figure: &str, places: &[u16]| {
         let id = |apart: u16| match apart {
@@ -59,7 +57,6 @@ fn plot_offsets(result: &mut StudyResult) {
     result.plots.push(Plot::new("joules", title, shape("energy, J", joules)).in_exhibit());
 }
 
-/// Plots when each group runs in a period, with the refills together and spread over the period.
 fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {
     let mut lanes = Vec::new();
     let period_ns = GroupPlan::published(Phase::Aligned).period.0;

@@ -10,7 +10,6 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The CPU time of a unit.
 const UNIT: Duration = Duration::from_micros(100);
 
 /// The number of units in a burst. The study measures how long a worker takes for a burst.
@@ -20,18 +19,13 @@ const BURST_UNITS: u64 = 50;
 /// wait for each other less than this.
 const PAUSE_NS: u64 = 10_000_000;
 
-/// The work of both groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work {
-    /// CPU time of each group's work.
     pub(super) of_group: Duration,
-    /// Threads of each group.
     pub(super) workers: usize,
-    /// Iterations of the work loop that make up a unit.
     pub(super) turns_of_unit: u64,
 }
 
-/// The result of the work.
 #[derive(Debug)]
 pub(super) struct Done {
     /// How long after the start the last worker of each group finished.
@@ -40,7 +34,6 @@ pub(super) struct Done {
     pub(super) bursts_ms: Vec<f64>,
     /// The part of the less busy group's running time in which the other group ran too.
     pub(super) overlap: f64,
-    /// The windows in which each group ran.
     pub(super) windows: [Vec<(u64, u64)>; 2],
     pub(super) usage: Usage,
 }
@@ -97,7 +90,6 @@ pub(super) fn turns_of_unit() -> u64 {
     (TURNS * UNIT.as_nanos() as u64 / took).max(1)
 }
 
-/// The records of a worker.
 #[derive(Default)]
 struct Notes {
     windows: Vec<(u64, u64)>,
@@ -174,7 +166,6 @@ impl Work {
 }
 
 impl Done {
-    /// Returns a percentile of the bursts' durations, in ms.
     pub(super) fn burst_ms(&self, percent: usize) -> f64 {
         let last = self.bursts_ms.len().saturating_sub(1);
         self.bursts_ms.get(last * percent / 100).copied().unwrap_or(f64::NAN)

@@ -17,7 +17,6 @@ const POLICIES: [(&str, Policy); 3] =
 
 const VARIANTS: usize = DEVICES.len() * POLICIES.len();
 
-/// Measures round trips with each policy on each device, and adds the results.
 pub fn compare(
     study: &mut StudyResult,
     request: &Request,
@@ -46,7 +45,6 @@ pub fn compare(
     Ok(())
 }
 
-/// Returns one row of the table, and adds its figures to the study.
 fn row(
     study: &mut StudyResult,
     device: &str,

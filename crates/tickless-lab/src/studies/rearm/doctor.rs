@@ -114,7 +114,6 @@ fn removals(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Converts a count of the whole recording to a rate per CPU and second.
 fn each_second(facts: &Facts, summary: &Summary, count: f64) -> f64 {
     let cpus = usize::from(summary.trace.cpus).min(facts.cpus.max(1)).max(1);
     count / summary.trace.seconds.max(1e-3) / cpus as f64

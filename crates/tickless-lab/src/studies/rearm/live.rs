@@ -18,13 +18,11 @@ use std::time::Duration;
 use tickless::driver::Device;
 use tickless::policy::Policy;
 
-/// A variant of the experiment: the policy for the timer that guards each wait.
 struct GuardVariant {
     name: &'static str,
     policy: Option<Policy>,
     /// The published times, in us per round trip: real, user and system time.
     published: Option<[f64; 3]>,
-    /// The range in which the device writes per round trip should lie.
     writes: Band,
 }
 
@@ -33,9 +31,7 @@ const EAGER: usize = 1;
 const RESTART_AWARE: usize = 2;
 const UNGUARDED: usize = 3;
 
-/// The CPUs of the two threads.
 struct Pairing {
-    /// The prefix of the names of its figures.
     prefix: &'static str,
     cpus: [usize; 2],
 }
@@ -68,7 +64,6 @@ const VARIANTS: [GuardVariant; 4] = [
 /// before.
 const GUARD: Duration = Duration::from_secs(600);
 
-/// Runs the study.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     request.reject_cpus(
         "study rearm --live plays with two threads; leave --cpus out, or use taskset to say where \
@@ -118,7 +113,6 @@ fn places() -> Vec<Pairing> {
     if cpus[0] == last { vec![one] } else { vec![one, two] }
 }
 
-/// Makes a short table of the runs in which each thread has its own CPU.
 fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
     let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
         figure(Spread::of(per_trip(taken, trips, value)).median)
@@ -194,7 +188,6 @@ fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     )
 }
 
-/// Adds the ratios of the times with two policies, turn by turn.
 fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     let real = |way: usize| -> Vec<f64> { taken[way].iter().map(|t| t.usage.real_s).collect() };
     let pairs = [

@@ -16,7 +16,6 @@ mod sim;
 
 use super::Study;
 
-/// The study.
 pub const STUDY: Study = Study {
     name: "rearm",
     about: "Removing the first timer: program the event device, or not",
@@ -28,6 +27,5 @@ pub const STUDY: Study = Study {
     checks: &[doctor::WRITES, doctor::REMOVALS],
 };
 
-/// The parameters of the workload that a machine's file must contain.
 const NEEDS: [&str; 4] =
     ["workload.hz", "workload.pipe_ns", "workload.next_timer_ms", "workload.watchdog_ms"];

@@ -43,21 +43,16 @@ use tickless_machine::spec::Spec;
 /// The number of measured round trips, after a warm-up of a tenth as many.
 const ROUNDS: u32 = 20_000;
 
-/// Which timers the two CPUs have in addition to the tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Others {
-    /// Nothing.
     None,
     /// The timer of the kernel's soft-lockup detector on each CPU, which expires seconds later.
     Watchdog,
 }
 
-/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outcome {
-    /// Microseconds per round trip.
     pub us: f64,
-    /// Writes of event devices per round trip.
     pub writes: f64,
     /// Events without a due timer, per second.
     pub spurious_per_s: f64,
@@ -65,7 +60,6 @@ pub struct Outcome {
     pub task_us: f64,
     /// CPU time of both tasks, in percent of the elapsed time.
     pub task_percent: f64,
-    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
@@ -74,7 +68,6 @@ pub struct Outcome {
 /// the effect of that change.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
-/// Simulates the figures of the published experiment, with the two settings in `sides`.
 pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let run = |policy, others| run(spec, policy, others, ROUNDS);
     let lazy = run(sides.after, Others::Watchdog)?;
@@ -138,7 +131,6 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// Simulates a short run with the eager policy, for a timeline.
 pub fn short_run(spec: &Spec) -> io::Result<()> {
     run(spec, Policy::Eager, Others::Watchdog, 200).map(drop)
 }
@@ -150,7 +142,6 @@ const WRITES: &str = "writes";
 /// happen on both CPUs.
 const WRITES_EAGER: f64 = 8.0;
 
-/// What the tasks of a run record at the beginning and at the end of the measured round trips.
 #[derive(Default)]
 struct Notes {
     began: Shared<Ps>,

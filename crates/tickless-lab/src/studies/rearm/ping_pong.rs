@@ -16,44 +16,31 @@ use tickless::policy::Policy;
 use tickless::stats::{BaseStats, DeviceCounts, Stats};
 use tickless::{HrTimer, Timers};
 
-/// The parameters of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The guard, which is a timer that limits each wait; `None` for waits without one.
     pub guard: Option<Guard>,
-    /// The number of measured round trips.
     pub trips: u32,
-    /// The CPUs of the two threads. The drivers run on the same CPUs.
     pub cpus: [usize; 2],
 }
 
-/// The timer that limits a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
-    /// Whether a cancel programs the event device.
     pub policy: Policy,
-    /// How far ahead the guard is armed.
     pub after: Duration,
-    /// The event device that the driver threads use.
     pub device: Device,
 }
 
-/// The cost of the measured round trips.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Taken {
-    /// Time and switches of the whole process.
     pub usage: Usage,
-    /// The counts of all bases' event devices.
     pub device: DeviceCounts,
-    /// System calls that woke a driver.
     pub wake_calls: u64,
-    /// System calls that programmed an event device.
     pub device_calls: u64,
     /// How many guards fired, because a wait took longer than its guard.
     pub fired: u64,
 }
 
-/// One thread's ends of both pipes, and its guard.
 struct Player {
     from: PipeReader,
     to: PipeWriter,
@@ -61,7 +48,6 @@ struct Player {
 }
 
 impl Plan {
-    /// Runs the round trips, after a warm-up.
     pub fn play(&self) -> Result<Taken, MeasureError> {
         thread::scope(|scope| {
             // Driver threads inherit the CPUs of the thread that starts them, and there is a timer
@@ -144,7 +130,6 @@ fn device(stats: &Stats) -> DeviceCounts {
     stats.bases.iter().fold(DeviceCounts::default(), |sum, base| sum.plus(base.device))
 }
 
-/// Returns the sum of one counter over all bases.
 fn sum(stats: &Stats, counter: fn(&BaseStats) -> u64) -> u64 {
     stats.bases.iter().map(counter).sum()
 }
@@ -182,7 +167,6 @@ fn pipe() -> Result<(PipeReader, PipeWriter), MeasureError> {
 
 const PLAYER: &str = "that plays ping-pong";
 
-/// Returns one figure of each turn, divided by the number of round trips.
 pub fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f64> {
     taken.iter().map(|taken| value(taken) / f64::from(trips)).collect()
 }

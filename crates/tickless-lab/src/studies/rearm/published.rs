@@ -5,7 +5,6 @@ use crate::studies::published::{
     Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, group, published, row,
 };
 
-/// The published report.
 pub const REPORT: PublishedReport = PublishedReport {
     mechanism: "Removing a timer does not program the event device",
     source: "E. Zhao, \"hrtimer: Fix a performance regression by disable reprogramming in \

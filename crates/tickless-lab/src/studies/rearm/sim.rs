@@ -7,7 +7,6 @@ use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::sim::{self, SEED_UNUSED, shown};
 use crate::studies::{Request, StudyError, StudyResult};
 
-/// Runs the study on a simulated machine.
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
     sim::reject_cpus(request, "rearm")?;
     let spec = sim::machine(request, "x5675-2s", &NEEDS)?;
