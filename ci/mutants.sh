@@ -42,7 +42,7 @@ mutants --output target/mutants-tool -- \
   'crates/tickless-lab/src/doctor/**/*.rs' \
   'crates/tickless-lab/src/studies/*/doctor.rs' \
   'crates/tickless-lab/src/report/**/*.rs' \
-  crates/tickless-lab/src/latency/{bins,plan,row,tally}.rs \
+  crates/tickless-lab/src/latency/{plan,row,tally}.rs \
   crates/tickless-cli/src/{manual,output}.rs \
   crates/tickless-machine/src/{coherence,order,power,prices,spec}.rs || status=$?
 exit $status

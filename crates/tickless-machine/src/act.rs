@@ -2,13 +2,13 @@
 //! waits until no other CPU has an earlier action, and handles the interrupts that are due.
 
 use crate::coherence::{Access, Found};
-use crate::deliver::deliver;
+use crate::cpu_state::{Mode, WaitsFor};
 use crate::fiber;
+use crate::irq::deliver;
 use crate::machine_state::{
     LineSharing, MachineState, Turn, WordSlot, with, with_cpu, with_running,
 };
 use crate::ps::Ps;
-use crate::state::cpu::{Mode, WaitsFor};
 use tickless_core::time::CpuId;
 
 /// Calls `f` as the running CPU, once it is that CPU's turn and no interrupt is due. The CPU's

@@ -2,15 +2,15 @@
 //! switch the CPU off.
 
 use crate::act::{self, act};
+use crate::cpu_state::{Mode, Segment};
 use crate::engine::clock;
 use crate::fiber;
 use crate::machine_state::{MachineState, with_running};
 use crate::ps::Ps;
-use crate::state::cpu::{Mode, Segment};
-use crate::state::timeline::Event;
+use crate::trace::Event;
 use tickless_core::time::CpuId;
 
-pub use crate::state::cpu::{Usage, Waited};
+pub use crate::cpu_state::{Usage, Waited};
 
 impl MachineState {
     /// Begins a computation. Returns true if it has already ended: neither an interrupt nor another

@@ -4,7 +4,7 @@
 use crate::act::act;
 use crate::machine_state::{Counter, MachineState, with};
 use crate::ps::Ps;
-use crate::state::timeline::Event;
+use crate::trace::Event;
 use tickless_core::time::{CpuId, Ns};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -29,21 +29,21 @@
 //! [`Platform::relax`]: tickless_core::platform::Platform::relax
 
 use crate::cost::Costs;
+use crate::cpu_state::Usage;
+use crate::cpu_state::Vector;
 use crate::fault::Faults;
 use crate::fiber::{self, Fiber, Resumed};
 use crate::machine_state::{MachineState, install, uninstall, with, with_cpu};
 use crate::ps::Ps;
-use crate::state::cpu::Usage;
-use crate::state::inbox::Vector;
-use crate::state::timeline::Trace;
+use crate::trace::Trace;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use tickless_core::time::{CpuId, Ns};
 
+pub use crate::cpu_state::WATCHED_MAX;
 pub use crate::fiber::FiberId;
 pub use crate::machine_state::Ended;
-pub use crate::state::cpu::WATCHED_MAX;
 
 pub struct Machine {
     /// `None` only during a run.

@@ -1,6 +1,6 @@
 //! The interface through which a test injects faults into a simulated machine.
 
-use crate::state::inbox::Vector;
+use crate::cpu_state::Vector;
 use tickless_core::time::{CpuId, Ns};
 
 /// A plan of faults: each method decides about one kind of fault. The default methods inject none.

@@ -6,9 +6,9 @@
 //! | `engine`, `fiber`, `order` | fibers in virtual time; which CPU acts next |
 //! | `coherence` | cache lines |
 //! | `topology`, `cost`, `fault` | sockets and cores; durations (prices); faults |
-//! | `machine_state`, `state` | the state of its CPUs, counters and interrupts |
-//! | `act`, `deliver`, `speed` | actions in the order of the clocks; interrupts; SMT threads |
-//! | `power` | idle states, and the power of CPUs and cores |
+//! | `machine_state`, `cpu_state` | the state of its CPUs, counters and interrupts |
+//! | `act` | actions in the order of the clocks |
+//! | `power` | idle states, power, and the speed of SMT threads |
 //! | `cpu`, `device`, `irq`, `trace` | the functions that programs on the machine call |
 //! | `shared_clock` | a clock that all CPUs share |
 //! | `platform` | what the timer library needs from a platform, on the simulated machine |
@@ -21,7 +21,7 @@ mod act;
 mod coherence;
 pub mod cost;
 pub mod cpu;
-mod deliver;
+mod cpu_state;
 pub mod device;
 pub mod engine;
 pub mod fault;
@@ -42,8 +42,6 @@ pub mod random;
 pub mod shared_clock;
 pub mod size;
 pub mod spec;
-mod speed;
-mod state;
 pub mod topology;
 pub mod trace;
 pub mod validate;

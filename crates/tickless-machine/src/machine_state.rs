@@ -6,13 +6,13 @@
 
 use crate::coherence::{Access, Found, LineId, Lines, Watcher};
 use crate::cost::Costs;
+use crate::cpu_state::Vector;
+use crate::cpu_state::{Cpu, Mode};
 use crate::fault::Faults;
 use crate::fiber::{FiberId, Resumed};
 use crate::order::{Order, before};
 use crate::ps::Ps;
-use crate::state::cpu::{Cpu, Mode};
-use crate::state::inbox::Vector;
-use crate::state::timeline::{self, Event, Trace};
+use crate::trace::{self, Event, Trace};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -88,7 +88,7 @@ pub(crate) struct MachineState {
 impl Drop for MachineState {
     fn drop(&mut self) {
         if let Some(trace) = self.trace.take() {
-            timeline::end_machine(trace);
+            trace::end_machine(trace);
         }
     }
 }
@@ -133,7 +133,7 @@ impl MachineState {
             on_return: None,
             faults: None,
             broken_rule: None,
-            trace: timeline::begin_machine(),
+            trace: trace::begin_machine(),
             nearest: costs.line.nearest(),
             words: HashMap::new(),
             stopping: false,

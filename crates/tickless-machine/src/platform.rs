@@ -8,11 +8,11 @@
 
 use crate::act::{self, access};
 use crate::coherence::Access;
+use crate::cpu_state::WaitsFor;
 use crate::device;
 use crate::engine;
 use crate::irq::{self, Masked, Vector};
 use crate::machine_state::{LineSharing, MachineState, WordSlot, with, with_cpu};
-use crate::state::cpu::WaitsFor;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};

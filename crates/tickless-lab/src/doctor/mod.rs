@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `facts` | the data that was gathered about a machine |
 //! | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
-//! | `checks/` | judging: the list of checks; those for a mechanism are in its study's folder |
+//! | `checks` | judging: the list of checks; those for a mechanism are in its study's folder |
 //! | `finding` | the result of a check |
 
 pub mod checks;

@@ -6,27 +6,21 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `plan` | what to measure: threads, interval, end |
-//! | `break_at` | ends a measurement at the first wakeup that is too late |
-//! | `tally` | how late each wakeup was |
+//! | `plan` | what to measure: threads, interval, end; the first wakeup that is too late |
+//! | `tally` | how late each wakeup was, and a histogram of it |
 //! | `kernel` | measures `clock_nanosleep` and timerfd |
 //! | `ours` | measures this library's timers |
 //! | `row` | the figures of one way to sleep |
-//! | `bins` | a histogram of wakeups by lateness |
 
-mod bins;
-mod break_at;
 mod kernel;
 mod ours;
 mod plan;
 mod row;
 mod tally;
 
-pub use bins::Bins;
-pub use break_at::{Break, Sample};
-pub use plan::{Plan, Until};
+pub use plan::{Break, Plan, Sample, Until};
 pub use row::{Buckets, Quantile, Row};
-pub use tally::{Slice, Tally};
+pub use tally::{Bins, Slice, Tally};
 
 use crate::measure::{MeasureError, interleave};
 use crate::progress::Progress;

@@ -7,17 +7,17 @@
 //! | `micro` | measures prices: the times of single operations |
 //! | `measured` | describes this host as a simulated machine |
 //! | `validate` | compares predictions for this host with measurements |
-//! | `fuzz` | random histories of the timer core on simulated machines |
 
-pub mod fuzz;
 pub mod measured;
 mod micro;
 mod real;
 pub mod validate;
 
 use crate::input;
+use crate::progress::Progress;
 use crate::studies::StudyError;
 use std::path::Path;
+use tickless_machine::fuzz::{MACHINE, history};
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::Spec;
 
@@ -37,3 +37,39 @@ pub fn find(name: &str) -> Result<Spec, StudyError> {
         .map_err(|error| wrong(format!("{name} cannot be read ({error}); name another file")))?;
     Spec::parse(name, &text).map_err(|error| wrong(error.to_string()))
 }
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Histories {
+    /// No rule was broken. Contains a text that lists what was done.
+    Sound(String),
+    /// A history broke a rule. Contains a text that names the rule and how to repeat the history.
+    Broken(String),
+}
+
+pub fn run(first: u64, count: u64, progress: &dyn Progress) -> Result<Histories, StudyError> {
+    let spec = find(MACHINE)?;
+    progress.begin("histories", count as usize);
+    let mut text = String::new();
+    let (mut armed, mut fired, mut faults) = (0, 0, 0);
+    for seed in (0..count).map(|more| first.wrapping_add(more)) {
+        let history = match history(&spec, seed) {
+            Ok(history) => history,
+            Err(violation) => return Ok(Histories::Broken(violation.to_string())),
+        };
+        armed += history.armed;
+        fired += history.fired;
+        faults += history.faults.total();
+        if count <= SHOWN_MAX {
+            text += &format!("{seed}: {history}\n");
+        }
+        progress.step();
+    }
+    text += &format!(
+        "{count} histories from seed {first} on: {armed} armings, {fired} callbacks, {faults} \
+         faults, no rule broken\n"
+    );
+    Ok(Histories::Sound(text))
+}
+
+/// The limit up to which each history gets a line in the text. More histories are only counted.
+const SHOWN_MAX: u64 = 20;

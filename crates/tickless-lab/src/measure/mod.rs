@@ -12,36 +12,174 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `interleave` | repetitions of several variants, in turn |
-//! | `spread` | median, least, greatest |
 //! | `stopwatch` | short times, in nanoseconds and cycles |
 //! | `cold` | eviction of everything from the caches |
-//! | `usage` | CPU time and context switches of the process |
-//! | `thread_usage` | CPU time and context switches of threads, by name |
-//! | `reference` | the time of an atomic add |
+//! | `usage` | CPU time and context switches of the process and of its threads |
 //! | `thread` | a thread's CPU, its priority, its timer slack |
-//! | `error` | why something could not be measured, and what to do |
 //! | `here` | this machine, its CPUs, how busy it is |
 
 mod cold;
-mod error;
 mod here;
-mod interleave;
-mod reference;
-mod spread;
 #[expect(unsafe_code, reason = "the counter instruction")]
 mod stopwatch;
 mod thread;
-mod thread_usage;
 mod usage;
 
+use crate::progress::Progress;
+use crate::studies::Figure;
+use std::hint::black_box;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use thiserror::Error;
+use tickless::driver::StartTimersError;
+
 pub use cold::Evictor;
-pub use error::MeasureError;
 pub use here::{busy_percent, cpus, disturbance, machine, processor};
-pub use interleave::interleave;
-pub use reference::atomic_add_ns;
-pub use spread::{Spread, mean};
 pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within, wait};
-pub use thread_usage::{ThreadUsage, Threads};
-pub use usage::{Usage, timed};
+pub use usage::{ThreadUsage, Threads, Usage, timed};
+
+#[derive(Debug, Error)]
+pub enum MeasureError {
+    #[error(transparent)]
+    Timers(#[from] StartTimersError),
+    #[error("{what} ({error})")]
+    System {
+        /// The request that was refused, with what the user can do.
+        what: &'static str,
+        error: io::Error,
+    },
+    #[error("the thread {what} died; its message is above. Try again")]
+    Thread { what: &'static str },
+}
+
+impl MeasureError {
+    /// For `map_err`: makes an error of the operating system's. `what` names the request, and what
+    /// the user can do if it is refused.
+    pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> MeasureError {
+        move |error| MeasureError::System { what, error: error.into() }
+    }
+}
+
+/// Measures every variant once in each turn: forwards in the first turn, backwards in the next.
+/// Returns the results of each variant in the order of the turns. `progress` shows the user under
+/// the name `what` how many measurements are done.
+///
+/// `measure` gets the number of the variant. An error ends the measurement.
+pub fn interleave<T, E>(
+    what: &'static str,
+    ways: usize,
+    turns: usize,
+    progress: &dyn Progress,
+    mut measure: impl FnMut(usize) -> Result<T, E>,
+) -> Result<Vec<Vec<T>>, E> {
+    progress.begin(what, ways * turns);
+    let mut results: Vec<Vec<T>> = (0..ways).map(|_| Vec::with_capacity(turns)).collect();
+    for turn in 0..turns {
+        for place in 0..ways {
+            let way = if turn % 2 == 0 { place } else { ways - 1 - place };
+            results[way].push(measure(way)?);
+            progress.step();
+        }
+    }
+    Ok(results)
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Spread {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Spread {
+    /// Summarizes these values. All three numbers are not-a-number if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let [Some(&low), Some(&high)] = [values.first(), values.last()] else {
+            return Spread::exactly(f64::NAN);
+        };
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            1 => values[middle],
+            _ => f64::midpoint(values[middle - 1], values[middle]),
+        };
+        Spread { median, low, high }
+    }
+
+    pub const fn exactly(value: f64) -> Spread {
+        Spread { median: value, low: value, high: value }
+    }
+
+    /// Summarizes the ratios of two variants, one ratio for each turn in which both were measured.
+    pub fn of_ratios(above: &[f64], below: &[f64]) -> Spread {
+        Spread::of(above.iter().zip(below).map(|(above, below)| above / below))
+    }
+}
+
+impl From<Spread> for Figure {
+    fn from(Spread { median, low, high }: Spread) -> Figure {
+        Figure { value: median, low, high }
+    }
+}
+
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Returns the nanoseconds of an uncontended atomic add: the least of five tries, each with 4,000
+/// adds. Takes about a tenth of a millisecond.
+pub fn atomic_add_ns() -> f64 {
+    const TRIES: usize = 5;
+    const ADDS: u32 = 4_000;
+    let word = AtomicU64::new(0);
+    let one_try = || {
+        let begun = Instant::now();
+        for _ in 0..ADDS {
+            black_box(&word).fetch_add(1, Ordering::Relaxed);
+        }
+        begun.elapsed().as_nanos() as f64 / f64::from(ADDS)
+    };
+    (0..TRIES).map(|_| one_try()).fold(f64::INFINITY, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Hidden;
+
+    /// Goal: each variant is measured once in each turn, and the order alternates, so that drift
+    /// cancels out.
+    #[test]
+    fn turns_go_forwards_and_backwards() {
+        let mut order = Vec::new();
+        let mut clock = 0;
+        let results = interleave("a test", 3, 2, &Hidden, |way| {
+            order.push(way);
+            clock += 1;
+            Ok::<_, ()>(clock)
+        });
+        assert_eq!(order, [0, 1, 2, 2, 1, 0]);
+        assert_eq!(results.unwrap(), [[1, 6], [2, 5], [3, 4]]);
+        let fail = |way| if way == 1 { Err(way) } else { Ok(()) };
+        assert_eq!(interleave("a test", 2, 2, &Hidden, fail), Err(1));
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(Spread::of([3.0, 1.0, 9.0]), Spread { median: 3.0, low: 1.0, high: 9.0 });
+        assert_eq!(Spread::of([4.0, 1.0, 9.0, 2.0]).median, 3.0);
+        assert_eq!(Spread::of([5.0]), Spread::exactly(5.0));
+        assert!(Spread::of([]).median.is_nan());
+        assert_eq!(Spread::of_ratios(&[4.0, 9.0], &[2.0, 3.0]).median, 2.5);
+        assert_eq!(mean(&[1.0, 2.0, 6.0]), 3.0);
+    }
+
+    #[test]
+    fn an_add_takes_some_nanoseconds() {
+        let ns = atomic_add_ns();
+        assert!(ns > 0.05 && ns < 10_000.0, "{ns}");
+    }
+}

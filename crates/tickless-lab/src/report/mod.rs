@@ -13,7 +13,6 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `make` | makes a report: facts of the machine, studies, verdicts |
 //! | `run` | runs the simulated studies in parallel, then the live ones one by one |
 //! | `facts` | the properties of this machine |
 //! | `verdict` | each mechanism in one figure, without the mechanism and with it |
@@ -26,7 +25,6 @@
 mod draw;
 mod facts;
 pub mod files;
-mod make;
 mod page;
 pub mod readme;
 mod run;
@@ -36,9 +34,8 @@ mod table;
 mod verdict;
 
 pub use facts::Facts;
-pub use make::make;
 pub use page::page;
-pub use run::{Done, Part, Plan};
+pub use run::{Done, Part, Plan, make};
 pub use verdict::Verdict;
 
 use serde::Serialize;

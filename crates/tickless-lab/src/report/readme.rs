@@ -1,7 +1,7 @@
 //! Makes the table and the picture of the five mechanisms in the book. They contain only simulated
 //! figures, which are equal on all machines, so a test can compare them (`tests/all/readme.rs`).
 
-use super::draw::{colour, draw, groups};
+use super::draw::{canvas, draw, groups};
 use crate::progress::Hidden;
 use crate::studies::{Cell, Effort, Request, Role, STUDIES, Study, StudyError, StudyResult, World};
 use crate::text::grouped;
@@ -76,7 +76,7 @@ fn beside(pictures: &[(String, String)]) -> String {
          aria-label=\"Two of the five mechanisms, before and after\">\n<style>\n{}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
         WIDTH * pictures.len(),
-        colour::STYLE,
+        canvas::STYLE,
     );
     for (at, (title, picture)) in pictures.iter().enumerate() {
         let left = WIDTH * at + 10;

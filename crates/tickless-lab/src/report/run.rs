@@ -3,6 +3,7 @@
 //! Simulated studies are deterministic, so running them at the same time does not change their
 //! figures. A live study runs alone, so that no other work of this program disturbs it.
 
+use super::{Facts, Report, Verdict, facts};
 use crate::progress::Progress;
 use crate::studies::{Effort, Request, Study, StudyError, StudyResult, World};
 use rayon::prelude::*;
@@ -77,6 +78,25 @@ fn one(plan: &Plan, study: &Study, world: World, progress: &dyn Progress) -> Par
     let request = Request::new(world, plan.effort, plan.seed);
     let work = || Part::of(|| study.run(&request, progress));
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|_| Part::died())
+}
+
+/// Runs the planned studies and makes the report. `bar` makes the progress display for the study of
+/// a given name.
+pub fn make(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Report {
+    let (begun, date, machine) = (Instant::now(), facts::date(), Facts::here());
+    let studies = run(plan, bar);
+    let verdict = |done| Verdict::of(done, machine.cpus);
+    Report {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        date,
+        seconds: begun.elapsed().as_secs_f64(),
+        effort: plan.effort.name(),
+        seed: plan.seed,
+        verdicts: studies.iter().filter_map(verdict).collect(),
+        machine,
+        studies,
+    }
 }
 
 #[cfg(test)]

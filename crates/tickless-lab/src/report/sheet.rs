@@ -1,7 +1,7 @@
 //! Parts that all pages of this program share: an HTML document that loads no other file, in the
 //! report's style, and plots with their titles.
 
-use super::draw::{self, Part, colour};
+use super::draw::{self, Part, canvas};
 use crate::studies::World;
 use crate::studies::plot::Plot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -21,7 +21,7 @@ pub fn document(title: &str, body: &Markup) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }
-                style { (PreEscaped(colour::STYLE)) (PreEscaped(include_str!("page.css"))) }
+                style { (PreEscaped(canvas::STYLE)) (PreEscaped(include_str!("page.css"))) }
             }
             body { (body) }
         }

@@ -35,22 +35,17 @@
 //! |---|---|
 //! | `rearm`, `clock`, `cancel`, `deferred`, `phase` | a folder for each study |
 //! | `schedule` | a prediction without a published counterpart; only campaigns run it |
-//! | `request`, `result` | the options of a study, and its result |
+//! | `request`, `result` | the options of a study, why it cannot run; its result, also as tables |
 //! | `cell` | one figure, its origin, the expected effect and how well it was met |
 //! | `plot` | a plot as data: curve, bars, histogram, strip of a period |
 //! | `published` | the description of a published report and its tables |
 //! | `sim` | helpers that all simulated runs share |
-//! | `columns` | helpers that live runs share: figures, their cells and table rows |
-//! | `fit` | fits parameters of simulated machines to calibrated cells |
-//! | `sensitivity` | the effect of assumed parameters on predicted cells |
-//! | `error` | why a study could not be run, and what to do |
+//! | `fit` | fits calibrated parameters; the effect of the assumed ones on predicted cells |
 
 pub mod cancel;
 mod cell;
 pub mod clock;
-mod columns;
 pub mod deferred;
-mod error;
 mod fit;
 pub mod phase;
 pub mod plot;
@@ -59,16 +54,13 @@ pub mod rearm;
 mod request;
 mod result;
 pub mod schedule;
-mod sensitivity;
 mod sim;
 
 pub use cell::{Band, Cell, Claim, Figure, Role, Scale, claim, wanted};
-pub use error::StudyError;
-pub use fit::fitted;
+pub use fit::{Sensitivity, fitted, sensitivity};
 pub use plot::Plot;
-pub use request::{Effort, Request, SimOptions, World};
+pub use request::{Effort, Request, SimOptions, StudyError, World};
 pub use result::{Answer, Exhibit, StudyResult};
-pub use sensitivity::{Sensitivity, sensitivity};
 
 use crate::doctor::Check;
 use crate::progress::Progress;

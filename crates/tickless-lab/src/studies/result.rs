@@ -1,9 +1,10 @@
 //! The result of a study.
 
 use super::{Cell, Plot, Request, World};
-use crate::measure;
+use crate::measure::{self, Spread};
 use crate::text::figure;
 use serde::Serialize;
+use std::iter::once;
 
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
 #[derive(Clone, Debug, Serialize)]
@@ -91,4 +92,28 @@ impl StudyResult {
 
 pub fn value(cells: &[Cell], id: &str) -> f64 {
     cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
+}
+
+/// A figure of a measurement `T`: its name in the study's result, its heading in tables, its unit,
+/// and the function that returns its value.
+pub type Column<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
+
+pub fn header<T>(columns: &[Column<T>]) -> Vec<String> {
+    let headings = columns.iter().map(|(_, heading, ..)| heading.to_string());
+    once(String::new()).chain(headings).collect()
+}
+
+pub fn row<T>(label: String, columns: &[Column<T>], taken: &[T]) -> Vec<String> {
+    let medians = columns.iter().map(|(.., of)| figure(Spread::of(taken.iter().map(of)).median));
+    once(label).chain(medians).collect()
+}
+
+/// Returns the cells for the figures that `row` shows. A figure that was not measured (its value is
+/// not-a-number) has no cell.
+pub fn cells<T>(prefix: &str, columns: &[Column<T>], taken: &[T]) -> Vec<Cell> {
+    let cell = |(name, _, unit, of): &Column<T>| {
+        let spread = Spread::of(taken.iter().map(of));
+        Cell::live(format!("{prefix}.{name}"), unit, spread).in_exhibit()
+    };
+    columns.iter().map(cell).filter(|cell| !cell.value.is_nan()).collect()
 }

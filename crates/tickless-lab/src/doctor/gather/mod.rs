@@ -10,24 +10,24 @@
 //! | `counted` | interrupts, softirqs and CPU time that the kernel counts |
 //! | `log` | the kernel's messages |
 //! | `quotas` | CPU quotas of cgroups, version 1 and 2 |
-//! | `recorded` | a recording of the kernel's timer events |
-//! | `sleeps` | the lateness of a sleeping thread |
 
 pub mod clock;
 pub mod counted;
 pub mod log;
 pub mod quotas;
-mod recorded;
-mod sleeps;
 
 use super::checks::{Check, Need};
-use super::facts::{Facts, Seen};
+use super::facts::{Facts, RecordedTimers, Seen, Sleeps};
+use crate::latency::{self, Plan, Sleeper, Until};
 use crate::measure::{cpus, disturbance, wait};
-use crate::progress::Progress;
-use std::fs;
-use std::io;
+use crate::progress::{Hidden, Progress};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
+use tickless_trace::read::{Event, Trace};
+use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
 #[derive(Clone, Debug)]
 pub struct GatherOptions {
@@ -67,7 +67,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
     }
     progress.step();
     if needs(Need::Sleeps) {
-        facts.sleeps = sleeps::measure(look.duration);
+        facts.sleeps = sleeps(look.duration);
     }
     progress.step();
     facts
@@ -75,14 +75,14 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
 
 #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
 fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut Facts) {
-    let recording = is_recorded.then(|| recorded::begin(look));
+    let recording = is_recorded.then(|| begin_recording(look));
     let before = is_counted.then(counted::Snapshot::take);
     wait(look.duration);
     if let Some(before) = before {
         facts.counted = counted::between(before, counted::Snapshot::take());
     }
     if let Some(recording) = recording {
-        facts.recorded = recording.and_then(recorded::end);
+        facts.recorded = recording.and_then(end_recording);
     }
 }
 
@@ -104,4 +104,76 @@ fn refusal(path: &Path, error: &io::Error) -> String {
         io::ErrorKind::NotFound => format!("this system has no {path}"),
         _ => format!("{path} cannot be read ({error})"),
     }
+}
+
+fn begin_recording(look: &GatherOptions) -> Seen<Recording> {
+    let begin = || -> Result<Recording, RecordError> {
+        let tracefs = Tracefs::find()?;
+        let recording = prepare(tracefs, look)?;
+        recording.start()?;
+        Ok(recording)
+    };
+    begin().map_err(|error| error.to_string())
+}
+
+/// Sets up the recording. Some checks use additional kinds of events, which are recorded if the
+/// kernel has them.
+fn prepare(tracefs: Tracefs, look: &GatherOptions) -> Result<Recording, RecordError> {
+    let options = Options { more: tracefs.having(&EXTRA_FOR_DOCTOR), ..Options::default() };
+    Recording::prepare(tracefs, &options, look.program.as_deref())
+}
+
+fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
+    let text = recording.stop().and_then(|()| recording.text("tickless doctor"));
+    let text = text.map_err(|error| error.to_string())?;
+    let trace = Trace::parse("what was recorded", text).map_err(|error| error.to_string())?;
+    let threads = names(&trace);
+    Ok(RecordedTimers::new(trace, threads))
+}
+
+/// Returns the names of the threads that were woken during the recording. Threads that have ended
+/// since then are left out.
+fn names(trace: &Trace) -> BTreeMap<u32, String> {
+    let mut names = BTreeMap::new();
+    for record in trace.records.iter() {
+        let Event::SchedWakeup { pid, .. } = record.event else { continue };
+        names.entry(pid).or_insert_with(|| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().chars().filter(|c| !c.is_control()).collect::<String>()
+        });
+    }
+    names.retain(|_, name| !name.is_empty());
+    names
+}
+
+const INTERVAL_US: u64 = 1_000;
+
+/// The limit for the measurement's duration. The thousand wakeups of a second are enough for a
+/// verdict.
+const DURATION_MAX: Duration = Duration::from_secs(1);
+
+fn sleeps(duration: Duration) -> Seen<Sleeps> {
+    let plan = Plan {
+        interval: Duration::from_micros(INTERVAL_US),
+        threads: vec![None],
+        priority: None,
+        slack_ns: 1,
+        phase: None,
+        until: Until { loops: None, duration: Some(duration.min(DURATION_MAX)) },
+        stop: Arc::default(),
+        break_at: None,
+    };
+    let slices = latency::measure(&[Sleeper::ClockNanosleep], &plan, 1, &Hidden);
+    let slices = slices.map_err(|error| error.to_string())?;
+    let tally = slices.into_iter().next().map(|slice| slice.tally).unwrap_or_default();
+    if tally.lateness.is_empty() {
+        return Err("too short to sleep even once; look for longer (-D)".to_string());
+    }
+    Ok(Sleeps {
+        interval_us: INTERVAL_US,
+        wakeups: tally.lateness.len(),
+        missed: tally.missed,
+        p99_ns: tally.lateness.value_at_quantile(0.99),
+        max_ns: tally.lateness.max(),
+    })
 }

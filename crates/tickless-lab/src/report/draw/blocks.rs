@@ -2,8 +2,9 @@
 //! of tasks run within a period.
 
 use super::Part;
-use super::canvas::{Anchor, Area, Legend, WIDTH, block, line, mark, picture, text};
-use super::colour::{self, FAINT, INK};
+use super::canvas::{
+    Anchor, Area, FAINT, INK, Legend, WIDTH, block, colour, line, mark, picture, text,
+};
 use crate::studies::World;
 use crate::studies::plot::{Bar, Counts, Lane, Shape};
 use crate::text::figure;
@@ -37,9 +38,9 @@ pub fn bars(parts: &[Part<'_>]) -> io::Result<String> {
             let room = f64::from(RIGHT - VALUE - LEFT);
             let length = (bar.value.max(0.0) / most * room) as i32;
             text(area, &bar.name, (LEFT - 26, middle), Anchor::Right)?;
-            mark(area, *world, (LEFT - 13, middle), colour::of(bar.side))?;
+            mark(area, *world, (LEFT - 13, middle), colour(bar.side))?;
             let filled = [(LEFT, middle - 8), (LEFT + length.max(1), middle + 8)];
-            block(area, filled, colour::of(bar.side).into())?;
+            block(area, filled, colour(bar.side).into())?;
             text(area, &figure(bar.value), (LEFT + length + 8, middle), Anchor::Left)?;
         }
         let unit = rows.first().map_or("", |row| row.2);
@@ -85,7 +86,7 @@ pub fn histogram(parts: &[Part<'_>]) -> io::Result<String> {
                 // A bar that is not empty has at least two pixels, so that rare events are visible.
                 let top = if share > 0.0 { y(share).min(BELOW - 2) } else { BELOW };
                 let column = [(from, top), (from + each - 1, BELOW)];
-                block(area, column, colour::of(way.side).into())?;
+                block(area, column, colour(way.side).into())?;
             }
             let label = ends.get(bin).map_or("more".to_string(), |end| tick(*end));
             text(area, &label, (left + width / 2, BELOW + 12), Anchor::Middle)?;
@@ -146,7 +147,7 @@ pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
         for (row, (world, lane)) in lanes.iter().enumerate() {
             let middle = Legend::HEIGHT + ROW * row as i32 + ROW / 2;
             text(area, &lane.name, (LEFT - 26, middle), Anchor::Right)?;
-            mark(area, *world, (LEFT - 13, middle), colour::of(lane.side))?;
+            mark(area, *world, (LEFT - 13, middle), colour(lane.side))?;
             runs(area, lane, middle, *period_ms, &x)?;
         }
         let label = "ms of a period; the line is the refill, colour is running";
@@ -165,7 +166,7 @@ fn runs(
     for (part, &share) in lane.runs.iter().enumerate() {
         let from = x(part_ms * part as f64);
         let to = x(part_ms * (part + 1) as f64);
-        let colour = colour::of(lane.side).mix(share.clamp(0.0, 1.0));
+        let colour = colour(lane.side).mix(share.clamp(0.0, 1.0));
         block(area, [(from, middle - 9), (to, middle + 9)], colour)?;
     }
     let at = x(lane.refill_ms);

@@ -1,10 +1,10 @@
 //! A drawing area in pixels, its texts and its legend.
 
-use super::colour::{self, INK};
 use crate::studies::World;
 use crate::studies::plot::Side;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::RGBColor;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::io;
 
@@ -94,7 +94,7 @@ impl Legend {
         const Y: i32 = 14;
         let mut x = from;
         for (name, side) in &self.ways {
-            block(area, [(x, Y - 5), (x + 18, Y + 5)], colour::of(*side).into())?;
+            block(area, [(x, Y - 5), (x + 18, Y + 5)], colour(*side).into())?;
             text(area, name, (x + 24, Y), Anchor::Left)?;
             x += 24 + LETTER * name.chars().count() as i32 + 18;
         }
@@ -122,3 +122,42 @@ pub fn world_name(world: World) -> &'static str {
         World::Live => "live",
     }
 }
+
+/// Axes and texts.
+pub const INK: RGBColor = RGBColor(1, 0, 0);
+/// Lines of the grid.
+pub const FAINT: RGBColor = RGBColor(1, 0, 1);
+/// The background.
+pub const PAPER: RGBColor = RGBColor(1, 0, 2);
+
+const BEFORE: RGBColor = RGBColor(1, 0, 3);
+const AFTER: RGBColor = RGBColor(1, 0, 4);
+const BESIDE: RGBColor = RGBColor(1, 0, 5);
+
+const VARIABLES: [(RGBColor, &str); 6] = [
+    (INK, "ink"),
+    (FAINT, "line"),
+    (PAPER, "paper"),
+    (BEFORE, "before"),
+    (AFTER, "after"),
+    (BESIDE, "beside"),
+];
+
+pub const fn colour(side: Side) -> RGBColor {
+    match side {
+        Side::Before => BEFORE,
+        Side::After => AFTER,
+        Side::Beside => BESIDE,
+    }
+}
+
+pub fn themed(svg: &str) -> String {
+    VARIABLES.iter().fold(svg.to_string(), |svg, (RGBColor(red, green, blue), name)| {
+        svg.replace(&format!("#{red:02X}{green:02X}{blue:02X}"), &format!("var(--{name})"))
+    })
+}
+
+/// The style sheet that defines the variables, for paper and for a dark screen. Blue and vermilion
+/// can be told apart with every kind of colour vision (Okabe and Ito, 2002), and each has enough
+/// contrast with its background.
+pub const STYLE: &str = include_str!("../colours.css");

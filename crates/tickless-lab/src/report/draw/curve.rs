@@ -1,8 +1,7 @@
 //! Draws lines over a numeric axis.
 
 use super::Part;
-use super::canvas::{Area, Legend, TEXT, diamond, mark, picture};
-use super::colour::{self, FAINT, INK};
+use super::canvas::{Area, FAINT, INK, Legend, TEXT, colour, diamond, mark, picture};
 use crate::studies::World;
 use crate::studies::plot::{Line, Scale, Shape};
 use crate::text::figure;
@@ -106,7 +105,7 @@ where
         is_there.then(|| pixel(point)).map(|(x, y)| (x - left, y - top))
     };
     for (world, line) in curves {
-        let colour = colour::of(line.side);
+        let colour = colour(line.side);
         let points: Vec<(i32, i32)> = line.points.iter().filter_map(inside).collect();
         trace(&plane, *world, &points, colour)?;
         for point in points {

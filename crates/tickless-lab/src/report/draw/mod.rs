@@ -7,14 +7,12 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `colour` | colours that a style sheet chooses |
 //! | `canvas` | a drawing area in pixels, its texts and its legend |
 //! | `curve` | lines over a numeric axis |
 //! | `blocks` | bars, histograms, strips of a period |
 
 mod blocks;
-mod canvas;
-pub mod colour;
+pub mod canvas;
 mod curve;
 
 use crate::studies::plot::{Plot, Shape};
@@ -40,7 +38,7 @@ pub fn groups<'a>(
 }
 
 /// Draws plots of the same name as one picture in SVG. Its colours are variables of the style
-/// sheet, see [`colour`].
+/// sheet, see [`canvas`].
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let Some((_, first)) = parts.first() else { return Ok(String::new()) };
     let svg = match &first.shape {
@@ -49,7 +47,7 @@ pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
         Shape::Histogram { .. } => blocks::histogram(parts),
         Shape::Strip { .. } => blocks::strip(parts),
     }?;
-    Ok(colour::themed(&entitled(&svg, &first.title)))
+    Ok(canvas::themed(&entitled(&svg, &first.title)))
 }
 
 /// Adds a title, which screen readers read out, and removes the size, which the page determines.

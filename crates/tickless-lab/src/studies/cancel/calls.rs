@@ -1,6 +1,8 @@
 //! Measures how long it takes to cancel a timer on the caller's own base.
 
-use crate::measure::{Evictor, MeasureError, Stopwatch};
+use crate::measure::{self, Evictor, MeasureError, Stopwatch, joined};
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 use tickless::callback::Cancel;
@@ -56,7 +58,7 @@ impl Subject {
         let subject = Subject { _timers: timers, batch };
         // Arms every timer once before the measurement, so that it has a base and its driver is
         // armed. A base's driver starts with its first timer.
-        subject.set_up(Finds::Idle);
+        set_up(&subject.batch, Finds::Idle);
         thread::park_timeout(Duration::from_millis(10));
         Ok(subject)
     }
@@ -65,7 +67,7 @@ impl Subject {
     /// the stopwatch.
     pub fn warm(&self, watch: &Stopwatch, call: Call, finds: Finds, batches: usize) -> f64 {
         let one_batch = |_: usize| {
-            self.set_up(finds);
+            set_up(&self.batch, finds);
             let all = || self.batch.iter().filter(|timer| call.make(timer).is_some()).count();
             watch.counts(all)
         };
@@ -85,28 +87,106 @@ impl Subject {
         calls: usize,
     ) -> f64 {
         let one_call = |at: usize| {
-            self.set_up(finds);
+            set_up(&self.batch, finds);
             let timer = &self.batch[at % BATCH];
             evictor.evict();
             watch.counts(|| call.make(timer))
         };
         median((0..calls).map(one_call).collect())
     }
-
-    fn set_up(&self, finds: Finds) {
-        for timer in &self.batch {
-            // This fails only after a shut-down.
-            let _ = timer.start(FAR);
-            if finds == Finds::Idle {
-                timer.cancel();
-            }
-        }
-    }
 }
 
 pub fn median(mut counts: Vec<u64>) -> f64 {
     counts.sort_unstable();
     counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rhythm {
+    /// The owner arms one timer and the other thread cancels it: every cache line, of the timer and
+    /// of its base, comes from the owner's cache.
+    OneByOne,
+    /// The owner arms a batch and the other thread cancels all of it: each timer's cache line comes
+    /// from the owner's cache, but those of the base only once.
+    InBatches,
+}
+
+const OWNER: u32 = 0;
+const OTHER: u32 = 1;
+
+/// Lets the two threads arm and cancel alternately, `turns` times. Returns the median time of a
+/// cancel, in counts of the stopwatch.
+pub fn cancel_across(
+    watch: &Stopwatch,
+    cpus: [usize; 2],
+    finds: Finds,
+    rhythm: Rhythm,
+    turns: usize,
+) -> Result<f64, MeasureError> {
+    const WHO: &str = "that cancels";
+    let batch = match rhythm {
+        Rhythm::OneByOne => 1,
+        Rhythm::InBatches => 64,
+    };
+    let timers = Timers::builder().start()?;
+    let batch: Vec<Timeout> = (0..batch).map(|_| timers.timeout(|_| ())).collect();
+    let turn = AtomicU32::new(OWNER);
+    let counts = thread::scope(|scope| {
+        let (batch, turn) = (&batch, &turn);
+        let owner = scope.spawn(move || {
+            measure::stay_on(cpus[0])?;
+            for _ in 0..turns {
+                set_up(batch, finds);
+                hand_over(turn, OTHER);
+                wait_for(turn, OWNER);
+            }
+            Ok(())
+        });
+        let other = scope.spawn(move || {
+            let stays = measure::stay_on(cpus[1]);
+            let mut counts = Vec::with_capacity(turns);
+            for _ in 0..turns {
+                wait_for(turn, OTHER);
+                counts.push(watch.counts(|| {
+                    batch.iter().filter(|timer| Call::Sync.make(timer).is_some()).count()
+                }));
+                hand_over(turn, OWNER);
+            }
+            stays.map(|()| counts)
+        });
+        joined(owner, WHO)?;
+        joined(other, WHO)
+    })?;
+    Ok(median(counts) / batch.len() as f64)
+}
+
+fn set_up(batch: &[Timeout], finds: Finds) {
+    for timer in batch {
+        // This fails only after a shut-down.
+        let _ = timer.start(FAR);
+        if finds == Finds::Idle {
+            timer.cancel();
+        }
+    }
+}
+
+fn hand_over(turn: &AtomicU32, to: u32) {
+    // Release: pairs with the Acquire in `wait_for`.
+    turn.store(to, Ordering::Release);
+}
+
+/// Spins until it is this thread's turn. Yields now and then, because the other thread may need
+/// this CPU.
+fn wait_for(turn: &AtomicU32, me: u32) {
+    const SPINS: u32 = 500;
+    let mut spins = 0;
+    while turn.load(Ordering::Acquire) != me {
+        spins += 1;
+        if spins % SPINS == 0 {
+            thread::yield_now();
+        }
+        spin_loop();
+    }
 }
 
 #[cfg(test)]
@@ -119,7 +199,7 @@ mod tests {
         let subject = Subject::start(3, Scan::AllBases).unwrap();
         for call in [Call::Plain, Call::Sync, Call::SingleShot] {
             for (finds, want) in [(Finds::Pending, Cancel::Pending), (Finds::Idle, Cancel::Idle)] {
-                subject.set_up(finds);
+                set_up(&subject.batch, finds);
                 assert!(subject.batch.iter().all(|timer| call.make(timer) == Some(want)));
             }
         }
@@ -129,5 +209,17 @@ mod tests {
     fn the_median_is_in_the_middle() {
         assert_eq!(median(vec![9, 1, 5]), 5.0);
         assert_eq!(median(vec![]), 0.0);
+    }
+
+    /// Goal: both orders of calls end, also if both threads share a CPU, with a time above zero.
+    #[test]
+    fn turns_are_taken() {
+        let watch = Stopwatch::new();
+        let cpus = measure::cpus();
+        let cpus = [cpus[0], *cpus.last().unwrap()];
+        for rhythm in [Rhythm::OneByOne, Rhythm::InBatches] {
+            let counts = cancel_across(&watch, cpus, Finds::Pending, rhythm, 20).unwrap();
+            assert!(counts > 0.0, "{rhythm:?}");
+        }
     }
 }

@@ -7,8 +7,7 @@
 //! machine. On a real large machine most bases would also be in other CPUs' caches; the figures
 //! with cold caches are closest to that.
 
-use super::across::{Rhythm, cancel_across};
-use super::calls::{Call, Finds, Subject};
+use super::calls::{Call, Finds, Rhythm, Subject, cancel_across};
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};

@@ -4,24 +4,22 @@
 //! | file | contents |
 //! |---|---|
 //! | `scene` | one measurement: ticking drivers, a few timeouts, a measuring thread, load |
-//! | `circumstances` | the tick rates and loads in which variants are compared |
-//! | `report` | the tables, plots and answers of the live run |
 
-mod circumstances;
 mod doctor;
 mod live;
 pub mod model;
-mod published;
-mod report;
 mod scene;
 mod sim;
 
 use super::Study;
+use crate::studies::published::{
+    Entry, Headline, PUBLISHED, PublishedReport, Results, Table, group, published, row,
+};
 
 pub const STUDY: Study = Study {
     name: "deferred",
     about: "The expiry thread: wake it on every tick, or when something expired",
-    published: published::REPORT,
+    published: REPORT,
     needs: &NEEDS,
     cells: |spec| model::cells(spec, model::SIDES),
     sim: sim::run,
@@ -30,3 +28,91 @@ pub const STUDY: Study = Study {
 };
 
 const NEEDS: [&str; 3] = ["workload.timer_work_ns", "workload.expiry_ns", "workload.tick_skew_ns"];
+
+const REPORT: PublishedReport = PublishedReport {
+    mechanism: "The expiry thread is woken when something expired",
+    source: "H. Okanovic, \"timers: Don't wake ktimersoftd on every tick\", linux-kernel, \
+             December 2016",
+    machine: "NI cRIO-9033: 2 cores of an Intel Atom; Linux 4.8.6-rt5",
+    asked: "A real-time kernel fired timers in a thread that every tick woke, mostly needlessly. \
+            Collecting expired timers in the interrupt, and waking the thread only for them, \
+            lowered the latency of cyclictest. Can collected lists be merged in constant time \
+            without more memory? Can the tick count advance during the collection, the CPU stop \
+            its tick, or go offline?",
+    sides: ["every tick", "when expired"],
+    headline: Headline {
+        unit: "wakes of the thread per s and CPU, 1000 Hz",
+        published: None,
+        simulated: ["1000hz.unbound.before.wakes_per_s", "1000hz.unbound.after.wakes_per_s"],
+        live_unit: "wakes of the thread per s and CPU, 1000 Hz",
+        live: ["1000hz.idle.before.wakes_per_s", "1000hz.idle.after.wakes_per_s"],
+    },
+    plots: ["wakes", "late_idle"],
+    tables,
+};
+
+fn tables(results: &Results<'_>) -> Vec<Table> {
+    let sim = |id: &str| [1_000, 250].map(|hz| results.sim(&format!("{hz}hz.{id}")));
+    let live = |id: &str, what: &str| results.live(&format!("1000hz.{id}.probe_{what}"));
+    let sign = |label: &str, said: &str, id: &str, [here, what]: [&str; 2]| {
+        let live = live(here, &format!("{what}_after_over_before"));
+        row(label, [published(said)].into_iter().chain(sim(id)).chain([live]))
+    };
+    let signs = Table {
+        caption:
+            "The three results of 6 h of cyclictest: after compared with before. Simulated in \
+                  % over all phases and 20 skews; live as a ratio"
+                .to_string(),
+        groups: vec![
+            group("", &[PUBLISHED]),
+            group("simulated, %", &["1000 Hz", "250 Hz"]),
+            group("live, x", &["1000 Hz"]),
+        ],
+        rows: vec![
+            sign(
+                "average, any CPU",
+                "falls, 22-70 us band",
+                "unbound.average.change",
+                ["idle", "avg"],
+            ),
+            sign("maximum, any CPU", "stays", "unbound.max.change", ["idle", "max"]),
+            sign("average, -S", "stays", "bound.average.change", ["pinned", "avg"]),
+            sign("maximum, -S", "stays", "bound.max.change", ["pinned", "max"]),
+            row(
+                "any CPU falls more, of 20 skews",
+                [published("it does")]
+                    .into_iter()
+                    .chain(sim("contrast.seeds"))
+                    .chain([Entry::Nothing]),
+            ),
+        ],
+    };
+    let wakes = |label: &str, way: &str| {
+        let of = |hz: u16| {
+            [
+                results.sim(&format!("{hz}hz.unbound.{way}.wakes_per_s")),
+                results.live(&format!("{hz}hz.idle.{way}.wakes_per_s")),
+            ]
+        };
+        row(label, of(1_000).into_iter().chain(of(250)))
+    };
+    let work = |label: &str, what: &str| {
+        let of = |hz: u16| [Entry::Nothing, results.live(&format!("{hz}hz.idle.{what}"))];
+        row(label, of(1_000).into_iter().chain(of(250)))
+    };
+    let counts = Table {
+        caption: "Wakes of the expiry thread, per second and CPU (not published)".to_string(),
+        groups: vec![
+            group("1000 Hz", &["simulated", "live"]),
+            group("250 Hz", &["simulated", "live"]),
+        ],
+        rows: vec![
+            wakes("before", "before"),
+            wakes("after", "after"),
+            work("after, without ticks", "tickless.wakes_per_s"),
+            work("fewer switches, x", "fewer_switches"),
+            work("less CPU time, x", "less_cpu"),
+        ],
+    };
+    vec![signs, counts]
+}

@@ -1,0 +1,148 @@
+//! The checks of `tickless doctor`: which problem each one looks for, by which figure, with which
+//! limits.
+//!
+//! The checks for the problem that a study's mechanism solves are in the study's folder
+//! (`studies/NAME/doctor.rs`). `sleep` has the checks of how exactly threads may sleep, and how
+//! exactly they do.
+
+use super::facts::{Facts, Sleeps};
+use super::finding::{Finding, Judged, Judgement, Verdict};
+
+use crate::studies::STUDIES;
+use crate::text::time;
+use std::borrow::Cow;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    ClockSource,
+    ClockRead,
+    Log,
+    Counted,
+    Recorded,
+    Quotas,
+    Slack,
+    Sleeps,
+}
+
+#[derive(Debug)]
+pub struct Check {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub study: &'static str,
+    pub unit: &'static str,
+    pub needs: &'static [Need],
+    pub(crate) judge: fn(&Facts) -> Judged<'_>,
+}
+
+/// Returns all checks: first the checks of each study, then the checks of how sleeping threads
+/// wake.
+pub fn checks() -> Vec<&'static Check> {
+    STUDIES.iter().flat_map(|study| study.checks).chain(&CHECKS).collect()
+}
+
+impl Check {
+    pub fn named(name: &str) -> Option<&'static Check> {
+        checks().into_iter().find(|check| check.name == name)
+    }
+
+    /// Returns whether the check's figure is a time. Other work on the machine disturbs measured
+    /// times, but not counts.
+    fn is_timed(&self) -> bool {
+        self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
+    }
+
+    /// Judges the gathered facts. On a busy machine the verdict of a check that measures times is
+    /// "unknown".
+    pub fn judge(&self, facts: &Facts) -> Finding {
+        let unknown = |why: Cow<'_, str>| {
+            let (how, advice) = (why.into_owned(), String::new());
+            Judgement { verdict: Verdict::Unknown, figure: None, how, advice }
+        };
+        let Judgement { mut verdict, figure, mut how, mut advice } =
+            (self.judge)(facts).unwrap_or_else(unknown);
+        if let Some(busy) =
+            facts.busy.as_ref().filter(|_| self.is_timed() && verdict > Verdict::Unknown)
+        {
+            verdict = Verdict::Unknown;
+            how = format!("busy: look again. {busy}. Then: {how}");
+            advice.clear();
+        }
+        let figure = figure.filter(|figure| figure.is_finite());
+        Finding {
+            check: self.name,
+            verdict,
+            figure,
+            unit: self.unit,
+            how,
+            advice,
+            study: self.study,
+        }
+    }
+}
+
+const CHECKS: [Check; 2] = [SLACK, DEADLINES];
+
+const SLACK: Check = Check {
+    name: "timer-slack",
+    about: "sleeps that may end much later than asked",
+    study: "deferred",
+    unit: "ns",
+    needs: &[Need::Slack],
+    judge: slack,
+};
+
+const DEADLINES: Check = Check {
+    name: "missed-deadlines",
+    about: "wakeups that come after the next one was due",
+    study: "deferred",
+    unit: "% of deadlines",
+    needs: &[Need::Sleeps],
+    judge: deadlines,
+};
+
+/// The kernel's default timer slack, by which it may delay the end of a sleep.
+const SLACK_DEFAULT_NS: f64 = 50_000.0;
+
+/// With a slack of a millisecond, which is the shortest usual tick, sleeps are no more exact than
+/// timers that expire on ticks.
+const SLACK_BAD_NS: f64 = 1_000_000.0;
+
+fn slack(facts: &Facts) -> Judged<'_> {
+    let slack_ns = *facts.slack_ns.as_ref()? as f64;
+    // The limit is one above the default, so that the default does not cause a warning.
+    let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
+    Judgement::figure(
+        verdict,
+        slack_ns,
+        "/proc/self/timerslack_ns: what this process was started with, and so will others be \
+         from here; 50000 is usual",
+        "whoever started this shell allowed sleeps to end that much later: set it back \
+         (prctl PR_SET_TIMERSLACK, or TimerSlackNSec= of the service)",
+    )
+}
+
+/// Percentage of missed deadlines from which to warn. A few are missed on any virtual machine, when
+/// the hypervisor runs another machine on the CPU.
+const MISSED_WARN: f64 = 2.0;
+/// Percentage of missed deadlines that is bad: one in ten.
+const MISSED_BAD: f64 = 10.0;
+
+fn deadlines(facts: &Facts) -> Judged<'_> {
+    let sleeps = facts.sleeps.as_ref()?;
+    let Sleeps { interval_us, wakeups, missed, p99_ns, max_ns } = *sleeps;
+    let percent = 100.0 * missed as f64 / (wakeups + missed).max(1) as f64;
+    let how = format!(
+        "a thread slept {wakeups} times until the next {}; late by at most {} in 99 of 100, at \
+         worst {}",
+        time(interval_us * 1_000),
+        time(p99_ns),
+        time(max_ns)
+    );
+    Judgement::figure(
+        Verdict::from_limits(percent, MISSED_WARN, MISSED_BAD),
+        percent,
+        how,
+        "threads wake after their next deadline: see `tickless latency -S` and what else runs; \
+         give what must be on time a real-time priority (chrt) or CPUs of its own",
+    )
+}
