@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use tickless_fleet::campaign::CampaignError;
 use tickless_fleet::project::ProjectError;
 use tickless_fleet::sweep::SweepError;
-use tickless_lab::measure::MeasureError;
-use tickless_lab::studies::StudyError;
+use tickless_lab::LabError;
 use tickless_top::source::SourceError;
 use tickless_trace::read::TraceError;
 use tickless_trace::record::RecordError;
@@ -103,13 +102,16 @@ macro_rules! failures {
 }
 
 failures! {
-    Failure: MeasureError, ProjectError, RecordError, SourceError, SweepError, TraceError;
+    Failure: ProjectError, RecordError, SourceError, SweepError, TraceError;
     Usage: CampaignError;
 }
 
-impl From<StudyError> for Failure {
-    fn from(error: StudyError) -> Failure {
-        if error.is_usage() { Failure::usage(error) } else { Failure::new(error) }
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Failure {
+        match error {
+            LabError::Request { .. } => Failure::usage(error),
+            _ => Failure::new(error),
+        }
     }
 }
 

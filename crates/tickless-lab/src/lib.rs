@@ -24,3 +24,5 @@ pub mod progress;
 pub mod report;
 pub mod studies;
 pub mod text;
+
+pub use measure::LabError;

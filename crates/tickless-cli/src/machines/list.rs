@@ -4,7 +4,7 @@ use crate::output::{Results, bare, paragraph, to_width, write_csv, write_table};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::io::{self, Write};
-use tickless_lab::studies::StudyError;
+use tickless_lab::LabError;
 use tickless_machine::machines::{self, FILES};
 use tickless_machine::spec::{Origin, Parameter, Spec};
 
@@ -30,7 +30,7 @@ pub struct Machine {
 }
 
 /// Returns the machines that come with the program.
-pub fn all() -> Result<Vec<Machine>, StudyError> {
+pub fn all() -> Result<Vec<Machine>, LabError> {
     FILES
         .iter()
         .filter_map(|&(name, _)| Some((name, machines::named(name)?)))
@@ -40,8 +40,8 @@ pub fn all() -> Result<Vec<Machine>, StudyError> {
 
 fn machine(
     (name, spec): (&'static str, Result<Spec, tickless_machine::spec::SpecError>),
-) -> Result<Machine, StudyError> {
-    let spec = spec.map_err(|error| StudyError::Request { what: error.to_string() })?;
+) -> Result<Machine, LabError> {
+    let spec = spec.map_err(|error| LabError::Request { what: error.to_string() })?;
     let count = |is: fn(&Origin) -> bool| {
         spec.parameters().filter(|(_, parameter)| is(&parameter.origin)).count()
     };

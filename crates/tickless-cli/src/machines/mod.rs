@@ -9,8 +9,8 @@ use crate::progress::Bar;
 use crate::study;
 use clap::ArgGroup;
 use std::path::PathBuf;
-use tickless_lab::machines::fuzz::{self, Histories};
 use tickless_lab::machines::measured::{self, IfBusy};
+use tickless_lab::machines::{Histories, run_histories};
 use tickless_lab::machines::{find, validate};
 use tickless_lab::studies::Effort;
 
@@ -81,7 +81,7 @@ impl MachinesArgs {
             return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
         }
         if let Some(seed) = self.fuzz {
-            let histories = fuzz::run(seed, self.histories, progress)?;
+            let histories = run_histories(seed, self.histories, progress)?;
             progress.end();
             match histories {
                 Histories::Sound(text) => print_with(|out| write!(out, "{text}"))?,

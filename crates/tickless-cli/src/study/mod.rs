@@ -11,9 +11,8 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
 use tickless_fleet::campaign::Numbers;
-use tickless_lab::studies::{
-    Effort, Request, STUDIES, SimOptions, Study, StudyError, StudyResult, World,
-};
+use tickless_lab::LabError;
+use tickless_lab::studies::{Effort, Request, STUDIES, SimOptions, Study, StudyResult, World};
 
 /// Measure a mechanism beside the behaviour that it replaced
 ///
@@ -75,7 +74,7 @@ impl Command for StudyArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let Some(study) = Study::named(&self.name) else {
             let what = format!("there is no study {}; see tickless help study", self.name);
-            return Err(StudyError::Request { what }.into());
+            return Err(LabError::Request { what }.into());
         };
         let progress = Bar::on_terminal();
         progress.end_on_interrupt();

@@ -1,7 +1,8 @@
 //! The kernel's own ways to sleep: threads in `clock_nanosleep`, and threads that read a timerfd.
 
 use super::{Plan, Slice, Tally};
-use crate::measure::{MeasureError, joined, timed};
+use crate::LabError;
+use crate::measure::{joined, timed};
 use nix::errno::Errno;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{
@@ -12,7 +13,7 @@ use std::sync::Barrier;
 use std::thread;
 use tickless::time::Instant;
 
-pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
+pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, LabError> {
     sleepers(plan, || {
         Ok(|deadline| {
             loop {
@@ -26,7 +27,7 @@ pub fn clock_nanosleep(plan: &Plan) -> Result<Slice, MeasureError> {
     })
 }
 
-pub fn timerfd(plan: &Plan) -> Result<Slice, MeasureError> {
+pub fn timerfd(plan: &Plan) -> Result<Slice, LabError> {
     sleepers(plan, || {
         let timer = TimerFd::new(TimerClock::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
         Ok(move |deadline| {
@@ -44,7 +45,7 @@ const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
 fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
     plan: &Plan,
     sleep: impl Fn() -> nix::Result<S> + Sync,
-) -> Result<Slice, MeasureError> {
+) -> Result<Slice, LabError> {
     const SLEEP: &str = "the kernel refused to put a thread to sleep; leave that sleeper out";
     let ready = Barrier::new(plan.threads.len() + 1);
     thread::scope(|scope| {
@@ -52,21 +53,21 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
         let one = |cpu: Option<usize>| {
             move || {
                 let prepared = plan.prepare(cpu).and_then(|()| {
-                    let sleep = sleep().map_err(MeasureError::system(SLEEP))?;
-                    Ok((sleep, now().map_err(MeasureError::system(SLEEP))?))
+                    let sleep = sleep().map_err(LabError::system(SLEEP))?;
+                    Ok((sleep, now().map_err(LabError::system(SLEEP))?))
                 });
                 // Wait at the barrier even after an error, because the other threads would wait for
                 // ever.
                 ready.wait();
                 let (sleep, start) = prepared?;
-                cycle(plan, start, sleep).map_err(MeasureError::system(SLEEP))
+                cycle(plan, start, sleep).map_err(LabError::system(SLEEP))
             }
         };
         let threads: Vec<_> = plan.threads.iter().map(|&cpu| scope.spawn(one(cpu))).collect();
         ready.wait();
         let (tallies, usage) = timed(|| {
             let tallies = threads.into_iter().map(|thread| joined(thread, "that sleeps"));
-            tallies.collect::<Result<Vec<Tally>, MeasureError>>()
+            tallies.collect::<Result<Vec<Tally>, LabError>>()
         });
         let mut tally = Tally::default();
         tallies?.iter().for_each(|one| tally.add(one));

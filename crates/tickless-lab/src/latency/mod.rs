@@ -22,7 +22,8 @@ pub use plan::{Break, Plan, Sample, Until};
 pub use row::{Buckets, Quantile, Row};
 pub use tally::{Bins, Slice, Tally};
 
-use crate::measure::{MeasureError, interleave};
+use crate::LabError;
+use crate::measure::interleave;
 use crate::progress::Progress;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +77,7 @@ impl Sleeper {
         Sleeper::ALL.into_iter().find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    pub fn measure(self, plan: &Plan) -> Result<Slice, MeasureError> {
+    pub fn measure(self, plan: &Plan) -> Result<Slice, LabError> {
         match self {
             Sleeper::ClockNanosleep => kernel::clock_nanosleep(plan),
             Sleeper::Timerfd => kernel::timerfd(plan),
@@ -94,7 +95,7 @@ pub fn measure(
     plan: &Plan,
     turns: usize,
     progress: &dyn Progress,
-) -> Result<Vec<Slice>, MeasureError> {
+) -> Result<Vec<Slice>, LabError> {
     let slices = interleave("sleeping", sleepers.len(), turns, progress, |sleeper| {
         if plan.is_stopped() { Ok(Slice::default()) } else { sleepers[sleeper].measure(plan) }
     })?;

@@ -2,7 +2,8 @@
 //! reads the clock.
 
 use super::{Plan, Sleeper, Slice, Tally};
-use crate::measure::{MeasureError, joined, timed};
+use crate::LabError;
+use crate::measure::{joined, timed};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const AUTO: Wakeup = Wakeup::Auto { cpu_share: 0.05 };
 
 /// Measures as many timers as the plan has threads, spread over the timer bases. If the plan binds
 /// threads to CPUs, each driver thread is bound to the CPU of its base.
-pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, MeasureError> {
+pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, LabError> {
     let settings = match sleeper {
         Sleeper::HrtimerSpin => Timers::builder().wakeup(SPIN),
         Sleeper::HrtimerAuto => Timers::builder().wakeup(AUTO),
@@ -39,7 +40,7 @@ pub fn measure(plan: &Plan, sleeper: Sleeper) -> Result<Slice, MeasureError> {
     })
 }
 
-fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, MeasureError> {
+fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError> {
     let bases = timers.stats().bases.len().max(1);
     let (tell, told) = mpsc::channel();
     let start = timers.now();
@@ -59,7 +60,7 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, MeasureE
         tallies.iter().for_each(|tally| sum.add(tally));
         Some(sum)
     });
-    let tally = tally.ok_or(MeasureError::Thread { what: "that drives timers" })?;
+    let tally = tally.ok_or(LabError::Thread { what: "that drives timers" })?;
     Ok(Slice { tally, usage })
 }
 

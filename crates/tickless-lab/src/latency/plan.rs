@@ -1,7 +1,8 @@
 //! What to measure: threads, interval, end.
 
 use super::Tally;
-use crate::measure::{self, MeasureError};
+use crate::LabError;
+use crate::measure;
 use nix::unistd::gettid;
 use std::fmt;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Plan {
         tally.record(now, deadline);
     }
 
-    pub fn prepare(&self, cpu: Option<usize>) -> Result<(), MeasureError> {
+    pub fn prepare(&self, cpu: Option<usize>) -> Result<(), LabError> {
         cpu.map_or(Ok(()), measure::stay_on)?;
         self.priority.map_or(Ok(()), measure::be_urgent)?;
         measure::sleep_with_slack(self.slack_ns)

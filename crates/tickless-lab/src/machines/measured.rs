@@ -2,9 +2,10 @@
 //! The others keep the values that are assumed in the file of the machine `host`.
 
 use super::{find, micro, real};
-use crate::measure::{self, MeasureError, Spread};
+use crate::LabError;
+use crate::measure::{self, Spread};
 use crate::progress::Progress;
-use crate::studies::{Effort, StudyError};
+use crate::studies::Effort;
 use crate::text::figure;
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,12 +19,12 @@ const TEMPLATE: &str = "host";
 
 /// Returns the CPUs on which scenes are played: all that this process may use. A scene is a small
 /// program whose steps are timed. It is an error if there is only one CPU.
-pub fn cpus() -> Result<Vec<usize>, StudyError> {
+pub fn cpus() -> Result<Vec<usize>, LabError> {
     let cpus = measure::cpus();
     if cpus.len() == 1 {
         let what = "this takes two CPUs, and there is one that this process may use; give it more"
             .to_string();
-        return Err(StudyError::Request { what });
+        return Err(LabError::Request { what });
     }
     Ok(cpus)
 }
@@ -48,7 +49,7 @@ pub fn quiet_host(
     effort: Effort,
     if_busy: IfBusy,
     progress: &dyn Progress,
-) -> Result<Spec, StudyError> {
+) -> Result<Spec, LabError> {
     cpus()?;
     let busy = measure::busy_percent(WATCHED).filter(|percent| *percent > BUSY_PERCENT);
     match busy {
@@ -58,7 +59,7 @@ pub fn quiet_host(
                  {BUSY_PERCENT} % is quiet), so its prices would be wrong; wait, or measure \
                  all the same with --anyway"
             );
-            Err(StudyError::Request { what })
+            Err(LabError::Request { what })
         }
         _ => {
             let mut spec = host(effort, progress)?;
@@ -71,7 +72,7 @@ pub fn quiet_host(
 }
 
 /// Measures this host, busy or not.
-pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError> {
+pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
     let cpus = cpus()?;
     let mut spec = find(TEMPLATE)?;
     spec.name = "this host".to_string();
@@ -84,7 +85,7 @@ pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, StudyError>
         spec = spec.with_parameter(key, parameter(value, how));
     }
     fit(&spec, seen(effort, &cpus, progress)?)
-        .map_err(StudyError::system("memory for the simulated CPUs' stacks"))
+        .map_err(LabError::system("memory for the simulated CPUs' stacks"))
 }
 
 fn parameter(value: Spread, how: &str) -> Parameter {
@@ -96,7 +97,7 @@ fn parameter(value: Spread, how: &str) -> Parameter {
 
 /// Measures the three scenes (small timed programs) from which parameters are fitted. The fit does
 /// not see the other scenes, so that their times can be predicted.
-fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, MeasureError> {
+fn seen(effort: Effort, cpus: &[usize], progress: &dyn Progress) -> Result<Measured, LabError> {
     let turns = effort.pick(5, 101, 101);
     let taken = real::play("ping-pong", &Scene::FITTED, cpus, turns, progress)?;
     let of = |part: Scene| {

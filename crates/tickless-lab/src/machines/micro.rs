@@ -1,7 +1,8 @@
 //! Measures prices of this host on one CPU. A price is the time that an operation takes, such as a
 //! load from the cache.
 
-use crate::measure::{MeasureError, Spread, interleave, stay_on};
+use crate::LabError;
+use crate::measure::{Spread, interleave, stay_on};
 use crate::progress::Hidden;
 use crate::studies::Effort;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -49,12 +50,12 @@ struct Tools {
 }
 
 impl Tools {
-    fn open() -> Result<Tools, MeasureError> {
+    fn open() -> Result<Tools, LabError> {
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty())
-            .map_err(MeasureError::system("a timerfd was refused; raise the limit of files"))?;
+            .map_err(LabError::system("a timerfd was refused; raise the limit of files"))?;
         let counter = SystemClock::open(SystemClock::PROCESS_CPU)
             .map_err(std::io::Error::other)
-            .map_err(MeasureError::system("the clock of CPU time could not be read"))?;
+            .map_err(LabError::system("the clock of CPU time could not be read"))?;
         Ok(Tools { timer, counter })
     }
 
@@ -122,7 +123,7 @@ fn switch() -> f64 {
     })
 }
 
-pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, MeasureError> {
+pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
     let turns = effort.pick(3, 31, 31);
     let raw = thread::scope(|scope| {
         let measuring = scope.spawn(|| {

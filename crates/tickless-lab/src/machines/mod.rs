@@ -13,9 +13,8 @@ mod micro;
 mod real;
 pub mod validate;
 
-use crate::input;
 use crate::progress::Progress;
-use crate::studies::StudyError;
+use crate::{LabError, input};
 use std::path::Path;
 use tickless_machine::fuzz::{MACHINE, history};
 use tickless_machine::machines::{self, FILES};
@@ -23,8 +22,8 @@ use tickless_machine::spec::Spec;
 
 /// Returns the machine of this name. If no machine has the name and it contains a dot or a slash,
 /// reads the machine from the file of that name.
-pub fn find(name: &str) -> Result<Spec, StudyError> {
-    let wrong = |what| StudyError::Request { what };
+pub fn find(name: &str) -> Result<Spec, LabError> {
+    let wrong = |what| LabError::Request { what };
     if let Some(spec) = machines::named(name) {
         return spec.map_err(|error| wrong(error.to_string()));
     }
@@ -46,7 +45,11 @@ pub enum Histories {
     Broken(String),
 }
 
-pub fn run(first: u64, count: u64, progress: &dyn Progress) -> Result<Histories, StudyError> {
+pub fn run_histories(
+    first: u64,
+    count: u64,
+    progress: &dyn Progress,
+) -> Result<Histories, LabError> {
     let spec = find(MACHINE)?;
     progress.begin("histories", count as usize);
     let mut text = String::new();

@@ -1,7 +1,8 @@
 //! Plays the scenes of the machine crate on real CPUs. A scene is a small program whose steps are
 //! timed; the same code also runs on simulated CPUs, with simulated atomics.
 
-use crate::measure::{MeasureError, interleave, joined, stay_on};
+use crate::LabError;
+use crate::measure::{interleave, joined, stay_on};
 use crate::progress::Progress;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::cell::Cell;
@@ -59,7 +60,7 @@ pub fn play(
     cpus: &[usize],
     turns: usize,
     progress: &dyn Progress,
-) -> Result<Vec<Vec<f64>>, MeasureError> {
+) -> Result<Vec<Vec<f64>>, LabError> {
     const TRIES: usize = 4;
     interleave(what, parts.len(), turns, progress, |part| {
         let (mut ns, mut lost) = once(parts[part], cpus)?;
@@ -80,7 +81,7 @@ fn times_lost() -> i64 {
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 
-fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
+fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), LabError> {
     let all = cpus.len();
     let cpus = match scene.sides(all) {
         2 => vec![cpus[0], cpus[all - 1]],
@@ -102,7 +103,7 @@ fn once(scene: Scene, cpus: &[usize]) -> Result<(f64, i64), MeasureError> {
         };
         let threads: Vec<_> = cpus.iter().enumerate().map(begin).collect();
         let played = threads.into_iter().map(|thread| joined(thread, "that plays a scene"));
-        played.collect::<Result<Vec<_>, MeasureError>>()
+        played.collect::<Result<Vec<_>, LabError>>()
     })?;
     let (sides, lost): (Vec<SideResult>, Vec<i64>) = sides.into_iter().unzip();
     Ok((per_operation(&sides), lost.into_iter().sum()))

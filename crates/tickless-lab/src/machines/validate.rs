@@ -6,11 +6,10 @@
 //! real CPUs, so that no measurement can influence a prediction.
 
 use super::{measured, real};
+use crate::LabError;
 use crate::measure::Spread;
 use crate::progress::Progress;
-use crate::studies::{
-    Band, Cell, Effort, Exhibit, Figure, Request, Role, StudyError, StudyResult, World,
-};
+use crate::studies::{Band, Cell, Effort, Exhibit, Request, Role, StudyResult, World};
 use crate::text::figure;
 use std::io;
 use tickless_machine::spec::Spec;
@@ -21,7 +20,7 @@ const BAND_PERCENT: f64 = 30.0;
 
 /// Measures this host and fits its parameters, predicts the scenes (small timed programs) that were
 /// not used for the fit, and then measures these scenes.
-pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let request = Request::new(World::Live, effort, 0);
     let cpus = measured::cpus()?;
     let mut study = StudyResult::live("validate", &request);
@@ -32,7 +31,7 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, Study
         parts.extend(Scene::CONTENDED);
     }
     let predicted: Vec<_> =
-        parts.iter().map(|&part| simulate::plays(&spec, part).map(Figure::of)).collect();
+        parts.iter().map(|&part| simulate::plays(&spec, part).map(Spread::of_runs)).collect();
     let turns = effort.pick(3, 101, 101);
     let taken = real::play("playing", &parts, &cpus, turns, progress)?;
     let mut rows = Vec::new();
@@ -48,7 +47,7 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, Study
             }
             Err(error) => {
                 let what = "memory for the simulated CPUs' stacks";
-                return Err(StudyError::system(what)(error));
+                return Err(LabError::system(what)(error));
             }
         });
     }
@@ -89,12 +88,12 @@ fn how(turns: usize, cpus: &[usize]) -> String {
 fn row(
     study: &mut StudyResult,
     part: Scene,
-    predicted: Figure,
+    predicted: Spread,
     taken: &[f64],
     live: Spread,
 ) -> Vec<String> {
     let id = |what: &str| format!("{}.{what}", part.name());
-    let Figure { value, low, high } = predicted;
+    let Spread { median: value, low, high } = predicted;
     let spread = Spread { median: value, low, high };
     study.cells.push(Cell::new(id("predicted"), "ns", Role::Predicted, spread).in_exhibit());
     let ratios = taken.iter().map(|taken| value / taken);

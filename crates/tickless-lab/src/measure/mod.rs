@@ -26,7 +26,6 @@ mod thread;
 mod usage;
 
 use crate::progress::Progress;
-use crate::studies::Figure;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +39,12 @@ pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within, wait};
 pub use usage::{ThreadUsage, Threads, Usage, timed};
 
+/// Why something could not be run or measured, and what to do about it.
 #[derive(Debug, Error)]
-pub enum MeasureError {
+pub enum LabError {
+    /// The user must change the request.
+    #[error("{what}")]
+    Request { what: String },
     #[error(transparent)]
     Timers(#[from] StartTimersError),
     #[error("{what} ({error})")]
@@ -54,11 +57,11 @@ pub enum MeasureError {
     Thread { what: &'static str },
 }
 
-impl MeasureError {
+impl LabError {
     /// For `map_err`: makes an error of the operating system's. `what` names the request, and what
     /// the user can do if it is refused.
-    pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> MeasureError {
-        move |error| MeasureError::System { what, error: error.into() }
+    pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> LabError {
+        move |error| LabError::System { what, error: error.into() }
     }
 }
 
@@ -113,15 +116,24 @@ impl Spread {
         Spread { median: value, low: value, high: value }
     }
 
+    /// Summarizes runs with different seeds. The median of an even number is the greater of the two
+    /// middle values.
+    pub fn of_runs(mut values: Vec<f64>) -> Spread {
+        values.sort_by(f64::total_cmp);
+        let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
+        let (low, high) = (at(0), at(values.len().saturating_sub(1)));
+        Spread { median: at(values.len() / 2), low, high }
+    }
+
     /// Summarizes the ratios of two variants, one ratio for each turn in which both were measured.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Spread {
         Spread::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
 }
 
-impl From<Spread> for Figure {
-    fn from(Spread { median, low, high }: Spread) -> Figure {
-        Figure { value: median, low, high }
+impl From<f64> for Spread {
+    fn from(value: f64) -> Spread {
+        Spread::exactly(value)
     }
 }
 

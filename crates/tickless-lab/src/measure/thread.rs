@@ -1,6 +1,6 @@
 //! How a measuring thread runs: on which CPU, with which priority and which timer slack.
 
-use super::MeasureError;
+use crate::LabError;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;
@@ -21,22 +21,22 @@ pub fn wait(span: Duration) {
 }
 
 /// Binds the calling thread to one CPU. Threads that it starts inherit the binding.
-pub fn stay_on(cpu: usize) -> Result<(), MeasureError> {
+pub fn stay_on(cpu: usize) -> Result<(), LabError> {
     stay_within(&[cpu])
 }
 
 /// Binds the calling thread to these CPUs. Threads that it starts inherit the binding.
-pub fn stay_within(cpus: &[usize]) -> Result<(), MeasureError> {
+pub fn stay_within(cpus: &[usize]) -> Result<(), LabError> {
     let mut set = CpuSet::new();
     cpus.iter()
         .try_for_each(|&cpu| set.set(cpu))
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-        .map_err(MeasureError::system("a thread could not be kept on its CPU; choose others"))
+        .map_err(LabError::system("a thread could not be kept on its CPU; choose others"))
 }
 
 /// Gives the calling thread a real-time priority under `SCHED_FIFO`, from 1 to 99, so that it runs
 /// before all other threads. Threads that it starts inherit the priority.
-pub fn be_urgent(priority: u8) -> Result<(), MeasureError> {
+pub fn be_urgent(priority: u8) -> Result<(), LabError> {
     const REFUSED: &str = "real-time priority was refused; run as root, raise the limit \
                            (ulimit -r), or leave the priority out";
     let refused = |error| match error {
@@ -45,30 +45,30 @@ pub fn be_urgent(priority: u8) -> Result<(), MeasureError> {
     };
     let value = ThreadPriorityValue::try_from(priority)
         .map_err(io::Error::other)
-        .map_err(MeasureError::system("a real-time priority is from 1 to 99"))?;
+        .map_err(LabError::system("a real-time priority is from 1 to 99"))?;
     set_thread_priority_and_policy(
         thread_native_id(),
         ThreadPriority::Crossplatform(value),
         ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo),
     )
     .map_err(refused)
-    .map_err(MeasureError::system(REFUSED))
+    .map_err(LabError::system(REFUSED))
 }
 
 /// Sets the calling thread's timer slack: how much later than requested the kernel may wake it, so
 /// that several wakeups can be combined. Real-time threads and timerfd ignore the slack.
-pub fn sleep_with_slack(slack_ns: u64) -> Result<(), MeasureError> {
+pub fn sleep_with_slack(slack_ns: u64) -> Result<(), LabError> {
     prctl::set_timerslack(slack_ns)
-        .map_err(MeasureError::system("the timer slack could not be set; leave it out"))
+        .map_err(LabError::system("the timer slack could not be set; leave it out"))
 }
 
 /// Waits for a thread and returns its result. If the thread panicked, the error names it by `what`,
 /// such as "that reads the clock".
 pub fn joined<T>(
-    thread: ScopedJoinHandle<'_, Result<T, MeasureError>>,
+    thread: ScopedJoinHandle<'_, Result<T, LabError>>,
     what: &'static str,
-) -> Result<T, MeasureError> {
-    thread.join().unwrap_or(Err(MeasureError::Thread { what }))
+) -> Result<T, LabError> {
+    thread.join().unwrap_or(Err(LabError::Thread { what }))
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! figures, which are equal on all machines, so a test can compare them (`tests/all/readme.rs`).
 
 use super::draw::{canvas, draw, groups};
+use crate::LabError;
 use crate::progress::Hidden;
-use crate::studies::{Cell, Effort, Request, Role, STUDIES, Study, StudyError, StudyResult, World};
+use crate::studies::{Cell, Effort, Request, Role, STUDIES, Study, StudyResult, World};
 use crate::text::grouped;
 use std::fmt::Write;
 use std::io;
@@ -11,7 +12,7 @@ use std::io;
 /// The HTML comments that mark the table's place in the file.
 pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
-pub fn studies() -> Result<Vec<StudyResult>, StudyError> {
+pub fn studies() -> Result<Vec<StudyResult>, LabError> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
     STUDIES.iter().map(|study| study.run(&request, &Hidden)).collect()
 }

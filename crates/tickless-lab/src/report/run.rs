@@ -4,8 +4,9 @@
 //! figures. A live study runs alone, so that no other work of this program disturbs it.
 
 use super::{Facts, Report, Verdict, facts};
+use crate::LabError;
 use crate::progress::Progress;
-use crate::studies::{Effort, Request, Study, StudyError, StudyResult, World};
+use crate::studies::{Effort, Request, Study, StudyResult, World};
 use rayon::prelude::*;
 use serde::Serialize;
 use std::thread;
@@ -35,7 +36,7 @@ pub struct Part {
 }
 
 impl Part {
-    fn of(work: impl FnOnce() -> Result<StudyResult, StudyError>) -> Part {
+    fn of(work: impl FnOnce() -> Result<StudyResult, LabError>) -> Part {
         let begun = Instant::now();
         let (result, error) = match work() {
             Ok(study) => (Some(study), None),
@@ -104,11 +105,11 @@ mod tests {
     use super::*;
     use crate::progress::Hidden;
 
-    fn breaks(_: &Request, _: &dyn Progress) -> Result<StudyResult, StudyError> {
-        Err(StudyError::Request { what: "no permission; run as root".to_string() })
+    fn breaks(_: &Request, _: &dyn Progress) -> Result<StudyResult, LabError> {
+        Err(LabError::Request { what: "no permission; run as root".to_string() })
     }
 
-    fn works(request: &Request, _: &dyn Progress) -> Result<StudyResult, StudyError> {
+    fn works(request: &Request, _: &dyn Progress) -> Result<StudyResult, LabError> {
         Ok(StudyResult::new("works", request, "a machine"))
     }
 

@@ -8,6 +8,7 @@
 //! model. If a formula gives the figure from the same parameters, the cell is *implied*: the
 //! simulation has only calculated the formula.
 
+use crate::measure::Spread;
 use crate::text::figure;
 use serde::Serialize;
 
@@ -67,27 +68,6 @@ impl Band {
 impl From<Band> for [Option<f64>; 2] {
     fn from(band: Band) -> Self {
         [band.low, band.high]
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Figure {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-impl Figure {
-    /// Summarizes the values of several runs. All three numbers are zero if there are none.
-    pub fn of(mut values: Vec<f64>) -> Figure {
-        values.sort_by(f64::total_cmp);
-        let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
-        Figure { value: at(values.len() / 2), low: at(0), high: at(values.len().saturating_sub(1)) }
-    }
-
-    /// The figure of a single run, or of a simulation that gives the same value with every seed.
-    pub const fn once(value: f64) -> Figure {
-        Figure { value, low: value, high: value }
     }
 }
 
@@ -214,9 +194,9 @@ impl Cell {
         id: impl Into<String>,
         unit: &'static str,
         role: Role,
-        figure: impl Into<Figure>,
+        figure: impl Into<Spread>,
     ) -> Cell {
-        let Figure { value, low, high } = figure.into();
+        let Spread { median: value, low, high } = figure.into();
         Cell {
             id: id.into(),
             unit,
@@ -237,11 +217,11 @@ impl Cell {
         }
     }
 
-    pub fn predicted(id: impl Into<String>, unit: &'static str, figure: Figure) -> Cell {
+    pub fn predicted(id: impl Into<String>, unit: &'static str, figure: impl Into<Spread>) -> Cell {
         Cell::new(id, unit, Role::Predicted, figure)
     }
 
-    pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Figure>) -> Cell {
+    pub fn live(id: impl Into<String>, unit: &'static str, figure: impl Into<Spread>) -> Cell {
         Cell::new(id, unit, Role::Live, figure)
     }
 
@@ -251,7 +231,7 @@ impl Cell {
         id: impl Into<String>,
         unit: &'static str,
         published: f64,
-        figure: Figure,
+        figure: impl Into<Spread>,
     ) -> Cell {
         let cell = Cell::predicted(id, unit, figure).published(published);
         Cell { role: Role::Calibrated, ..cell }
@@ -284,7 +264,7 @@ impl Cell {
     #[must_use]
     pub fn unpublished(self) -> Cell {
         let Cell { id, unit, value, low, high, .. } = self;
-        Cell::predicted(id, unit, Figure { value, low, high })
+        Cell::predicted(id, unit, Spread { median: value, low, high })
     }
 
     /// Adds a claim about the mechanism's effect, and the verdict on it. There is no verdict if the
@@ -381,14 +361,14 @@ mod tests {
 
     #[test]
     fn within_compares_the_value_with_the_band() {
-        let cell = Cell::live("a", "ns", Figure { value: 3.0, low: 3.0, high: 3.0 });
+        let cell = Cell::live("a", "ns", 3.0);
         assert_eq!((cell.inside, cell.band), (None, None));
         assert_eq!(cell.clone().within(Band::at_most(3.0)).inside, Some(true));
         assert_eq!(cell.within(Band::at_most(2.9)).inside, Some(false));
     }
 
     fn cell(value: f64) -> Cell {
-        Cell::predicted("a", "us", Figure::once(value))
+        Cell::predicted("a", "us", value)
     }
 
     /// Goal: a claim is right if its effect lies inside its band and wrong if outside. It has no

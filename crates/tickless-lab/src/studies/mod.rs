@@ -56,12 +56,13 @@ mod result;
 pub mod schedule;
 mod sim;
 
-pub use cell::{Band, Cell, Claim, Figure, Role, Scale, claim, wanted};
+pub use cell::{Band, Cell, Claim, Role, Scale, claim, wanted};
 pub use fit::{Sensitivity, fitted, sensitivity};
 pub use plot::Plot;
-pub use request::{Effort, Request, SimOptions, StudyError, World};
+pub use request::{Effort, Request, SimOptions, World};
 pub use result::{Answer, Exhibit, StudyResult};
 
+use crate::LabError;
 use crate::doctor::Check;
 use crate::progress::Progress;
 use published::PublishedReport;
@@ -71,7 +72,7 @@ use tickless_machine::spec::Spec;
 pub const STUDIES: &[Study] =
     &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY];
 
-pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, StudyError>;
+pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, LabError>;
 
 #[derive(Debug)]
 pub struct Study {
@@ -90,11 +91,7 @@ impl Study {
         STUDIES.iter().find(|study| study.name == name)
     }
 
-    pub fn run(
-        &self,
-        request: &Request,
-        progress: &dyn Progress,
-    ) -> Result<StudyResult, StudyError> {
+    pub fn run(&self, request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
         let run = match request.world {
             World::Live => self.live,
             World::Sim => self.sim,

@@ -1,11 +1,8 @@
 //! The options of a study.
 
-use crate::measure::MeasureError;
+use crate::LabError;
 use serde::Serialize;
-use std::io;
 use std::path::PathBuf;
-use thiserror::Error;
-use tickless::driver::StartTimersError;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
@@ -29,10 +26,10 @@ impl Request {
 
     /// Returns an error with this message if `--cpus` was given. For studies without a curve over
     /// CPUs.
-    pub fn reject_cpus(&self, what: impl Into<String>) -> Result<(), StudyError> {
+    pub fn reject_cpus(&self, what: impl Into<String>) -> Result<(), LabError> {
         match self.cpus {
             None => Ok(()),
-            Some(_) => Err(StudyError::Request { what: what.into() }),
+            Some(_) => Err(LabError::Request { what: what.into() }),
         }
     }
 }
@@ -98,35 +95,5 @@ impl Effort {
             Effort::Normal => "normal",
             Effort::Full => "full",
         }
-    }
-}
-
-#[derive(Debug, Error)]
-pub enum StudyError {
-    #[error("{what}")]
-    Request {
-        /// What is wrong, and what to request instead.
-        what: String,
-    },
-    #[error(transparent)]
-    Measure(#[from] MeasureError),
-}
-
-impl StudyError {
-    /// For `map_err`: makes an error of the operating system's. `what` names what the study needs
-    /// of the system, and what the user can do if it is refused.
-    pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> StudyError {
-        move |error| MeasureError::system(what)(error).into()
-    }
-
-    /// Returns whether the error is in the request, so that the user must change the command line.
-    pub fn is_usage(&self) -> bool {
-        matches!(self, StudyError::Request { .. })
-    }
-}
-
-impl From<StartTimersError> for StudyError {
-    fn from(error: StartTimersError) -> StudyError {
-        StudyError::Measure(error.into())
     }
 }

@@ -19,7 +19,8 @@
 //! | `put_off` | restart-aware | ignored | deferred |
 //! | `both` | restart-aware, and both additions: Linux 7.1 | honoured | deferred |
 
-use super::{Cell, Figure};
+use super::Cell;
+use crate::measure::Spread;
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
@@ -122,7 +123,11 @@ pub fn cells_of(name: &str, spec: &Spec, load: Load, way: DevicePolicy) -> io::R
     };
     let runs: Vec<Outcome> = (0..SEEDS).map(one).collect::<io::Result<_>>()?;
     let cell = |what: &str, unit, of: &dyn Fn(&Outcome) -> f64| {
-        Cell::predicted(format!("{name}.{what}"), unit, Figure::of(runs.iter().map(of).collect()))
+        Cell::predicted(
+            format!("{name}.{what}"),
+            unit,
+            Spread::of_runs(runs.iter().map(of).collect()),
+        )
     };
     let per_1000 = |count: u64, run: &Outcome| count as f64 * 1e3 / run.switches.max(1) as f64;
     let unit = "per 1000 switches";

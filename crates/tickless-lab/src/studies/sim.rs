@@ -6,10 +6,10 @@
 //! each assumed parameter, and `--timeline` for a record of what each CPU did.
 
 use super::plot::Line;
-use super::{Cell, Exhibit, Request, Sensitivity, StudyError, StudyResult, sensitivity};
-use crate::machines;
+use super::{Cell, Exhibit, Request, Sensitivity, StudyResult, sensitivity};
 use crate::progress::Progress;
 use crate::text::grouped;
+use crate::{LabError, machines};
 use std::io;
 use tickless_machine::size::{Sized, sized};
 use tickless_machine::spec::Spec;
@@ -20,9 +20,9 @@ pub const SEED_UNUSED: &str = "Nothing here is drawn by chance: the seed changes
 
 /// Returns the requested machine, or the machine named `usual` if none was requested. It is an
 /// error if its file lacks a parameter in `needs`.
-pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, StudyError> {
+pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, LabError> {
     let mut spec = machines::find(request.sim.machine.as_deref().unwrap_or(usual))?;
-    spec.require(needs).map_err(|error| StudyError::Request { what: error.to_string() })?;
+    spec.require(needs).map_err(|error| LabError::Request { what: error.to_string() })?;
     spec.seed = request.seed;
     Ok(spec)
 }
@@ -39,8 +39,8 @@ pub fn begin(
 }
 
 /// For `map_err`: a simulation fails only when it cannot allocate the stacks of its CPUs.
-pub fn no_memory(error: io::Error) -> StudyError {
-    StudyError::system("memory for the simulated CPUs' stacks; use fewer CPUs")(error)
+pub fn no_memory(error: io::Error) -> LabError {
+    LabError::system("memory for the simulated CPUs' stacks; use fewer CPUs")(error)
 }
 
 /// Adds simulated figures to the result. If the user chose a machine with `--machine`, the
@@ -50,7 +50,7 @@ pub fn add(
     result: &mut StudyResult,
     request: &Request,
     cells: io::Result<Vec<Cell>>,
-) -> Result<(), StudyError> {
+) -> Result<(), LabError> {
     let cells = cells.map_err(no_memory)?;
     if request.sim.machine.is_some() {
         result.cells.extend(cells.into_iter().map(Cell::unpublished));
@@ -66,12 +66,12 @@ pub fn points(
     result: &mut StudyResult,
     request: &Request,
     like: &Spec,
-) -> Result<Option<Vec<u16>>, StudyError> {
+) -> Result<Option<Vec<u16>>, LabError> {
     const MAX: u32 = 4_096;
     let Some(cpus) = &request.cpus else { return Ok(None) };
     let point = |&cpus: &u32| match u16::try_from(cpus) {
         Ok(count) if (1..=MAX).contains(&cpus) => Ok(count),
-        _ => Err(StudyError::Request { what: format!("{cpus} CPUs; ask for 1 to {MAX}") }),
+        _ => Err(LabError::Request { what: format!("{cpus} CPUs; ask for 1 to {MAX}") }),
     };
     let points: Vec<u16> = cpus.iter().map(point).collect::<Result<_, _>>()?;
     for &asked in &points {
@@ -86,7 +86,7 @@ pub fn points(
     Ok(Some(points))
 }
 
-pub fn reject_cpus(request: &Request, study: &str) -> Result<(), StudyError> {
+pub fn reject_cpus(request: &Request, study: &str) -> Result<(), LabError> {
     request.reject_cpus(format!("study {study} --sim has no curve over CPUs; leave --cpus out"))
 }
 
@@ -95,13 +95,13 @@ pub fn timeline(
     result: &mut StudyResult,
     request: &Request,
     short_run: impl FnOnce() -> io::Result<()>,
-) -> Result<(), StudyError> {
+) -> Result<(), LabError> {
     let Some(path) = &request.sim.timeline else { return Ok(()) };
     let (done, trace) = trace::of(short_run);
     done.map_err(no_memory)?;
     let json = trace.unwrap_or_default().to_chrome_json();
     std::fs::write(path, json)
-        .map_err(StudyError::system("the timeline could not be written; name another file"))?;
+        .map_err(LabError::system("the timeline could not be written; name another file"))?;
     result.notes.push(format!(
         "A timeline of a short stretch is in {}: open it in ui.perfetto.dev or chrome://tracing",
         path.display()

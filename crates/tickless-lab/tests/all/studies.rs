@@ -189,7 +189,7 @@ fn sensitivity_names_what_matters() {
     let case = Case { calls: 50, ..Case::new(Scan::AllBases) };
     let study = |spec: &Spec| {
         let cycles = cancel::cycles(spec, case, 1).unwrap();
-        let figure = tickless_lab::studies::Figure::of(vec![cycles]);
+        let figure = cycles;
         vec![Cell::predicted("4p.before.warm", "cycles/call", figure)]
     };
     let found = sensitivity(&spec, Spec::clone, study);
@@ -204,7 +204,7 @@ fn sensitivity_fits_again() {
     let spec = spec("x5675-2s");
     let study = |spec: &Spec| {
         let us = rearm::run(spec, Policy::Lazy, Others::Watchdog, 500).unwrap().us;
-        vec![Cell::predicted("lazy", "us", tickless_lab::studies::Figure::once(us))]
+        vec![Cell::predicted("lazy", "us", us)]
     };
     let moves = |found: Vec<tickless_lab::studies::Sensitivity>| {
         found.iter().find(|one| one.key == "os.syscall_ns").unwrap().moves()

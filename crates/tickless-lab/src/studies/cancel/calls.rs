@@ -1,6 +1,7 @@
 //! Measures how long it takes to cancel a timer on the caller's own base.
 
-use crate::measure::{self, Evictor, MeasureError, Stopwatch, joined};
+use crate::LabError;
+use crate::measure::{self, Evictor, Stopwatch, joined};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -52,7 +53,7 @@ pub struct Subject {
 impl Subject {
     /// Starts the timers. Returns when the driver threads of the bases that the timers use are
     /// asleep, because a thread that starts would disturb the measurement.
-    pub fn start(bases: u16, scan: Scan) -> Result<Subject, MeasureError> {
+    pub fn start(bases: u16, scan: Scan) -> Result<Subject, LabError> {
         let timers = Timers::builder().bases(bases).scan(scan).start()?;
         let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
         let subject = Subject { _timers: timers, batch };
@@ -122,7 +123,7 @@ pub fn cancel_across(
     finds: Finds,
     rhythm: Rhythm,
     turns: usize,
-) -> Result<f64, MeasureError> {
+) -> Result<f64, LabError> {
     const WHO: &str = "that cancels";
     let batch = match rhythm {
         Rhythm::OneByOne => 1,

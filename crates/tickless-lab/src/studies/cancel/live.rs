@@ -8,10 +8,11 @@
 //! with cold caches are closest to that.
 
 use super::calls::{Call, Finds, Rhythm, Subject, cancel_across};
+use crate::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use tickless::policy::Scan;
 
@@ -67,7 +68,7 @@ impl State {
 
 type Counts = [[f64; STATES.len()]; VARIANTS.len()];
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let mut study = StudyResult::live("cancel", request);
     let bases = bases(request)?;
     let watch = Stopwatch::new();
@@ -89,7 +90,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
     Ok(study)
 }
 
-fn bases(request: &Request) -> Result<Vec<u16>, StudyError> {
+fn bases(request: &Request) -> Result<Vec<u16>, LabError> {
     const MOST: u32 = 2_048;
     let usual = request.effort.pick(
         &[2, 4, 32, 512][..],
@@ -99,11 +100,11 @@ fn bases(request: &Request) -> Result<Vec<u16>, StudyError> {
     let wanted = request.cpus.as_deref().unwrap_or(usual);
     let base = |&count: &u32| match u16::try_from(count) {
         Ok(few) if count <= MOST => Ok(few),
-        _ => Err(StudyError::Request {
+        _ => Err(LabError::Request {
             what: format!("{count} bases would take as many threads; ask for {MOST} at most"),
         }),
     };
-    let mut bases = wanted.iter().map(base).collect::<Result<Vec<u16>, StudyError>>()?;
+    let mut bases = wanted.iter().map(base).collect::<Result<Vec<u16>, LabError>>()?;
     bases.sort_unstable();
     bases.dedup();
     Ok(bases)
@@ -114,7 +115,7 @@ fn one_turn(
     bases: u16,
     watch: &Stopwatch,
     evictor: &mut Evictor,
-) -> Result<Counts, StudyError> {
+) -> Result<Counts, LabError> {
     let passes = request.effort.pick(1, 4, 4);
     let batches = request.effort.pick(10, 30, 100);
     let cold_calls = request.effort.pick(1, 1, 2);
@@ -125,7 +126,7 @@ fn one_turn(
             (0..VARIANTS.len()).filter(|&way| VARIANTS[way].scan == scan).collect();
         let passes = interleave("passes", here.len(), passes, &Hidden, |at| {
             let call = VARIANTS[here[at]].call;
-            Ok::<_, StudyError>([
+            Ok::<_, LabError>([
                 subject.warm(watch, call, Finds::Pending, batches),
                 subject.cold(watch, evictor, call, Finds::Pending, cold_calls),
                 subject.warm(watch, call, Finds::Idle, batches),
@@ -267,7 +268,7 @@ fn across(
     request: &Request,
     progress: &dyn Progress,
     watch: &Stopwatch,
-) -> Result<(), StudyError> {
+) -> Result<(), LabError> {
     const VARIANTS: [(&str, Finds, Rhythm); 4] = [
         ("pending", Finds::Pending, Rhythm::InBatches),
         ("idle", Finds::Idle, Rhythm::InBatches),

@@ -20,7 +20,8 @@
 //!
 //! The published figures for cold caches are not consistent with each other.
 
-use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
+use crate::measure::Spread;
+use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
@@ -86,8 +87,8 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };
     let cold = |case: Case| Case { caches: cold, ..case };
-    let figures = |spec| -> io::Result<[[Figure; 2]; 2]> {
-        let warm_and_cold = |case| -> io::Result<[Figure; 2]> {
+    let figures = |spec| -> io::Result<[[Spread; 2]; 2]> {
+        let warm_and_cold = |case| -> io::Result<[Spread; 2]> {
             Ok([figure(spec, case)?, figure(spec, cold(case))?])
         };
         Ok([warm_and_cold(before)?, warm_and_cold(after)?])
@@ -98,7 +99,7 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
         |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
     // Makes the entry for a figure with cold caches, with a claim on how many times longer a call
     // takes than with warm caches.
-    let slower = |id: &str, figure: Figure, warm: Figure, published: [f64; 2]| {
+    let slower = |id: &str, figure: Spread, warm: Spread, published: [f64; 2]| {
         plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
     };
     // The formula to compare the simulation with: checking each further base costs one transfer of
@@ -110,11 +111,11 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
         slower("32p.before.cold", many_cold, many_before, [29_000.0, 37_800.0]),
         plain("32p.after.warm", many_after, 95.0)
             .claims(times(many_before, many_after, [29_000.0, 95.0]))
-            .beside_formula(few_after.value),
+            .beside_formula(few_after.median),
         slower("32p.after.cold", many_after_cold, many_after, [95.0, 1_800.0]),
         plain("4p.before.warm", few_before, 505.0)
             .claims(times(few_before, few_after, [505.0, 88.0]))
-            .beside_formula(few_after.value + looks),
+            .beside_formula(few_after.median + looks),
         slower("4p.before.cold", few_cold, few_before, [505.0, 1_220.0]),
         Cell::calibrated("4p.after.warm", UNIT, 88.0, few_after),
         slower("4p.after.cold", few_after_cold, few_after, [88.0, 140.0]),
@@ -124,9 +125,9 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
 
 /// Returns the claim that the ratio of `more` to `less` is the published ratio, within a factor of
 /// 1.5.
-fn times(more: Figure, less: Figure, published: [f64; 2]) -> Claim {
+fn times(more: Spread, less: Spread, published: [f64; 2]) -> Claim {
     let times = published[0] / published[1];
-    Claim::times_less(more.value, less.value, Band::times(times, 1.5)).published(times, times)
+    Claim::times_less(more.median, less.median, Band::times(times, 1.5)).published(times, times)
 }
 
 /// Simulates what K. Chen measured in 2005 on two other machines of the same kind, in nanoseconds.
@@ -138,10 +139,10 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     ];
     let mut cells = Vec::new();
     for (name, spec, distance, published) in machines {
-        let ns = |case| -> io::Result<Figure> {
-            let Figure { value, low, high } = figure(spec, case)?;
+        let ns = |case| -> io::Result<Spread> {
+            let Spread { median: value, low, high } = figure(spec, case)?;
             let [value, low, high] = [value, low, high].map(|one| one / spec.value("cpu.ghz"));
-            Ok(Figure { value, low, high })
+            Ok(Spread { median: value, low, high })
         };
         let after = Case::new(SIDES.after);
         let before = ns(Case::new(SIDES.before))?;
@@ -149,7 +150,7 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
         let after = ns(after)?;
         let claim = times(before, after, [published[0], published[1]]);
         let others = f64::from(spec.costs().topology.cpus()) - 1.0;
-        let looks = after.value + others * spec.value(distance);
+        let looks = after.median + others * spec.value(distance);
         let cell = |what: &str, figure, published| {
             Cell::predicted(format!("later.{name}.{what}"), "ns/call", figure).published(published)
         };
@@ -227,17 +228,17 @@ pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     for Sized { cpus: count, spec, .. } in sizes(big, cpus) {
         for (name, scan) in [("before", SIDES.before), ("after", SIDES.after)] {
             let case = Case { calls: 200, ..Case::new(scan) };
-            let figure = Figure::once(cycles(&spec, case, SEEDS[0])?);
+            let figure = cycles(&spec, case, SEEDS[0])?;
             cells.push(Cell::predicted(format!("{count}p.{name}.warm"), UNIT, figure));
         }
     }
     Ok(cells)
 }
 
-fn figure(spec: &Spec, case: Case) -> io::Result<Figure> {
+fn figure(spec: &Spec, case: Case) -> io::Result<Spread> {
     let seeds = SEEDS.iter().map(|seed| seed ^ spec.seed << 8);
     let runs: io::Result<Vec<f64>> = seeds.map(|seed| cycles(spec, case, seed)).collect();
-    Ok(Figure::of(runs?))
+    Ok(Spread::of_runs(runs?))
 }
 
 type Timers = Vec<OwnedTimer<Sim, QueueLink>>;

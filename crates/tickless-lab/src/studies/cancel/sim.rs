@@ -1,16 +1,15 @@
 //! The simulated run of the study `cancel`: its figures, plots, answers and notes.
 
-use super::NEEDS;
-use super::model;
-use crate::machines;
+use super::{NEEDS, model};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
 use crate::studies::sim::{self, shown, with_published};
-use crate::studies::{Cell, Effort, Request, Role, StudyError, StudyResult};
+use crate::studies::{Cell, Effort, Request, Role, StudyResult};
 use crate::text::grouped;
+use crate::{LabError, machines};
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let big = sim::machine(request, "itanium2-32p", &NEEDS)?;
     let small = sim::machine(request, "itanium2-4p", &NEEDS)?;
     let specs = if small == big { vec![&big] } else { vec![&big, &small] };

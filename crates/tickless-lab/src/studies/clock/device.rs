@@ -1,6 +1,6 @@
 //! The slow counters that the live study reads: an emulated one, and one of this machine.
 
-use crate::studies::StudyError;
+use crate::LabError;
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
@@ -114,10 +114,10 @@ pub struct Slow {
 type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 
 /// Returns the clock that times everything: the TSC if it is reliable, otherwise the system's.
-pub fn clock() -> Result<Arc<Clock>, StudyError> {
+pub fn clock() -> Result<Arc<Clock>, LabError> {
     const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
                             clock_gettime (a sandbox, a container)";
-    let cannot = |error| StudyError::system(NO_CLOCK)(error);
+    let cannot = |error| LabError::system(NO_CLOCK)(error);
     let system =
         SystemClock::open(SystemClock::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
     let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(system)];

@@ -8,11 +8,12 @@
 
 use super::device::{self, EMULATED_READ_NS, Slow};
 use super::readers::{Plan, Taken};
+use crate::LabError;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use std::io;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use tickless_core::clock::combined::ReadPolicy;
 const POLICIES: [(&str, ReadPolicy); 2] =
     [("direct", ReadPolicy::Direct), ("combined", ReadPolicy::Combined)];
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let mut study = StudyResult::live("clock", request);
     let (real, no_ptp) = device::real();
     let clock = device::clock()?;
@@ -39,7 +40,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
             let threads = threads[way / 2];
             let plan = Plan { policy, threads, duration, cpus: &cpus, clock: &clock };
             let counter = (device.open)().map_err(cannot_open)?;
-            Ok::<Taken, StudyError>(plan.read(counter)?)
+            Ok::<Taken, LabError>(plan.read(counter)?)
         })?;
         let mut rows = Vec::new();
         for (pair, &threads) in taken.chunks(POLICIES.len()).zip(&threads) {
@@ -64,8 +65,8 @@ fn threads(request: &Request, cpus: usize) -> Vec<usize> {
     }
 }
 
-fn cannot_open(error: OpenClockError) -> StudyError {
-    StudyError::system("the slow counter could not be opened again; try again")(io::Error::other(
+fn cannot_open(error: OpenClockError) -> LabError {
+    LabError::system("the slow counter could not be opened again; try again")(io::Error::other(
         error,
     ))
 }
@@ -93,8 +94,7 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
         *cell = cell.clone().within(band);
     }
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
-    let cell =
-        Cell::live(format!("{id}.backwards"), "reads", Spread::exactly(backwards)).in_exhibit();
+    let cell = Cell::live(format!("{id}.backwards"), "reads", backwards).in_exhibit();
     // Only the emulated device guarantees that its time never goes back.
     let is_ours = device.id == "emulated";
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));

@@ -22,7 +22,7 @@
 //! and 2.08M jobs). The remaining loss comes from lock holding and retries outside of the read,
 //! which the published profile does not name. No extra parameter was added here to hide it.
 
-use crate::studies::{Band, Cell, Claim, Figure, Role, Scale, Sides, fitted};
+use crate::studies::{Band, Cell, Claim, Role, Scale, Sides, fitted};
 use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -82,9 +82,7 @@ pub fn cells(spec: &Spec, sides: Sides<Source>) -> io::Result<Vec<Cell>> {
     let direct = run(spec, sides.before, Ticks::Aligned)?;
     let combined = run(spec, sides.after, Ticks::Aligned)?;
     let tsc = run(spec, Source::Tsc, Ticks::Aligned)?;
-    let plain = |name: &str, unit, value| {
-        Cell::predicted(format!("{cpus}.{name}"), unit, Figure::once(value))
-    };
+    let plain = |name: &str, unit, value| Cell::predicted(format!("{cpus}.{name}"), unit, value);
     let mut cells = vec![
         plain("tsc.jobs_per_min", JOBS, tsc.jobs_per_min),
         plain("hpet.jobs_per_min", JOBS, direct.jobs_per_min),
@@ -133,7 +131,7 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     for Sized { cpus: count, spec: smaller, .. } in sizes(spec, cpus) {
         for (name, source) in [("hpet", Source::Direct), ("combined", Source::Combined)] {
             let outcome = run(&smaller, source, Ticks::Aligned)?;
-            let cell = |name: String, unit, value| Cell::predicted(name, unit, Figure::once(value));
+            let cell = |name: String, unit, value| Cell::predicted(name, unit, value);
             let percent = outcome.read_percent;
             cells.push(cell(format!("{count}.{name}.read_percent"), PERCENT, percent));
             cells.push(cell(format!("{count}.{name}.jobs_per_min"), JOBS, outcome.jobs_per_min));

@@ -1,7 +1,8 @@
 //! Threads that read one counter as fast as they can, and check every value.
 
 use super::device::{Counted, device_reads};
-use crate::measure::{MeasureError, joined, stay_on};
+use crate::LabError;
+use crate::measure::{joined, stay_on};
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,7 +60,7 @@ struct Own {
 const READER: &str = "that reads the counter";
 
 impl Plan<'_> {
-    pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, MeasureError> {
+    pub fn read(&self, counter: Box<dyn Counter>) -> Result<Taken, LabError> {
         let counter = Combined::new(Counted::new(counter)).with_policy(self.policy);
         let (stop, barrier) = (AtomicBool::new(false), Barrier::new(self.threads + 1));
         let own = std::thread::scope(|s| {
@@ -122,7 +123,7 @@ fn read_until(clock: &Clock, counter: &Combined<Counted>, stop: &AtomicBool) -> 
 /// Returns how often a value was less than one that another thread had passed on. This is a
 /// separate pass, because passing values on takes a shared word, which would slow the measured
 /// reads down.
-fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, MeasureError> {
+fn handed_on(plan: &Plan<'_>, counter: &Combined<Counted>) -> Result<u64, LabError> {
     const READS: usize = 500;
     let latest = AtomicU64::new(0);
     let backwards: Vec<u64> = std::thread::scope(|s| {

@@ -1,15 +1,15 @@
 //! The simulated run of the study `clock`: its figures, plots, answers and notes.
 
-use super::model;
-use super::{NEEDS, STUDY};
+use super::{NEEDS, STUDY, model};
+use crate::LabError;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
 use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
-use crate::studies::{Cell, Effort, Request, StudyError, StudyResult};
+use crate::studies::{Cell, Effort, Request, StudyResult};
 use crate::text::figure;
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let small = sim::machine(request, "haswell-ex-4s", &NEEDS)?;
     let big = sim::machine(request, "ivybridge-ex-16s", &NEEDS)?;
     let machines = if small == big { vec![&big] } else { vec![&small, &big] };

@@ -7,17 +7,18 @@
 //! average, with an unchanged maximum, and for a pinned probe on each CPU nothing changes.
 
 use super::scene::{ExpiryWakes, Load, Probe, Scene, Taken};
+use crate::LabError;
 use crate::latency::Tally;
 use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use std::ops::Range;
 use std::time::Duration;
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     request
         .reject_cpus("study deferred --live uses every CPU; leave --cpus out, or use taskset")?;
     let mut study = StudyResult::live("deferred", request);
@@ -32,7 +33,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, St
 fn circumstances(
     request: &Request,
     progress: &dyn Progress,
-) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
+) -> Result<Vec<Vec<Vec<Taken>>>, LabError> {
     let turns = request.effort.turns(1, 3, 10);
     let duration = Duration::from_millis(request.effort.pick(150, 1_000, 10_000));
     let scenes: Vec<Scene> = CIRCUMSTANCES
@@ -56,7 +57,7 @@ fn circumstances(
 
 /// Measures with each phase, which is the time from a tick to the probe's wakeup. Returns for each
 /// phase the results of all turns, first without and then with the mechanism.
-fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, StudyError> {
+fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Taken>>>, LabError> {
     let turns = request.effort.turns(1, 2, 5);
     let duration = Duration::from_millis(request.effort.pick(100, 700, 5_000));
     let scene = |phase_us, way| Scene {
@@ -79,7 +80,7 @@ fn play(
     turns: usize,
     what: &'static str,
     progress: &dyn Progress,
-) -> Result<Vec<Vec<Taken>>, StudyError> {
+) -> Result<Vec<Vec<Taken>>, LabError> {
     Ok(interleave(what, scenes.len(), turns, progress, |at| scenes[at].play())?)
 }
 

@@ -23,7 +23,8 @@
 //! | `contrast.seeds`: seeds where unbound falls more | predicted: 15 of 20; by chance: 10 |
 //! | `average.change`, `max.change` | no verdict: without any mechanism it "stays", too |
 
-use crate::studies::{Band, Cell, Claim, Figure, Sides};
+use crate::measure::Spread;
+use crate::studies::{Band, Cell, Claim, Sides};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -99,7 +100,7 @@ pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
             };
             let (before, after) = (sweep(sides.before)?, sweep(sides.after)?);
             let over = |of: fn(&Outcome) -> f64, outcomes: &[Outcome]| {
-                Figure::of(outcomes.iter().map(of).collect())
+                Spread::of_runs(outcomes.iter().map(of).collect())
             };
             let change = |of: fn(&Outcome) -> f64| -> Vec<f64> {
                 let both = before.iter().zip(&after);
@@ -118,8 +119,8 @@ pub fn cells(spec: &Spec, sides: Sides<Deferral>) -> io::Result<Vec<Cell>> {
                 cells.push(of("wakes_per_s", "wakes/s per CPU", |one| one.wakes_per_s));
             }
             let average = change(|one| one.average_us);
-            cells.push(cell("average.change", PERCENT, Figure::of(average.clone())));
-            cells.push(cell("max.change", PERCENT, Figure::of(change(|one| one.max_us))));
+            cells.push(cell("average.change", PERCENT, Spread::of_runs(average.clone())));
+            cells.push(cell("max.change", PERCENT, Spread::of_runs(change(|one| one.max_us))));
             changes.push(average);
         }
         cells.extend(contrast(hz, &changes[0], &changes[1]));
@@ -134,9 +135,8 @@ fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     let falls = apart.iter().filter(|points| **points < 0.0).count() as f64;
     let claim = Claim::value(falls, SEEDS as f64 / 2.0, Band::at_least(SIGNIFICANT));
     [
-        Cell::predicted(format!("{hz}hz.contrast.points"), "% points", Figure::of(apart)),
-        Cell::predicted(format!("{hz}hz.contrast.seeds"), "of 20", Figure::once(falls))
-            .claims(claim),
+        Cell::predicted(format!("{hz}hz.contrast.points"), "% points", Spread::of_runs(apart)),
+        Cell::predicted(format!("{hz}hz.contrast.seeds"), "of 20", falls).claims(claim),
     ]
 }
 

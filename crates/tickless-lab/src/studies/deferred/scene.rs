@@ -6,8 +6,9 @@
 //! sleeps without timers of this library and measures how late it wakes. Needless wakes of other
 //! threads delay it.
 
+use crate::LabError;
 use crate::latency::{Plan, Sleeper, Tally, Until};
-use crate::measure::{MeasureError, Threads, cpus, joined, stay_on};
+use crate::measure::{Threads, cpus, joined, stay_on};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +90,7 @@ const SPREAD_MS: u64 = 20;
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Scene {
-    pub fn play(&self) -> Result<Taken, MeasureError> {
+    pub fn play(&self) -> Result<Taken, LabError> {
         let tick = self.tick();
         let settings = Timers::builder().tick(tick).pin_drivers();
         let timers = match self.way {
@@ -122,7 +123,7 @@ impl Scene {
 
     /// Runs the probe (the measuring thread). Returns its lateness, and what the timers and their
     /// threads did in that time.
-    fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, MeasureError> {
+    fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, LabError> {
         *late.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
         let (stats, used) = (timers.stats(), threads());
         let slice = Sleeper::ClockNanosleep.measure(&self.plan())?;
@@ -213,7 +214,7 @@ fn settle(expected: usize) {
     thread::park_timeout(Duration::from_millis(20));
 }
 
-fn hog(cpu: usize, stop: &AtomicBool) -> Result<(), MeasureError> {
+fn hog(cpu: usize, stop: &AtomicBool) -> Result<(), LabError> {
     stay_on(cpu)?;
     let mut work = 1u64;
     while !stop.load(Ordering::Relaxed) {

@@ -1,13 +1,13 @@
 //! The simulated run of the study `deferred`: its figures, plots, answers and notes.
 
-use super::model;
-use super::{NEEDS, STUDY};
+use super::{NEEDS, STUDY, model};
+use crate::LabError;
 use crate::progress::Progress;
 use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::sim::{self, shown};
-use crate::studies::{Request, StudyError, StudyResult};
+use crate::studies::{Request, StudyResult};
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "deferred")?;
     let spec = sim::machine(request, "atom-e3825", &NEEDS)?;
     let mut result = sim::begin("deferred", request, progress, &[&spec]);

@@ -7,13 +7,11 @@
 //! groups.
 
 use super::work::now_ns;
-use crate::interrupt;
-use crate::measure::MeasureError;
-use std::fs;
-use std::io;
+use crate::{LabError, interrupt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use std::{fs, io};
 
 /// The usual mount point of version 1 of the controller.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
@@ -64,11 +62,11 @@ pub(super) fn apart(one: u64, other: u64, period: Duration) -> u64 {
 }
 
 impl Cgroup {
-    pub(super) fn enter(&self) -> Result<(), MeasureError> {
+    pub(super) fn enter(&self) -> Result<(), LabError> {
         const REFUSED: &str = "a thread could not enter its cgroup; run it outside of containers, \
                                or not as root, which leaves cgroups out";
         // Zero means the thread that writes it.
-        self.write("tasks", 0).map_err(MeasureError::system(REFUSED))
+        self.write("tasks", 0).map_err(LabError::system(REFUSED))
     }
 
     fn write(&self, file: &str, value: impl ToString) -> io::Result<()> {

@@ -2,8 +2,9 @@
 //! threads to a quota of CPU time.
 
 use super::work::{Throttled, Work, now_ns, pause};
-use crate::measure::{self, MeasureError, Spread, timed};
-use crate::studies::{Band, Cell, Request, StudyError, StudyResult};
+use crate::LabError;
+use crate::measure::{self, Spread, timed};
+use crate::studies::{Band, Cell, Request, StudyResult};
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -13,17 +14,17 @@ use tickless::bandwidth::{Throttle, Worker};
 use tickless::periodic::Phase;
 
 impl Throttled for Worker {
-    fn check(&mut self) -> Result<(), MeasureError> {
+    fn check(&mut self) -> Result<(), LabError> {
         Worker::check(self).map(|_| ()).map_err(|error| {
-            MeasureError::system("a worker could not be throttled; run the study again")(
+            LabError::system("a worker could not be throttled; run the study again")(
                 std::io::Error::other(error.to_string()),
             )
         })
     }
 }
 
-pub(super) fn refused(error: impl std::fmt::Display) -> MeasureError {
-    MeasureError::system(
+pub(super) fn refused(error: impl std::fmt::Display) -> LabError {
+    LabError::system(
         "a bandwidth group could not be started; raise the limit on threads (ulimit -u)",
     )(std::io::Error::other(error.to_string()))
 }
@@ -34,7 +35,7 @@ pub(super) fn cells(
     study: &mut StudyResult,
     request: &Request,
     work: Work,
-) -> Result<(), StudyError> {
+) -> Result<(), LabError> {
     let period = request.effort.pick(10, 20, 100);
     error(study, work, Duration::from_millis(period))?;
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
@@ -42,7 +43,7 @@ pub(super) fn cells(
 
 /// Measures how much CPU time two groups use over 100 periods, if they always want more than their
 /// quota.
-fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), StudyError> {
+fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), LabError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;
     let timers = Timers::builder().start()?;
@@ -65,7 +66,7 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), St
             (before, look(), (now_ns() - begun) as f64 / period.as_nanos() as f64)
         });
         work.run(|group| groups[group].join().map_err(refused))?;
-        looks.join().map_err(|_| MeasureError::Thread { what: "looking at the groups" })
+        looks.join().map_err(|_| LabError::Thread { what: "looking at the groups" })
     })?;
     let (before, after, periods) = looks;
     let of_quota = |value: f64| 100.0 * value / (periods * quota.as_nanos() as f64);
@@ -86,7 +87,7 @@ fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), St
 
 /// Measures the CPU time that refilling a thousand groups takes. Their period is 100 ms, and in
 /// each a future always waits for the next refill.
-fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
+fn cost(study: &mut StudyResult, long: Duration) -> Result<(), LabError> {
     const GROUPS: usize = 1_000;
     let period = Duration::from_millis(100);
     let mut context = Context::from_waker(Waker::noop());
@@ -108,7 +109,7 @@ fn cost(study: &mut StudyResult, long: Duration) -> Result<(), StudyError> {
         let woken = (events() - events_before) as f64 / usage.real_s;
         let mut push = |what: &str, unit, value, band: Option<Band>| {
             let id = format!("control.1000_groups.{name}.{what}");
-            let cell = Cell::live(id, unit, Spread::exactly(value));
+            let cell = Cell::live(id, unit, value);
             study.cells.push(cell.within(band));
         };
         let percent = 100.0 * usage.cpu_s() / usage.real_s;

@@ -11,11 +11,12 @@
 use super::cgroups::{self, Cgroup};
 use super::control::{self, refused};
 use super::work::{Done, Work, turns_of_unit};
+use crate::LabError;
 use crate::measure::{self, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Lane, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::Timers;
@@ -38,7 +39,7 @@ struct Taken {
     places_ns: [u64; 2],
 }
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     request.reject_cpus(
         "study phase --live uses all CPUs; leave --cpus out, or use taskset to say where its \
          threads may run",
@@ -148,7 +149,7 @@ fn kernel_ways(groups: &[Cgroup], study: &mut StudyResult) -> Vec<Placement> {
     vec![way("kernel_near", near), way("kernel_far", far)]
 }
 
-fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, StudyError> {
+fn library(work: Work, quota: Duration, phase: Phase) -> Result<Taken, LabError> {
     let timers = Timers::builder().start()?;
     let start = || timers.throttle(quota, PERIOD).phase(phase).start().map_err(refused);
     let groups: [Throttle; 2] = [start()?, start()?];
@@ -165,7 +166,7 @@ impl Taken {
     }
 }
 
-fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, StudyError> {
+fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, LabError> {
     Ok(work.run(|group| groups[group].enter())?)
 }
 

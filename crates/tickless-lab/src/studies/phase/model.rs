@@ -26,7 +26,7 @@
 //! 10 ms, and its three runs took 131, 155 and 121 s. The offsets that fit these times are 30, 0
 //! and 50 ms.
 
-use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
+use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::{Cell as Shared, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -95,17 +95,16 @@ pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
 pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
-    let one = Figure::once;
     let alone = run(spec, &[GroupPlan::published(Phase::Aligned)])?;
     let aligned = run(spec, &pair(Phase::Aligned))?;
     let mut cells = vec![
-        Cell::calibrated("alone.seconds", SECONDS, 120.0, one(alone.seconds)),
-        Cell::calibrated("together.aligned.seconds", SECONDS, 155.0, one(aligned.seconds)),
+        Cell::calibrated("alone.seconds", SECONDS, 120.0, alone.seconds),
+        Cell::calibrated("together.aligned.seconds", SECONDS, 155.0, aligned.seconds),
     ];
     for offset in [10, 20, 30, 40, 50] {
         let apart = run(spec, &pair(Phase::Fixed(Duration::from_millis(offset))))?;
         let cell = |what: &str, unit, value| {
-            Cell::predicted(format!("together.{offset}ms.{what}"), unit, one(value))
+            Cell::predicted(format!("together.{offset}ms.{what}"), unit, value)
         };
         let seconds = cell("seconds", SECONDS, apart.seconds);
         let published = |seconds: Cell, published: f64| {
@@ -123,11 +122,11 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
         cells.push(cell("joules", JOULES, apart.joules));
         cells.push(cell("watts", WATTS, apart.watts));
     }
-    cells.push(Cell::predicted("together.aligned.watts", WATTS, one(aligned.watts)));
-    cells.push(Cell::predicted("together.aligned.joules", JOULES, one(aligned.joules)));
+    cells.push(Cell::predicted("together.aligned.watts", WATTS, aligned.watts));
+    cells.push(Cell::predicted("together.aligned.joules", JOULES, aligned.joules));
     for percent in [10, 25, 50, 75, 100] {
         let gain = gain_at(spec, percent)?;
-        cells.push(Cell::predicted(format!("gain.{percent}_percent"), "times", one(gain)));
+        cells.push(Cell::predicted(format!("gain.{percent}_percent"), "times", gain));
     }
     let [even, odd] = [97, 103].map(|ms| GroupPlan {
         period: Ns::from_ms(ms),
@@ -136,14 +135,14 @@ pub fn cells(spec: &Spec) -> io::Result<Vec<Cell>> {
     });
     let differing = run(spec, &[even, odd])?;
     let id = "together.97_and_103ms.seconds";
-    cells.push(Cell::predicted(id, SECONDS, one(differing.seconds)));
+    cells.push(Cell::predicted(id, SECONDS, differing.seconds));
     let policies =
         [("aligned", Phase::Aligned), ("spread", Phase::Spread), ("random", Phase::Random(1))];
     for (name, phase) in policies {
         let plan = GroupPlan { quota: Ns::from_ms(50), workers: 2, ..GroupPlan::published(phase) };
         let four = run(spec, &[plan; 4])?;
         let id = format!("four_groups.{name}.seconds");
-        cells.push(Cell::predicted(id, SECONDS, one(four.seconds)));
+        cells.push(Cell::predicted(id, SECONDS, four.seconds));
     }
     Ok(cells)
 }
@@ -164,17 +163,16 @@ fn completion(alone: f64, rate: f64, offset: f64) -> f64 {
 pub fn second_source(spec: &Spec, sides: Sides<Phase>) -> io::Result<Vec<Cell>> {
     let aligned = run(spec, &pair(sides.before))?;
     let apart = run(spec, &pair(sides.after))?;
-    let one = Figure::once;
     let ratio = apart.seconds / aligned.seconds;
     let power =
         Claim::change(aligned.watts, apart.watts, Band::between(10.0, 22.5)).published(15.0, 15.0);
     let energy = Claim::change(aligned.joules, apart.joules, Band::between(-27.0, -7.0 / 1.5))
         .published(-18.0, -7.0);
     Ok(vec![
-        Cell::calibrated("later.apart.seconds", SECONDS, 33.05, one(apart.seconds)),
-        Cell::calibrated("later.apart_over_aligned", "times", 0.685, one(ratio)),
-        Cell::predicted("later.apart.watts", WATTS, one(apart.watts)).claims(power),
-        Cell::predicted("later.apart.joules", JOULES, one(apart.joules)).claims(energy),
+        Cell::calibrated("later.apart.seconds", SECONDS, 33.05, apart.seconds),
+        Cell::calibrated("later.apart_over_aligned", "times", 0.685, ratio),
+        Cell::predicted("later.apart.watts", WATTS, apart.watts).claims(power),
+        Cell::predicted("later.apart.joules", JOULES, apart.joules).claims(energy),
     ])
 }
 

@@ -2,16 +2,16 @@
 
 use super::NEEDS;
 use super::model::{self, GroupPlan};
-use crate::machines;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Lane, Line, Plot, Shape, Side, merged};
 use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
-use crate::studies::{Request, StudyError, StudyResult};
+use crate::studies::{Request, StudyResult};
+use crate::{LabError, machines};
 use std::io;
 use tickless_core::phase::Phase;
 use tickless_machine::spec::Spec;
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     sim::reject_cpus(request, "phase")?;
     let spec = sim::machine(request, "power10-core", &NEEDS)?;
     let mut result = sim::begin("phase", request, progress, &[&spec]);

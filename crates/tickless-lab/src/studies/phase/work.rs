@@ -3,7 +3,8 @@
 //! A worker works in units of 0.1 ms of CPU time and records the end of each unit. From these times
 //! follows when a group ran, whether the library or the kernel throttled it.
 
-use crate::measure::{MeasureError, Usage, joined, timed};
+use crate::LabError;
+use crate::measure::{Usage, joined, timed};
 use crate::studies::plot::merged;
 use nix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
@@ -42,12 +43,12 @@ pub(super) struct Done {
 pub(super) trait Throttled {
     /// A worker calls this between two units of work. The call waits while the worker's group has
     /// no CPU time left.
-    fn check(&mut self) -> Result<(), MeasureError>;
+    fn check(&mut self) -> Result<(), LabError>;
 }
 
 /// For a worker in a cgroup. The kernel throttles it, so there is nothing to do.
 impl Throttled for () {
-    fn check(&mut self) -> Result<(), MeasureError> {
+    fn check(&mut self) -> Result<(), LabError> {
         Ok(())
     }
 }
@@ -102,8 +103,8 @@ impl Work {
     /// of its group, to join the group.
     pub(super) fn run<R: Throttled>(
         &self,
-        throttled: impl Fn(usize) -> Result<R, MeasureError> + Sync,
-    ) -> Result<Done, MeasureError> {
+        throttled: impl Fn(usize) -> Result<R, LabError> + Sync,
+    ) -> Result<Done, LabError> {
         let units = self.of_group.as_nanos() as u64 / UNIT.as_nanos() as u64;
         let left = [AtomicU64::new(units), AtomicU64::new(units)];
         let begun = now_ns();
@@ -115,7 +116,7 @@ impl Work {
                 };
                 let threads: Vec<_> = (0..2 * self.workers).map(start).collect();
                 let notes = threads.into_iter().map(|thread| joined(thread, "a group's work"));
-                notes.collect::<Result<Vec<Notes>, MeasureError>>()
+                notes.collect::<Result<Vec<Notes>, LabError>>()
             })
         });
         let notes = notes?;
@@ -134,11 +135,7 @@ impl Work {
         Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
     }
 
-    fn worker<R: Throttled>(
-        &self,
-        left: &AtomicU64,
-        mut throttled: R,
-    ) -> Result<Notes, MeasureError> {
+    fn worker<R: Throttled>(&self, left: &AtomicU64, mut throttled: R) -> Result<Notes, LabError> {
         let mut notes = Notes::default();
         let mut window = (now_ns(), now_ns());
         let mut burst = (now_ns(), 0);

@@ -2,9 +2,10 @@
 //! timerfd each write is a system call, on a futex it is not.
 
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
+use crate::LabError;
 use crate::measure::{Spread, interleave};
 use crate::progress::Progress;
-use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::driver::Device;
@@ -23,7 +24,7 @@ pub fn compare(
     progress: &dyn Progress,
     cpus: [usize; 2],
     after: Duration,
-) -> Result<(), StudyError> {
+) -> Result<(), LabError> {
     let turns = request.effort.pick(1, 5, 8);
     let trips = request.effort.pick(500, 10_000, 200_000);
     let taken = interleave("devices", VARIANTS, turns, progress, |way| {

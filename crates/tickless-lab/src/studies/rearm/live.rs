@@ -9,10 +9,11 @@
 
 use super::devices;
 use super::ping_pong::{Guard, Plan, Taken, per_trip};
+use crate::LabError;
 use crate::measure::{self, Spread, interleave, mean};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyError, StudyResult};
+use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::driver::Device;
@@ -64,7 +65,7 @@ const VARIANTS: [GuardVariant; 4] = [
 /// before.
 const GUARD: Duration = Duration::from_secs(600);
 
-pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, StudyError> {
+pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     request.reject_cpus(
         "study rearm --live plays with two threads; leave --cpus out, or use taskset to say where \
          they may run",
@@ -244,7 +245,7 @@ fn density(
     request: &Request,
     progress: &dyn Progress,
     cpus: [usize; 2],
-) -> Result<(), StudyError> {
+) -> Result<(), LabError> {
     const POLICIES: [Policy; 2] = [Policy::Lazy, Policy::Eager];
     let turns = request.effort.turns(1, 5, 9);
     let trips = request.effort.pick(500, 5_000, 50_000);

@@ -25,7 +25,7 @@
 //! %. The lower end of each published effect is without one run of 9.3 s, which stands among seven
 //! of about 7 s.
 
-use crate::studies::{Band, Cell, Claim, Figure, Sides, fitted};
+use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::Cell as Shared;
 use std::io;
 use std::rc::Rc;
@@ -76,20 +76,19 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     let unwatched = run(sides.before, Others::None)?;
     let writes = |id: &str, outcome: Outcome| {
         let id = format!("{id}.device_writes_per_round_trip");
-        Cell::predicted(id, WRITES, Figure::once(outcome.writes))
+        Cell::predicted(id, WRITES, outcome.writes)
     };
     let share = |id: &str, outcome: Outcome, published| {
         let id = format!("{id}.task_percent");
-        Cell::predicted(id, "% of real time", Figure::once(outcome.task_percent))
-            .published(published)
+        Cell::predicted(id, "% of real time", outcome.task_percent).published(published)
     };
     let task = |id: &str, outcome: Outcome, published| {
         let id = format!("{id}.task_us_per_round_trip");
-        Cell::predicted(id, US, Figure::once(outcome.task_us)).published(published)
+        Cell::predicted(id, US, outcome.task_us).published(published)
     };
     let spurious = |id: &str, outcome: Outcome| {
         let id = format!("{id}.spurious_wakeups_per_s");
-        Cell::predicted(id, "wakeups/s", Figure::once(outcome.spurious_per_s))
+        Cell::predicted(id, "wakeups/s", outcome.spurious_per_s)
     };
     // The band reaches from a quarter below the least published effect to a quarter above the
     // greatest.
@@ -98,14 +97,14 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         Claim::change(lazy.task_us, eager.task_us, Band::between(22.4, 46.1)).published(29.9, 36.9);
     let program_us = spec.value("event.program_ns") / 1e3;
     Ok(vec![
-        Cell::calibrated("lazy.us_per_round_trip", US, 5.324, Figure::once(lazy.us)),
-        Cell::predicted("eager.us_per_round_trip", US, Figure::once(eager.us))
+        Cell::calibrated("lazy.us_per_round_trip", US, 5.324, lazy.us),
+        Cell::predicted("eager.us_per_round_trip", US, eager.us)
             .published(7.202)
             .claims(slower)
             // The formula to compare the simulation with: the time of a round trip that every write
             // delays.
             .beside_formula(lazy.us + eager.writes * program_us),
-        Cell::predicted("restart_aware.us_per_round_trip", US, Figure::once(aware.us)),
+        Cell::predicted("restart_aware.us_per_round_trip", US, aware.us),
         writes("lazy", lazy),
         writes("eager", eager).claims(Claim::value(
             eager.writes,

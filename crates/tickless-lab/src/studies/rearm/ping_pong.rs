@@ -5,7 +5,8 @@
 //! started again around every idle period. A current kernel no longer does that for a pipe, so here
 //! the guard is a timer of the library.
 
-use crate::measure::{self, MeasureError, Usage, joined, stay_on, stay_within};
+use crate::LabError;
+use crate::measure::{self, Usage, joined, stay_on, stay_within};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +49,7 @@ struct Player {
 }
 
 impl Plan {
-    pub fn play(&self) -> Result<Taken, MeasureError> {
+    pub fn play(&self) -> Result<Taken, LabError> {
         thread::scope(|scope| {
             // Driver threads inherit the CPUs of the thread that starts them, and there is a timer
             // base for each of these CPUs.
@@ -60,7 +61,7 @@ impl Plan {
         })
     }
 
-    fn play_here(&self) -> Result<Taken, MeasureError> {
+    fn play_here(&self) -> Result<Taken, LabError> {
         let fired = Arc::new(AtomicU64::new(0));
         let timers = match self.guard {
             Some(guard) => {
@@ -104,7 +105,7 @@ impl Plan {
 }
 
 /// Runs the round trips. The calling thread sends the first byte of each.
-fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, MeasureError> {
+fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
     // So many round trips take long enough for a driver thread, which the first deadline woke, to
     // check that deadline and sleep again.
     const WARM_UP: u32 = 300;
@@ -135,23 +136,23 @@ fn sum(stats: &Stats, counter: fn(&BaseStats) -> u64) -> u64 {
 }
 
 impl Player {
-    fn round_trip(&mut self) -> Result<(), MeasureError> {
+    fn round_trip(&mut self) -> Result<(), LabError> {
         self.hand_over()?;
         self.wait()?;
         Ok(())
     }
 
-    fn hand_over(&mut self) -> Result<(), MeasureError> {
-        self.to.write_all(&[1]).map_err(MeasureError::system(PIPE))
+    fn hand_over(&mut self) -> Result<(), LabError> {
+        self.to.write_all(&[1]).map_err(LabError::system(PIPE))
     }
 
     /// Arms the guard, waits for a byte and cancels the guard. Returns whether a byte has arrived.
-    fn wait(&mut self) -> Result<bool, MeasureError> {
+    fn wait(&mut self) -> Result<bool, LabError> {
         if let Some((guard, after)) = &self.guard {
             // This fails only after a shut-down, and there is none.
             let _ = guard.start(*after);
         }
-        let read = self.from.read(&mut [0]).map_err(MeasureError::system(PIPE))?;
+        let read = self.from.read(&mut [0]).map_err(LabError::system(PIPE))?;
         if let Some((guard, _)) = &self.guard {
             guard.cancel();
         }
@@ -161,8 +162,8 @@ impl Player {
 
 const PIPE: &str = "a pipe between two threads failed; raise the limit on open files (ulimit -n)";
 
-fn pipe() -> Result<(PipeReader, PipeWriter), MeasureError> {
-    io::pipe().map_err(MeasureError::system(PIPE))
+fn pipe() -> Result<(PipeReader, PipeWriter), LabError> {
+    io::pipe().map_err(LabError::system(PIPE))
 }
 
 const PLAYER: &str = "that plays ping-pong";
