@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::support::{sample_text, text_without};
+use crate::support::{self, sample_text, text_without};
 use tickless_lab::doctor::facts::{
     ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
 };
@@ -15,9 +15,34 @@ use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
 use tickless_lab::measure::cpus;
 use tickless_trace::read::Trace;
 
-fn recorded(text: &str) -> RecordedTimers {
+/// Replays a recording in the form of the kernel's text.
+fn recorded(text: &str) -> Result<RecordedTimers, String> {
     let trace = Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
-    RecordedTimers::new(trace, BTreeMap::from([(7, "waker".to_string())]))
+    Ok(RecordedTimers::new(trace, BTreeMap::from([(7, "waker".to_string())])))
+}
+
+/// What the counters of two CPUs like this one grow by in five seconds.
+fn counted(cpu: CpuCounts, idle_ticks: IdleTicks) -> Result<Counted, String> {
+    Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus: vec![cpu; 2] })
+}
+
+fn read(alone_ns: f64, together_ns: f64, threads: usize) -> Result<ReadCost, String> {
+    Ok(ReadCost { alone_ns, together_ns, threads })
+}
+
+/// A thousand deadlines a millisecond apart, of which so many were missed.
+fn sleeps(missed: u64) -> Result<Sleeps, String> {
+    let (p99_ns, max_ns) = (180_000, 1_100_000);
+    Ok(Sleeps { interval_us: 1_000, wakeups: 1_000 - missed, missed, p99_ns, max_ns })
+}
+
+fn clock_source(names: &[&str]) -> Result<ClockSource, String> {
+    let available: Vec<String> = names.iter().map(ToString::to_string).collect();
+    Ok(ClockSource { current: available[0].clone(), available })
+}
+
+fn log(more: &str) -> Result<Vec<String>, String> {
+    Ok(HEALTHY_LOG.lines().chain(more.lines()).map(str::to_string).collect())
 }
 
 /// An idle virtual machine with two CPUs: the one of traces/idle.
@@ -25,38 +50,32 @@ fn healthy() -> Facts {
     let idle = CpuCounts {
         timer_interrupts: 281,
         timer_softirqs: 24,
-        hrtimer_softirqs: 0,
         time: 500,
         idle: 497,
-        softirq: 0,
+        ..CpuCounts::default()
     };
     Facts {
         cpus: 2,
         busy: None,
-        clock_source: Ok(ClockSource {
-            current: "tsc".to_string(),
-            available: vec!["tsc".to_string(), "kvm-clock".to_string()],
-        }),
-        clock_read: Ok(ReadCost { alone_ns: 37.7, together_ns: 70.1, threads: 2 }),
-        log: Ok(HEALTHY_LOG.lines().map(str::to_string).collect()),
-        counted: Ok(Counted {
-            seconds: 5.0,
-            hz: Some(250),
-            idle_ticks: IdleTicks::Stop,
-            cpus: vec![idle; 2],
-        }),
-        recorded: Ok(recorded(&sample_text("idle"))),
+        clock_source: clock_source(&["tsc", "kvm-clock"]),
+        clock_read: read(37.7, 70.1, 2),
+        log: log(""),
+        counted: counted(idle, IdleTicks::Stop),
+        recorded: recorded(&sample_text("idle")),
         quotas: Ok(Vec::new()),
         slack_ns: Ok(50_000),
-        sleeps: Ok(Sleeps {
-            interval_us: 1_000,
-            wakeups: 999,
-            missed: 1,
-            p99_ns: 180_000,
-            max_ns: 1_100_000,
-        }),
+        sleeps: sleeps(1),
     }
 }
+
+const BUSY: CpuCounts = CpuCounts {
+    timer_interrupts: 1_250,
+    timer_softirqs: 100,
+    hrtimer_softirqs: 0,
+    time: 500,
+    idle: 0,
+    softirq: 10,
+};
 
 const HEALTHY_LOG: &str = "\
 clocksource: kvm-clock: mask: 0xffffffffffffffff max_cycles: 0x1cd42e4dffb
@@ -93,28 +112,10 @@ fn a_healthy_machine_is_silent() {
         assert_eq!(finding.verdict, want, "{finding:?}");
     }
     // As busy as a machine can be, with ticks on all CPUs.
-    let mut busy = healthy();
-    let counts = CpuCounts { timer_interrupts: 1_250, idle: 0, ..busy_cpu() };
-    busy.counted = Ok(Counted {
-        seconds: 5.0,
-        hz: Some(250),
-        idle_ticks: IdleTicks::Stop,
-        cpus: vec![counts; 2],
-    });
-    busy.recorded = Ok(recorded(&sample_text("pipe-one-cpu")));
+    let recorded = recorded(&sample_text("pipe-one-cpu"));
+    let busy = Facts { counted: counted(BUSY, IdleTicks::Stop), recorded, ..healthy() };
     for check in checks {
         assert!(verdict(check.name, &busy) <= Verdict::Unknown, "{:?}", check.judge(&busy));
-    }
-}
-
-fn busy_cpu() -> CpuCounts {
-    CpuCounts {
-        timer_interrupts: 1_250,
-        timer_softirqs: 100,
-        hrtimer_softirqs: 0,
-        time: 500,
-        idle: 0,
-        softirq: 10,
     }
 }
 
@@ -161,43 +162,28 @@ fn a_slow_counter_is_found() {
         };
         assert!((0..50).any(meets), "{:?}", facts.clock_read);
     }
-    let cost = |alone_ns, together_ns, threads| ReadCost { alone_ns, together_ns, threads };
-    for (cost, want) in [
-        (cost(30.0, 31.0, 4), Verdict::Ok),
-        (cost(20.0, 150.0, 64), Verdict::Ok),
-        (cost(600.0, 1_200.0, 4), Verdict::Ok),
-        (cost(300.0, 620.0, 2), Verdict::Warn),
-        (cost(600.0, 2_500.0, 64), Verdict::Warn),
-        (cost(1_000.0, 2_000.0, 2), Verdict::Bad),
-        (cost(1_000.0, 480_000.0, 480), Verdict::Bad),
+    for (alone_ns, together_ns, threads, want) in [
+        (30.0, 31.0, 4, Verdict::Ok),
+        (20.0, 150.0, 64, Verdict::Ok),
+        (600.0, 1_200.0, 4, Verdict::Ok),
+        (300.0, 620.0, 2, Verdict::Warn),
+        (600.0, 2_500.0, 64, Verdict::Warn),
+        (1_000.0, 2_000.0, 2, Verdict::Bad),
+        (1_000.0, 480_000.0, 480, Verdict::Bad),
     ] {
-        facts.clock_read = Ok(cost);
-        assert_eq!(verdict("clock-contention", &facts), want, "{cost:?}");
+        facts.clock_read = read(alone_ns, together_ns, threads);
+        assert_eq!(verdict("clock-contention", &facts), want, "{alone_ns}, {together_ns}");
     }
-}
-
-#[test]
-fn a_clock_that_is_a_device_is_found() {
-    let mut facts = healthy();
-    facts.clock_source =
-        Ok(ClockSource { current: "hpet".to_string(), available: vec!["hpet".to_string()] });
-    assert_eq!(verdict("clock-source", &facts), Verdict::Bad, "by its name");
-    let of = |alone_ns| Ok(ReadCost { alone_ns, together_ns: alone_ns, threads: 2 });
-    let mut facts = healthy();
-    facts.clock_read = of(320.0);
-    assert_eq!(verdict("clock-source", &facts), Verdict::Warn, "a system call for each read");
+    let hpet = Facts { clock_source: clock_source(&["hpet"]), ..healthy() };
+    assert_eq!(verdict("clock-source", &hpet), Verdict::Bad, "by its name");
+    let calls = Facts { clock_read: read(320.0, 320.0, 2), ..healthy() };
+    assert_eq!(verdict("clock-source", &calls), Verdict::Warn, "a system call for each read");
 }
 
 /// Goal: a clock that was given up is bad, a doubt is worth a look, and what a check that went
 /// well says is neither.
 #[test]
 fn watchdog_messages_are_found() {
-    let of = |line: &str| {
-        let mut facts = healthy();
-        let log = format!("{HEALTHY_LOG}\n{line}");
-        facts.log = Ok(log.lines().map(str::to_string).collect());
-        finding("clock-watchdog", &facts)
-    };
     for (line, want) in [
         (
             "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable \
@@ -214,7 +200,7 @@ fn watchdog_messages_are_found() {
         ("TSC synchronization [CPU#0 -> CPU#2]: passed", Verdict::Ok),
         ("usb 1-1: new device", Verdict::Ok),
     ] {
-        let finding = of(line);
+        let finding = finding("clock-watchdog", &Facts { log: log(line), ..healthy() });
         assert_eq!(finding.verdict, want, "{line}");
         assert_eq!(finding.figure, Some(if want == Verdict::Ok { 0.0 } else { 1.0 }), "{line}");
         assert_eq!(finding.how.contains(line), want != Verdict::Ok, "{}", finding.how);
@@ -226,13 +212,13 @@ fn watchdog_messages_are_found() {
 #[test]
 fn an_eager_policy_is_found() {
     let mut facts = healthy();
-    facts.recorded = Ok(recorded(&sample_text("nginx")));
+    facts.recorded = recorded(&sample_text("nginx"));
     let nginx = finding("rearm-removals", &facts);
     assert_eq!(nginx.verdict, Verdict::Warn, "{nginx:?}");
     assert!(nginx.figure > Some(30.0) && nginx.figure < Some(50.0), "{nginx:?}");
     assert_eq!(verdict("rearm-writes", &facts), Verdict::Ok);
 
-    facts.recorded = Ok(recorded(&eager_trace(4_000, 24)));
+    facts.recorded = recorded(&eager_trace(4_000, 24));
     let eager = finding("rearm-removals", &facts);
     assert_eq!(eager.verdict, Verdict::Bad, "{eager:?}");
     let writes = finding("rearm-writes", &facts);
@@ -240,14 +226,14 @@ fn an_eager_policy_is_found() {
     assert!(writes.figure > Some(10.0), "{writes:?}");
 
     // Most of what little is written.
-    facts.recorded = Ok(recorded(&eager_trace(100_000, 4)));
+    facts.recorded = recorded(&eager_trace(100_000, 4));
     let few = finding("rearm-removals", &facts);
     assert!(few.verdict == Verdict::Ok && few.figure > Some(30.0), "{few:?}");
 }
 
 /// A tick every so often, and after each so many waits with a timeout of 1.5 ms, 100 us apart.
 fn eager_trace(tick_us: u64, waits: u64) -> String {
-    let mut text = crate::support::Text::new();
+    let mut text = support::Text::new();
     for tick in 0..50u64 {
         let at = 1_000 + tick_us * tick;
         text = text.enter(at, 0).expire(at, 0, "aa").returned(at, 0, "aa");
@@ -265,11 +251,11 @@ fn eager_trace(tick_us: u64, waits: u64) -> String {
 #[test]
 fn cancels_are_found_by_their_rate() {
     let mut facts = healthy();
-    facts.recorded = Ok(recorded(&sample_text("nginx")));
+    facts.recorded = recorded(&sample_text("nginx"));
     let nginx = finding("timer-cancels", &facts);
     assert_eq!(nginx.verdict, Verdict::Warn, "{nginx:?}");
     assert!(nginx.figure > Some(90.0), "{nginx:?}");
-    facts.recorded = Ok(recorded(&sample_text("pipe-two-cpus")));
+    facts.recorded = recorded(&sample_text("pipe-two-cpus"));
     assert_eq!(verdict("timer-cancels", &facts), Verdict::Ok);
 }
 
@@ -277,12 +263,9 @@ fn cancels_are_found_by_their_rate() {
 /// taken for idle.
 #[test]
 fn ticks_of_idle_cpus_are_found() {
-    let mut facts = healthy();
-    let mut with = |per_s: u64, idle: u64, idle_ticks: IdleTicks| {
+    let with = |per_s: u64, idle: u64, idle_ticks: IdleTicks| {
         let cpu = CpuCounts { timer_interrupts: 5 * per_s, time: 500, idle, ..Default::default() };
-        let cpus = vec![cpu; 4];
-        facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus });
-        verdict("idle-ticks", &facts)
+        verdict("idle-ticks", &Facts { counted: counted(cpu, idle_ticks), ..healthy() })
     };
     use IdleTicks::{Continue, Stop, Unknown};
     assert_eq!(with(56, 500, Stop), Verdict::Ok);
@@ -297,28 +280,23 @@ fn ticks_of_idle_cpus_are_found() {
 /// Goal: softirqs of every tick, and too much time in them, are found.
 #[test]
 fn softirqs_of_every_tick_are_found() {
-    let mut facts = healthy();
+    let of = |timer_softirqs, softirq| CpuCounts { timer_softirqs, softirq, ..BUSY };
     for (cpu, check, want) in [
-        (CpuCounts { timer_softirqs: 1_240, ..busy_cpu() }, "expiry-wakes", Verdict::Bad),
+        (of(1_240, 10), "expiry-wakes", Verdict::Bad),
         // That takes no time yet.
-        (CpuCounts { timer_softirqs: 1_240, ..busy_cpu() }, "timer-softirq", Verdict::Ok),
-        (
-            CpuCounts { timer_softirqs: 9_000, softirq: 200, ..busy_cpu() },
-            "timer-softirq",
-            Verdict::Bad,
-        ),
+        (of(1_240, 10), "timer-softirq", Verdict::Ok),
+        (of(9_000, 200), "timer-softirq", Verdict::Bad),
         // Packets, not timers.
-        (CpuCounts { softirq: 200, ..busy_cpu() }, "timer-softirq", Verdict::Ok),
+        (of(100, 200), "timer-softirq", Verdict::Ok),
     ] {
-        let (idle_ticks, cpus) = (IdleTicks::Stop, vec![cpu; 2]);
-        facts.counted = Ok(Counted { seconds: 5.0, hz: Some(250), idle_ticks, cpus });
+        let facts = Facts { counted: counted(cpu, IdleTicks::Stop), ..healthy() };
         assert_eq!(verdict(check, &facts), want, "{check}, {cpu:?}");
     }
 }
 
 /// So many wakeups a second of thread 7 by a timer's callback, and as many of thread 8 by others.
 fn wakers(per_s: u64) -> String {
-    let mut text = crate::support::Text::new();
+    let mut text = support::Text::new();
     for turn in 0..per_s {
         let at = 1_000 + turn * 1_000_000 / per_s;
         let wake = |pid: u32| format!("sched_wakeup: comm=w pid={pid} prio=120 target_cpu=000");
@@ -334,7 +312,7 @@ fn wakers(per_s: u64) -> String {
 fn a_thread_that_every_tick_wakes_is_found() {
     let mut facts = healthy();
     for (per_s, want) in [(100, Verdict::Ok), (250, Verdict::Warn), (1_000, Verdict::Bad)] {
-        facts.recorded = Ok(recorded(&wakers(per_s)));
+        facts.recorded = recorded(&wakers(per_s));
         let finding = finding("tick-wakers", &facts);
         assert_eq!(finding.verdict, want, "{finding:?}");
         assert_eq!(finding.figure, Some(if want == Verdict::Ok { 0.0 } else { 1.0 }));
@@ -350,14 +328,14 @@ fn aligned_quota_groups_are_found() {
     let quota =
         |group: &str, period_us| Quota { group: group.to_string(), quota_us: 25_000, period_us };
     facts.quotas = Ok(vec![quota("/one", 100_000), quota("/other", 100_000)]);
-    facts.recorded = Ok(recorded(&sample_text("two-groups-aligned")));
+    facts.recorded = recorded(&sample_text("two-groups-aligned"));
     let aligned = finding("quota-phases", &facts);
     assert_eq!((aligned.verdict, aligned.figure), (Verdict::Bad, Some(100.0)), "{aligned:?}");
     assert!(aligned.how.contains("2 share a period of 100 ms"), "{aligned:?}");
     assert!(aligned.how.contains("phases: 55.5 ms, 55.7 ms"), "{aligned:?}");
     assert_eq!(verdict("aligned-timers", &facts), Verdict::Ok, "told once");
 
-    facts.recorded = Ok(recorded(&periodic("sched_cfs_period_timer", 50_000)));
+    facts.recorded = recorded(&periodic("sched_cfs_period_timer", 50_000));
     assert_eq!(verdict("quota-phases", &facts), Verdict::Ok, "half a period apart");
     facts.recorded = Err("only root may record".to_string());
     assert_eq!(verdict("quota-phases", &facts), Verdict::Unknown);
@@ -367,11 +345,11 @@ fn aligned_quota_groups_are_found() {
 
 /// Two timers of 100 ms with this function, so many microseconds apart, ten times.
 fn periodic(function: &str, apart_us: u64) -> String {
-    let mut text = crate::support::Text::new();
+    let mut text = support::Text::new();
     for turn in 0..10 {
         for (timer, offset) in [("aa", 0), ("bb", apart_us)] {
             let at = 200_000 + 100_000 * turn + offset;
-            let start = crate::support::hrtimer_start(timer, at + 100_000, " mode=ABS was_armed=0");
+            let start = support::hrtimer_start(timer, at + 100_000, " mode=ABS was_armed=0");
             text = text.enter(at, 0).expire(at, 0, timer).returned(at, 0, timer);
             text = text.line(at, 0, "d.h2.", &start).leave(at, 0);
         }
@@ -389,7 +367,7 @@ fn aligned_timers_are_found() {
         ("hrtimer_wakeup", 40_000, Verdict::Ok),
         ("tick_nohz_handler", 0, Verdict::Ok),
     ] {
-        facts.recorded = Ok(recorded(&periodic(function, apart_us)));
+        facts.recorded = recorded(&periodic(function, apart_us));
         let finding = finding("aligned-timers", &facts);
         assert_eq!(finding.verdict, want, "{function} {apart_us}: {finding:?}");
         assert_eq!(verdict("quota-phases", &facts), Verdict::Ok);
@@ -399,24 +377,13 @@ fn aligned_timers_are_found() {
 #[test]
 fn inexact_sleeps_are_found() {
     let mut facts = healthy();
-    for (slack_ns, want) in [
-        (1, Verdict::Ok),
-        (50_000, Verdict::Ok),
-        (60_000, Verdict::Warn),
-        (4_000_000, Verdict::Bad),
-    ] {
+    let (ok, warn, bad) = (Verdict::Ok, Verdict::Warn, Verdict::Bad);
+    for (slack_ns, want) in [(1, ok), (50_000, ok), (60_000, warn), (4_000_000, bad)] {
         facts.slack_ns = Ok(slack_ns);
         assert_eq!(verdict("timer-slack", &facts), want, "{slack_ns}");
     }
-    for (missed, want) in [(5, Verdict::Ok), (50, Verdict::Warn), (300, Verdict::Bad)] {
-        let sleeps = Sleeps {
-            interval_us: 1_000,
-            wakeups: 1_000 - missed,
-            missed,
-            p99_ns: 1_000_000,
-            max_ns: 2_000_000,
-        };
-        facts.sleeps = Ok(sleeps);
+    for (missed, want) in [(5, ok), (50, warn), (300, bad)] {
+        facts.sleeps = sleeps(missed);
         assert_eq!(verdict("missed-deadlines", &facts), want, "{missed}");
     }
 }
@@ -425,7 +392,7 @@ fn inexact_sleeps_are_found() {
 #[test]
 fn a_poor_recording_is_no_clean_bill() {
     let mut facts = healthy();
-    facts.recorded = Ok(recorded(&text_without(&sample_text("pipe-one-cpu"), "write_msr")));
+    facts.recorded = recorded(&text_without(&sample_text("pipe-one-cpu"), "write_msr"));
     assert_eq!(verdict("rearm-writes", &facts), Verdict::Unknown);
     let mut names = String::new();
     for check in checks() {
@@ -438,14 +405,8 @@ fn a_poor_recording_is_no_clean_bill() {
 #[test]
 fn timed_checks_are_unknown_on_a_busy_machine() {
     let mut facts = healthy();
-    facts.clock_read = Ok(ReadCost { alone_ns: 37.7, together_ns: 9_000.0, threads: 2 });
-    facts.sleeps = Ok(Sleeps {
-        interval_us: 1_000,
-        wakeups: 500,
-        missed: 500,
-        p99_ns: 9_000_000,
-        max_ns: 20_000_000,
-    });
+    facts.clock_read = read(37.7, 9_000.0, 2);
+    facts.sleeps = sleeps(500);
     facts.slack_ns = Ok(2_000_000);
     for check in ["missed-deadlines", "timer-slack"] {
         assert_eq!(verdict(check, &facts), Verdict::Bad, "{check}");
@@ -456,7 +417,6 @@ fn timed_checks_are_unknown_on_a_busy_machine() {
     assert_eq!((missed.verdict, missed.advice.as_str()), (Verdict::Unknown, ""));
     assert!(missed.how.starts_with("busy: look again. load average 9"), "{}", missed.how);
     assert_eq!(of("timer-slack").verdict, Verdict::Bad);
-    let well = healthy();
-    facts.sleeps = well.sleeps;
+    facts.sleeps = sleeps(1);
     assert_eq!(verdict("missed-deadlines", &facts), Verdict::Ok);
 }
