@@ -34,6 +34,7 @@ pub mod bandwidth;
 pub mod bases;
 pub mod clock;
 pub mod histogram;
+pub mod invariant;
 #[warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 pub mod local;
 pub mod periodic;

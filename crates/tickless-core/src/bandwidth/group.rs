@@ -12,7 +12,6 @@ use crate::word::Word;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-pub use check::BandwidthFault;
 pub use refill::Refill;
 
 /// A group of members that share a quota.

@@ -49,19 +49,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Files
-//!
-//! | file | holds |
-//! |---|---|
-//! | `settings` | quota, period and slices of a group, and the settings that are refused |
-//! | `period` | the shortest and longest period; how many refills have passed |
-//! | `permits` | the word from which callers take permits without a lock |
-//! | `counts` | counters of what has happened in a group |
-//! | `group` | a group: its pool, its members, and how they ask for more |
-//! | `group/refill` | what a refill adds; stretching a period that the timer cannot keep |
-//! | `group/queue` | the waiting members, and how they are released |
-//! | `group/check` | a consistency check, for tests |
-//!
 //! `permits` is generic over [`Word`](crate::word::Word), so that the host and the model checkers
 //! run the same code. All other files use neither atomics nor threads.
 
@@ -72,7 +59,7 @@ mod permits;
 mod settings;
 
 pub use counts::Counts;
-pub use group::{AskError, BandwidthFault, Grant, Group, MemberId, Refill};
+pub use group::{AskError, Grant, Group, MemberId, Refill};
 pub use period::{PERIOD_LIMIT, PERIOD_MIN};
 pub use permits::{Permits, Take};
 pub use settings::{AMOUNT_MAX, BandwidthError, Release, Settings};

@@ -62,7 +62,6 @@ pub(crate) struct Base<P: Platform> {
     pub(crate) thread_next: P::Word,
 }
 
-/// The state that a base's lock guards.
 pub(crate) struct BaseState {
     pub(crate) queues: Queues,
     pub(crate) device: Device,
@@ -377,7 +376,6 @@ impl BaseState {
     }
 }
 
-/// A base's state, while its lock is held.
 pub(crate) type Guard<'a, P> = <<P as Platform>::Lock<BaseState> as Lock<BaseState>>::Guard<'a>;
 
 /// A timer's base, the base's state under the lock, and the timer's state.

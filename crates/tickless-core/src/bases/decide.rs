@@ -29,7 +29,6 @@ pub enum IfPending {
     Leave,
 }
 
-/// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operation {
     /// Arm the timer. For [`IfPending::Reduce`] the caller has compared the deadlines, and passes

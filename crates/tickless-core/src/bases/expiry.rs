@@ -113,7 +113,6 @@ impl<P: Platform, F: FnMut(&Firing<P>) -> CallbackResult> Batch<P> for NoPause<F
     fn pause(&mut self) {}
 }
 
-/// A pass over a base.
 struct Pass<'a, P: Platform> {
     bases: &'a Bases<P>,
     base: &'a Base<P>,
@@ -488,7 +487,6 @@ impl<P: Platform> Bases<P> {
     }
 }
 
-/// The deadlines of a base's coarse timers.
 struct BaseDeadlines<'a, P: Platform> {
     base: &'a Base<P>,
     /// How many more timers may be moved before the lock is given up.

@@ -325,7 +325,6 @@ impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
     }
 }
 
-/// The contents of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct State(u64);
 
@@ -392,44 +391,9 @@ impl<W: Word> Drop for UnlockOnPanic<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::counter::Settable;
     use core::sync::atomic::AtomicU64;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-
-    /// A counter with a settable value, which panics at zero.
-    struct Settable {
-        shows: AtomicU64,
-        width: Width,
-        readings: AtomicU64,
-    }
-
-    impl Counter for &Settable {
-        fn read(&self) -> u64 {
-            self.readings.fetch_add(1, Ordering::Relaxed);
-            let shows = self.shows.load(Ordering::Relaxed);
-            assert!(shows != 0, "a counter's panic");
-            shows
-        }
-
-        fn bits(&self) -> u32 {
-            self.width.count()
-        }
-
-        fn hertz(&self) -> u64 {
-            1_000_000_000
-        }
-
-        fn rating(&self) -> u16 {
-            110
-        }
-
-        fn name(&self) -> &str {
-            "settable"
-        }
-    }
-
-    fn settable(width: Width) -> Settable {
-        Settable { shows: AtomicU64::new(1), width, readings: AtomicU64::new(0) }
-    }
 
     fn relax(_: u32) {
         unreachable!("no other thread reads")
@@ -442,7 +406,7 @@ mod tests {
     #[test]
     fn alone_every_read_reads_the_device() {
         for width in [Width::bits(32), Width::bits(56), Width::bits(57), Width::FULL] {
-            let settable = settable(width);
+            let settable = Settable::new(width);
             let counter: Alone<'_> = Combined::new(&settable, relax);
             let mut readings = 1;
             for value in [7, 7, 8, width.mask(), width.mask() - 1, 3, width.mask() / 2, 1] {
@@ -462,7 +426,7 @@ mod tests {
     /// Goal: a counter that panics leaves the lock free and publishes nothing.
     #[test]
     fn a_panic_releases_the_lock() {
-        let settable = settable(Width::FULL);
+        let settable = Settable::new(Width::FULL);
         let counter: Alone<'_> = Combined::new(&settable, relax);
         let before = State(counter.word.0.load(Ordering::Relaxed));
         settable.shows.store(0, Ordering::Relaxed);
@@ -488,7 +452,7 @@ mod tests {
 
     #[test]
     fn direct_reads_do_not_change_the_word() {
-        let settable = settable(Width::FULL);
+        let settable = Settable::new(Width::FULL);
         let counter: Alone<'_> = Combined::new(&settable, relax as fn(u32));
         let counter = counter.with_policy(ReadPolicy::Direct);
         let before = counter.word.0.load(Ordering::Relaxed);

@@ -112,7 +112,6 @@ impl<W: Word> Line<W> {
         Some(segment)
     }
 
-    /// Returns the segment, for its only writer.
     fn current(&self, head: u64) -> Segment {
         let shape = self.shape.load(Ordering::Relaxed);
         Segment {

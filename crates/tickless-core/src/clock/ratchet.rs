@@ -67,41 +67,18 @@ impl<W: Word, C: Counter> Counter for Ratchet<W, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::counter::{Settable, Width};
     use core::sync::atomic::AtomicU64;
-
-    /// A counter of 8 bits with a settable value.
-    struct Settable(AtomicU64);
-
-    impl Counter for &Settable {
-        fn read(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
-
-        fn bits(&self) -> u32 {
-            8
-        }
-
-        fn hertz(&self) -> u64 {
-            1_000_000_000
-        }
-
-        fn rating(&self) -> u16 {
-            1
-        }
-
-        fn name(&self) -> &str {
-            "settable"
-        }
-    }
 
     /// Goal: a reading that goes back is replaced by the highest so far; a wrap is not taken for a
     /// step back.
     #[test]
     fn a_lower_reading_is_replaced() {
-        let settable = Settable(AtomicU64::new(250));
+        let settable = Settable::new(Width::bits(8));
+        settable.shows.store(250, Ordering::Relaxed);
         let ratchet = Ratchet::<AtomicU64, _>::new(&settable);
         let read = |count| {
-            settable.0.store(count, Ordering::Relaxed);
+            settable.shows.store(count, Ordering::Relaxed);
             ratchet.read()
         };
         let seen: [u64; 7] = [250, 240, 253, 2, 255, 2, 3].map(read);

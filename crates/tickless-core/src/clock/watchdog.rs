@@ -107,7 +107,6 @@ impl Scale {
         from != to && self.width.elapsed(from, to) == 0
     }
 
-    /// Returns the time to a wrap.
     fn wrap(self) -> Ns {
         self.slope.ns(self.width.mask())
     }

@@ -107,7 +107,6 @@ impl WheelRef {
     }
 }
 
-/// A fixed number of lists.
 #[derive(Debug)]
 pub(crate) struct Lists<const COUNT: usize> {
     heads: NonNull<Ends>,
@@ -175,7 +174,6 @@ impl<const COUNT: usize> Lists<COUNT> {
         }
     }
 
-    /// Returns the first node of a list.
     #[inline]
     pub(crate) fn front(&self, list: usize) -> Option<WheelRef> {
         let head = self.head(list);
@@ -223,7 +221,6 @@ impl<const COUNT: usize> Lists<COUNT> {
         }
     }
 
-    /// Returns whether a list is empty.
     pub(crate) fn is_empty(&self, list: usize) -> bool {
         self.front(list).is_none()
     }

@@ -114,7 +114,6 @@ impl<P: Platform, L: Link> TimerRef<P, L> {
         unsafe { &(*self.0.as_ptr()).word }
     }
 
-    /// The timer's state.
     #[inline(always)]
     pub(crate) fn life(self, order: Ordering) -> Life {
         Life::from_word(self.word().load(order))

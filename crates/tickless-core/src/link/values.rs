@@ -7,7 +7,6 @@
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
-/// Values at numbered places.
 pub(crate) struct Values<T> {
     places: Vec<MaybeUninit<T>>,
     /// A bit for each place. It is set if and only if the place is initialised; no bit is set
@@ -26,7 +25,6 @@ impl<T> Values<T> {
         self.held.reserve_exact(places.div_ceil(64).saturating_sub(self.held.len()));
     }
 
-    /// Stores a value at a place, and returns the value that was there.
     pub(crate) fn put(&mut self, place: usize, value: T) -> Option<T> {
         let old = self.take(place);
         if place >= self.places.len() {
@@ -38,7 +36,6 @@ impl<T> Values<T> {
         old
     }
 
-    /// Takes the value out of a place.
     pub(crate) fn take(&mut self, place: usize) -> Option<T> {
         if !self.holds(place) {
             return None;
@@ -49,7 +46,6 @@ impl<T> Values<T> {
         Some(unsafe { self.places[place].assume_init_read() })
     }
 
-    /// Returns the value at a place.
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
         if !self.holds(place) {
             return None;
@@ -58,7 +54,6 @@ impl<T> Values<T> {
         Some(unsafe { self.places.get_unchecked(place).assume_init_ref() })
     }
 
-    /// Returns the value at a place.
     #[inline]
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         if !self.holds(place) {
@@ -68,7 +63,6 @@ impl<T> Values<T> {
         Some(unsafe { self.places.get_unchecked_mut(place).assume_init_mut() })
     }
 
-    /// Prefetches the value at a place.
     #[inline]
     pub(crate) fn prefetch(&self, place: usize) {
         super::prefetch(&self.places, place);

@@ -35,7 +35,6 @@ impl Entry {
     }
 }
 
-/// The pending precise timers.
 pub(super) struct PreciseHeap {
     heaps: [Vec<Entry>; 2],
     orders: u64,

@@ -34,38 +34,24 @@
 //! # Why a red-black tree
 //! ns per operation: median of 15 interleaved repetitions, CPU time of a thread pinned on a shared
 //! 2-core x86-64 VM where an uncontended atomic add took 5.5 ns. The nodes lie in memory in random
-//! order, each in a timer that has 24 more bytes. "This" is this code, and "x add" is its time in
-//! units of that atomic add; the others were written with raw pointers for the comparison, which
+//! order. "This" is this code; the others were written with raw pointers for the comparison, which
 //! would make this code 1 to 5 ns faster.
 //!
-//! | operation | pending | this | x add | min soft | WAVL | zip tree | pairing | 4-ary heap |
-//! |---|--:|--:|--:|--:|--:|--:|--:|--:|
-//! | insert + remove, soonest of all | 0 | 7 | 1.3 | 5 | 5 | 11 | 7 | 4 |
-//! | | 10 | 6 | 1.1 | 8 | 6 | 12 | 7 | 9 |
-//! | | 1k | 8 | 1.5 | 23 | 6 | 31 | 7 | 20 |
-//! | | 100k | 6 | 1.1 | 34 | 6 | 30 | 7 | 34 |
-//! | insert + remove, latest of all | 1k | 6 | 1.1 | 5 | 6 | 34 | 7 | 4 |
-//! | | 100k | 7 | 1.3 | 5 | 6 | 58 | 7 | 4 |
-//! | insert + remove, random place | 10 | 20 | 3.6 | 21 | 21 | 28 | 7 | 8 |
-//! | | 1k | 42 | 7.6 | 53 | 46 | 83 | 7 | 7 |
-//! | | 100k | 142 | 26 | 207 | 125 | 799 | 7 | 8 |
-//! | move a random one later | 1k | 72 | 13 | 87 | 78 | 121 | 14 | 16 |
-//! | | 100k | 434 | 79 | 530 | 462 | 1348 | 313 | 59 |
-//! | pop all, per timer | 1k | 17 | 3.1 | 24 | 15 | 14 | 70 | 56 |
-//! | | 100k | 86 | 16 | 104 | 81 | 157 | 486 | 137 |
-//! | worst single operation, us | 100k | 1.9 | | 1.9 | 1.5 | 2.9 | 13,500 | 0.8 |
-//! | bytes per timer | | 40 | | 48 | 40 | 40 | 48 | 24 + 24 |
+//! | operation | pending | this | min soft | WAVL | zip tree | pairing | 4-ary heap |
+//! |---|--:|--:|--:|--:|--:|--:|--:|
+//! | insert + remove, soonest of all | 1k | 8 | 23 | 6 | 31 | 7 | 20 |
+//! | | 100k | 6 | 34 | 6 | 30 | 7 | 34 |
+//! | insert + remove, random place | 1k | 42 | 53 | 46 | 83 | 7 | 7 |
+//! | | 100k | 142 | 207 | 125 | 799 | 7 | 8 |
+//! | move a random one later | 100k | 434 | 530 | 462 | 1348 | 313 | 59 |
+//! | pop all, per timer | 100k | 86 | 104 | 81 | 157 | 486 | 137 |
+//! | worst single operation, us | 100k | 1.9 | 1.9 | 1.5 | 2.9 | 13,500 | 0.8 |
+//! | bytes per timer | | 40 | 48 | 40 | 40 | 48 | 24 + 24 |
 //!
-//! At 100k, figures with cache misses vary by a factor of 2 to 4 between repetitions (this, random
-//! place: 104 to 636). The worst operation is the slowest of 500,000, each at its best of 15 runs.
-//!
-//! - **Pairing heap**: rejected. One removal of the first may access every node: 13 ms under a
-//!   lock.
-//! - **4-ary heap** with cached keys: the fastest for random places, with the best worst case. But
-//!   its array needs room before a timer is armed, on every base that a timer may migrate to: 24
-//!   bytes x timers x bases, or else a full array is copied under the lock, or the timer is
-//!   refused. It is 2 to 6 times slower for a first timer that is inserted and removed, the common
-//!   case on a busy base, 1.6 to 3.3 times slower at expiry, and cannot list its timers in order.
+//! - **Pairing heap**: one removal of the first may access every node: 13 ms under a lock.
+//! - **4-ary heap** with cached keys: its array needs room before a timer is armed, on every base
+//!   that a timer may migrate to, or a full array is copied under the lock. It is slower for a
+//!   first timer that is inserted and removed, the common case on a busy base, and at expiry.
 //! - **Zip tree**: the simplest, but it has no worst-case bound, and removal has to search.
 //! - **WAVL** and red-black are equal; red-black moves timers slightly faster.
 //!
@@ -80,7 +66,6 @@ use crate::link::{QueueRef, Side};
 use crate::time::{Ns, Window};
 
 use balance::Tree;
-pub use check::QueueFault;
 
 /// Timers in the order of hard expiry; equal ones in the order of insertion.
 ///
@@ -158,7 +143,6 @@ impl Queue {
         }
     }
 
-    /// Inserts the only node.
     #[inline]
     fn insert_only(&mut self, node: QueueRef) {
         self.tree.root = Some(node);

@@ -55,7 +55,6 @@ mod place;
 mod run_ahead;
 mod walk;
 
-pub use check::WheelFault;
 pub(crate) use walk::At;
 use walk::Cursor;
 pub use walk::Levels;
@@ -81,7 +80,6 @@ const DUE: usize = BUCKETS * LANES;
 /// popped from the next advance on, so that a callback that arms its own timer for the past does
 /// not prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
-/// All lists of a wheel.
 type WheelLists = Lists<{ OVERDUE + 1 }>;
 /// The largest distance in ticks that the top level can hold, wherever in its granule the clock is.
 pub const REACH: u64 = 62 << (3 * (LEVELS - 1));

@@ -9,8 +9,9 @@
 //! The caller must store which of the two queues (its [`Lane`]) a timer is in; a base does so in
 //! the timer's state word. Each method that changes the lane returns the new one.
 
+use crate::invariant::BrokenInvariant;
 use crate::link::QueueRef;
-use crate::queues::tree::{Queue, QueueFault};
+use crate::queues::tree::Queue;
 use crate::state::Lane;
 use crate::time::{Ns, Window};
 
@@ -154,7 +155,7 @@ impl PreciseQueue {
     }
 
     /// See [`Queue::check`].
-    pub(crate) fn check(&self) -> Result<(), QueueFault> {
+    pub(crate) fn check(&self) -> Result<(), BrokenInvariant> {
         self.queue.check()?;
         self.late.check()
     }

@@ -80,7 +80,6 @@ impl core::ops::Add<core::time::Duration> for Ns {
 impl core::ops::Sub for Ns {
     type Output = core::time::Duration;
 
-    /// The time from `earlier` to `self`; zero if `self` is not later.
     fn sub(self, earlier: Ns) -> core::time::Duration {
         self.since(earlier).to_duration()
     }

@@ -35,7 +35,6 @@ struct Virtual {
     rating: u16,
     bad_from: u64,
     distortion: Distortion,
-    /// The duration of a reading.
     takes: u64,
     /// An interrupt occurs at every nth reading: n, and the interrupt's duration.
     disturbed: Option<(u64, u64)>,

@@ -14,12 +14,10 @@ use tickless_core::time::Ns;
 /// How often the base is checked, independent of the device.
 const RECHECK: Ns = ms(10);
 
-/// The faults of a device.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     /// It loses one event of this many; 0 for none.
     loses: u64,
-    /// Events are late by up to this.
     late_max: Ns,
     /// It delivers a spurious event at one of this many times; 0 for none.
     spurious: u64,

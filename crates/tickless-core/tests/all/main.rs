@@ -17,6 +17,8 @@ mod expiry;
 mod holdings;
 mod local;
 mod migrate;
+#[expect(unsafe_code, reason = "tests own the memory of their timers")]
+mod owned;
 mod pending;
 mod periodic;
 mod phase;

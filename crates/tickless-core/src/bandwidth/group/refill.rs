@@ -61,7 +61,6 @@ impl Group {
         Some(Refill { periods, next: self.next, period: self.period() })
     }
 
-    /// The quota of the current period.
     fn quota(&self) -> u64 {
         self.settings.quota << self.stretch
     }

@@ -28,7 +28,6 @@ impl Batch {
         self.at == self.end
     }
 
-    /// Returns the remaining numbers.
     pub(super) fn remaining(&self) -> &[u32] {
         &self.slots[self.at..self.end]
     }
@@ -56,7 +55,6 @@ impl Batch {
         slot
     }
 
-    /// Removes a number that remains.
     pub(super) fn remove(&mut self, slot: u32) {
         let remaining = &mut self.slots[self.at..self.end];
         if let Some(found) = remaining.iter().position(|&other| other == slot) {

@@ -93,7 +93,6 @@ impl Chains {
         }
     }
 
-    /// Returns a chunk's link to the next.
     #[inline]
     fn next(&self, number: u32) -> Option<u32> {
         self.chunks.get(number as usize).map(|chunk| chunk.link(NEXT))

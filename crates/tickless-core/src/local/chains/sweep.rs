@@ -19,7 +19,6 @@ const DENSE: usize = 9;
 const SWEPT: usize = 4;
 
 impl Chains {
-    /// Allocates a chunk.
     pub(super) fn take_chunk(&mut self, records: &mut Records) -> u32 {
         // No chunks are examined while there are hardly more chunks than needed.
         if self.in_use > self.len / DENSE + self.ends.len() / 4 {

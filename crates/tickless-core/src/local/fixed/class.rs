@@ -17,7 +17,6 @@ const CLASSES_MAX: usize = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Class(pub(super) u32);
 
-/// The state of a class.
 pub(super) struct ClassState {
     /// The duration that the class was created with.
     created_with: Ns,

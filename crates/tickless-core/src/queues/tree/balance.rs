@@ -11,7 +11,6 @@
 
 use crate::link::{Colour, QueueRef, Side};
 
-/// A tree, by its root.
 pub(super) struct Tree {
     pub(super) root: Option<QueueRef>,
 }
@@ -174,7 +173,6 @@ impl Tree {
         node.set_parent(Some(riser));
     }
 
-    /// Links `node` at `place`, from above.
     fn put(&mut self, place: Place, node: Option<QueueRef>) {
         match place {
             Some((parent, side)) => parent.set_child(side, node),
@@ -183,7 +181,6 @@ impl Tree {
     }
 }
 
-/// Returns the place of `node`.
 #[inline]
 fn place_of(node: QueueRef) -> Place {
     let parent = node.parent()?;

@@ -22,7 +22,6 @@ impl WheelPlace {
         WheelPlace(expiry << 5 | (level as u64) << 1 | notes)
     }
 
-    /// Returns this place with another tick.
     pub(super) fn due_at(self, tick: u64) -> WheelPlace {
         WheelPlace(tick << 5 | self.0 & 31)
     }

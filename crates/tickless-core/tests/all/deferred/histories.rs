@@ -21,7 +21,6 @@ use tickless_core::rearm::{Limits, Policy};
 use tickless_core::state::Life;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// The account of one timer.
 #[derive(Clone, Copy, Default)]
 struct Account {
     /// When it may fire and when it must have fired, if it is armed.

@@ -37,7 +37,7 @@ fn local_histories_match_a_list() {
         let tick = Ns(random.pick(&[1_000, 1_000_000, 1_000_000, 999_983, 1_000_000_000]));
         let push_out = random.pick(&[PushOut::Lazy, PushOut::Eager]);
         let start = Ns(random.pick(&[0, 1_000_000_000, 49 * 86_400_000_000_000, 1 << 62]));
-        let count = random.pick(&[1, 3, 8, 8, 60]);
+        let count = random.pick(&[1, 3, 8, 8, 60, 300]);
         let of_tick = Tick::new(tick.to_duration()).expect("a tick");
         let mut timers = LocalTimers::with_push_out(start.into(), of_tick, push_out);
         let twin = Twin::new(tick, push_out, count, start);

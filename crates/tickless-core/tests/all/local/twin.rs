@@ -50,7 +50,6 @@ enum Place {
     Overdue {
         behind: u64,
     },
-    /// Due by this time.
     Loose {
         latest: Ns,
     },
@@ -144,7 +143,6 @@ impl Twin {
         }
     }
 
-    /// Begins an advance.
     pub fn begin(&mut self, now: Ns) {
         self.now = self.now.max(now);
         self.pass += 1;

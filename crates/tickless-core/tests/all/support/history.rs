@@ -19,7 +19,6 @@ use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 use tickless_core::state::Life;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
 
-/// The parameters of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub settings: Settings,
@@ -41,7 +40,6 @@ pub enum Interference {
 }
 
 impl Plan {
-    /// Returns random parameters.
     pub fn random(random: &mut Random) -> Plan {
         let limits = Limits {
             min_delta: random.pick(&[Ns::ZERO, Ns::from_us(1), Ns::from_us(50), Ns::from_ms(2)]),
@@ -71,7 +69,6 @@ fn tick_of(ns: u64) -> Tick {
     Tick::new(std::time::Duration::from_nanos(ns)).expect("a tick within the limits")
 }
 
-/// A running history.
 pub struct History {
     plan: Plan,
     bases: Arc<Bases<TestPlatform>>,
@@ -86,7 +83,6 @@ pub struct History {
     interruptions: Cell<u64>,
     /// The number of operations within others so far.
     interrupted: Cell<u64>,
-    /// The number of locks taken.
     locks: Cell<u64>,
     /// Whether an operation may happen before the next lock.
     open: Cell<bool>,
@@ -94,7 +90,6 @@ pub struct History {
     is_replay: bool,
 }
 
-/// A running operation.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     what: What,
@@ -113,7 +108,6 @@ enum What {
     Between,
 }
 
-/// The counts of a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     pub counts: BaseCounts,
@@ -128,7 +122,6 @@ impl Outcome {
     }
 }
 
-/// Runs one history.
 pub fn run(plan: Plan, seed: u64) -> Outcome {
     let mut random = Random::new(seed);
     let start = Ns(random.pick(&[0, 1, 1_000_000_000, 1 << 40]));

@@ -29,7 +29,6 @@ pub const REACHES: [u64; 9] =
 /// Relaxed: the platform's own state must not order anything for the code under test.
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// The platform.
 pub struct TestPlatform {
     clock: AtomicU64,
     reads: AtomicU64,
@@ -38,14 +37,12 @@ pub struct TestPlatform {
     devices: Box<[EventDevice]>,
 }
 
-/// One CPU's event device.
 struct EventDevice {
     armed: AtomicU64,
     written_at: AtomicU64,
     writes: AtomicU64,
     /// It refuses events that are due sooner than this.
     refuses_within: AtomicU64,
-    /// The number of refused events.
     refused: AtomicU64,
     /// Whether a kick was requested and has not been made.
     owed: AtomicBool,
@@ -94,7 +91,6 @@ fn moment(moment: Moment) {
     }
 }
 
-/// Calls a function on a CPU.
 pub fn on<R>(cpu: CpuId, f: impl FnOnce() -> R) -> R {
     let before = HERE.replace(cpu.0);
     let result = f();
@@ -293,7 +289,6 @@ impl Word for WatchedWord {
 /// A mutex that reports when it is about to be taken, and fails if its thread holds another one.
 pub struct WatchedLock<T>(Mutex<T>);
 
-/// The guard of a [`WatchedLock`].
 pub struct WatchedGuard<'a, T>(MutexGuard<'a, T>);
 
 impl<T: Send> Lock<T> for WatchedLock<T> {

@@ -6,7 +6,6 @@
 use std::env;
 use std::time::{Duration, Instant};
 
-/// A generator of random numbers.
 pub struct Random(fastrand::Rng);
 
 impl Random {
@@ -18,7 +17,6 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0.u64(..end)
     }

@@ -30,7 +30,6 @@ impl Snapshot {
     }
 }
 
-/// An operation on one timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     pub here: CpuId,
@@ -43,7 +42,6 @@ pub struct Operation {
     pub deadline: Ns,
 }
 
-/// Checks an operation against the rules.
 pub fn check_operation(twin: &Twin, before: &Snapshot, after: &Snapshot, operation: Operation) {
     for cpu in 0..after.writes.len() {
         let writes = after.writes_since(before, cpu);

@@ -8,9 +8,7 @@ use tickless_core::bases::{Bases, Options, Settings, Started};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// The CPU of most operations.
 pub const HERE: CpuId = CpuId(0);
-/// The other CPU.
 pub const THERE: CpuId = CpuId(1);
 
 pub const fn ms(ms: u64) -> Ns {
@@ -39,7 +37,6 @@ impl Scene {
         self.bases.platform()
     }
 
-    /// Makes a timer with this number.
     pub fn timer(&self, family: Family, task: usize) -> AnyTimer {
         AnyTimer::new(&self.bases, family, task)
     }

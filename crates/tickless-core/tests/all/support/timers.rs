@@ -8,7 +8,6 @@ use tickless_core::link::{QueueLink, WheelLink};
 use tickless_core::owned::OwnedTimer;
 use tickless_core::time::{Ns, Window};
 
-/// The two families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     Coarse,
@@ -24,7 +23,6 @@ impl Family {
     }
 }
 
-/// A timer of either family.
 pub enum AnyTimer {
     Coarse(OwnedTimer<TestPlatform, WheelLink<WatchedWord>>),
     Precise(OwnedTimer<TestPlatform, QueueLink>),
@@ -95,7 +93,6 @@ impl AnyTimer {
     }
 }
 
-/// Returns a window without slack.
 pub fn exactly(at: Ns) -> Window {
     Window::at(at)
 }

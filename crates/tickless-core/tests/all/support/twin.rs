@@ -58,7 +58,6 @@ pub enum PushedOut {
     },
 }
 
-/// An arming.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     pub window: Window,
@@ -94,7 +93,6 @@ pub struct TwinBase {
     pub events: u64,
     pub spurious: u64,
     pub hangs: u64,
-    /// The wheel's clock, in ticks.
     clock: u64,
     passes: u64,
     /// The time of the last pass, and whether it has fired all its precise timers.
@@ -102,7 +100,6 @@ pub struct TwinBase {
     target: u64,
 }
 
-/// A running handler.
 #[derive(Clone, Debug)]
 pub struct Handler {
     pub fired: u64,
@@ -111,7 +108,6 @@ pub struct Handler {
     passes: u32,
     /// The timer whose callback runs, and its arming.
     pub running: Option<(usize, Pending)>,
-    /// The callback's result, if it has returned.
     result: Option<CallbackResult>,
 }
 
@@ -319,7 +315,6 @@ impl Twin {
         }
     }
 
-    /// Returns the timers that are pending on a base.
     pub fn on(&self, cpu: CpuId) -> impl Iterator<Item = (usize, Pending)> {
         let here = move |timer: &TwinTimer| {
             timer.pending.filter(|_| timer.base == Some(cpu) && !timer.in_transit)
@@ -389,7 +384,6 @@ impl Twin {
         self.end_handler(cpu, now);
     }
 
-    /// Records the result of a callback.
     pub fn returned(&mut self, cpu: CpuId, result: CallbackResult) {
         if let Some(handler) = &mut self.bases[cpu.index()].handler {
             handler.result = Some(result);
@@ -562,7 +556,6 @@ impl Twin {
     }
 }
 
-/// Returns the proper place in the wheel for a deadline.
 fn bucket(deadline: Ns, tick: u64, base: &TwinBase) -> Place {
     let due = deadline.0.div_ceil(tick);
     if due <= base.clock {
