@@ -25,7 +25,7 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless-core",
         &[
-            &["word", "time"],
+            &["word", "time", "invariant"],
             &["clock", "bandwidth", "rearm", "periodic", "phase", "histogram"],
             &["platform"],
             &["state"],

@@ -133,50 +133,51 @@ macro_rules! by_reference {
 
 by_reference!(&C, Box<C>, Arc<C>);
 
-/// A counter that shows what a test sets, and panics at zero.
 #[cfg(test)]
-pub(crate) struct Settable {
-    pub(crate) shows: core::sync::atomic::AtomicU64,
-    pub(crate) readings: core::sync::atomic::AtomicU64,
-    width: Width,
-}
-
-#[cfg(test)]
-impl Settable {
-    pub(crate) fn new(width: Width) -> Settable {
-        Settable { shows: 1.into(), readings: 0.into(), width }
-    }
-}
-
-#[cfg(test)]
-impl Counter for &Settable {
-    fn read(&self) -> u64 {
-        self.readings.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
-        let shows = self.shows.load(core::sync::atomic::Ordering::Relaxed);
-        assert!(shows != 0, "a counter's panic");
-        shows
-    }
-
-    fn bits(&self) -> u32 {
-        self.width.count()
-    }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        110
-    }
-
-    fn name(&self) -> &str {
-        "settable"
-    }
-}
+pub(crate) use tests::Settable;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    /// A counter that shows what a test sets, and panics at zero.
+    pub(crate) struct Settable {
+        pub(crate) shows: AtomicU64,
+        pub(crate) readings: AtomicU64,
+        width: Width,
+    }
+
+    impl Settable {
+        pub(crate) fn new(width: Width) -> Settable {
+            Settable { shows: 1.into(), readings: 0.into(), width }
+        }
+    }
+
+    impl Counter for &Settable {
+        fn read(&self) -> u64 {
+            self.readings.fetch_add(1, Ordering::Relaxed);
+            let shows = self.shows.load(Ordering::Relaxed);
+            assert!(shows != 0, "a counter's panic");
+            shows
+        }
+
+        fn bits(&self) -> u32 {
+            self.width.count()
+        }
+
+        fn hertz(&self) -> u64 {
+            1_000_000_000
+        }
+
+        fn rating(&self) -> u16 {
+            110
+        }
+
+        fn name(&self) -> &str {
+            "settable"
+        }
+    }
 
     /// Goal: subtraction across a wrap is exact, and a small step back is not a long way forward.
     #[test]

@@ -57,8 +57,8 @@ fn policies_trade_writes_for_wakeups() {
 }
 
 /// Goal: the writes of a cancel and of restarts of the local first timer under each policy (R2, R4,
-/// R12). Method: the first of two timers is cancelled, started, pushed out behind the second, pulled
-/// in, and pushed out to a time before the second, for which only eager writes twice.
+/// R12). Method: the first of two timers is cancelled, started, pushed out behind the second,
+/// pulled in, and pushed out to a time before the second, for which only eager writes twice.
 #[test]
 fn writes_for_the_first_timer_by_policy() {
     let prices = [

@@ -166,8 +166,8 @@ fn timers_fire_in_time_at_any_distance() {
     }
 }
 
-/// Goal: timers that are pushed out a hundred times are moved once, fire in time, and the next event
-/// is never late (W3): eagerly it changes at once; lazily it is early once.
+/// Goal: timers that are pushed out a hundred times are moved once, fire in time, and the next
+/// event is never late (W3): eagerly it changes at once; lazily it is early once.
 #[test]
 fn pushed_out_timers_fire_in_time() {
     for push_out in [PushOut::Lazy, PushOut::Eager] {

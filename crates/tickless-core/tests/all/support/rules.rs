@@ -91,7 +91,7 @@ fn check_base(
             }
         }
         (from, Some(new)) => {
-            // A timer beyond the wheel's reach needs no event of its own at which it is placed again.
+            // A timer beyond the wheel's reach needs no event at which it is placed again.
             if new < armed && armed <= operation.deadline {
                 return;
             }
