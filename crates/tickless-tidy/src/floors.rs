@@ -11,9 +11,7 @@
 //! would therefore close a circle, and a file that takes a name from the crate's root uses what is
 //! above it.
 
-use crate::Finding;
-use crate::mask::{find_words, is_word};
-use crate::source::SourceFile;
+use crate::source::{SourceFile, find_words, is_word};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A crate, or a folder of one (`crate::folder`), and its modules from the bottom up. The modules
@@ -77,16 +75,12 @@ pub const CRATES: &[Floors] = &[
     ),
 ];
 
-const RULE: &str = "floors";
-
 /// Finds paths in the listed crates that do not lead down, and files that use each other in a
 /// circle.
-pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<Finding> {
-    crates.iter().flat_map(|floors| House::new(files, *floors).findings()).collect()
+pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<String> {
+    crates.iter().flat_map(|floors| House::new(files, *floors).breaches()).collect()
 }
 
-/// A unit is a file together with the folder of its own name. `is_front` if the file only lists the
-/// modules of a folder or crate.
 struct Unit<'a> {
     file: &'a SourceFile,
     is_front: bool,
@@ -94,23 +88,21 @@ struct Unit<'a> {
 
 /// A crate's units, by module path.
 struct House<'a> {
-    floors: Floors,
+    /// The folder of the crate whose modules have floors; empty for the crate's root.
+    folder: Vec<&'static str>,
+    floors: &'static [&'static [&'static str]],
     units: BTreeMap<Vec<&'a str>, Unit<'a>>,
-    /// Every file of the crate, and the path of the unit (file with its folder) that it belongs to.
+    /// Every file of the crate, and the path of its unit.
     files: Vec<(&'a SourceFile, Vec<&'a str>)>,
 }
 
-/// A path in the code: its line, and what it names, as a path from the crate's root.
-struct Named<'a> {
-    line: usize,
-    path: Vec<&'a str>,
-}
-
 impl<'a> House<'a> {
-    fn new(files: &'a [SourceFile], floors: Floors) -> House<'a> {
-        let mut house = House { floors, units: BTreeMap::new(), files: Vec::new() };
+    fn new(files: &'a [SourceFile], (part, floors): Floors) -> House<'a> {
+        let mut folder: Vec<&str> = part.split("::").collect();
+        let name = folder.remove(0);
+        let mut house = House { folder, floors, units: BTreeMap::new(), files: Vec::new() };
         let sources = files.iter().filter_map(|file| match file.library() {
-            Some((name, inside)) if name == house.name() => Some((file, inside)),
+            Some((of, inside)) if of == name => Some((file, inside)),
             _ => None,
         });
         let sources: Vec<_> = sources.collect();
@@ -133,8 +125,8 @@ impl<'a> House<'a> {
         house
     }
 
-    fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
+    fn breaches(&self) -> Vec<String> {
+        let mut breaches = Vec::new();
         let mut uses: BTreeMap<&[&str], BTreeSet<&[&str]>> = BTreeMap::new();
         for (file, unit) in &self.files {
             if self.units.get(unit).is_none_or(|unit| unit.is_front) {
@@ -142,68 +134,49 @@ impl<'a> House<'a> {
             }
             if self.is_inside(unit) && self.floor(unit).is_none() {
                 let what = format!("`{}` is on no floor", unit.join("::"));
-                findings.push(file.finding(1, RULE, what, "give it one in floors.rs"));
+                breaches.push(file.breach(1, &what, "give it one in floors.rs"));
             }
-            for named in self.named(file) {
-                let target = self.resolve(&named.path);
+            for (line, path) in named(file) {
+                let target = self.resolve(&path);
                 if self.looks_up(unit, target) {
-                    let what =
-                        format!("`{}` uses `crate::{}`", unit.join("::"), named.path.join("::"));
+                    let what = format!("`{}` uses `crate::{}`", unit.join("::"), path.join("::"));
                     let instead = "move what it needs down to where both may use it";
-                    findings.push(file.finding(named.line, RULE, what, instead));
+                    breaches.push(file.breach(line, &what, instead));
                 }
                 if target != unit.as_slice() && !target.is_empty() {
                     uses.entry(unit).or_default().insert(target);
                 }
             }
         }
-        findings.extend(self.circles(&uses));
-        findings
+        breaches.extend(self.circles(&uses));
+        breaches
     }
 
-    /// The crate's name.
-    fn name(&self) -> &'static str {
-        self.floors.0.split_once("::").map_or(self.floors.0, |(name, _)| name)
-    }
-
-    /// Returns the folder of the crate whose modules have floors; `None` if the modules of the
-    /// crate's root have them.
-    fn folder(&self) -> Option<&'static str> {
-        self.floors.0.split_once("::").map(|(_, folder)| folder)
-    }
-
-    /// Returns whether a unit (a file with its folder) is in the part of the crate whose modules
-    /// have floors.
+    /// Returns whether a unit is in the part of the crate whose modules have floors.
     fn is_inside(&self, unit: &[&str]) -> bool {
-        self.folder().is_none_or(|folder| unit.len() > 1 && unit[0] == folder)
+        unit.starts_with(&self.folder) && unit.len() > self.folder.len()
     }
 
-    /// Returns the name under which the list of floors should have a unit: that of the unit or of
-    /// the module around it.
-    fn module<'u>(&self, unit: &[&'u str]) -> Option<&'u str> {
-        let depth = usize::from(self.folder().is_some());
-        unit.get(depth).copied().filter(|_| self.is_inside(unit))
-    }
-
-    /// The number of a unit's floor.
+    /// Returns the number of the floor that lists a unit, or the module around the unit.
     fn floor(&self, unit: &[&str]) -> Option<usize> {
-        let top = self.module(unit)?;
-        self.floors.1.iter().position(|floor| floor.contains(&top))
+        let module = unit.get(self.folder.len())?;
+        self.floors.iter().position(|floor| floor.contains(module))
     }
 
     /// Returns whether the unit `from`, which uses `to`, must not: `to` is on a higher floor, or is
     /// another module of the same floor. A use that leaves the folder is judged by the floors of
     /// the crate's root.
     fn looks_up(&self, from: &[&str], to: &[&str]) -> bool {
-        let leaves = self.folder().is_some() && to.first() != from.first();
-        if !self.is_inside(from) || leaves || self.module(from) == self.module(to) {
+        let depth = self.folder.len();
+        let leaves = !to.starts_with(&self.folder);
+        if !self.is_inside(from) || leaves || from.get(depth) == to.get(depth) {
             return false;
         }
         match (self.floor(from), self.floor(to)) {
             (Some(from), Some(to)) => to >= from,
             // The front of the folder or the crate is above all its modules. A module without a
             // floor has been reported already.
-            _ => to.len() == usize::from(self.folder().is_some()),
+            _ => to.len() == depth,
         }
     }
 
@@ -213,34 +186,9 @@ impl<'a> House<'a> {
         longest.map_or(&[], |(unit, _)| unit)
     }
 
-    /// Returns the paths in the code of a file that begin with `crate::` or `super::`.
-    fn named(&self, file: &'a SourceFile) -> Vec<Named<'a>> {
-        let (_, inside) = file.library().unwrap_or_default();
-        let module = inside.trim_end_matches(".rs").trim_end_matches("/mod");
-        let module: Vec<&str> = module.split('/').collect();
-        let code = file.code_without_tests();
-        let mut found = Vec::new();
-        for (word, above) in [("crate", module.len()), ("super", 1)] {
-            for at in find_words(code, word) {
-                let rest = &code[at + word.len()..];
-                if code[..at].ends_with("::") || !rest.starts_with("::") {
-                    continue;
-                }
-                let rest = &rest[2..];
-                let up = rest.split("::").take_while(|part| *part == "super").count();
-                let base = module.len().saturating_sub(above + up);
-                let mut paths = Vec::new();
-                tree(&rest[up * 7..], &module[..base], &mut paths);
-                let line = file.line_of(at);
-                found.extend(paths.into_iter().map(|path| Named { line, path }));
-            }
-        }
-        found
-    }
-
     /// Finds units (files with their folders) that use each other in a circle. Each unit that uses
     /// itself through others is a finding.
-    fn circles(&self, uses: &BTreeMap<&[&'a str], BTreeSet<&[&'a str]>>) -> Vec<Finding> {
+    fn circles(&self, uses: &BTreeMap<&[&'a str], BTreeSet<&[&'a str]>>) -> Vec<String> {
         let next = |unit: &[&'a str]| -> Vec<&[&'a str]> {
             if self.units.get(unit).is_some_and(|unit| unit.is_front) {
                 let inside =
@@ -249,7 +197,7 @@ impl<'a> House<'a> {
             }
             uses.get(unit).into_iter().flatten().copied().collect()
         };
-        let mut findings = Vec::new();
+        let mut breaches = Vec::new();
         for (unit, stands_for) in &self.units {
             if stands_for.is_front {
                 continue;
@@ -264,11 +212,33 @@ impl<'a> House<'a> {
                 let what = format!("`{}` is in a circle of files", unit.join("::"));
                 let instead =
                     "move what both need into a file of its own; name the file, not the room";
-                findings.push(stands_for.file.finding(1, RULE, what, instead));
+                breaches.push(stands_for.file.breach(1, &what, instead));
             }
         }
-        findings
+        breaches
     }
+}
+
+/// Returns the paths in the code of a file that begin with `crate::` or `super::`, as paths from
+/// the crate's root, with their lines.
+fn named(file: &SourceFile) -> Vec<(usize, Vec<&str>)> {
+    let (_, inside) = file.library().unwrap_or_default();
+    let module = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+    let module: Vec<&str> = module.split('/').collect();
+    let code = file.code_without_tests();
+    let mut found = Vec::new();
+    for (word, above) in [("crate", module.len()), ("super", 1)] {
+        for at in find_words(code, word) {
+            let rest = code[at + word.len()..].strip_prefix("::");
+            let Some(rest) = rest.filter(|_| !code[..at].ends_with("::")) else { continue };
+            let up = rest.split("::").take_while(|part| *part == "super").count();
+            let base = module.len().saturating_sub(above + up);
+            let mut paths = Vec::new();
+            tree(&rest[up * "super::".len()..], &module[..base], &mut paths);
+            found.extend(paths.into_iter().map(|path| (file.line_of(at), path)));
+        }
+    }
+    found
 }
 
 /// Appends to `paths` all paths of the use tree that `text` starts with, each with `base` before
@@ -305,89 +275,86 @@ mod tests {
 
     const FLOORS: &[Floors] = &[("a", &[&["low"], &["mid", "beside"], &["room"]])];
 
-    fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let base = [("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;")];
-        let files = base
-            .iter()
-            .chain(files)
-            .map(|(path, text)| SourceFile::new(&format!("crates/a/src/{path}"), text));
-        let files: Vec<_> = files.collect();
-        arrows(&files, FLOORS).into_iter().map(|f| format!("{}: {}", f.line, f.what)).collect()
+    /// Returns the breaches in a crate of these files, without their advice.
+    fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
+        let root = ("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;");
+        let source =
+            |(path, text): &(&str, &str)| SourceFile::new(&format!("crates/a/src/{path}"), text);
+        let files: Vec<_> = [root].iter().chain(files).map(source).collect();
+        let place = |breach: &String| {
+            let (place, _) = breach.split_once(';').unwrap();
+            place.trim_start_matches("crates/a/src/").to_string()
+        };
+        arrows(&files, floors).iter().map(place).collect()
     }
+
+    const NONE: [String; 0] = [];
 
     #[test]
     fn arrows_that_lead_down_are_fine() {
-        let none: [String; 0] = [];
-        assert_eq!(
-            found(&[
-                ("low.rs", "use core::fmt; // crate::room"),
-                ("mid.rs", "use crate::low::{A, B};"),
-                (
-                    "beside.rs",
-                    "fn a() -> crate::low::A {}\n#[cfg(test)]\nmod tests { use crate::room::B; }"
-                ),
-                ("room/mod.rs", "mod one; mod two; pub use one::A;"),
-                ("room/one.rs", "use crate::{low::A, mid};"),
-                ("room/two.rs", "use super::one::{A, C};\nuse crate::mid::D;"),
-            ]),
-            none
-        );
+        let beside = "fn a() -> crate::low::A {}\n#[cfg(test)]\nmod tests { use crate::room::B; }";
+        let files = [
+            ("low.rs", "use core::fmt; // crate::room"),
+            ("mid.rs", "use crate::low::{A, B};"),
+            ("beside.rs", beside),
+            ("room/mod.rs", "mod one; mod two; pub use one::A;"),
+            ("room/one.rs", "use crate::{low::A, mid};"),
+            ("room/two.rs", "use super::one::{A, C};\nuse crate::mid::D;"),
+        ];
+        assert_eq!(found(FLOORS, &files), NONE);
     }
 
     #[test]
     fn arrows_that_lead_up_are_found() {
-        let low =
-            |text| found(&[("low.rs", text), ("mid.rs", ""), ("beside.rs", ""), ("room.rs", "")]);
-        assert_eq!(low("\nuse crate::mid::A;"), ["2: `low` uses `crate::mid::A`"]);
-        assert_eq!(low("use super::room;"), ["1: `low` uses `crate::room`"]);
-        assert_eq!(low("use crate::{\n  low::C, room::{A, B}};").len(), 2);
-        assert_eq!(low("fn a(b: crate::mid::B) {}"), ["1: `low` uses `crate::mid::B`"]);
-        assert_eq!(low("use crate::B;"), ["1: `low` uses `crate::B`"], "the root is above all");
-        let beside = found(&[("low.rs", ""), ("mid.rs", "use crate::beside;"), ("beside.rs", "")]);
-        assert_eq!(beside, ["1: `mid` uses `crate::beside`"]);
-        assert_eq!(found(&[("new.rs", "")]), ["1: `new` is on no floor"]);
+        for (low, wanted) in [
+            ("\nuse crate::mid::A;", &["low.rs:2: `low` uses `crate::mid::A`"][..]),
+            ("use super::room;", &["low.rs:1: `low` uses `crate::room`"]),
+            ("fn a(b: crate::mid::B) {}", &["low.rs:1: `low` uses `crate::mid::B`"]),
+            // The root is above all.
+            ("use crate::B;", &["low.rs:1: `low` uses `crate::B`"]),
+            (
+                "use crate::{\n  low::C, room::{A, B}};",
+                &["low.rs:1: `low` uses `crate::room::A`", "low.rs:1: `low` uses `crate::room::B`"],
+            ),
+        ] {
+            let files = [("low.rs", low), ("mid.rs", ""), ("beside.rs", ""), ("room.rs", "")];
+            assert_eq!(found(FLOORS, &files), wanted);
+        }
+        let beside = [("low.rs", ""), ("mid.rs", "use crate::beside;"), ("beside.rs", "")];
+        assert_eq!(found(FLOORS, &beside), ["mid.rs:1: `mid` uses `crate::beside`"]);
+        assert_eq!(found(FLOORS, &[("new.rs", "")]), ["new.rs:1: `new` is on no floor"]);
     }
 
     #[test]
     fn floors_inside_a_folder_are_checked() {
         let inside: &[Floors] = &[("a::room", &[&["one"], &["two"]])];
-        let found = |one: &str, two: &str| {
-            let files = [
-                ("lib.rs", "mod low; mod room;"),
-                ("low.rs", ""),
-                ("room/mod.rs", "mod one; mod two;"),
-                ("room/one.rs", one),
-                ("room/two.rs", two),
-            ];
-            let files =
-                files.map(|(path, text)| SourceFile::new(&format!("crates/a/src/{path}"), text));
-            arrows(&files, inside).into_iter().map(|f| format!("{}: {}", f.line, f.what)).collect()
-        };
-        let none: Vec<String> = found("use crate::low::A;", "use super::one::B;");
-        assert_eq!(
-            none,
-            [] as [String; 0],
-            "what leaves the folder is judged by its crate's floors"
-        );
-        let up: Vec<String> = found("\nuse crate::room::two::A;", "");
-        assert_eq!(up, ["2: `room::one` uses `crate::room::two::A`"]);
-        let front: Vec<String> = found("use super::A;", "");
-        assert_eq!(front[0], "1: `room::one` uses `crate::room::A`");
+        let front = "mod one; mod two;";
+        for (one, two, wanted) in [
+            // What leaves the folder is judged by the floors of its crate.
+            ("use crate::low::A;", "use super::one::B;", None),
+            ("\nuse crate::room::two::A;", "", Some("2: `room::one` uses `crate::room::two::A`")),
+            ("use super::A;", "", Some("1: `room::one` uses `crate::room::A`")),
+        ] {
+            let files = [("low.rs", ""), ("room/mod.rs", front), ("room/one.rs", one)];
+            let found = found(inside, &[&files[..], &[("room/two.rs", two)]].concat());
+            let wanted = wanted.map(|what| format!("room/one.rs:{what}"));
+            assert_eq!(found.first(), wanted.as_ref());
+        }
     }
 
     #[test]
     fn circles_are_found() {
         let room = |one, two| {
             let front = "mod one; mod two; pub use two::B;";
-            found(&[("room/mod.rs", front), ("room/one.rs", one), ("room/two.rs", two)])
+            found(FLOORS, &[("room/mod.rs", front), ("room/one.rs", one), ("room/two.rs", two)])
         };
-        let both =
-            ["1: `room::one` is in a circle of files", "1: `room::two` is in a circle of files"];
+        let both = ["one", "two"]
+            .map(|file| format!("room/{file}.rs:1: `room::{file}` is in a circle of files"));
         assert_eq!(room("use super::two::B;", "use super::one::A;"), both);
         assert_eq!(room("use super::B;", "use crate::room::one::A;"), both, "by the room's front");
-        assert_eq!(room("use super::two::B;", ""), [] as [String; 0]);
-        let helpers =
-            found(&[("low.rs", "mod x; use x::A;"), ("low/x.rs", "use super::super::low::B;")]);
-        assert_eq!(helpers, [] as [String; 0], "a file and its helpers are one unit");
+        assert_eq!(room("use super::two::B;", ""), NONE);
+        // A file and its helpers are one unit.
+        let helpers = [("low.rs", "mod x; use x::A;"), ("low/x.rs", "use super::super::low::B;")];
+        assert_eq!(found(FLOORS, &helpers), NONE);
     }
 }

@@ -4,7 +4,6 @@
 //! reference ("the same"). Quoted text does not count. The number of phrases in the repository may
 //! not exceed [`LIMIT`].
 
-use crate::Finding;
 use crate::source::SourceFile;
 
 /// The most phrases that the repository may have. Lower it when phrases have been removed.
@@ -64,19 +63,19 @@ const QUESTIONS: &[&str] =
     &["is", "are", "does", "do", "has", "have", "can", "may", "must", "was", "were", "did", "will"];
 
 /// Returns every phrase if there are more than `limit`, and nothing otherwise.
-pub fn phrases(files: &[SourceFile], limit: usize) -> Vec<Finding> {
-    let findings: Vec<Finding> = files.iter().flat_map(phrases_of).collect();
-    if findings.len() > limit { findings } else { Vec::new() }
+pub fn phrases(files: &[SourceFile], limit: usize) -> Vec<String> {
+    let breaches: Vec<String> = files.iter().flat_map(phrases_of).collect();
+    if breaches.len() > limit { breaches } else { Vec::new() }
 }
 
-fn phrases_of(file: &SourceFile) -> Vec<Finding> {
+fn phrases_of(file: &SourceFile) -> Vec<String> {
     // The sources in `foreign/` keep the style of the libraries that the benchmark compares.
     if file.path.contains("/foreign/") {
         return Vec::new();
     }
-    let mut findings = Vec::new();
+    let mut breaches = Vec::new();
     let mut report = |line, what: &str, instead| {
-        findings.push(file.finding(line, "plain-english", format!("`{what}`"), instead));
+        breaches.push(file.breach(line, &format!("plain English: `{what}`"), instead));
     };
     for (line, text) in prose(file) {
         let words = words(&text);
@@ -99,7 +98,7 @@ fn phrases_of(file: &SourceFile) -> Vec<Finding> {
             }
         }
     }
-    findings
+    breaches
 }
 
 /// Returns the lines of comments and documents, with their line numbers and without quoted text.
@@ -111,7 +110,7 @@ fn prose(file: &SourceFile) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(&file.lines) {
         let code = code.next().unwrap_or_default().trim_end();
-        let text = if file.is_rust() {
+        let text = if file.path.ends_with(".rs") {
             // After the code of a line comes a comment, or a part of a string of several lines.
             let behind = line.chars().skip(code.chars().count()).collect::<String>();
             behind.trim_start().strip_prefix("//").map(str::to_string)
@@ -187,43 +186,29 @@ fn has_phrase(words: &[String], phrase: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn lines(path: &str, text: &str) -> Vec<usize> {
-        let found = phrases(&[SourceFile::new(path, text)], 0);
-        found.iter().map(|finding| finding.line).collect()
-    }
-
     #[test]
-    fn phrases_are_found_in_comments() {
-        let text = [
-            "/// Wakes who sleeps.",
-            "let a = \"who\"; // put off",
-            "// `who`, \"meanwhile\"",
-            "//! The same.",
-            "// in the present state",
-            "// At the present time.",
-            "/// Is it armed?",
-            "/// It is over.",
-            "let who = 1;",
-        ];
-        assert_eq!(lines("a.rs", &text.join("\n")), [1, 2, 4, 6, 7, 8]);
-    }
-
-    #[test]
-    fn phrases_are_found_in_documents_and_scripts() {
-        assert_eq!(lines("a.md", "- Nobody waits.\n```\nnobody\n```\nand, anew\n"), [1, 5]);
-        assert_eq!(lines("a.sh", "#!/bin/who\n# It stands there.\necho anew\n"), [2]);
-        assert_eq!(lines("a.txt", "nobody\n"), [] as [usize; 0]);
-    }
-
-    #[test]
-    fn phrases_are_found_in_names() {
-        let text = "fn put_off() {}\nstruct WayOut;\nlet gone = 1;\nmod gone;\nfn push_out() {}\n";
-        assert_eq!(lines("a.rs", text), [1, 2, 4]);
+    fn phrases_are_found_in_comments_documents_scripts_and_names() {
+        let comments = "/// Wakes who sleeps.\nlet a = \"who\"; // put off\n\
+            // `who`, \"meanwhile\"\n//! The same.\n// in the present state\n\
+            // At the present time.\n/// Is it armed?\n/// It is over.\nlet who = 1;";
+        let names = "fn put_off() {}\nstruct WayOut;\nlet gone = 1;\nmod gone;\nfn push_out() {}\n";
+        for (path, text, lines) in [
+            ("a.rs", comments, &[1, 2, 4, 6, 7, 8][..]),
+            ("a.rs", names, &[1, 2, 4]),
+            ("a.md", "- Nobody waits.\n```\nnobody\n```\nand, anew\n", &[1, 5]),
+            ("a.sh", "#!/bin/who\n# It stands there.\necho anew\n", &[2]),
+            ("a.txt", "nobody\n", &[]),
+        ] {
+            let found = phrases(&[SourceFile::new(path, text)], 0);
+            let line = |breach: &String| breach.split(':').nth(1)?.parse::<usize>().ok();
+            let found: Vec<usize> = found.iter().filter_map(line).collect();
+            assert_eq!(found, lines, "{path}: {text}");
+        }
     }
 
     #[test]
     fn phrases_up_to_the_limit_are_allowed() {
-        let file = SourceFile::new("a.md", "anew\nmeanwhile\n");
-        assert_eq!(phrases(&[file], 2), []);
+        let files = [SourceFile::new("a.md", "anew\nmeanwhile\n")];
+        assert_eq!((phrases(&files, 2).len(), phrases(&files, 1).len()), (0, 2));
     }
 }
