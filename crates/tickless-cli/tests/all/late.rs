@@ -2,12 +2,11 @@
 //! that was planted.
 
 use crate::live::{
-    Spinner, instances_of, shows_what_was_seen, skip, tracefs, wait_until, without_rights,
+    Spinner, is_refused_without_rights, leaves_nothing, shows_what_was_seen, skip, tracefs,
 };
-use crate::run::{PROGRAM, path, stderr, stdout, tickless};
+use crate::run::{Ended, PROGRAM, file, json, path, tickless};
 use serde_json::Value;
-use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -16,9 +15,8 @@ use tickless_lab::measure::stay_on;
 /// Method: it spins with real-time priority where four threads sleep a millisecond at a time.
 #[test]
 fn a_thread_that_occupies_a_cpu_is_the_first_cause() {
-    const NAME: &str = "a_thread_that_occupies_a_cpu_is_the_first_cause";
     let (spin, rest) = (Duration::from_millis(100), Duration::from_millis(30));
-    let Some(spinner) = Spinner::start(NAME, spin, rest) else { return };
+    let Some(spinner) = Spinner::start(spin, rest) else { return };
     let is_over = AtomicBool::new(false);
     let late = thread::scope(|scope| {
         for _ in 0..4 {
@@ -29,11 +27,9 @@ fn a_thread_that_occupies_a_cpu_is_the_first_cause() {
                 }
             });
         }
-        let watch = ["late", "--watch", "-D", "3s", "--threshold", "200us", "--format", "json"];
-        let output = tickless(&watch);
+        let ended = tickless("late --watch -D 3s --threshold 200us --format json");
         is_over.store(true, Ordering::Relaxed);
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+        ended.exits(0, &[]).json()
     });
     assert_eq!(late["causes"][0]["cause"], spinner.cause(), "{late:#}");
     assert!(late["causes"][0]["sleeps"].as_u64() > Some(4), "{late:#}");
@@ -42,9 +38,7 @@ fn a_thread_that_occupies_a_cpu_is_the_first_cause() {
 
 #[test]
 fn an_interrupt_shows_partial_results() {
-    let mut late = Command::new(PROGRAM);
-    late.args(["late", "--watch", "-D", "1h", "--threshold", "1us"]);
-    shows_what_was_seen("an_interrupt_shows_partial_results", &mut late);
+    shows_what_was_seen("late --watch -D 1h --threshold 1us");
 }
 
 /// The longest hop of a wakeup; null if its trace does not have its end.
@@ -57,26 +51,22 @@ fn longest(broken: &Value) -> Value {
 /// keys are documented. Method: a spinner that outranks the sampler on its CPU.
 #[test]
 fn a_break_names_the_cause_and_keeps_the_trace() {
-    const NAME: &str = "a_break_names_the_cause_and_keeps_the_trace";
     let (spin, rest) = (Duration::from_millis(30), Duration::from_millis(30));
-    let Some(spinner) = Spinner::start(NAME, spin, rest) else { return };
-    let file = path("break.txt.gz");
-    let (cpu, file) = (spinner.cpu.to_string(), file.to_str().unwrap());
-    let latency = [PROGRAM, "latency", "-q", "-p", "10", "-D", "20", "--break", "8ms", "--force"];
+    let Some(spinner) = Spinner::start(spin, rest) else { return };
+    let latency = "latency -q -p 10 -D 20 --break 8ms --force -o break.txt.gz --format json \
+                   --sleeper timerfd,clock_nanosleep";
     let mut broken = Value::Null;
     // On a busy machine something else may be the first to be late; not three times.
     for _ in 0..3 {
-        let output = Command::new("taskset")
-            .args([&["-c", &cpu][..], &latency, &["-o", file, "--format", "json"]].concat())
-            .args(["--sleeper", "timerfd,clock_nanosleep"])
-            .output();
-        let Ok(output) = output else { return skip(NAME, "there is no taskset") };
-        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-        assert!(stderr(&output).contains("more than --break"), "{}", stderr(&output));
-        let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut taskset = Command::new("taskset");
+        taskset.args(["-c", &spinner.cpu.to_string(), PROGRAM]).args(latency.split(' '));
+        let Ok(output) = taskset.current_dir(path("")).output() else {
+            return skip("there is no taskset");
+        };
+        let rows = Ended::from(output).exits(3, &["more than --break"]).json();
         let rows = rows.as_array().unwrap().iter().map(|row| &row["break"]);
         let [one] = rows.filter(|it| it.is_object()).collect::<Vec<_>>()[..] else {
-            panic!("{}", stdout(&output))
+            panic!("not one break")
         };
         broken = one.clone();
         if longest(&broken)["cause"] == spinner.cause() {
@@ -92,8 +82,7 @@ fn a_break_names_the_cause_and_keeps_the_trace() {
     assert!(late_ns.abs_diff(sum) < 100_000, "{broken:#}");
     assert_eq!(broken["causes"][0]["cause"], spinner.cause(), "{broken:#}");
     crate::json::compare("break", std::slice::from_ref(&broken));
-    let again = tickless(&["late", file, "--threshold", "8ms", "--format", "json"]);
-    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    let again = json("late break.txt.gz --threshold 8ms");
     assert_eq!(again["causes"][0]["cause"], spinner.cause(), "{again:#}");
 }
 
@@ -101,42 +90,25 @@ fn a_break_names_the_cause_and_keeps_the_trace() {
 /// instance.
 #[test]
 fn without_a_late_wakeup_no_file_is_written() {
-    let Some(tracefs) = tracefs("without_a_late_wakeup_no_file_is_written") else { return };
-    let file = path("never.txt.gz");
-    let _ = fs::remove_file(&file);
-    let long =
-        ["latency", "-q", "--sleeper", "timerfd", "--break", "1h", "-o", file.to_str().unwrap()];
-    let output = tickless(&[&long[..], &["-l", "20"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(!file.exists());
-    fs::write(&file, "mine").unwrap();
-    let refused = tickless(&[&long[..], &["-l", "20"]].concat());
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("--force"), "{}", stderr(&refused));
-    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    let Some(tracefs) = tracefs() else { return };
+    let file_is = |text: Option<&str>| {
+        assert_eq!(std::fs::read_to_string(path("never.txt.gz")).ok().as_deref(), text);
+    };
+    let _ = std::fs::remove_file(path("never.txt.gz"));
+    let long = "latency -q --sleeper timerfd --break 1h -o never.txt.gz";
+    let _ = tickless(&format!("{long} -l 20")).exits(0, &[]);
+    file_is(None);
+    file("never.txt.gz", "mine");
+    let _ = tickless(&format!("{long} -l 20")).exits(1, &["--force"]);
+    file_is(Some("mine"));
     for signal in ["-INT", "-KILL"] {
-        let mut child = Command::new(PROGRAM)
-            .args([&long[..], &["-D", "1h", "--force"]].concat())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait_until("it records", || instances_of(&tracefs, child.id()).len() == 1);
-        // Its handler is there before its instance is.
-        let pid = child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-        wait_until("nothing is left", || instances_of(&tracefs, child.id()).is_empty());
-        child.wait().unwrap();
+        leaves_nothing(&tracefs, &format!("{long} -D 1h --force"), signal);
     }
 }
 
 #[test]
 fn a_break_without_rights_fails_with_an_alternative() {
-    const NAME: &str = "a_break_without_rights_fails_with_an_alternative";
-    let mut command = Command::new(PROGRAM);
-    command.args(["latency", "--break", "1ms", "-o", "/dev/null"]);
-    let Some(output) = without_rights(NAME, &mut command) else { return };
-    assert_eq!(output.status.code(), Some(1));
-    let message = stderr(&output);
-    assert!(message.contains("--limit"), "{message}");
-    assert!(message.contains("sudo") || message.contains("no tracefs"), "{message}");
+    if let Some(refused) = is_refused_without_rights("latency --break 1ms -o /dev/null") {
+        assert!(refused.err.contains("--limit"), "{refused:?}");
+    }
 }

@@ -1,36 +1,28 @@
 //! `tickless machines`, and simulated studies on other machines, run as a user runs them.
 
-use crate::run::{json, path, prints, stderr, tickless};
+use crate::run::{file, fits, json, path, prints, tickless};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
 use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::Scene;
 
-/// In each format, with its number of CPUs.
+/// In each format. An assumed number has its range.
 #[test]
-fn the_list_has_every_machine() {
-    let list = json(&["machines"]);
+fn the_list_has_every_machine_and_each_number_has_one_origin() {
+    let list = json("machines");
     let list = list.as_array().unwrap();
     assert_eq!(list.len(), FILES.len());
-    let (table, csv) = (prints(&["machines"]), prints(&["machines", "--format", "csv"]));
-    for (one, (name, _)) in list.iter().zip(FILES) {
+    let (table, csv) = (prints("machines"), prints("machines --format csv"));
+    fits(table.lines());
+    for (one, (name, text)) in list.iter().zip(FILES) {
         assert_eq!(one["name"], *name);
         assert!(one["cpus"].as_u64().unwrap() >= 2 && one["sourced"].as_u64().unwrap() > 0);
         assert!(table.contains(&format!(" {name} ")) && csv.contains(&format!("\n{name},")));
-    }
-    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-}
-
-/// An assumed number has its range, in each format.
-#[test]
-fn every_number_has_exactly_one_origin() {
-    for (name, text) in FILES {
-        let shown = json(&["machines", name]);
+        let shown = json(&format!("machines {name}"));
         let numbers = shown["numbers"].as_array().unwrap();
         assert_eq!(numbers.len(), Spec::parse(name, text).unwrap().parameters().count());
         for number in numbers {
@@ -39,59 +31,50 @@ fn every_number_has_exactly_one_origin() {
             assert_eq!(is_assumed, number["low"].is_number() && number["high"].is_number());
             assert!(!number["from"].as_str().unwrap().is_empty(), "{name}: {number}");
         }
-        let csv = prints(&["machines", name, "--format", "csv"]);
+        let csv = prints(&format!("machines {name} --format csv"));
         assert_eq!(csv.lines().count(), 1 + numbers.len());
-        assert!(prints(&["machines", name]).contains("line.node_ns"));
+        assert!(prints(&format!("machines {name}")).contains("line.node_ns"));
     }
 }
 
-/// Every command that reads the file reports it. A number that a study needs and the file lacks is
-/// reported too.
+/// Every command that reads the file reports it.
 #[test]
 fn a_mistake_in_a_file_is_reported_with_line_and_key() {
     let text = FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1;
     let line = 1 + text.lines().position(|line| line.starts_with("node_ns")).unwrap();
     let node = text.lines().nth(line - 1).unwrap();
-    for (instead, what) in [
-        ("node_ns = { value = -1, source = \"none\" }", "must be greater than zero"),
-        ("nodes_ns = { value = 1, source = \"none\" }", "nothing reads this key"),
-    ] {
-        let file = path("broken.toml");
-        fs::write(&file, text.replace(node, instead)).unwrap();
-        let file = file.to_str().unwrap();
-        let key = format!("line.{}", instead.split(' ').next().unwrap());
-        for command in [&["machines", file][..], &["study", "cancel", "--sim", "--machine", file]] {
-            let output = tickless(command);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(2), "{command:?}: {said}");
-            assert!(said.contains(&format!("{file}:{line}: {key}: {what}")), "{said}");
+    for (key, value, what) in
+        [("node_ns", -1, "must be greater than zero"), ("nodes_ns", 1, "nothing reads this key")]
+    {
+        let instead = format!("{key} = {{ value = {value}, source = \"none\" }}");
+        file("broken.toml", text.replace(node, &instead));
+        let message = format!("broken.toml:{line}: line.{key}: {what}");
+        for line in [
+            "machines broken.toml",
+            "study cancel --sim --machine broken.toml",
+            "project traces/idle.txt.gz --machine broken.toml",
+        ] {
+            let _ = tickless(line).exits(2, &[&message]);
         }
     }
-    let output = tickless(&["study", "rearm", "--sim", "--machine", "itanium2-4p"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("workload.pipe_ns: missing"), "{}", stderr(&output));
-    let output = tickless(&["machines", "abacus"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("itanium2-32p"), "it says what there is");
 }
 
 /// It has no bands and nothing calibrated either. The seed is used where something is drawn, and a
 /// note reports where it is not.
 #[test]
 fn a_study_on_another_machine_has_no_published_figures() {
-    let cells =
-        |args: &[&str]| json(&[&["study", "cancel", "--sim"], args].concat())["cells"].take();
-    let elsewhere = cells(&["--machine", "itanium2-4p"]);
+    let line = "study cancel --sim --machine itanium2-4p";
+    let cells = |args: &str| json(&format!("{line} {args}"))["cells"].take();
+    let elsewhere = cells("");
     for cell in elsewhere.as_array().unwrap() {
         assert_eq!(cell["role"], "predicted");
         assert!(cell["published"].is_null() && cell["band"].is_null(), "{cell}");
         assert!(cell["id"].as_str().unwrap().starts_with("4p."));
     }
-    let seeded = |seed| cells(&["--machine", "itanium2-4p", "--seed", seed]);
-    assert_eq!(seeded("0"), elsewhere, "no seed is seed 0");
-    assert_eq!(seeded("5"), seeded("5"));
-    assert_ne!(seeded("5"), elsewhere);
-    let notes = json(&["study", "rearm", "--sim"])["notes"].to_string();
+    assert_eq!(cells("--seed 0"), elsewhere, "no seed is seed 0");
+    assert_eq!(cells("--seed 5"), cells("--seed 5"));
+    assert_ne!(cells("--seed 5"), elsewhere);
+    let notes = json("study rearm --sim")["notes"].to_string();
     assert!(notes.contains("the seed changes nothing"), "{notes}");
 }
 
@@ -103,9 +86,9 @@ fn a_timeline_has_a_named_track_for_each_cpu() {
         ("deferred", 2, &["expiry thread", "timer interrupt"]),
         ("clock", 72, &["counter read", "timer interrupt"]),
     ] {
-        let file = path(&format!("{study}.json"));
-        prints(&["study", study, "--sim", "--timeline", file.to_str().unwrap()]);
-        let trace: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        prints(&format!("study {study} --sim --timeline {study}.json"));
+        let text = fs::read_to_string(path(&format!("{study}.json"))).unwrap();
+        let trace: Value = serde_json::from_str(&text).unwrap();
         let events = trace["traceEvents"].as_array().unwrap();
         let tracks = events.iter().filter(|event| event["name"] == "thread_name");
         let names: BTreeSet<&str> =
@@ -123,36 +106,30 @@ fn a_timeline_has_a_named_track_for_each_cpu() {
 /// More of them continue where the first ended.
 #[test]
 fn histories_are_functions_of_their_seed() {
-    let run = |seed, count| prints(&["machines", "--fuzz", seed, "--histories", count]);
-    let two = run("7", "2");
-    assert_eq!(two, run("7", "2"));
-    let one = run("8", "1");
-    assert_eq!(two.lines().nth(1), one.lines().next());
+    let two = prints("machines --fuzz 7 --histories 2");
+    assert_eq!(two, prints("machines --fuzz 7 --histories 2"));
+    assert_eq!(two.lines().nth(1), prints("machines --fuzz 8").lines().next());
     assert!(two.contains("no rule broken"));
 }
 
 /// Its numbers are marked as measured. On one CPU, measuring is refused with advice.
 #[test]
 fn the_file_of_this_host_can_be_read_again() {
-    let file = path("host.toml");
-    let args = ["machines", "--measure", "--anyway", "--quick", "-o", file.to_str().unwrap()];
     if measure::cpus().len() > 1 {
-        prints(&args);
-        let text = fs::read_to_string(&file).unwrap();
+        prints("machines --measure --anyway --quick -o host.toml");
+        let text = fs::read_to_string(path("host.toml")).unwrap();
         let spec = Spec::parse("host.toml", &text).unwrap();
         assert_eq!(spec.costs().topology.cpus() as usize, measure::cpus().len());
         assert_eq!(spec.to_toml(), text);
-        let shown = json(&["machines", file.to_str().unwrap()]).to_string();
+        let shown = json("machines host.toml").to_string();
         assert!(shown.contains("measured: ") && shown.contains("ping_pong.line"), "{shown}");
     }
     let alone = std::thread::spawn(move || {
         measure::stay_on(measure::cpus()[0]).unwrap();
         // A program inherits the CPUs of the thread that starts it.
-        tickless(&["machines", "--measure", "--quick"])
+        tickless("machines --measure --quick")
     });
-    let alone = alone.join().unwrap();
-    assert_eq!(alone.status.code(), Some(2));
-    assert!(stderr(&alone).contains("two CPUs"), "{}", stderr(&alone));
+    let _ = alone.join().unwrap().exits(2, &["two CPUs"]);
 }
 
 /// Its file then has a note.
@@ -162,25 +139,23 @@ fn a_busy_host_is_measured_only_on_request() {
     if cpus.len() == 1 {
         return;
     }
-    let over = Arc::new(AtomicBool::new(false));
-    let spinning: Vec<_> = (cpus.iter())
-        .map(|_| {
-            let over = Arc::clone(&over);
-            std::thread::spawn(move || while !over.load(Ordering::Relaxed) {})
-        })
-        .collect();
-    let file = path("busy.toml");
-    let _ = fs::remove_file(&file);
-    let args = ["machines", "--measure", "--quick", "-o", file.to_str().unwrap()];
-    let refused = tickless(&args);
-    let is_written = file.exists();
-    prints(&[&args[..], &["--anyway"]].concat());
-    over.store(true, Ordering::Relaxed);
-    spinning.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!((refused.status.code(), is_written), (Some(2), false));
-    let said = stderr(&refused);
-    assert!(said.contains("busy with other work") && said.contains("--anyway"), "{said}");
-    assert!(fs::read_to_string(&file).unwrap().contains("% busy with other work"));
+    let over = AtomicBool::new(false);
+    let _ = fs::remove_file(path("busy.toml"));
+    let line = "machines --measure --quick -o busy.toml";
+    std::thread::scope(|scope| {
+        for _ in cpus {
+            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+        }
+        let refused = tickless(line);
+        let is_written = path("busy.toml").exists();
+        let measured = tickless(&format!("{line} --anyway"));
+        over.store(true, Ordering::Relaxed);
+        let _ = refused.exits(2, &["busy with other work", "--anyway"]);
+        let _ = measured.exits(0, &[]);
+        assert!(!is_written);
+    });
+    let text = fs::read_to_string(path("busy.toml")).unwrap();
+    assert!(text.contains("% busy with other work"));
 }
 
 /// Goal: each scene is predicted and measured, with their ratio in a band, and what cannot be
@@ -190,7 +165,7 @@ fn this_host_is_predicted() {
     if measure::cpus().len() == 1 {
         return;
     }
-    let study = json(&["machines", "--validate", "--quick"]);
+    let study = json("machines --validate --quick");
     let cells = study["cells"].as_array().unwrap();
     for part in Scene::PREDICTED {
         let cell = |what: &str| {

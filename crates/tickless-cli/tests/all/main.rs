@@ -4,24 +4,22 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
-mod cli;
-mod doctor_live;
+mod doctor;
 mod fleet;
 mod json;
 mod late;
 mod latency;
+mod live;
 mod machines;
 mod manual;
 mod record;
 mod refusals;
+mod replay;
 mod report;
 mod run;
 mod study;
 mod sweep;
 mod top;
-
-#[path = "../live/mod.rs"]
-mod live;
 
 #[path = "../../../tickless-trace/tests/support/mod.rs"]
 mod support;

@@ -1,67 +1,52 @@
 //! `tickless report`, run as a user runs it.
 
-use crate::live::interrupted;
-use crate::run::{PROGRAM, keys_named_on, stderr, stdout};
+use crate::run::{Ended, PROGRAM, interrupted, page, path, tickless};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-/// A folder of this test run that is not there yet.
-fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&path);
-    path
+/// Removes what an earlier test run has written.
+fn fresh(folder: &str) {
+    let _ = fs::remove_dir_all(path(folder));
 }
 
-fn report(out: &Path, args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(["report", "--out"]).arg(out).args(args).output().unwrap()
+/// Returns the page and the results in a folder, which must have no other files.
+fn files(folder: &str) -> (String, Value) {
+    assert_eq!(fs::read_dir(path(folder)).unwrap().count(), 2);
+    let [html, json] = ["report.html", "report.json"]
+        .map(|name| fs::read_to_string(path(folder).join(name)).unwrap());
+    (html, serde_json::from_str(&json).unwrap())
 }
 
-fn files(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.flatten().map(|entry| entry.file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
-/// There is no other file, and the verdicts are printed.
+/// The verdicts are printed.
 #[test]
 fn a_report_writes_two_files_with_the_documented_keys() {
-    let out = folder("report-whole");
-    let output = report(&out, &["--quick", "--only", "cancel", "rearm", "--seed", "7"]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "", "a bar where there is no terminal");
-    assert_eq!(files(&out), ["report.html", "report.json"]);
-    let said = stdout(&output);
+    fresh("report-whole");
+    let line = "report --quick --only cancel rearm --seed 7 --out report-whole";
+    let Ended { out, err, .. } = tickless(line).exits(0, &[]);
+    assert_eq!(err, "", "a bar where there is no terminal");
     for word in ["report.html", "report.json", "29000 -> 95", "7.20 -> 5.32", "quick report"] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(out.contains(word), "{word}: {out}");
     }
-    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    let (html, json) = files("report-whole");
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>"), "half a page");
     assert!(html.contains("<section id=\"cancel\">") && !html.contains("<section id=\"clock\">"));
-
-    let json: Value =
-        serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
-    #[rustfmt::skip]
-    let objects: [(&str, &[&str]); 5] = [
-        ("", &[
-            "date", "effort", "machine", "schema", "seconds", "seed", "studies", "verdicts",
-            "version",
-        ]),
-        ("/machine", &["clock_source", "cpu", "cpus", "disturbance", "kernel", "load"]),
-        ("/studies/0", &["live", "sim", "study"]),
-        ("/studies/0/live", &["error", "result", "seconds"]),
-        ("/verdicts/0", &["live", "mechanism", "published", "sides", "simulated", "study"]),
-    ];
-    for (place, want) in objects {
-        let keys = keys_named_on("report", json.pointer(place).unwrap());
-        assert_eq!(keys, want.iter().copied().collect(), "{place}");
+    let page = page("report");
+    for (place, want) in [
+        ("", "date effort machine schema seconds seed studies verdicts version"),
+        ("/machine", "clock_source cpu cpus disturbance kernel load"),
+        ("/studies/0", "live sim study"),
+        ("/studies/0/live", "error result seconds"),
+        ("/verdicts/0", "live mechanism published sides simulated study"),
+        ("/verdicts/0/simulated", "after before checked outside unit"),
+    ] {
+        let object = json.pointer(place).and_then(Value::as_object).unwrap();
+        let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        assert_eq!(keys.join(" "), want, "{place}");
+        let missing = keys.iter().find(|key| !page.contains(&format!("`{key}`")));
+        assert_eq!(missing, None, "docs/book/src/report.md lacks it");
     }
-    let figures = &json["verdicts"][0]["simulated"];
-    let keys: Vec<&String> = figures.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["after", "before", "checked", "outside", "unit"]);
     assert_eq!((&json["schema"], &json["seed"]), (&1.into(), &7.into()));
     assert_eq!(json["studies"][0]["study"], "rearm", "the order of the seeds");
     assert_eq!(json["studies"][1]["live"]["result"]["world"], "live");
@@ -71,39 +56,30 @@ fn a_report_writes_two_files_with_the_documented_keys() {
 /// has no pipes.
 #[test]
 fn a_failed_study_is_shown_and_the_others_run() {
-    let out = folder("report-fails");
-    let script = format!(
-        "ulimit -n 5; exec '{PROGRAM}' report --quick --only rearm --out '{}'",
-        out.display()
-    );
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
-    let said = stdout(&output);
+    fresh("report-fails");
+    let line = "report --quick --only rearm --out report-fails";
+    let script = format!("ulimit -n 5; exec '{PROGRAM}' {line}");
+    let mut shell = Command::new("sh");
+    let said = Ended::of(shell.args(["-c", &script]).current_dir(path(""))).exits(1, &[]).out;
     assert!(said.contains("rearm, live, FAILED: ") && said.contains("ulimit"), "{said}");
-    let html = fs::read_to_string(out.join("report.html")).unwrap();
+    let (html, json) = files("report-fails");
     assert!(html.contains("The live study failed.") && html.contains("ulimit -n"));
     assert!(html.contains("5.32<sup"), "the simulated part is there");
-    let json: Value =
-        serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
     assert!(json["studies"][0]["live"]["result"].is_null());
     assert!(json["studies"][0]["sim"]["error"].is_null());
 }
 
+/// An interrupt ends a report without files. A folder in the page's place is refused before the
+/// measurement.
 #[test]
-fn an_interrupt_ends_a_report_without_files() {
-    let out = folder("report-interrupted");
-    let report = ["report", "--full", "--live-only", "--only", "rearm", "--out"];
-    let output = interrupted(Command::new(PROGRAM).args(report).arg(&out));
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert_eq!((output.stdout, files(&out)), (Vec::new(), Vec::new()));
-}
-
-#[test]
-fn an_unwritable_place_is_refused_before_measuring() {
-    let out = folder("report-nowhere");
-    fs::create_dir_all(out.join("report.html")).unwrap();
-    let output = report(&out, &["--full"]);
-    assert_eq!(output.status.code(), Some(1));
-    let said = stderr(&output);
-    assert!(said.contains("cannot write the report") && said.contains("--out"), "{said}");
+fn a_report_that_cannot_be_written_leaves_nothing() {
+    fresh("report-interrupted");
+    let line = "report --full --live-only --only rearm --out report-interrupted";
+    let out = interrupted(line).exits(130, &[]).out;
+    assert_eq!(out, "");
+    let left = fs::read_dir(path("report-interrupted")).map_or(0, Iterator::count);
+    assert_eq!(left, 0);
+    fs::create_dir_all(path("report-nowhere/report.html")).unwrap();
+    let words = ["cannot write the report", "--out"];
+    let _ = tickless("report --full --out report-nowhere").exits(1, &words);
 }

@@ -1,47 +1,21 @@
 //! The built program, run as a user runs it.
 
 use serde_json::Value;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
-pub fn tickless(args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(args).stdin(Stdio::null()).output().unwrap()
-}
-
-pub fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// Returns what a command prints that must succeed.
-pub fn prints(args: &[&str]) -> String {
-    let output = tickless(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
-    stdout(&output)
-}
-
-/// Returns the JSON of a command that must succeed, or whose verdict may be bad.
-pub fn json(args: &[&str]) -> Value {
-    let output = tickless(&[args, &["--format", "json"]].concat());
-    assert!(matches!(output.status.code(), Some(0 | 3)), "{args:?}: {}", stderr(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Returns the name of a file of this test run.
+/// Returns a file of this test run. The program runs in its folder.
 pub fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 /// Writes a file of this test run.
-pub fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+pub fn file(name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(path(name), content).unwrap();
-    path(name)
 }
 
 /// Returns a page of the book.
@@ -50,13 +24,104 @@ pub fn page(name: &str) -> String {
     std::fs::read_to_string(format!("{book}/{name}.md")).unwrap()
 }
 
-/// Returns the keys of an object, which this page of the book must name. Which keys there are is
-/// compared with the page about JSON.
-pub fn keys_named_on<'a>(name: &str, object: &'a Value) -> BTreeSet<&'a str> {
-    let page = page(name);
-    let keys: BTreeSet<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
-    for key in &keys {
-        assert!(page.contains(&format!("`{key}`")), "docs/book/src/{name}.md lacks {key}");
+/// Returns the program with these arguments, which are separated by spaces. The folder in which it
+/// runs has the committed traces as `traces`.
+pub fn program(line: &str) -> Command {
+    if !path("traces").exists() {
+        // Another test may do this at the same time.
+        let _ = std::fs::remove_file(path("traces"));
+        let _ = symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces"), path("traces"));
     }
-    keys
+    let mut command = Command::new(PROGRAM);
+    command.args(line.split_whitespace()).current_dir(path("")).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// How a run of the program ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ended {
+    fn from(Output { status, stdout, stderr }: Output) -> Ended {
+        let [out, err] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+        Ended { status: status.code(), out, err }
+    }
+}
+
+impl Ended {
+    pub fn of(command: &mut Command) -> Ended {
+        command.output().unwrap().into()
+    }
+
+    /// Checks the exit status, and that the messages on standard error have all these words.
+    #[track_caller]
+    pub fn exits(self, status: i32, words: &[&str]) -> Ended {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        for word in words {
+            assert!(self.err.contains(word), "{word:?} is not in {self:?}");
+        }
+        self
+    }
+
+    /// Returns the results of a run that succeeded, or whose verdict is bad.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert!(matches!(self.status, Some(0 | 3)), "{self:?}");
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// Runs a command line of the program.
+pub fn tickless(line: &str) -> Ended {
+    Ended::of(&mut program(line))
+}
+
+/// Returns what a command prints that must succeed.
+#[track_caller]
+pub fn prints(line: &str) -> String {
+    tickless(line).exits(0, &[]).out
+}
+
+/// Returns the JSON of a command that must succeed, or whose verdict may be bad.
+#[track_caller]
+pub fn json(line: &str) -> Value {
+    tickless(&format!("{line} --format json")).json()
+}
+
+/// Runs command lines that must fail with this status, without results and with these messages.
+pub fn fails<'a>(status: i32, cases: impl IntoIterator<Item = (&'a str, &'a str)>) {
+    for (line, advice) in cases {
+        let ended = tickless(line);
+        assert_eq!(ended.status, Some(status), "{line}: {ended:?}");
+        assert!(ended.out.is_empty() && ended.err.contains(advice), "{line}: {ended:?}");
+    }
+}
+
+/// Checks that the lines of a table fit a terminal.
+#[track_caller]
+pub fn fits<'a>(lines: impl IntoIterator<Item = &'a str>) {
+    for line in lines {
+        let is_plain = !line.ends_with(' ') && !line.contains('\u{1b}');
+        assert!(line.chars().count() <= 80 && is_plain, "{line:?}");
+    }
+}
+
+/// Sends a signal, such as `-INT`, to a process.
+pub fn signal(pid: u32, signal: &str) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Runs a command line that gets Ctrl-C half a second after its start: its handler is installed by
+/// then, and its work has not ended.
+pub fn interrupted(line: &str) -> Ended {
+    let child = program(line).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    signal(child.id(), "-INT");
+    child.wait_with_output().unwrap().into()
 }

@@ -1,0 +1,190 @@
+//! `tickless doctor`, run as a user runs it, with pathologies planted in this machine.
+
+use crate::live::{alone, leaves_nothing, skip, tracefs, without_rights};
+use crate::run::{Ended, PROGRAM, fits, json, page, program, tickless};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tickless_lab::doctor::checks;
+
+fn findings(document: &Value) -> &[Value] {
+    document.as_array().unwrap()
+}
+
+/// Looks at one check some times, until it is a warning or worse and explains it with these words.
+/// Returns its last finding.
+fn is_found(check: &str, duration: &str, words: &[&str]) -> Result<(), Value> {
+    let mut seen = Value::Null;
+    // A machine that is busy enough lets a sleeper miss ticks.
+    for _ in 0..20 {
+        seen = json(&format!("doctor -D {duration} --check {check}"));
+        let how = seen[0]["how"].as_str().unwrap();
+        let is_bad = ["warn", "bad"].contains(&seen[0]["verdict"].as_str().unwrap());
+        if is_bad && words.iter().all(|word| how.contains(word)) {
+            return Ok(());
+        }
+    }
+    Err(seen)
+}
+
+/// The page of the book names them. A bad finding, and no other, makes the exit status 3. An
+/// unknown one has its reason.
+#[test]
+fn json_has_a_finding_for_each_check() {
+    let _alone = alone();
+    let ended = tickless("doctor -D 300ms --format json");
+    let (json, page) = (ended.json(), page("doctor"));
+    let names: Vec<&str> = findings(&json).iter().map(|f| f["check"].as_str().unwrap()).collect();
+    assert_eq!(names, checks().into_iter().map(|check| check.name).collect::<Vec<_>>());
+    for finding in findings(&json) {
+        let name = finding["check"].as_str().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "docs/book/src/doctor.md lacks {name}");
+        let verdict = finding["verdict"].as_str().unwrap();
+        assert!(["ok", "warn", "bad", "unknown"].contains(&verdict), "{finding}");
+        // A source may be judged by its name where it could not be timed.
+        assert!(finding["figure"].is_number() || verdict == "unknown", "{finding}");
+        assert!(!finding["how"].as_str().unwrap().is_empty(), "{finding}");
+    }
+    let is_bad = findings(&json).iter().any(|finding| finding["verdict"] == "bad");
+    assert_eq!(ended.status, Some(if is_bad { 3 } else { 0 }));
+}
+
+/// Text and CSV have the same findings, no colour without a terminal, and lines that fit.
+#[test]
+fn only_the_chosen_checks_are_printed() {
+    let _alone = alone();
+    let line = "doctor --check timer-slack,clock-source --strict";
+    let csv = tickless(&format!("{line} --format csv")).out;
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows[0], "check,verdict,figure,unit,how,advice,study");
+    assert!(rows[1].starts_with("clock-source,") && rows[2].starts_with("timer-slack,"), "{csv}");
+    assert_eq!(rows.len(), 3);
+    let mut forced = program(line);
+    let text = Ended::of(forced.env("CLICOLOR_FORCE", "1").env("TERM", "xterm")).out;
+    assert!(text.contains("clock-source") && text.contains("timer-slack"), "{text}");
+    fits(text.lines());
+}
+
+#[test]
+fn a_terminal_has_colours_unless_no_color_is_set() {
+    let _alone = alone();
+    // An empty variable counts as not set.
+    for (no_color, is_coloured) in [(None, true), (Some(""), true), (Some("1"), false)] {
+        let line = format!("{PROGRAM} doctor --check timer-slack");
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR");
+        script.envs(no_color.map(|value| ("NO_COLOR", value))).stdin(Stdio::null());
+        let Ok(output) = script.output() else {
+            return skip("there is no script(1) to make a terminal");
+        };
+        let shown = Ended::from(output).out;
+        assert_eq!(shown.contains("\u{1b}[32mok"), is_coloured, "{no_color:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn without_rights_findings_are_unknown_with_their_reason() {
+    let _alone = alone();
+    let Some(ended) = without_rights("doctor -D 100ms --format json") else { return };
+    for finding in findings(&ended.json()) {
+        match finding["check"].as_str().unwrap() {
+            "rearm-writes" | "rearm-removals" | "timer-cancels" | "tick-wakers"
+            | "aligned-timers" => {
+                assert_eq!(finding["verdict"], "unknown", "{finding}");
+                assert!(finding["figure"].is_null(), "{finding}");
+                assert!(finding["how"].as_str().unwrap().contains("root"), "{finding}");
+            }
+            "clock-source" | "timer-slack" => assert!(finding["figure"].is_number(), "{finding}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_a_millisecond_at_a_time_is_named() {
+    if tracefs().is_none() {
+        return;
+    }
+    let _alone = alone();
+    let stop = AtomicBool::new(false);
+    let found = thread::scope(|scope| {
+        let waker = thread::Builder::new().name("planted-waker".to_string());
+        let sleep = || {
+            let _ = tickless_lab::measure::sleep_with_slack(1);
+            while !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_micros(700));
+            }
+        };
+        waker.spawn_scoped(scope, sleep).unwrap();
+        let found = is_found("tick-wakers", "500ms", &["planted-waker"]);
+        stop.store(true, Ordering::Relaxed);
+        found
+    });
+    assert_eq!(found, Ok(()));
+}
+
+/// A process that does nothing but use its quota; killed and its group removed when dropped.
+struct Group {
+    path: PathBuf,
+    worker: Child,
+}
+
+impl Group {
+    fn make(number: usize) -> std::io::Result<Group> {
+        let name = format!("tickless-test-{}-{number}", std::process::id());
+        let path = Path::new(CONTROLLER).join(name);
+        fs::create_dir(&path)?;
+        let worker = Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?;
+        let group = Group { path, worker };
+        fs::write(group.path.join("cpu.cfs_period_us"), "50000")?;
+        fs::write(group.path.join("cpu.cfs_quota_us"), "1000")?;
+        fs::write(group.path.join("tasks"), group.worker.id().to_string())?;
+        Ok(group)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = self.worker.kill();
+        let _ = self.worker.wait();
+        for _ in 0..200 {
+            if fs::remove_dir(&self.path).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Where version 1 of the controller usually is.
+const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
+
+/// Method: the kernel draws a group's phase, so a pair cannot be placed. Of 40 groups with a
+/// hundredth of the period for each side, two in five are near another one: 1 - 0.98^39 = 0.54.
+#[test]
+fn groups_that_are_refilled_together_are_found() {
+    if tracefs().is_none() {
+        return;
+    }
+    let _alone = alone();
+    let groups: std::io::Result<Vec<Group>> = (0..40).map(Group::make).collect();
+    let groups = match groups {
+        Ok(groups) => groups,
+        Err(error) => return skip(format_args!("no groups can be made at {CONTROLLER}: {error}")),
+    };
+    let words = ["sched_cfs_period_timer every 50.0 ms", "share a period of 50.0 ms"];
+    let found = is_found("quota-phases", "1s", &words);
+    drop(groups);
+    assert_eq!(found, Ok(()));
+}
+
+#[test]
+fn an_interrupt_leaves_no_tracefs_instance() {
+    let Some(tracefs) = tracefs() else { return };
+    let _alone = alone();
+    let _ = leaves_nothing(&tracefs, "doctor -D 1h --check rearm-writes", "-INT").exits(130, &[]);
+}

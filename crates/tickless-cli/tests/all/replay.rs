@@ -1,0 +1,232 @@
+//! `tickless replay`, and what all commands share: the messages about a wrong command line, the
+//! width of tables, and a closed output.
+
+use crate::run::{Ended, PROGRAM, fails, file, fits, json, page, path, prints, program, tickless};
+use crate::support::{SAMPLES, sample_text, text_without};
+use flate2::{Compression, write::GzEncoder};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_wrong_command_line_exits_2_with_advice() {
+    let both = "cannot be used with";
+    fails(
+        2,
+        [
+            ("", "Usage: tickless"),
+            ("recall", "unrecognized subcommand"),
+            ("replay", "<TRACE>"),
+            ("replay a --no-such-option", "--no-such-option"),
+            ("replay a --policy busy", "restart-aware"),
+            ("replay a --format xml", "csv"),
+            ("replay traces/idle.txt.gz b --timeline c", "--timeline"),
+            ("study rearm --live --sim", both),
+            ("study rearm --live --quick --full", both),
+            ("study rearm --live --cpus 0", "not a number from 1 to"),
+            ("study rearm --live --cpus 2", "leave --cpus out"),
+            ("study cancel --live --cpus 3000", "2048"),
+            ("study nonsense --live", "rearm"),
+            ("study rearm --sim --machine itanium2-4p", "workload.pipe_ns: missing"),
+            ("machines abacus", "itanium2-32p"),
+            ("report --quick --full", both),
+            ("report --sim-only --live-only", both),
+            ("report --only nonsense", "rearm"),
+            ("latency -i 0", "1..="),
+            ("latency -p 100", "1..=99"),
+            ("latency -S -t 2", both),
+            ("latency -D 0", "no time"),
+            ("latency -D soon", "not a time"),
+            ("latency -l 0", "1.."),
+            ("latency --limit p99", "p99=200us"),
+            ("latency --sleeper sundial", "timerfd"),
+            ("latency -h", "a value is required"),
+            ("doctor --check nonsense", "idle-ticks"),
+            ("top --once --batch 2", both),
+            ("top --batch 0", "--batch"),
+            ("project a --machine nothing", "there is no machine nothing"),
+            ("project a --machine=host --cpus=0", "0 CPUs; ask for 1 to 4096"),
+            ("project a --machine=host --cpus=4-2", "goes down"),
+            ("project a --machine=host --seconds=0", "--seconds 0 is no time"),
+            ("project a --machine=host --clock=sundial", "sundial"),
+            ("completions nonsense", "bash"),
+        ],
+    );
+}
+
+/// The crate that reads traces tests all causes.
+#[test]
+fn an_unusable_file_exits_1_with_advice() {
+    file("empty.txt", "");
+    fails(
+        1,
+        [
+            ("replay nowhere", "tickless: nowhere: "),
+            ("replay nowhere", "Check the name"),
+            ("replay .", "Name a file, not a directory"),
+            ("replay empty.txt", "Record a trace"),
+            ("replay /no/such/*", "Check the pattern"),
+            ("replay traces/idle.txt.gz --timeline /no/such/place", "another place"),
+            ("man nonsense", "tickless help"),
+            ("man --dir /proc/nowhere", "--dir"),
+            ("record -o /no/such/place", "-o"),
+            ("top", "--once"),
+            ("fleet /no/such/*", "Check the pattern"),
+            ("fleet traces/idle.txt.gz --html /no/such/fleet.html", "Name another file"),
+            ("latency -l 10 --json=/nowhere/latency.json", "/nowhere/latency.json"),
+        ],
+    );
+}
+
+#[test]
+fn csv_has_a_header_and_a_line_for_each_policy() {
+    let text = prints("replay traces/idle.txt.gz --format csv");
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert!(text.starts_with(
+        "policy,device_writes,wakeups,expirations,spurious_wakeups,early,lateness_p50_ns,"
+    ));
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(names, ["policy", "eager", "lazy", "restart-aware", "recorded"]);
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{text}");
+    assert_eq!(rows[3][1], rows[4][1]);
+}
+
+/// The last screen has the most important results, and there is no colour. Nothing is lost in a
+/// narrow terminal.
+#[test]
+fn tables_fit_a_terminal() {
+    let replay = |sample: &str, columns| {
+        let mut command = program(&format!("replay traces/{sample}.txt.gz"));
+        command.env("COLUMNS", columns).env("CLICOLOR_FORCE", "1").env("TERM", "xterm");
+        Ended::of(command.env_remove("NO_COLOR")).out
+    };
+    for sample in SAMPLES {
+        let text = replay(sample, "200");
+        fits(text.lines());
+        let lines: Vec<&str> = text.lines().collect();
+        let screen = lines[lines.len() - 24..].join("\n");
+        for word in ["restart-aware", "recorded", "How late", "Agreement: ", "%."] {
+            assert!(screen.contains(word), "{sample}, {word}:\n{screen}");
+        }
+        for word in ["What the kernel did", "Armed most", "spurious", "queue", "wheel"] {
+            assert!(text.contains(word), "{sample}, {word}:\n{text}");
+        }
+    }
+    let narrow = replay("idle", "50");
+    let mut tables = narrow.lines().skip(1).filter(|line| !line.ends_with(':'));
+    assert!(tables.all(|line| line.chars().count() <= 50), "{narrow}");
+    for word in ["restart-aware", "1018", "hrtimer_wakeup"] {
+        assert!(narrow.contains(word), "{word}: {narrow}");
+    }
+    // Two groups of periodic timers on a strip.
+    let strip = " recorded |...........................2......................| nearest 115 us";
+    let shown = replay("two-groups-aligned", "80");
+    assert!(shown.lines().any(|line| line == strip), "{shown}");
+    assert!(page("replay").contains(strip), "docs/book/src/replay.md shows another strip");
+}
+
+/// The undamaged part of the trace is used. Messages are on standard error only.
+#[test]
+fn each_cause_of_damage_is_reported_once() {
+    let text = sample_text("pipe-two-cpus");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text.as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    file("half.txt.gz", &packed[..packed.len() / 2]);
+    file("rubbish.txt", text.replace('\n', "\nrubbish\n"));
+    for (name, cause, lines) in
+        [("half.txt.gz", "the gzip data ends early", 3), ("rubbish.txt", "line skipped", 1)]
+    {
+        let ended = tickless(&format!("replay {name} --format json"));
+        assert!(ended.json()["operations"]["start"].as_u64().unwrap() > 10);
+        let messages = &ended.err;
+        assert_eq!(messages.matches(cause).count(), 1, "{messages}");
+        assert!(messages.lines().count() <= lines, "{messages}");
+        let start = format!("tickless: {name}");
+        assert!(messages.lines().all(|line| line.starts_with(&start)), "{messages}");
+    }
+    assert_eq!(tickless("replay traces/pipe-two-cpus.txt.gz").err, "");
+}
+
+/// Without `--strict`, the results and the messages are the same, and the replay succeeds.
+#[test]
+fn strict_exits_3_unless_the_replay_agrees_with_a_sound_recording() {
+    let text = sample_text("pipe-two-cpus");
+    let line = |line: &str| line.to_string() + "\n";
+    let twice = |text: &str| if text.starts_with('#') { line(text) } else { line(text).repeat(2) };
+    file("twice.txt", text.lines().map(twice).collect::<String>());
+    file("no-writes.txt", text_without(&sample_text("pipe-one-cpu"), "write_msr"));
+    let sample = "replay traces/pipe-one-cpu.txt.gz";
+    for (line, messages, shown) in [
+        (
+            format!("{sample} --no-inference"),
+            &["replayed, 700 recorded: more than 5 % off"][..],
+            "Agreement: ",
+        ),
+        ("replay no-writes.txt".into(), &["Record msr:write_msr"], "Agreement: unknown"),
+        (
+            "replay twice.txt".into(),
+            &["the trace has lines twice", "cannot have happened like that"],
+            "not to be trusted: ",
+        ),
+    ] {
+        let strict = tickless(&format!("{line} --strict")).exits(3, messages);
+        assert!(strict.out.contains(shown), "{strict:?}");
+        assert_eq!(prints(&line), strict.out);
+    }
+    let _ = tickless(&format!("{sample} --strict")).exits(0, &[]);
+    let lazy = json("replay traces/idle.txt.gz --policy lazy --strict");
+    assert_eq!(lazy["policies"].as_array().unwrap().len(), 1);
+    assert_eq!(lazy["agreement"]["policy"], "restart-aware");
+}
+
+#[test]
+fn a_closed_output_causes_no_panic_and_no_message() {
+    for format in ["table", "json", "csv"] {
+        let line = format!("replay traces/pipe-two-cpus.txt.gz --format {format}");
+        let mut child = program(&line).spawn().unwrap();
+        // The pipe's other end is closed long before the trace is read.
+        drop(child.stdout.take());
+        let ended = Ended::from(child.wait_with_output().unwrap());
+        assert_eq!((ended.status, ended.err.as_str()), (Some(0), ""), "{format}");
+    }
+    for (redirected, status, message) in [
+        ("traces/idle.txt.gz >&-", 0, ""),
+        ("traces/idle.txt.gz >/dev/full", 1, "tickless: cannot write the results: "),
+        // Standard error is closed while there is something to write.
+        ("nowhere 2>&-", 1, ""),
+        ("nowhere 2>/dev/full", 1, ""),
+    ] {
+        let script = format!("'{PROGRAM}' replay {redirected}");
+        let mut shell = Command::new("sh");
+        let ended = Ended::of(shell.args(["-c", &script]).current_dir(path("")));
+        assert!(ended.exits(status, &[]).err.starts_with(message), "{redirected}");
+    }
+}
+
+/// Each trace is a row, and there is a total. A pattern is expanded, standard input is a trace,
+/// and an unusable trace is reported and has no row.
+#[test]
+fn several_traces_are_one_table() {
+    let table = prints("replay traces/pipe-*.txt.gz traces/idle.txt.gz");
+    let rows: Vec<&str> = table.lines().map(str::trim_start).collect();
+    for (at, start) in [(1, "pipe-one-cpu"), (2, "pipe-two-cpus"), (3, "idle"), (4, "total")] {
+        assert!(rows[at].starts_with(start), "{table}");
+    }
+    let last = |row: &str| row.split_whitespace().last().unwrap().parse::<u64>().unwrap();
+    assert_eq!(last(rows[4]), (1..4).map(|at| last(rows[at])).sum::<u64>(), "{table}");
+    let one = tickless("replay traces/idle.txt.gz nowhere").exits(1, &["nowhere"]);
+    assert!(one.out.contains("total"));
+    let idle = std::fs::File::open(path("traces/idle.txt.gz")).unwrap();
+    let piped = Ended::of(program("replay -").stdin(Stdio::from(idle))).out;
+    let named = prints("replay traces/idle.txt.gz");
+    let rest = |text: &str| text.split_once(": ").unwrap().1.to_string();
+    assert_eq!(rest(&piped), rest(&named));
+}
+
+#[test]
+fn a_timeline_is_written() {
+    prints("replay traces/idle.txt.gz --timeline timeline.json");
+    let text = std::fs::read(path("timeline.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert!(document["traceEvents"].as_array().unwrap().len() > 1_000);
+}
