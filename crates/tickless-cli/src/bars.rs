@@ -38,16 +38,15 @@ fn bar(count: u64, most: u64, width: usize) -> String {
 mod tests {
     use super::*;
 
+    /// Long names stay apart, and a small count is a dot.
     #[test]
-    fn long_names_stay_apart() {
+    fn each_histogram_has_a_column_of_bars() {
         let names = ["clock_nanosleep", "timerfd", "hrtimer", "hrtimer_spin", "hrtimer_auto"];
-        let ways = names.map(|name| (name, &[1, 0][..]));
-        let head = bars_beside(&[1], &ways).remove(0);
-        assert_eq!(head.split_whitespace().count(), 1 + names.len(), "{head}");
-    }
-
-    #[test]
-    fn a_small_count_is_a_dot() {
-        assert_eq!(bar(1, 1_000, 20), ".");
+        let lines = bars_beside(&[1, 2], &names.map(|name| (name, &[1_000, 1, 0][..])));
+        let columns = |line: &str| line.split_whitespace().count();
+        assert_eq!((lines.len(), columns(&lines[0])), (3, 1 + names.len()), "{lines:#?}");
+        assert!(lines.iter().all(|line| line.len() <= width()), "{lines:#?}");
+        assert!(lines[1].ends_with("####") && lines[2].ends_with(" ."), "{lines:#?}");
+        assert!(bars_beside(&[1], &[("none", &[0, 0])]).is_empty());
     }
 }

@@ -20,7 +20,6 @@ pub fn of<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// Returns a parser that accepts the names of these policies.
 pub fn policy(all: &'static [ReplayPolicy]) -> impl TypedValueParser<Value = ReplayPolicy> {
     of(all, |policy| {
         let about = match policy {

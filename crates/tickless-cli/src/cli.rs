@@ -7,7 +7,6 @@ use crate::command::{self, Exit, complain};
 use crate::compare::CompareArgs;
 use crate::doctor::DoctorArgs;
 use crate::fleet::FleetArgs;
-use crate::hangup;
 use crate::late::LateArgs;
 use crate::latency::LatencyArgs;
 use crate::machines::MachinesArgs;
@@ -59,18 +58,15 @@ enum Command {
     Man(ManArgs),
 }
 
-/// Returns clap's description of the command line, from which completions and man pages are
-/// generated.
 pub fn description() -> clap::Command {
     Cli::command()
 }
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     if record::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
-    hangup::respect_nohup();
     let cli = Cli::parse();
     let command: &dyn command::Command = match &cli.command {
         Command::Report(args) => args,

@@ -5,38 +5,22 @@ use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use tickless_fleet::campaign::CampaignError;
-use tickless_fleet::project::ProjectError;
-use tickless_fleet::sweep::SweepError;
 use tickless_lab::LabError;
-use tickless_top::source::SourceError;
-use tickless_trace::read::TraceError;
-use tickless_trace::record::RecordError;
 
 /// A command of the program. The type holds the arguments that clap parses; `run` does the work.
 pub trait Command {
-    /// Runs the command, and prints its results.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure`] if there are no results, or if they cannot be printed.
     fn run(&self) -> Result<Exit, Failure>;
 }
 
-/// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// It did what was asked.
     Success,
-    /// It could not.
     Failure,
     /// The command line, or a file that it names, is wrong: the user must change it.
     Usage,
     /// The command has succeeded, but a result is outside of the bounds that the user has set.
     OutOfBounds,
-    /// Ctrl-C ended it.
     Interrupted,
-    /// The command ran another program, which ended with this status.
     Status(u8),
 }
 
@@ -54,10 +38,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The reason why a command ended without results, and its exit status.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit status.
     pub exit: Exit,
     /// What happened, and what the user can do about it. `None` if the reader of standard output
     /// has closed it, which is no error.
@@ -65,18 +47,21 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Makes a failure whose cause is not the command line.
     pub fn new(message: impl Display) -> Failure {
         Failure { exit: Exit::Failure, message: Some(message.to_string()) }
     }
 
-    /// Makes a failure whose cause is a wrong command line.
     pub fn usage(message: impl Display) -> Failure {
         Failure { exit: Exit::Usage, ..Failure::new(message) }
     }
 
-    /// Makes the failure for results that could not be written to standard output. A closed pipe
-    /// counts as success.
+    pub fn lab(error: LabError) -> Failure {
+        match error {
+            LabError::Request { .. } => Failure::usage(error),
+            _ => Failure::new(error),
+        }
+    }
+
     pub fn output(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::Success, message: None };
@@ -84,38 +69,18 @@ impl Failure {
         Failure::new(format_args!("cannot write the results: {error}; send them to another place"))
     }
 
-    /// Makes the failure for a file that could not be written.
     pub fn file(path: &Path, error: io::Error) -> Failure {
         let path = path.display();
-        Failure::new(format_args!("{path}: cannot be written ({error}). Name another file"))
+        Failure::new(format_args!("{path}: cannot be written ({error}). Name another place"))
     }
 }
 
-macro_rules! failures {
-    ($($exit:ident: $($error:ty),+;)+) => {
-        $($(impl From<$error> for Failure {
-            fn from(error: $error) -> Failure {
-                Failure { exit: Exit::$exit, ..Failure::new(error) }
-            }
-        })+)+
-    };
-}
-
-failures! {
-    Failure: ProjectError, RecordError, SourceError, SweepError, TraceError;
-    Usage: CampaignError;
-}
-
-impl From<LabError> for Failure {
-    fn from(error: LabError) -> Failure {
-        match error {
-            LabError::Request { .. } => Failure::usage(error),
-            _ => Failure::new(error),
-        }
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::new(error)
     }
 }
 
-/// Writes a message to standard error.
 pub fn complain(message: impl Display) {
     // Ignore the error: if standard error is closed, there is no other place to report it.
     let _ = writeln!(io::stderr(), "tickless: {message}");

@@ -28,7 +28,6 @@ fn parse_time(text: &str, default: Option<&str>) -> Result<Duration, String> {
     })
 }
 
-/// Parses a duration whose unit must be given.
 pub fn parse_with_unit(text: &str) -> Result<Duration, String> {
     parse_time(text, None)
 }

@@ -9,7 +9,6 @@ mod compare;
 mod doctor;
 mod duration;
 mod fleet;
-mod hangup;
 mod late;
 mod latency;
 mod machines;

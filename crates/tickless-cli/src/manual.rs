@@ -69,18 +69,12 @@ impl Command for ManArgs {
 }
 
 fn write_all(program: &clap::Command, dir: &Path) -> Result<(), Failure> {
-    let refused = |path: &Path, error| {
-        let path = path.display();
-        Failure::new(format_args!(
-            "{path}: cannot be written ({error}). Name another folder with --dir"
-        ))
-    };
-    fs::create_dir_all(dir).map_err(|error| refused(dir, error))?;
+    fs::create_dir_all(dir).map_err(|error| Failure::file(dir, error))?;
     for command in [program].into_iter().chain(program.get_subcommands()) {
         let man = Man::new(command.clone());
         let path = dir.join(man.get_filename());
         let write = || man.render(&mut fs::File::create(&path)?);
-        write().map_err(|error| refused(&path, error))?;
+        write().map_err(|error| Failure::file(&path, error))?;
     }
     Ok(())
 }

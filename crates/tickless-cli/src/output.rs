@@ -24,15 +24,11 @@ pub enum Format {
     Csv,
 }
 
-/// Results that a command can print in every [`Format`]: as tables, JSON or CSV.
 pub trait Results: Serialize {
-    /// Writes the results as tables and sentences.
     fn tables(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes the results as CSV: a header line, then a line for each row.
     fn csv(&self, out: &mut dyn Write) -> io::Result<()>;
 
-    /// Writes the results in this format.
     fn write(&self, format: Format, out: &mut dyn Write) -> io::Result<()> {
         match format {
             Format::Table => self.tables(out),
@@ -45,12 +41,10 @@ pub trait Results: Serialize {
     }
 }
 
-/// Prints results to standard output.
 pub fn print(results: &(impl Results + ?Sized), format: Format) -> Result<(), Failure> {
     print_with(|out| results.write(format, out))
 }
 
-/// Prints to standard output.
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     write(&mut out).and_then(|()| out.flush()).map_err(Failure::output)
@@ -71,50 +65,12 @@ pub fn write_csv<R: Serialize>(
     csv.flush()
 }
 
-/// Whether words are coloured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Colours {
-    /// They are coloured.
-    On,
-    /// They are plain.
-    Off,
-}
-
-/// What a colour means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tone {
-    /// Nothing to do.
-    Good,
-    /// Something to examine.
-    Warning,
-    /// Something is wrong.
-    Bad,
-    /// Of little interest.
-    Faint,
-}
-
-impl Colours {
-    /// Returns `On` if standard output is a terminal with colours, and `NO_COLOR` is not set.
-    pub fn of_stdout() -> Colours {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
-        match io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb {
-            true => Colours::On,
-            false => Colours::Off,
-        }
-    }
-
-    /// Returns a word with the terminal codes for the colour of its tone.
-    pub fn paint(self, tone: Tone, word: &str) -> String {
-        let colour = match tone {
-            _ if self == Colours::Off => return word.to_string(),
-            Tone::Good => 32,
-            Tone::Warning => 33,
-            Tone::Bad => 31,
-            Tone::Faint => 2,
-        };
-        format!("\u{1b}[{colour}m{word}\u{1b}[0m")
-    }
+/// Returns whether words are coloured: standard output is a terminal with colours, and `NO_COLOR` is
+/// not set.
+pub fn has_colours() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
+    io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
 }
 
 /// The longest line of a table or paragraph, in characters, even if the terminal is wider.
@@ -147,7 +103,6 @@ pub fn bare<S: ToString>(header: &[S], numbers_from: usize) -> Table {
     table
 }
 
-/// Makes a table break the text in its cells, so that it is not wider than [`width`].
 pub fn to_width(table: &mut Table) {
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width() as u16);
 }
@@ -161,7 +116,6 @@ pub fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the table changed so that its lines have at most `width` characters.
 fn fitted(table: &Table, width: usize) -> Table {
     let is_long = |line: String| line.trim_end().chars().count() > width;
     let mut table = table.clone();
@@ -220,15 +174,7 @@ mod tests {
 
     #[test]
     fn paragraphs_are_wrapped_and_indented() {
-        let mut out = Vec::new();
-        let text = vec!["word"; 40].join(" ");
-        paragraph(&mut out, "  - ", &text).unwrap();
-        paragraph(&mut out, "", &"x".repeat(100)).unwrap();
-        let out = String::from_utf8(out).unwrap();
-        let lines: Vec<&str> = out.lines().collect();
-        assert_eq!(lines.len(), 4);
-        assert!(lines[0].starts_with("  - word") && lines[1].starts_with("    word"));
-        assert!(lines[..3].iter().all(|line| line.len() <= WIDTH_MAX && !line.ends_with(' ')));
-        assert_eq!(lines.concat().matches("word").count(), 40);
+        let lines = wrapped("  - ", "some words and averyveryverylongword", 16);
+        assert_eq!(lines, ["  - some words", "    and", "    averyveryverylongword"]);
     }
 }

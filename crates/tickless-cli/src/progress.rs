@@ -10,14 +10,12 @@ use std::time::Duration;
 use tickless_lab::interrupt;
 use tickless_lab::progress::Progress;
 
-/// A bar for one measurement.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
 }
 
 impl Bar {
-    /// Returns a progress bar on standard error, which is invisible if that is no terminal.
     pub fn on_terminal() -> Bar {
         let bar = ProgressBar::no_length();
         if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {elapsed}") {
@@ -26,12 +24,10 @@ impl Bar {
         Bar { bar }
     }
 
-    /// No bar.
     pub fn hidden() -> Bar {
         Bar { bar: ProgressBar::hidden() }
     }
 
-    /// Erases the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
@@ -82,19 +78,16 @@ impl Progress for Bar {
     }
 }
 
-/// Several progress bars below each other, one for each measurement.
 #[derive(Clone, Debug)]
 pub struct Bars {
     all: MultiProgress,
 }
 
 impl Bars {
-    /// Returns progress bars on standard error, which are invisible if that is no terminal.
     pub fn on_terminal() -> Bars {
         Bars { all: MultiProgress::new() }
     }
 
-    /// Adds a bar with this name.
     pub fn add(&self, name: &'static str) -> Bar {
         let bar = self.all.add(ProgressBar::no_length());
         let template = "{prefix:<10}[{bar:30}] {pos}/{len} {msg}";
@@ -106,8 +99,6 @@ impl Bars {
         Bar { bar }
     }
 
-    /// Makes Ctrl-C erase the bars, call `last`, and end the program with the exit status that
-    /// shells expect.
     pub fn end_on_interrupt(&self, last: impl Fn() + Send + 'static) {
         let all = self.all.clone();
         // Ignore errors: without a handler, Ctrl-C ends the program anyway.

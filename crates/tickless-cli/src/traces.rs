@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use tickless_trace::Trace;
 use tickless_trace::read::TraceError;
 
-/// Reads a trace from a file, or from standard input if the path is `-`.
 pub(crate) fn read(path: &Path) -> Result<Trace, TraceError> {
     match path.as_os_str() == "-" {
         true => Trace::parse("standard input", io::stdin().lock()),

@@ -39,10 +39,6 @@ pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
 
 /// Runs a study on a machine with the prices of `like` and the cell's number of CPUs, tick rate and
 /// seed.
-///
-/// # Errors
-///
-/// Fails if the machine's file lacks a number that the study needs, and if memory runs out.
 pub fn simulate_on(like: &Spec, cell: &Simulate) -> Figures {
     let mut spec = sized(like, cell.cpus).spec;
     if let Some(hz) = cell.hz {
@@ -114,7 +110,6 @@ fn projected(plan: &Plan, cell: &Project) -> Figures {
     projection.map(|projection| projection.figures()).map_err(|error| error.to_string())
 }
 
-/// Returns the results of a replay that can be compared between traces.
 pub fn replayed(summary: &Summary) -> Vec<Figure> {
     let live = |name: &str, unit: &str, value: f64| Figure::once(name, unit, "live", value);
     let trace = &summary.trace;

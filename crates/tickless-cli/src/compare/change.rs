@@ -1,22 +1,17 @@
 //! Computes the changes between two result files. A figure (one measured or computed number) counts
 //! as changed if its ranges over repeated measurements do not overlap.
 
-use super::results::{Figure, Kind, Results};
+use super::results::{Figure, Results};
 use serde::Serialize;
 
-/// Whether a figure moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// Both ranges overlap, or the values are equal.
     Same,
-    /// The whole second range is above the first.
     Grew,
-    /// The whole second range is below the first.
     Shrank,
 }
 
-/// Whether a larger or a smaller value of a figure is worse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Worse {
     /// A larger value is worse: the figure is a cost, such as a time, a count of operations, or a
@@ -41,7 +36,6 @@ impl Worse {
     }
 }
 
-/// A figure that both result files have, with its two values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(super) struct Change {
     pub(super) figure: String,
@@ -54,17 +48,14 @@ pub(super) struct Change {
     pub(super) verdict: Verdict,
 }
 
-/// The comparison of two result files. It serialises to the JSON output of `tickless compare`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    pub(super) kind: Kind,
+    pub(super) kind: &'static str,
     pub(super) a: String,
     pub(super) b: String,
-    /// The largest changes come first.
     pub(super) changes: Vec<Change>,
     pub(super) only_in_a: Vec<String>,
     pub(super) only_in_b: Vec<String>,
-    /// Whether tables also show the figures that have not changed.
     #[serde(skip)]
     pub(super) shows_all: bool,
 }
@@ -92,8 +83,6 @@ impl Change {
         if self.verdict == Verdict::Same { -1.0 / (1.0 + moved) } else { moved }
     }
 
-    /// Whether the figure got worse; `None` if it has not changed, or if neither direction is
-    /// worse.
     pub(super) fn is_worse(&self) -> Option<bool> {
         let grew = match self.verdict {
             Verdict::Same => return None,
@@ -107,13 +96,11 @@ impl Change {
         }
     }
 
-    /// Whether the figure got worse by more than this many percent.
     pub(super) fn is_worse_by(&self, percent: f64) -> bool {
         self.is_worse() == Some(true) && self.percent.is_none_or(|moved| moved.abs() > percent)
     }
 }
 
-/// Compares the results of two files that the same command has written.
 pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison {
     let both = a.figures.iter().filter_map(|(name, (unit, one))| {
         let (_, other) = b.figures.get(name)?;
@@ -140,40 +127,41 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn figure(low: f64, value: f64, high: f64) -> Figure {
+    fn figure([low, value, high]: [f64; 3]) -> Figure {
         Figure { value, low, high }
     }
 
     #[test]
     fn a_figure_has_moved_only_if_its_spreads_do_not_overlap() {
-        let of = |a, b| Change::of("f", "ns", a, b);
-        let noise = of(figure(90.0, 100.0, 130.0), figure(110.0, 125.0, 140.0));
+        let of = |a, b| Change::of("f", "ns", figure(a), figure(b));
+        let (low, high) = ([90.0, 100.0, 105.0], [110.0, 125.0, 140.0]);
+        let noise = of([90.0, 100.0, 130.0], high);
         assert_eq!((noise.verdict, noise.percent), (Verdict::Same, Some(25.0)));
-        assert!(!noise.is_worse_by(10.0));
-        let grown = of(figure(90.0, 100.0, 105.0), figure(110.0, 125.0, 140.0));
+        let (grown, shrunk) = (of(low, high), of(high, low));
         assert!(grown.is_worse_by(10.0) && !grown.is_worse_by(25.0));
-        let shrunk = of(figure(110.0, 125.0, 140.0), figure(90.0, 100.0, 105.0));
         assert_eq!(shrunk.verdict, Verdict::Shrank);
-        assert!(!shrunk.is_worse_by(0.0));
-        let from_nothing = of(figure(0.0, 0.0, 0.0), figure(1.0, 1.0, 1.0));
+        assert!(!noise.is_worse_by(10.0) && !shrunk.is_worse_by(0.0));
+        let from_nothing = of([0.0; 3], [1.0; 3]);
         assert!(from_nothing.percent.is_none() && from_nothing.is_worse_by(1e9));
     }
 
     #[test]
     fn less_work_is_worse_and_a_ratio_is_neither() {
-        let of = |figure: &str, unit, a, b| {
-            Change::of(figure, unit, Figure::single(a), Figure::single(b)).is_worse()
-        };
-        assert_eq!(of("clock.sim.480.tsc.jobs_per_min", "jobs/min", 10.0, 8.0), Some(true));
-        assert_eq!(of("clock.live.1t.reads_per_s", "reads/s", 8.0, 10.0), Some(false));
-        assert_eq!(of("phase.live.spread.apart", "ms", 8.0, 10.0), Some(false));
-        assert_eq!(of("phase.live.spread.burst_p50", "ms", 8.0, 10.0), Some(true));
-        assert_eq!(of("cancel.live.growth_2_to_512.after.warm", "x", 1.0, 2.0), None);
-        assert_eq!(of("top.arms", "/s", 2.0, 2.0), None);
+        for (name, unit, [a, b], is_worse) in [
+            ("clock.sim.480.tsc.jobs_per_min", "jobs/min", [10.0, 8.0], Some(true)),
+            ("clock.live.1t.reads_per_s", "reads/s", [8.0, 10.0], Some(false)),
+            ("phase.live.spread.apart", "ms", [8.0, 10.0], Some(false)),
+            ("phase.live.spread.burst_p50", "ms", [8.0, 10.0], Some(true)),
+            ("cancel.live.growth_2_to_512.after.warm", "x", [1.0, 2.0], None),
+            ("top.arms", "/s", [2.0, 2.0], None),
+        ] {
+            let change = Change::of(name, unit, figure([a; 3]), figure([b; 3]));
+            assert_eq!(change.is_worse(), is_worse, "{name}");
+        }
     }
 
     #[test]
-    fn every_kind_of_results_is_recognised_and_rates_are_compared() {
+    fn rates_are_compared_and_a_figure_of_one_result_alone_is_listed() {
         let replay = |seconds: f64, writes: u64| {
             let policy = json!({"policy": "lazy", "device_writes": writes, "wakeups": writes,
                 "spurious_wakeups": 0, "lateness_ns": {"p50": 1, "p99": 2, "max": 3}});
@@ -181,26 +169,15 @@ mod tests {
             Results::of(&[json!({"trace": trace, "policies": [policy]})]).unwrap()
         };
         let same = compare(["a", "b"], &replay(1.0, 10), &replay(2.0, 20));
-        assert_eq!(same.kind, Kind::Replay);
         assert!(same.changes.iter().all(|change| change.percent == Some(0.0)), "{same:?}");
         let more = compare(["a", "b"], &replay(1.0, 10), &replay(1.0, 11));
         assert_eq!(more.changes[0].percent, Some(10.0));
-        let top = |arms: [u64; 3]| {
-            let table = |arms: &u64| {
-                json!({"seconds": 2.0, "timer_events": 1, "rows": [
-                    {"process": "web", "pid": 7, "function": null, "arms": arms},
-                    {"process": "web", "pid": 8, "function": null, "arms": arms},
-                ]})
-            };
-            Results::of(&arms.iter().map(table).collect::<Vec<_>>()).unwrap()
+        let table = |arms: u64| {
+            let row = |pid| json!({"process": "web", "pid": pid, "function": null, "arms": arms});
+            json!({"seconds": 2.0, "timer_events": 1, "rows": [row(7), row(8)]})
         };
-        let (_, web) = &top([30, 10, 20]).figures["web.arms"];
-        assert_eq!(*web, figure(10.0, 20.0, 30.0), "both processes, per second");
-        assert!(Results::of(&[json!({"else": 1})]).is_none() && Results::of(&[]).is_none());
-    }
-
-    #[test]
-    fn a_figure_of_one_result_alone_is_listed() {
+        let top = Results::of(&[30, 10, 20].map(table)).unwrap();
+        assert_eq!(top.figures["web.arms"].1, figure([10.0, 20.0, 30.0]), "both, per second");
         let of = |sleeper: &str| {
             Results::of(&[json!([{"sleeper": sleeper, "p50": 7, "max": null}])]).unwrap()
         };
@@ -208,5 +185,6 @@ mod tests {
         assert!(comparison.changes.is_empty());
         assert_eq!(comparison.only_in_a, ["timerfd.p50"]);
         assert_eq!(comparison.only_in_b, ["hrtimer.p50"]);
+        assert!(Results::of(&[json!({"else": 1})]).is_none() && Results::of(&[]).is_none());
     }
 }

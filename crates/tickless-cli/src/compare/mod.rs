@@ -2,22 +2,22 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | the command line |
+//! | `mod` | the command line, and the changes as tables, JSON or CSV |
 //! | `results` | figures with their ranges, from the JSON that this program prints |
 //! | `change` | the changes between two results, and whether both ranges overlap |
-//! | `show` | the changes as tables, JSON or CSV |
 //! | `page` | the changes as HTML |
 
 mod change;
 mod page;
 mod results;
-mod show;
 
-use self::change::compare;
-use self::results::{Kind, Results};
+use self::change::{Change, Comparison, Verdict, compare};
+use self::results::{Figure, Results};
 use crate::command::{Command, Exit, Failure, complain};
-use crate::output::{Format, print};
+use crate::output::{self, Format, bare, paragraph, print, write_csv, write_table};
+use std::io::{self, Write};
 use std::path::PathBuf;
+use tickless_lab::text::figure;
 
 /// Show what moved between two results, beside both spreads
 ///
@@ -60,32 +60,94 @@ impl Command for CompareArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let (a, b) = (Results::read(&self.a)?, Results::read(&self.b)?);
         if a.kind != b.kind {
-            let (a, b) = (a.kind.name(), b.kind.name());
-            let what = format!("one is of {a}, the other of {b}. Give two results of one kind");
-            return Err(Failure::new(what));
+            return Err(Failure::new(format_args!(
+                "one is of {}, the other of {}. Give two results of one kind",
+                a.kind, b.kind
+            )));
         }
         let names = [&self.a, &self.b].map(|path| path.display().to_string());
         let mut comparison = compare([&names[0], &names[1]], &a, &b);
         comparison.shows_all = self.all;
         if let Some(path) = &self.html {
-            if a.kind != Kind::Report {
+            if a.kind != "report" {
                 return Err(Failure::new(format_args!(
                     "--html compares reports, and these are of {}. Leave it out",
-                    a.kind.name()
+                    a.kind
                 )));
             }
             let page = page::page(&comparison);
             std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
         }
         print(&comparison, self.format)?;
-        let is_worse = |change: &&change::Change| {
-            self.fail_above.is_some_and(|percent| change.is_worse_by(percent))
-        };
+        let is_worse =
+            |change: &&Change| self.fail_above.is_some_and(|percent| change.is_worse_by(percent));
         let worse = comparison.changes.iter().filter(is_worse);
         let worse: Vec<&str> = worse.map(|change| change.figure.as_str()).collect();
         if !worse.is_empty() {
             complain(format_args!("worse by more than --fail-above: {}", worse.join(", ")));
         }
         Ok(if !worse.is_empty() { Exit::OutOfBounds } else { Exit::Success })
+    }
+}
+
+impl output::Results for Comparison {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Comparison { kind, a, b, changes, only_in_a, only_in_b, shows_all } = self;
+        let is_shown = |change: &&Change| *shows_all || change.verdict != Verdict::Same;
+        let mut table = bare(&["figure", "a", "spread", "b", "spread", "unit", "change"], 1);
+        for change in changes.iter().filter(is_shown) {
+            table.add_row([
+                change.figure.clone(),
+                figure(change.a.value),
+                spread(&change.a),
+                figure(change.b.value),
+                spread(&change.b),
+                change.unit.clone(),
+                moved(change),
+            ]);
+        }
+        if !table.is_empty() {
+            write_table(&table, out)?;
+        }
+        for (of, only) in [(a, only_in_a), (b, only_in_b)] {
+            if !only.is_empty() {
+                paragraph(out, "", &format!("only in {of}: {}", only.join(", ")))?;
+            }
+        }
+        let count = |verdict| changes.iter().filter(|change| change.verdict == verdict).count();
+        let [grew, shrank, same] = [Verdict::Grew, Verdict::Shrank, Verdict::Same].map(count);
+        let text = format!(
+            "{kind} of {a} (a) and {b} (b): {grew} figures grew, {shrank} shrank, {same} are \
+             within both spreads"
+        );
+        paragraph(out, "", &text)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = "figure,unit,a,a_low,a_high,b,b_low,b_high,percent,verdict";
+        let row = |change: &Change| {
+            let Change { figure, unit, a, b, percent, verdict } = change.clone();
+            let (a, b) = ((a.value, a.low, a.high), (b.value, b.low, b.high));
+            (figure, unit, a, b, percent, verdict)
+        };
+        write_csv(header, self.changes.iter().map(row), out)
+    }
+}
+
+fn spread(of: &Figure) -> String {
+    match of.low == of.high {
+        true => "-".to_string(),
+        false => format!("{}..{}", figure(of.low), figure(of.high)),
+    }
+}
+
+fn moved(change: &Change) -> String {
+    let by = match change.percent {
+        Some(percent) => format!("{percent:+.1} %"),
+        None => "from 0".to_string(),
+    };
+    match change.verdict {
+        Verdict::Same => format!("({by})"),
+        Verdict::Grew | Verdict::Shrank => by,
     }
 }

@@ -7,29 +7,6 @@ use serde_json::{Deserializer, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The command that has printed the results.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
-    Report,
-    Study,
-    Latency,
-    Replay,
-    Top,
-}
-
-impl Kind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::Report => "report",
-            Kind::Study => "study",
-            Kind::Latency => "latency",
-            Kind::Replay => "replay",
-            Kind::Top => "top",
-        }
-    }
-}
-
 /// A figure: the median, and the smallest and the greatest value. They are equal if it was measured
 /// only once.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -45,15 +22,13 @@ impl Figure {
     }
 }
 
-/// The figures of one file, by their names, with their units.
 #[derive(Debug)]
 pub(super) struct Results {
-    pub(super) kind: Kind,
+    pub(super) kind: &'static str,
     pub(super) figures: BTreeMap<String, (String, Figure)>,
 }
 
 impl Results {
-    /// Reads a result file (JSON) that a command of this program has printed.
     pub(super) fn read(path: &Path) -> Result<Results, Failure> {
         let file = path.display();
         let text = tickless_lab::input::read(path).map_err(|error| {
@@ -74,21 +49,19 @@ impl Results {
         })
     }
 
-    /// Returns the figures of a JSON document, or of several documents if `top` has printed several
-    /// tables.
     pub(super) fn of(documents: &[Value]) -> Option<Results> {
         let first = documents.first()?;
         let has = |key: &str| first.get(key).is_some();
         let (kind, found) = if has("studies") {
-            (Kind::Report, report(first))
+            ("report", report(first))
         } else if has("cells") {
-            (Kind::Study, study(first, ""))
+            ("study", study(first, ""))
         } else if has("policies") {
-            (Kind::Replay, replay(first))
+            ("replay", replay(first))
         } else if first.get(0).is_some_and(|one| one.get("sleeper").is_some()) {
-            (Kind::Latency, latency(first))
+            ("latency", latency(first))
         } else if has("rows") && has("timer_events") {
-            (Kind::Top, top(documents))
+            ("top", top(documents))
         } else {
             return None;
         };
@@ -107,8 +80,6 @@ fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Returns the figures of a report: those of each study, on the simulated machine and on the real
-/// one.
 fn report(document: &Value) -> Found {
     let of = |done: &Value| -> Found {
         let worlds = ["sim", "live"].into_iter();

@@ -28,7 +28,6 @@ pub(super) struct Breaking {
     before: IdleStops,
 }
 
-/// The wakeup that was too late. The JSON output has it as `break`.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Broken {
     pub(super) above_ns: u64,
@@ -43,8 +42,6 @@ pub(super) struct Broken {
     pub(super) causes: Vec<CauseShare>,
 }
 
-/// Makes the failure for a kernel that cannot be recorded. It names an alternative to `--break`
-/// that needs no root rights.
 pub(super) fn failure(error: RecordError) -> Failure {
     Failure::new(format_args!(
         "--break records the kernel: {error}. Without --break nothing is recorded: --limit \
@@ -55,9 +52,6 @@ pub(super) fn failure(error: RecordError) -> Failure {
 impl Breaking {
     /// Starts to record the kernel. The returned hook stops the recording at the first wakeup that
     /// is late by more than `above`.
-    ///
-    /// # Errors
-    /// [`RecordError`] if this machine cannot be recorded, or the file cannot be written.
     pub(super) fn start(
         above: Duration,
         path: &Path,
@@ -77,11 +71,6 @@ impl Breaking {
         Ok((Breaking { above, output, path: path.into(), recording, before }, at_break))
     }
 
-    /// Ends the recording. If there was a late wakeup, writes the trace up to it into the file, and
-    /// explains it.
-    ///
-    /// # Errors
-    /// [`RecordError`] if the recording cannot be read, or the file cannot be written.
     pub(super) fn end(self, sample: Option<Sample>) -> Result<Option<Broken>, RecordError> {
         let Breaking { above, output, path, recording, before } = self;
         let Some(Sample { thread, deadline, now }) = sample else {

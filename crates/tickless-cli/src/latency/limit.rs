@@ -6,19 +6,14 @@ use std::fmt;
 use std::time::Duration;
 use tickless_lab::latency::{Quantile, Row, Sleeper};
 
-/// A bound on a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// The sleeper; `None` for all.
     pub sleeper: Option<Sleeper>,
-    /// The figure.
     pub quantile: Quantile,
-    /// The bound.
     pub at_most: Duration,
 }
 
 impl Limit {
-    /// Parses a bound.
     pub fn parse(text: &str) -> Result<Limit, String> {
         const FORM: &str = "write it as p99=200us, or hrtimer.p99=200us for one sleeper alone";
         let (what, at_most) = text.split_once('=').ok_or(FORM)?;
@@ -56,7 +51,6 @@ impl Limit {
         self.sleeper.is_none_or(|sleeper| sleeper.name() == row.sleeper)
     }
 
-    /// If this row of results violates the bound, returns a message about that.
     pub fn exceeded(&self, row: &Row) -> Option<String> {
         let ns = row.quantile_ns(self.quantile).filter(|_| self.is_for(row))?;
         let most = self.at_most.as_nanos() as f64;

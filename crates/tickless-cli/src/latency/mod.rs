@@ -133,7 +133,6 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
     })
 }
 
-/// The results of one sleeper.
 #[derive(Serialize)]
 struct Measured {
     #[serde(flatten)]
@@ -146,7 +145,6 @@ struct Measured {
     slice: Slice,
 }
 
-/// The results.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Latency {
@@ -173,7 +171,6 @@ impl Command for LatencyArgs {
 }
 
 impl LatencyArgs {
-    /// Runs the measurements of the command line. Ctrl-C ends them early.
     fn measure(&self) -> Result<Vec<Measured>, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let progress = if self.quiet { Bar::hidden() } else { Bar::on_terminal() };
@@ -206,7 +203,7 @@ impl LatencyArgs {
         // The plan holds an open file of the tracefs instance. While that is open, the instance
         // cannot be removed.
         drop(plan);
-        let slices = slices?;
+        let slices = slices.map_err(Failure::lab)?;
         let sample = slices.iter().find_map(|slice| slice.tally.broke);
         let broken = breaking.map(|breaking| breaking.end(sample)).transpose();
         let broken = broken.map_err(broken::failure)?.flatten();
@@ -218,7 +215,6 @@ impl LatencyArgs {
         Ok(measured.collect())
     }
 
-    /// Writes a message for each violation of `--break` and `--limit`, and returns the exit status.
     fn verdict(&self, Latency { results, .. }: &Latency) -> Exit {
         let late = results.iter().filter_map(|one| {
             let broken = one.broken.as_ref()?;

@@ -3,7 +3,7 @@
 use super::broken::Broken;
 use super::{Latency, Measured};
 use crate::bars::bars_beside;
-use crate::late;
+use crate::late::{write_causes, write_hops};
 use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::latency::{Bins, Row, Tally};
@@ -29,7 +29,6 @@ impl Results for Latency {
     }
 }
 
-/// Returns the lines of a plot: the histogram of each measurement in these bins, side by side.
 fn plot(tallies: &[(&str, &Tally)], bins: &Bins) -> Vec<String> {
     let all: Vec<Vec<u64>> = tallies.iter().map(|(_, tally)| bins.counts(tally)).collect();
     let names = tallies.iter().map(|(name, _)| *name);
@@ -82,11 +81,11 @@ fn explained(sleeper: &str, broken: &Broken, out: &mut dyn Write) -> io::Result<
     writeln!(out)?;
     paragraph(out, "", &text)?;
     match &broken.hops {
-        Some(hops) => late::show::hops(hops, out)?,
+        Some(hops) => write_hops(hops, out)?,
         None => paragraph(out, "  - ", "the trace does not have the end of this sleep")?,
     }
     if !broken.causes.is_empty() {
-        late::show::causes(&broken.causes, out)?;
+        write_causes(&broken.causes, out)?;
     }
     let file = &broken.file;
     paragraph(out, "", &format!("The trace of what came before: tickless late {file}"))
@@ -104,27 +103,4 @@ fn title(row: &Row) -> String {
         row.threads,
         figure(row.interval_us)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::WIDTH_MAX;
-    use tickless_core::time::Instant;
-
-    fn tally(late_us: &[u64]) -> Tally {
-        let mut tally = Tally::default();
-        late_us.iter().for_each(|&us| tally.record(Instant::from_nanos(us * 1_000), Instant::ZERO));
-        tally
-    }
-
-    #[test]
-    fn a_plot_is_as_wide_as_a_terminal() {
-        let (one, other) = (tally(&[3; 1_000]), tally(&[3, 70]));
-        let lines = plot(&[("one", &one), ("other", &other)], &Bins::logarithmic());
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH_MAX), "{lines:#?}");
-        assert_eq!(lines.len(), 1 + 5, "{lines:#?}");
-        assert!(lines[1].matches('#').count() > 40 && lines[5].ends_with('#'), "{lines:#?}");
-        assert!(plot(&[("none", &Tally::default())], &Bins::linear(10)).is_empty());
-    }
 }

@@ -4,49 +4,33 @@ use crate::output::{Results, bare, paragraph, to_width, write_csv, write_table};
 use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use std::io::{self, Write};
-use tickless_lab::LabError;
 use tickless_machine::machines::{self, FILES};
-use tickless_machine::spec::{Origin, Parameter, Spec};
+use tickless_machine::spec::{Origin, Parameter, Spec, SpecError};
 
-/// A machine in the list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// The machine's name on the command line.
     name: &'static str,
-    /// Its full name.
     title: String,
     about: String,
     cpus: u16,
     sockets: u16,
-    /// How many of the machine's numbers were published or measured.
     sourced: usize,
-    /// How many of the machine's numbers were assumed, with a range.
     assumed: usize,
-    /// How many of the machine's numbers were fitted so that a simulated result matches a published
-    /// one.
     fitted: usize,
-    /// A hash of all numbers.
     fingerprint: String,
 }
 
-/// Returns the machines that come with the program.
-pub fn all() -> Result<Vec<Machine>, LabError> {
-    FILES
-        .iter()
-        .filter_map(|&(name, _)| Some((name, machines::named(name)?)))
-        .map(machine)
-        .collect()
+pub fn all() -> Result<Vec<Machine>, SpecError> {
+    let specs = FILES.iter().filter_map(|&(name, _)| Some((name, machines::named(name)?)));
+    specs.map(|(name, spec)| Ok(machine(name, &spec?))).collect()
 }
 
-fn machine(
-    (name, spec): (&'static str, Result<Spec, tickless_machine::spec::SpecError>),
-) -> Result<Machine, LabError> {
-    let spec = spec.map_err(|error| LabError::Request { what: error.to_string() })?;
+fn machine(name: &'static str, spec: &Spec) -> Machine {
     let count = |is: fn(&Origin) -> bool| {
         spec.parameters().filter(|(_, parameter)| is(&parameter.origin)).count()
     };
     let topology = spec.costs().topology;
-    Ok(Machine {
+    Machine {
         name,
         title: spec.name.clone(),
         about: spec.about.clone(),
@@ -56,7 +40,7 @@ fn machine(
         assumed: count(|origin| matches!(origin, Origin::Assumed { .. })),
         fitted: count(|origin| matches!(origin, Origin::Fitted(_))),
         fingerprint: format!("{:016x}", spec.fingerprint()),
-    })
+    }
 }
 
 impl Results for [Machine] {
@@ -87,7 +71,6 @@ impl Results for [Machine] {
     }
 }
 
-/// Every number of a machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Numbers<'a> {
     about: &'a str,
@@ -97,15 +80,11 @@ pub struct Numbers<'a> {
     numbers: Vec<Number<'a>>,
 }
 
-/// One number.
 #[derive(Clone, Debug, Serialize)]
 struct Number<'a> {
     key: &'a str,
     value: f64,
-    /// `source`, `assumed` or `fitted`.
     origin: &'static str,
-    /// The number's publication, the reason why it was assumed, or the result to which it was
-    /// fitted.
     from: &'a str,
     low: Option<f64>,
     high: Option<f64>,
@@ -121,7 +100,6 @@ fn number<'a>((key, parameter): (&'a str, &'a Parameter)) -> Number<'a> {
 }
 
 impl Numbers<'_> {
-    /// The numbers of this machine.
     pub fn of(spec: &Spec) -> Numbers<'_> {
         Numbers {
             file: &spec.file,
@@ -154,7 +132,6 @@ impl Results for Numbers<'_> {
     }
 }
 
-/// Limits a table to the usual width, and aligns the columns from `first` on as text.
 fn text_from(table: &mut Table, first: usize) {
     to_width(table);
     for column in table.column_iter_mut().skip(first) {

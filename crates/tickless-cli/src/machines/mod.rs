@@ -75,13 +75,13 @@ impl MachinesArgs {
     fn run_with(&self, progress: &Bar) -> Result<Exit, Failure> {
         let effort = if self.quick { Effort::Quick } else { Effort::Normal };
         if self.validate {
-            let study = validate::run(effort, progress)?;
+            let study = validate::run(effort, progress).map_err(Failure::lab)?;
             progress.end();
             print(&study, self.format)?;
             return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
         }
         if let Some(seed) = self.fuzz {
-            let histories = run_histories(seed, self.histories, progress)?;
+            let histories = run_histories(seed, self.histories, progress).map_err(Failure::lab)?;
             progress.end();
             match histories {
                 Histories::Sound(text) => print_with(|out| write!(out, "{text}"))?,
@@ -92,7 +92,8 @@ impl MachinesArgs {
             }
         } else if self.measure {
             let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
-            let file = measured::quiet_host(effort, if_busy, progress)?.to_toml();
+            let host = measured::quiet_host(effort, if_busy, progress).map_err(Failure::lab)?;
+            let file = host.to_toml();
             progress.end();
             match &self.output {
                 None => print_with(|out| write!(out, "{file}"))?,
@@ -103,7 +104,9 @@ impl MachinesArgs {
             }
         } else {
             match &self.name {
-                Some(name) => print(&list::Numbers::of(&find(name)?), self.format)?,
+                Some(name) => {
+                    print(&list::Numbers::of(&find(name).map_err(Failure::lab)?), self.format)?
+                }
                 None => print(&list::all()?[..], self.format)?,
             }
         }

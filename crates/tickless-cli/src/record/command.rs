@@ -14,24 +14,19 @@ use std::thread;
 use std::time::Duration;
 use tickless_trace::record::RecordError;
 
-/// What ended a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
-    /// The time has passed.
     Time,
-    /// SIGINT, SIGTERM or SIGHUP.
     Signal,
     /// The command has ended. The number is the exit status that a shell would show.
     Command(u8),
 }
 
-/// An event that may end a recording.
 enum Happened {
     Signal,
     Ended(Option<ExitStatus>),
 }
 
-/// The channel through which the handlers report signals and the end of the command.
 pub(crate) struct Waiting {
     happened: Receiver<Happened>,
     tell: Sender<Happened>,
@@ -51,7 +46,6 @@ impl Waiting {
         Waiting { happened, tell }
     }
 
-    /// Waits for a signal, but at most for `duration`.
     pub(crate) fn pass(&self, duration: Duration) -> End {
         match self.happened.recv_timeout(duration) {
             Ok(_) => End::Signal,
@@ -61,9 +55,6 @@ impl Waiting {
 
     /// Runs a command and waits until it ends. The first signal is passed on to the command as
     /// SIGTERM; the second one kills it.
-    ///
-    /// # Errors
-    /// [`RecordError::Command`] if the command cannot be started.
     pub(crate) fn run(&self, command: &[OsString]) -> Result<End, RecordError> {
         let (name, args) = command.split_first().unwrap_or_else(|| unreachable!("never empty"));
         let child = Command::new(name).args(args).spawn();

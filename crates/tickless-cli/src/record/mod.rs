@@ -87,7 +87,6 @@ fn clocks() -> impl TypedValueParser<Value = TraceClock> {
     })
 }
 
-/// A finished recording.
 #[derive(Debug)]
 struct Recorded {
     path: PathBuf,
@@ -160,12 +159,10 @@ impl RecordArgs {
 }
 
 impl Recorded {
-    /// Returns a message for each CPU whose idle thread the kernel did not record.
     fn unseen(&self) -> impl Iterator<Item = String> {
         self.unseen.iter().map(|&cpu| Cause::IdleNotRecorded { cpu }.to_string())
     }
 
-    /// If events were dropped, or none was recorded, returns a message with a remedy.
     fn complaint(&self) -> Option<String> {
         let Statistics { kept, .. } = self.statistics;
         let dropped = self.statistics.dropped();

@@ -1,6 +1,5 @@
 //! Parses and prints sizes of buffers, such as `64M`.
 
-/// Parses a number with K, M or G. Returns kilobytes.
 pub(super) fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let wrong = || format!("{text:?} is not a size; write a number and K, M or G, such as 64M");
@@ -22,7 +21,6 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 /// that calculations do not overflow.
 const MOST: u64 = 64 << 20;
 
-/// Returns a size as text, such as `64M`.
 pub(super) fn show(kilobytes: u64) -> String {
     match kilobytes {
         size if size % (1 << 20) == 0 => format!("{}G", size >> 20),

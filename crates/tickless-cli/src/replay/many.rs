@@ -33,15 +33,12 @@ impl Results for [Summary] {
     }
 }
 
-/// The numbers of a row. The rows are added up for the total.
 #[derive(Default)]
 struct Row {
     seconds: f64,
     armed: u64,
     expired: u64,
-    /// The recorded device writes; `None` if any of the traces did not record them.
     recorded: Option<u64>,
-    /// Under each policy.
     writes: Vec<u64>,
 }
 

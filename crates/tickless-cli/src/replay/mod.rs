@@ -112,8 +112,6 @@ impl ReplayArgs {
         Ok(summarise(&trace, policies, inference))
     }
 
-    /// For `--strict`, writes a message for each disagreement between the replay and the recording,
-    /// and returns the exit status.
     fn verdict(&self, summary: &Summary) -> Exit {
         if !self.strict {
             return Exit::Success;

@@ -125,8 +125,6 @@ fn top_functions(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     write_table(&table, out)
 }
 
-/// Writes one group of periodic timers that expire together: their expiries as recorded, and as
-/// they would be if they were spread over the period.
 fn overlap(group: &Overlap, out: &mut dyn Write) -> io::Result<()> {
     const STRIP: usize = 50;
     let Overlap { function, period_ns, expirations, within_ns, together, .. } = group;

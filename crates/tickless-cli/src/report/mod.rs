@@ -66,7 +66,6 @@ impl Command for ReportArgs {
 }
 
 impl ReportArgs {
-    /// Runs the studies, and writes the page and the JSON file.
     fn write(&self, files: &Files) -> io::Result<Report> {
         files.prepare()?;
         let bars = Bars::on_terminal();
@@ -99,7 +98,6 @@ impl ReportArgs {
     }
 }
 
-/// Prints the verdict of each study, and the paths of the files.
 fn show(report: &Report, files: &Files, out: &mut dyn Write) -> io::Result<()> {
     let Report { seconds, effort, verdicts, .. } = report;
     let mut table = bare(&["", "published", "simulated", "live", "checks"], 1);

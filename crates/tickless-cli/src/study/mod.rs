@@ -11,7 +11,6 @@ use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
 use tickless_fleet::campaign::Numbers;
-use tickless_lab::LabError;
 use tickless_lab::studies::{Effort, Request, STUDIES, SimOptions, Study, StudyResult, World};
 
 /// Measure a mechanism beside the behaviour that it replaced
@@ -73,21 +72,18 @@ pub struct StudyArgs {
 impl Command for StudyArgs {
     fn run(&self) -> Result<Exit, Failure> {
         let Some(study) = Study::named(&self.name) else {
-            let what = format!("there is no study {}; see tickless help study", self.name);
-            return Err(LabError::Request { what }.into());
+            return Err(Failure::usage(format_args!("there is no study {}", self.name)));
         };
         let progress = Bar::on_terminal();
         progress.end_on_interrupt();
         let result = study.run(&self.request(), &progress);
         progress.end();
-        let result = result?;
+        let result = result.map_err(Failure::lab)?;
         print(&result, self.format)?;
         Ok(if self.strict { verdict(&result) } else { Exit::Success })
     }
 }
 
-/// For `--strict`, writes a message for each result that is outside of its expected range, and
-/// returns the exit status.
 pub fn verdict(study: &StudyResult) -> Exit {
     let mut exit = Exit::Success;
     for cell in study.outside() {
@@ -119,7 +115,6 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(STUDIES.iter().map(value))
 }
 
-/// Parses a list of numbers and ranges, such as `2,8,32` or `1-4`.
 fn cpus(text: &str) -> Result<Numbers, String> {
     const MOST: u64 = 65_536;
     let cpus: Numbers = text.parse()?;
@@ -127,18 +122,5 @@ fn cpus(text: &str) -> Result<Numbers, String> {
     match outside {
         Some(number) => Err(format!("{number} is not a number from 1 to {MOST}")),
         None => Ok(cpus),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_has_numbers_and_ranges_within_bounds() {
-        assert_eq!(cpus("1-4,7").unwrap().iter().collect::<Vec<_>>(), [1, 2, 3, 4, 7]);
-        for wrong in ["", "0", "a", "4-1", "-3", "1-", "99999999", "1-99999"] {
-            assert!(cpus(wrong).is_err(), "{wrong:?}");
-        }
     }
 }

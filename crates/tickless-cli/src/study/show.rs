@@ -117,8 +117,6 @@ fn cell_table(cells: &[&Cell], out: &mut dyn Write) -> io::Result<()> {
     write_table(&table, out)
 }
 
-/// Writes the effect of the mechanism on each result, beside the published effect and that of the
-/// null model, which is a model without the mechanism.
 fn claims(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
     let claims: Vec<(&Cell, [String; 5])> =
         study.cells.iter().filter_map(|cell| Some((cell, claim(cell)?))).collect();
@@ -170,8 +168,6 @@ fn unit(cell: &Cell) -> &str {
     if is_named { "" } else { unit }
 }
 
-/// Returns the smallest and the greatest value of all repetitions as text; a dash if they are
-/// equal.
 fn range(cell: &Cell) -> String {
     if cell.low == cell.high {
         return "-".into();

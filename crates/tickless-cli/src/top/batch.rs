@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 use tickless_top::source::Counting;
 use tickless_top::table::between;
 
-/// The interval at which the source of timer events is polled.
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
-/// The tables to print.
 pub(super) struct Batch {
     pub(super) tables: NonZeroU64,
     pub(super) rows: usize,
@@ -21,7 +19,6 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Prints the tables. After a signal, prints the current table early and ends.
     pub(super) fn run(
         &self,
         waiting: &Waiting,
@@ -46,7 +43,6 @@ impl Batch {
     }
 }
 
-/// Polls the source of timer events until the interval has passed, or until a signal.
 fn pass(waiting: &Waiting, counting: &mut Counting, interval: Duration) -> Result<End, Failure> {
     let end = Instant::now() + interval;
     loop {

@@ -14,7 +14,6 @@ pub(super) fn header(by: By) -> Vec<&'static str> {
     header
 }
 
-/// The first column of numbers.
 pub(super) fn numbers_from(by: By) -> usize {
     match by {
         By::Process => 1,
@@ -22,7 +21,6 @@ pub(super) fn numbers_from(by: By) -> usize {
     }
 }
 
-/// A row.
 pub(super) fn cells(table: &Table, row: &TableRow, by: By) -> Vec<String> {
     let rate = |count: u64| rate(table.per_second(count));
     let known = |count: Option<u64>| count.map_or("-".to_string(), rate);
@@ -51,15 +49,12 @@ fn process(row: &TableRow) -> String {
     }
 }
 
-/// Formats the period of a process's timers: its length, the number of timers if there are several,
-/// and a mark if some expire together.
 fn period(Period { period_ns, timers, meeting }: &Period) -> String {
     let many = if *timers > 1 { format!("x{timers}") } else { String::new() };
     let meet = if *meeting > 0 { "!" } else { "" };
     format!("{}{many}{meet}", time(*period_ns).replace(' ', ""))
 }
 
-/// Formats a rate per second, in at most five characters.
 fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_string(),

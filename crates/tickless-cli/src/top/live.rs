@@ -41,13 +41,11 @@ pub(super) fn run(
 }
 
 enum Passed {
-    /// The screen must be drawn again: a key was pressed, or the terminal has another size.
     Redraw,
     Interval,
     End,
 }
 
-/// Waits until the interval has passed, a key is pressed, or a signal comes.
 fn pass(
     waiting: &Waiting,
     counting: &mut Counting,
@@ -77,7 +75,6 @@ fn pass(
     }
 }
 
-/// Rows and columns.
 type Size = (u16, u16);
 
 /// The terminal, switched to its alternate screen and to raw input. Dropping this value restores
@@ -105,7 +102,6 @@ impl Terminal {
         self.term.size()
     }
 
-    /// Waits until a key can be read, but at most for `time`. Returns whether one can be read.
     fn has_key(time: Duration) -> io::Result<bool> {
         let stdin = io::stdin();
         let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

@@ -71,7 +71,6 @@ pub struct TopArgs {
     format: Format,
 }
 
-/// Which rows a table shows, and in which order.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) by: By,
@@ -80,7 +79,6 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Sorts a table, and removes the rows that the filter excludes.
     pub(super) fn apply(&self, table: &mut Table) {
         if !self.filter.is_empty() {
             table.filter(&self.filter);

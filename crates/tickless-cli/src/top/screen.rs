@@ -11,21 +11,18 @@ use tickless_top::table::{By, Sort, Table, between};
 
 const KEYS: &str = "q quit  s sort  c callbacks  / filter  space freeze  up, down scroll";
 
-/// What the program does after a key was pressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     GoOn,
     End,
 }
 
-/// A line of the terminal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) look: Look,
 }
 
-/// How a line is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     Plain,
@@ -33,7 +30,6 @@ pub(super) enum Look {
     Faint,
 }
 
-/// The state of the live screen: the latest counts, and the user's choice of rows and order.
 pub(super) struct Screen {
     view: View,
     source: &'static str,
@@ -215,70 +211,63 @@ mod tests {
         }
     }
 
-    fn screen() -> Screen {
-        let view = View { by: By::Process, sort: Sort::Arms, filter: String::new() };
-        Screen::new(view, "ebpf", Vec::new(), snapshot(1, [0, 0]))
-    }
-
     fn drawn(screen: &mut Screen, width: u16) -> Vec<String> {
         let lines = screen.lines((8, width)).into_iter();
         lines.map(|line| line.text.trim_end().to_string()).collect()
     }
 
+    /// Checks that the line of this number begins like that.
+    #[track_caller]
+    fn begins(screen: &mut Screen, line: usize, text: &str) {
+        let lines = drawn(screen, 80);
+        assert!(lines[line].starts_with(text), "{lines:#?}");
+    }
+
     fn press(screen: &mut Screen, keys: &[Key]) -> Next {
-        let mut next = Next::GoOn;
-        for key in keys {
-            next = screen.key(key);
+        keys.iter().fold(Next::GoOn, |_, key| screen.key(key))
+    }
+
+    #[test]
+    fn keys_sort_filter_freeze_scroll_and_end() {
+        let view = View { by: By::Process, sort: Sort::Arms, filter: String::new() };
+        let mut screen = Screen::new(view, "ebpf", Vec::new(), snapshot(1, [0, 0]));
+        let screen = &mut screen;
+        begins(screen, 0, "counting");
+        screen.show(snapshot(3, [400, 1_000]));
+        let lines = drawn(screen, 80);
+        for (line, words) in [
+            (0, ["from ebpf", "Cost:"]),
+            (2, ["process", "wakes"]),
+            (3, ["db-9", "500"]),
+            (4, ["web-7", "100%"]),
+            (7, ["by arms", "q quit"]),
+        ] {
+            assert!(words.iter().all(|word| lines[line].contains(word)), "{words:?} {lines:#?}");
         }
-        next
-    }
-
-    #[test]
-    fn a_drawn_table_has_its_rows_and_its_cost() {
-        let mut screen = screen();
-        assert!(drawn(&mut screen, 80)[0].starts_with("counting"));
-        screen.show(snapshot(3, [400, 1_000]));
-        let lines = drawn(&mut screen, 80);
-        assert!(lines[0].contains("from ebpf") && lines[0].contains("Cost:"), "{lines:#?}");
-        assert!(lines[2].starts_with("process") && lines[2].contains("wakes"), "{lines:#?}");
-        assert!(lines[3].starts_with("db-9") && lines[3].contains("500"), "{lines:#?}");
-        assert!(lines[4].starts_with("web-7") && lines[4].contains("100%"), "{lines:#?}");
-        assert!(lines[7].contains("by arms"), "{lines:#?}");
-        let narrow = drawn(&mut screen, 20);
+        let narrow = drawn(screen, 20);
         assert!(narrow.len() == 8 && narrow.iter().all(|line| line.len() <= 20), "{narrow:#?}");
-    }
-
-    #[test]
-    fn keys_sort_filter_and_freeze() {
-        let mut screen = screen();
-        screen.show(snapshot(3, [400, 1_000]));
-        press(&mut screen, &[Key::Char('s')]);
-        assert!(drawn(&mut screen, 80)[3].starts_with("web-7"), "by cancels");
-        press(&mut screen, &[Key::Char('c')]);
-        assert!(drawn(&mut screen, 100)[3].contains("web_timer"));
-        press(&mut screen, &"/db".chars().map(Key::Char).collect::<Vec<_>>());
-        assert!(drawn(&mut screen, 80)[7].starts_with("filter: db_"));
-        press(&mut screen, &[Key::Enter, Key::Char(' ')]);
-        let lines = drawn(&mut screen, 80);
-        assert!(lines[3].starts_with("db-9") && lines[4].is_empty(), "{lines:#?}");
-        assert!(lines[7].starts_with("FROZEN  filter db"), "{lines:#?}");
+        press(screen, &vec![Key::ArrowDown; 50]);
+        begins(screen, 3, "web-7");
+        press(screen, &[Key::Home]);
+        begins(screen, 3, "db-9");
+        press(screen, &[Key::Char('s')]);
+        begins(screen, 3, "web-7");
+        press(screen, &[Key::Char('c')]);
+        assert!(drawn(screen, 100)[3].contains("web_timer"));
+        press(screen, &"/db".chars().map(Key::Char).collect::<Vec<_>>());
+        begins(screen, 7, "filter: db_");
+        press(screen, &[Key::Enter, Key::Char(' ')]);
+        begins(screen, 3, "db-9");
+        begins(screen, 7, "FROZEN  filter db");
+        let frozen = drawn(screen, 80);
+        assert!(frozen[4].is_empty(), "{frozen:#?}");
         screen.show(snapshot(5, [400, 9_000]));
-        assert_eq!(drawn(&mut screen, 80), lines, "frozen");
-        press(&mut screen, &[Key::Char(' ')]);
+        assert_eq!(drawn(screen, 80), frozen);
+        press(screen, &[Key::Char(' ')]);
         screen.show(snapshot(7, [400, 9_000]));
-        assert_ne!(drawn(&mut screen, 80)[3], lines[3]);
-    }
-
-    #[test]
-    fn q_escape_and_control_c_end_the_view() {
-        let mut screen = screen();
-        assert_eq!(press(&mut screen, &[Key::Char('/'), Key::Char('q')]), Next::GoOn);
-        assert_eq!(press(&mut screen, &[Key::Escape, Key::Char('q')]), Next::End);
+        assert_ne!(drawn(screen, 80)[3], frozen[3]);
+        assert_eq!(press(screen, &[Key::Char('/'), Key::Char('q')]), Next::GoOn);
+        assert_eq!(press(screen, &[Key::Escape, Key::Char('q')]), Next::End);
         assert_eq!(screen.key(&Key::CtrlC), Next::End);
-        screen.show(snapshot(3, [400, 1_000]));
-        press(&mut screen, &vec![Key::ArrowDown; 50]);
-        assert!(drawn(&mut screen, 80)[3].starts_with("web-7"), "the last row stays");
-        press(&mut screen, &[Key::Home]);
-        assert!(drawn(&mut screen, 80)[3].starts_with("db-9"));
     }
 }

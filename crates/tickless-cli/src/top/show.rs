@@ -5,7 +5,6 @@ use crate::output::{Format, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_top::table::{By, Table};
 
-/// Prints a table. `number` counts the tables that were printed before.
 pub(super) fn show(
     table: &Table,
     by: By,

@@ -12,7 +12,10 @@ fn a_summary_names_the_machine_that_differs() {
     let text = prints(&format!("{fleet} --html fleet.html"));
     fits(text.lines());
     assert!(text.starts_with("4 traces, of which 1 cannot be used"), "{text}");
-    assert!(text.contains("fleet-bad.txt") && text.contains("Machines that differ most:"), "{text}");
+    assert!(
+        text.contains("fleet-bad.txt") && text.contains("Machines that differ most:"),
+        "{text}"
+    );
     let drawn = std::fs::read_to_string(path("fleet.html")).unwrap();
     assert!(drawn.matches("<svg").count() == 3 && drawn.contains("fleet-bad.txt"));
     let csv = prints(&format!("{fleet} --format csv"));

@@ -151,7 +151,7 @@ fn compare_prints_what_is_documented() {
         [
             ("compare a.json late.json", "Give two results of one kind"),
             ("compare a.json b.json --html /dev/null", "compares reports"),
-            ("compare report.json report.json --html /no/such/place", "Name another file"),
+            ("compare report.json report.json --html /no/such/place", "Name another place"),
             ("compare a.json nowhere", "Check its name"),
         ],
     );

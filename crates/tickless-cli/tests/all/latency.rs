@@ -1,8 +1,8 @@
 //! `tickless latency`, run as a user runs it.
 
-use crate::run::{Ended, PROGRAM, fits, interrupted, json, path, prints, signal, tickless};
+use crate::run::{Ended, PROGRAM, fits, interrupted, json, path, prints, tickless};
 use serde_json::Value;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Its figures are consistent, and no wakeup is early (W1).
@@ -116,23 +116,4 @@ fn an_interrupt_shows_the_results_so_far() {
     let ended = interrupted("latency -D 1h -i 1000 --json").exits(0, &[]);
     assert!(ended.json()[0]["samples"].as_u64() > Some(0), "{ended:?}");
     assert_eq!(ended.err, "");
-}
-
-/// Method: both cases set the effect of SIGHUP, because these tests may run under nohup, and a
-/// shell cannot stop ignoring a signal that was ignored when it began.
-#[test]
-fn a_hangup_ends_the_program_unless_nohup_started_it() {
-    for (how, long, at_least) in
-        [("--ignore-signal=HUP", "2", 2), ("--default-signal=HUP", "1h", 0)]
-    {
-        let start = Instant::now();
-        let mut env = Command::new("env");
-        env.args([how, PROGRAM, "latency", "-q", "--sleeper", "timerfd", "--json", "-D", long]);
-        let child = env.stdout(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(500));
-        signal(child.id(), "-HUP");
-        let ended = Ended::from(child.wait_with_output().unwrap());
-        assert_eq!(ended.json().as_array().unwrap().len(), 1);
-        assert!(start.elapsed() >= Duration::from_secs(at_least), "{how}");
-    }
 }

@@ -67,11 +67,11 @@ fn an_unusable_file_exits_1_with_advice() {
             ("replay /no/such/*", "Check the pattern"),
             ("replay traces/idle.txt.gz --timeline /no/such/place", "another place"),
             ("man nonsense", "tickless help"),
-            ("man --dir /proc/nowhere", "--dir"),
+            ("man --dir /proc/nowhere", "Name another place"),
             ("record -o /no/such/place", "-o"),
             ("top", "--once"),
             ("fleet /no/such/*", "Check the pattern"),
-            ("fleet traces/idle.txt.gz --html /no/such/fleet.html", "Name another file"),
+            ("fleet traces/idle.txt.gz --html /no/such/fleet.html", "Name another place"),
             ("latency -l 10 --json=/nowhere/latency.json", "/nowhere/latency.json"),
         ],
     );

@@ -15,38 +15,27 @@ use tickless_trace::replay::ReplayPolicy;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Cell {
-    /// Run a study on a simulated machine.
     Simulate(Simulate),
-    /// Replay a recorded trace under some rearm policies.
     Replay(Replay),
-    /// Run the timer operations of a recorded trace on a simulated machine.
     Project(Project),
 }
 
-/// The run of a study on a simulated machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Simulate {
-    /// The study.
     pub study: StudyName,
     /// The machine's name or file, as it is written in the campaign's file.
     pub machine: String,
     /// A hash of the numbers in the machine's file, so that results are computed again if they
     /// change.
     pub machine_hash: String,
-    /// The number of CPUs.
     pub cpus: u16,
-    /// The policy; `None` to run the study under all policies that it knows.
     pub policy: Option<ReplayPolicy>,
-    /// The tick rate in Hz; `None` for the rate in the machine's file.
     pub hz: Option<u32>,
-    /// The seed of the random numbers.
     pub seed: u64,
     /// The number of round trips or messages; `None` for the study's default, or if it has neither.
     pub length: Option<u32>,
 }
 
-/// The replay of a recorded trace under some policies, which decide when the timer device is
-/// programmed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Replay {
     /// The path of the trace, relative to the campaign's folder.
@@ -54,31 +43,19 @@ pub struct Replay {
     /// The size of the trace in bytes, so that results are computed again if another trace replaces
     /// it.
     pub bytes: u64,
-    /// The policies.
     pub policies: Vec<ReplayPolicy>,
-    /// Whether timer operations that the trace did not record are inferred from other events.
     pub inference: bool,
 }
 
-/// The run of a recorded trace's timer operations on a simulated machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Project {
-    /// The path of the trace, relative to the campaign's folder.
     pub trace: String,
-    /// Its size.
     pub bytes: u64,
-    /// The machine's name or file, as it is written in the campaign's file.
     pub machine: String,
-    /// A hash of the numbers in the machine's file, so that results are computed again if they
-    /// change.
     pub machine_hash: String,
-    /// The number of CPUs.
     pub cpus: u16,
-    /// The clock.
     pub clock: Clock,
-    /// The policy.
     pub policy: ReplayPolicy,
-    /// The seed of the random numbers.
     pub seed: u64,
 }
 
@@ -106,13 +83,9 @@ impl<'de> Deserialize<'de> for StudyName {
 }
 
 impl StudyName {
-    /// A study of round trips over a pipe, with a timeout for each.
     pub const REARM: StudyName = StudyName("rearm");
-    /// A study of messages between tasks, in which each task switch arms a timer that ends the
-    /// task's turn.
     pub const SCHEDULE: StudyName = StudyName("schedule");
 
-    /// The study's name in campaign files, in tables and in Python.
     pub const fn name(self) -> &'static str {
         self.0
     }
@@ -148,7 +121,6 @@ impl Cell {
         Key::of([version.as_bytes(), text.as_bytes()])
     }
 
-    /// The kind of the cell, as the table of results names it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Cell::Simulate(_) => "simulate",
@@ -187,12 +159,10 @@ impl Cell {
 }
 
 impl Key {
-    /// Returns one key for several cells together.
     pub(crate) fn of_all(keys: impl Iterator<Item = Key>) -> Key {
         Key::of(keys.map(|key| key.0.to_le_bytes()))
     }
 
-    /// A checksum of a text.
     pub(crate) fn of_text(text: &[u8]) -> Key {
         Key::of([text])
     }
@@ -242,31 +212,29 @@ impl TryFrom<String> for Key {
 mod tests {
     use super::*;
 
-    fn cell(seed: u64) -> Cell {
-        Cell::Simulate(Simulate {
-            study: StudyName::REARM,
-            machine: "host".to_string(),
-            machine_hash: "1".to_string(),
-            cpus: 2,
-            policy: None,
-            hz: Some(250),
-            seed,
-            length: None,
-        })
-    }
-
     #[test]
     fn a_key_depends_on_every_parameter_and_on_the_version() {
-        let key = cell(1).key("1.0");
-        assert_eq!(key, cell(1).key("1.0"));
-        assert_ne!(key, cell(2).key("1.0"));
-        assert_ne!(key, cell(1).key("1.1"));
-    }
-
-    #[test]
-    fn a_written_key_can_be_read() {
-        let key = cell(1).key("1.0");
-        assert_eq!(Key::try_from(key.to_string()), Ok(key));
+        let key = |seed, version| {
+            let (machine, machine_hash) = ("host".to_string(), "1".to_string());
+            let (study, cpus, hz) = (StudyName::REARM, 2, Some(250));
+            let (policy, length) = (None, None);
+            Cell::Simulate(Simulate {
+                study,
+                machine,
+                machine_hash,
+                cpus,
+                policy,
+                hz,
+                seed,
+                length,
+            })
+            .key(version)
+        };
+        assert_eq!(key(1, "1.0"), key(1, "1.0"));
+        assert_ne!(key(1, "1.0"), key(2, "1.0"));
+        assert_ne!(key(1, "1.0"), key(1, "1.1"));
+        let written = key(1, "1.0").to_string();
+        assert_eq!(Key::try_from(written), Ok(key(1, "1.0")));
         for wrong in ["0".repeat(31), "ü".repeat(16), format!("+{}", "0".repeat(31))] {
             assert!(Key::try_from(wrong.clone()).is_err(), "{wrong}");
         }

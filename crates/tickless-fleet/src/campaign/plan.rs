@@ -17,40 +17,27 @@ use tickless_machine::spec::Spec;
 /// of a trace remain if the trace is deleted later.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// The version of the program that made the plan.
     pub version: String,
-    /// The campaign's file.
     pub campaign: Campaign,
-    /// The folder of the campaign's file. Paths of traces are relative to it.
     pub base: PathBuf,
-    /// The machines of simulations.
     simulate: Vec<MachineFile>,
-    /// The machines of projections.
     project: Vec<MachineFile>,
-    /// The traces of replays.
     replayed: Vec<TraceFile>,
-    /// The traces of projections.
     projected: Vec<TraceFile>,
 }
 
-/// A machine that a campaign's file names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MachineFile {
-    /// The name in the campaign.
     pub name: String,
-    /// The text of the machine's file; `None` for a machine that comes with the program.
     pub text: Option<String>,
-    /// A hash of all numbers in the machine's file.
     pub hash: String,
     /// For each number of CPUs that the campaign requests, the possible number to which it is
     /// rounded up. A machine can have only whole cores and sockets.
     sizes: Vec<u16>,
 }
 
-/// A trace that a campaign names.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceFile {
-    /// The path of the trace, relative to the campaign's folder.
     pub path: String,
     /// The size of the trace in bytes; 0 if the file does not exist or its size cannot be read.
     pub bytes: u64,
@@ -61,12 +48,6 @@ pub struct TraceFile {
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Plan {
-    /// Reads a campaign's file and resolves its traces and machines.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`CampaignError`] for an invalid campaign or machine file (the text names the line
-    /// and the key), and for a campaign without cells.
     pub fn read(path: &Path) -> Result<Plan, CampaignError> {
         let file = path.display().to_string();
         let text = input::read_text(path).map_err(|error| CampaignError {
@@ -77,12 +58,6 @@ impl Plan {
         Plan::new(&file, &text, parent(path))
     }
 
-    /// Makes a plan from the text of a campaign's file. Errors name the file as `file`. Paths are
-    /// relative to `base`.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`read`](Plan::read).
     pub fn new(file: &str, text: &str, base: &Path) -> Result<Plan, CampaignError> {
         let campaign = Campaign::parse(file, text)?;
         let wrong = |what| CampaignError { file: file.to_string(), line: None, what };
@@ -161,10 +136,6 @@ impl Plan {
 
     /// Returns a cell's machine, from the text of the machine's file at the time when the plan was
     /// made.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the machine cannot be used. This does not happen for machines of this plan.
     pub fn machine(&self, name: &str) -> Result<Spec, String> {
         let mut all = self.simulate.iter().chain(&self.project);
         match all.find(|machine| machine.name == name).and_then(|machine| machine.text.as_ref()) {
@@ -173,7 +144,6 @@ impl Plan {
         }
     }
 
-    /// Returns the full path of a cell's trace.
     pub fn trace(&self, path: &str) -> PathBuf {
         self.base.join(path)
     }
@@ -192,7 +162,6 @@ impl Plan {
         }
     }
 
-    /// Returns whether both plans are equal, except for the folders of their campaign files.
     pub(crate) fn is_same_campaign(&self, other: &Plan) -> bool {
         Plan { base: other.base.clone(), ..self.clone() } == *other
     }
@@ -204,7 +173,7 @@ impl Plan {
             axes.studies.len() as u64,
             self.simulate.len() as u64,
             axes.cpus.as_ref().map_or(1, Numbers::len),
-            axes.policies.as_ref().map_or(1, |policies| policies.len() as u64),
+            axes.policies.len().max(1) as u64,
             axes.hz.as_ref().map_or(1, Numbers::len),
             axes.seeds.len(),
         ])
@@ -215,10 +184,9 @@ impl Plan {
         let [study, machine, size, policy, hz, seed] = self.simulate_axes().places(number);
         let study = axes.studies[study as usize];
         let machine = &self.simulate[machine as usize];
-        let policy = match &axes.policies {
-            Some(policies) if !study.policies().is_empty() => {
-                let policy = policies[policy as usize];
-                Some(study.policies().contains(&policy).then_some(policy)?)
+        let policy = match axes.policies.get(policy as usize) {
+            Some(wanted) if !study.policies().is_empty() => {
+                Some(study.policies().contains(wanted).then_some(*wanted)?)
             }
             // A study that always runs under all its policies has one cell, that of the first
             // policy.

@@ -6,69 +6,41 @@ use std::path::Path;
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
-/// One machine of a fleet: its trace, and the numbers that were computed from it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
-    /// The trace.
     pub trace: String,
-    /// The computed numbers; `None` if the trace cannot be used.
     pub figures: Option<Figures>,
-    /// Why it cannot be used.
     pub error: Option<String>,
 }
 
 /// The numbers that describe one machine's use of timers. Rates are for each CPU and second.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Figures {
-    /// CPUs of the trace.
     pub cpus: u16,
-    /// How long the trace is.
     pub seconds: f64,
-    /// Writes to timer devices: as recorded in the trace. If the trace does not record them, those
-    /// of the replay under the policy `restart-aware`.
     pub device_writes_per_cpu_s: f64,
-    /// Timer interrupts: as recorded in the trace. If the trace does not record them, those of the
-    /// replay under the policy `restart-aware`.
     pub wakeups_per_cpu_s: f64,
-    /// Timer interrupts that found no expired timer, in the replay under the policy
-    /// `restart-aware`.
     pub spurious_wakeups_per_cpu_s: f64,
-    /// How many of the device writes the policy `eager` would have saved, in percent.
     pub eager_saves_percent: f64,
-    /// How many of the device writes the policy `lazy` would have saved, in percent.
     pub lazy_saves_percent: f64,
-    /// How many of the device writes the policy `restart-aware` would have saved, in percent.
     pub restart_aware_saves_percent: f64,
-    /// Additional timer interrupts under the policy `lazy`, compared with `restart-aware`.
     pub lazy_adds_wakeups_per_cpu_s: f64,
-    /// Armings.
     pub armed_per_cpu_s: f64,
-    /// How many of all armings were cancelled or replaced by another arming before the timer fired,
-    /// in percent.
     pub cancelled_percent: f64,
-    /// The name of the callback function whose timers are armed most often; empty if no timer is
-    /// armed.
     pub arms_most: String,
-    /// How many of all armings are of timers with that function, in percent.
     pub arms_most_percent: f64,
 }
 
-/// A number by which the machines of a fleet are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// The name of the field.
     pub name: &'static str,
-    /// The unit.
     pub unit: &'static str,
-    /// The figure's name in words.
     pub about: &'static str,
-    /// The figure of a machine.
     pub of: fn(&Figures) -> f64,
 }
 
 macro_rules! figures {
     ($($name:ident, $unit:literal, $about:literal;)*) => {
-        /// The numbers by which the machines of a fleet are compared.
         pub const FIGURES: &[Figure] = &[$(Figure {
             name: stringify!($name),
             unit: $unit,
@@ -91,7 +63,6 @@ figures! {
 }
 
 impl Machine {
-    /// Reads and replays a trace.
     pub(super) fn read(path: &Path) -> Machine {
         let trace = path.display().to_string();
         let read = || {

@@ -20,34 +20,21 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::progress::Progress;
 
-/// A summary of many traces.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Fleet {
-    /// A row for each trace, in the order of the paths that were passed.
     pub machines: Vec<Machine>,
-    /// Quantiles of each number over all machines; empty if no trace can be used.
     pub quantiles: Vec<Spread>,
-    /// The machines that differ most from the median, at most ten. The one that differs most comes
-    /// first.
     pub differ: Vec<Differs>,
 }
 
-/// The quantiles of one number over all machines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Spread {
-    /// The figure.
     pub figure: &'static str,
-    /// Its unit.
     pub unit: &'static str,
-    /// The 5th percentile: 5 of 100 machines have less.
     pub p5: f64,
-    /// A quarter has less.
     pub p25: f64,
-    /// Half have less.
     pub p50: f64,
-    /// Three quarters have less.
     pub p75: f64,
-    /// 95 of 100 have less.
     pub p95: f64,
     /// A typical distance of a machine from the median, in which distances are measured: half the
     /// distance between the quartiles, but at least a quarter of the mean distance.
@@ -55,27 +42,17 @@ pub struct Spread {
     usual: f64,
 }
 
-/// A machine that differs from the others, and in which number.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Differs {
-    /// The trace.
     pub trace: String,
-    /// The number in which the machine differs most.
     pub figure: &'static str,
-    /// Its unit.
     pub unit: &'static str,
-    /// The figure of this machine.
     pub value: f64,
-    /// The median of all machines.
     pub median: f64,
-    /// The machine's distance from the median, in units of half the distance between the quartiles.
     pub distance: f64,
-    /// A sentence that describes the difference, and names the function whose timers are armed most
-    /// often.
     pub why: String,
 }
 
-/// The highest number of machines in [`Fleet::differ`].
 const DIFFER_MAX: usize = 10;
 
 /// Replays these traces, in parallel on all CPUs. If `stop` is set, no further trace is begun, and
@@ -94,7 +71,6 @@ pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> F
 }
 
 impl Fleet {
-    /// Summarises these machines.
     pub fn of(machines: Vec<Machine>) -> Fleet {
         let usable: Vec<(&Machine, &Figures)> =
             machines.iter().filter_map(|it| Some((it, it.figures.as_ref()?))).collect();
@@ -109,7 +85,6 @@ impl Fleet {
         Fleet { machines, quantiles, differ }
     }
 
-    /// The number of traces that cannot be used.
     pub fn failed(&self) -> usize {
         self.machines.iter().filter(|machine| machine.error.is_some()).count()
     }
@@ -163,30 +138,34 @@ impl Differs {
 mod tests {
     use super::*;
 
-    fn machine(number: u32, writes: f64) -> Machine {
-        let figures = Figures {
-            cpus: 2,
-            seconds: 1.0,
-            device_writes_per_cpu_s: writes,
-            wakeups_per_cpu_s: 100.0,
-            armed_per_cpu_s: 1000.0 + 20.0 * f64::from(number % 7),
-            cancelled_percent: 50.0,
-            arms_most: "hrtimer_wakeup".to_string(),
-            arms_most_percent: 60.0,
-            ..Figures::default()
-        };
-        Machine { trace: number.to_string(), figures: Some(figures), error: None }
-    }
-
     /// Machines with equal numbers are not listed as differing. A trace that cannot be used does
-    /// not influence the quantiles.
+    /// not influence the quantiles. On the page, names and errors cannot become HTML markup.
     #[test]
     fn the_machine_that_differs_most_is_first_with_its_figure() {
-        let mut machines: Vec<Machine> =
-            (0..40).map(|number| machine(number, 100.0 + f64::from(number % 5))).collect();
-        machines[7].figures.as_mut().unwrap().device_writes_per_cpu_s = 900.0;
-        machines[9].figures.as_mut().unwrap().armed_per_cpu_s = 2000.0;
-        machines.push(Machine::failed("bad".to_string(), "no".to_string()));
+        let machine = |number: u32| {
+            let figures = Figures {
+                cpus: 2,
+                seconds: 1.0,
+                device_writes_per_cpu_s: if number == 7 {
+                    900.0
+                } else {
+                    100.0 + f64::from(number % 5)
+                },
+                wakeups_per_cpu_s: 100.0,
+                armed_per_cpu_s: if number == 9 {
+                    2000.0
+                } else {
+                    1000.0 + 20.0 * f64::from(number % 7)
+                },
+                cancelled_percent: 50.0,
+                arms_most: "hrtimer_wakeup".to_string(),
+                arms_most_percent: 60.0,
+                ..Figures::default()
+            };
+            Machine { trace: number.to_string(), figures: Some(figures), error: None }
+        };
+        let mut machines: Vec<Machine> = (0..40).map(machine).collect();
+        machines.push(Machine::failed("<script>".to_string(), "cut <off>".to_string()));
         let fleet = Fleet::of(machines);
         let writes = &fleet.quantiles[0];
         assert_eq!((writes.figure, writes.p50), ("device_writes_per_cpu_s", 102.0));
@@ -196,20 +175,11 @@ mod tests {
         let why = &fleet.differ[0].why;
         assert!(why.contains("900.0 writes/s, and 102.0 for the median machine"), "{why}");
         assert!(why.contains("hrtimer_wakeup arms 60 %"), "{why}");
-        let alike = Fleet::of((0..20).map(|_| machine(0, 5.0)).collect());
-        assert!(alike.differ.is_empty());
-        assert_eq!(Fleet::of(Vec::new()), Fleet::default());
-    }
-
-    /// Goal: names and errors are escaped, so that they cannot become HTML markup.
-    #[test]
-    fn the_page_has_plots_reasons_and_errors() {
-        let mut machines: Vec<Machine> =
-            (0..12).map(|number| machine(number, 100.0 + f64::from(number))).collect();
-        machines.push(Machine::failed("<script>".to_string(), "cut <off>".to_string()));
-        let page = page(&Fleet::of(machines)).unwrap();
+        let page = page(&fleet).unwrap();
         assert!(page.matches("<svg").count() >= 2 && page.contains("var(--before)"));
         assert!(page.contains("for the median machine") && page.contains("cut &lt;off&gt;"));
         assert!(!page.contains("<script") && page.contains("default-src 'none'"));
+        assert!(Fleet::of((0..20).map(|_| machine(0)).collect()).differ.is_empty());
+        assert_eq!(Fleet::of(Vec::new()), Fleet::default());
     }
 }

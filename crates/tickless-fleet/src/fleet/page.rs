@@ -11,11 +11,6 @@ use tickless_lab::text::figure;
 /// The highest number of machines in the page's table. The JSON and CSV outputs have all machines.
 const ROWS_MAX: usize = 1_000;
 
-/// Returns the page. It loads no other files.
-///
-/// # Errors
-///
-/// The errors of drawing a plot.
 pub fn page(fleet: &Fleet) -> io::Result<String> {
     let usable: Vec<&Figures> =
         fleet.machines.iter().filter_map(|it| it.figures.as_ref()).collect();

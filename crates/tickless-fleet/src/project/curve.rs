@@ -6,21 +6,13 @@ use serde::Serialize;
 use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
 
-/// The projections of one trace onto machines with different numbers of CPUs, under several
-/// policies.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Projected {
-    /// The trace's file.
     pub trace: String,
-    /// How many CPUs it has.
     pub trace_cpus: u16,
-    /// The machine.
     pub machine: String,
-    /// The seed of the random numbers.
     pub seed: u64,
-    /// The results on each size.
     pub points: Vec<Projection>,
-    /// For each policy, a sentence that names the first bottleneck.
     pub limits: Vec<String>,
 }
 
@@ -29,7 +21,6 @@ pub struct Projected {
 const LIMITS_FROM: f64 = 1.0;
 
 impl Projected {
-    /// Collects the projections of a trace, and finds the first bottleneck under each policy.
     pub fn new(trace: &Trace, machine: &Spec, seed: u64, points: Vec<Projection>) -> Projected {
         let mut policies: Vec<&'static str> = Vec::new();
         for point in &points {
@@ -53,7 +44,6 @@ impl Projected {
     }
 }
 
-/// Describes the bottleneck that comes first as the number of CPUs grows.
 fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.cpus);

@@ -9,7 +9,6 @@ use tickless_machine::cost::Costs;
 use tickless_machine::ps::Ps;
 use tickless_trace::replay::streams::Streams;
 
-/// The counts of a run.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) operations: u64,
@@ -22,14 +21,12 @@ pub(super) struct Counts {
     pub(super) interrupts: u64,
     pub(super) kicks: u64,
     pub(super) late: Vec<u64>,
-    /// Of all CPUs together.
     pub(super) time: Ps,
     pub(super) timer_code: Ps,
     pub(super) clock_read: Ps,
     pub(super) lock_wait: Ps,
     pub(super) cancel_wait: Ps,
     pub(super) behind: Ps,
-    /// The engine's hash over all simulated events, which is equal for equal runs.
     pub(super) digest: u64,
 }
 
@@ -37,56 +34,31 @@ pub(super) struct Counts {
 /// except `recorded_writes`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Projection {
-    /// CPUs that performed the trace.
     pub cpus: u16,
-    /// The policy.
     pub policy: &'static str,
-    /// The clock.
     pub clock: &'static str,
-    /// The length of the part of the trace that was run, in seconds.
     pub seconds: f64,
-    /// The number of timer operations that were performed.
     pub operations: u64,
-    /// How many of these operations were on timers of another CPU.
     pub remote_operations: u64,
-    /// Writes to the timer devices of all CPUs.
     pub device_writes: u64,
-    /// The device writes that the trace recorded. Null unless the whole trace was run on a machine
-    /// with as many CPUs as the trace has.
     pub recorded_writes: Option<u64>,
-    /// Writes to timer devices, for each CPU and second.
     pub device_writes_per_cpu_s: f64,
-    /// Events that devices delivered.
     pub wakeups: u64,
-    /// How many of these wakeups found no expired timer.
     pub spurious_wakeups: u64,
-    /// Interrupts that one CPU sent to another so that it checks its own timers.
     pub kicks: u64,
-    /// Timers that fired.
     pub expirations: u64,
-    /// Timers that fired early: 0.
     pub early: u64,
-    /// How late timers fired. For coarse timers that includes the granularity of the timer wheel.
     pub lateness_ns: Quantiles,
-    /// Shares of the CPUs' time.
     pub percent: Shares,
-    /// The largest delay of an operation behind its recorded time, in nanoseconds: the CPU was
-    /// still busy.
     pub behind_ns: f64,
-    /// The part of the timer code that takes most of the time.
     pub limit: Limit,
-    /// A hash over all simulated events: equal runs have equal hashes.
     pub digest: String,
 }
 
-/// Quantiles of a duration, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
-    /// The median.
     pub p50: u64,
-    /// The 99th percentile: 99 of 100 values are at most this.
     pub p99: u64,
-    /// The maximum.
     pub max: u64,
 }
 
@@ -94,33 +66,22 @@ pub struct Quantiles {
 /// parts.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Shares {
-    /// In timer code and timer interrupts.
     pub timer_code: f64,
-    /// In the clock's read.
     pub clock_read: f64,
-    /// Waiting for the locks of bases. A base holds the armed timers of one CPU.
     pub lock_wait: f64,
-    /// Cancels that wait until a callback on another CPU has returned.
     pub cancel_wait: f64,
-    /// Writing event devices.
     pub device: f64,
-    /// Entering and leaving interrupts.
     pub interrupts: f64,
-    /// All timer code that the fields above do not count.
     pub rest: f64,
 }
 
-/// The part of the timer code that takes most of the time, and so limits the machine first.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Limit {
-    /// The part.
     pub what: &'static str,
-    /// The part's share of all CPUs' time, in percent.
     pub percent: f64,
 }
 
 impl Shares {
-    /// The parts by name.
     pub fn parts(&self) -> [(&'static str, f64); 6] {
         [
             ("device writes", self.device),
@@ -140,7 +101,6 @@ impl Shares {
 }
 
 impl Projection {
-    /// Computes the results from the counts of a run.
     pub(super) fn new(
         mut counts: Counts,
         costs: &Costs,
@@ -198,7 +158,6 @@ impl Projection {
         }
     }
 
-    /// Returns the results as rows for a campaign's table.
     pub fn figures(&self) -> Vec<Figure> {
         let Shares { timer_code, clock_read, lock_wait, cancel_wait, device, interrupts, .. } =
             self.percent;

@@ -8,34 +8,27 @@ use tickless_core::time::{CpuId, Ns};
 use tickless_machine::random::Random;
 use tickless_trace::replay::streams::{Arming, Streams};
 
-/// Which CPU of the simulated machine performs which operations of a trace, and when.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The beginning and the end of the measured interval, on the simulated machine's clock.
     pub(super) begins: Ns,
     pub(super) ends: Ns,
-    /// The CPUs of the trace.
     homes: Vec<Home>,
-    /// By CPU.
     parts: Vec<Part>,
     /// For each CPU of the trace: the simulated CPUs that repeat its operations.
     players: Vec<Vec<u16>>,
     seed: u64,
 }
 
-/// What one simulated CPU repeats.
 #[derive(Debug)]
 struct Part {
-    /// The CPU of the trace whose operations it repeats.
     source: CpuId,
-    /// The interval of the trace that it repeats.
     recorded: Range<Ns>,
     /// The trace's clock minus the simulated machine's clock, for this CPU.
     shift: i128,
     /// The lists of operations that this CPU performs: the simulated CPU whose timers they are on,
     /// and the index of the `Strand` in that CPU's `Home`.
     strands: Vec<(CpuId, usize)>,
-    /// The timers (by slot) of this CPU that are armed when the interval begins, and for when.
     pending: Vec<(u32, Arming)>,
 }
 
@@ -45,7 +38,6 @@ struct Part {
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {
-    /// Assigns an interval of length `window` of a trace to `cpus` simulated CPUs.
     pub(super) fn new(streams: &Streams, cpus: u16, window: Ns, seed: u64) -> Layout {
         let mut random = Random::new(seed << 1 | 1);
         let of_trace = streams.cpus.max(1);
@@ -91,8 +83,6 @@ impl Layout {
         layout
     }
 
-    /// For each simulated CPU, assigns the operations on its timers to the simulated CPUs that
-    /// perform them.
     fn hand_out(&mut self) {
         for home in (0..self.parts.len()).map(|cpu| CpuId(cpu as u16)) {
             for strand in 0..self.home(home).strands.len() {
@@ -102,12 +92,10 @@ impl Layout {
         }
     }
 
-    /// The number of CPUs.
     pub(super) fn cpus(&self) -> usize {
         self.parts.len()
     }
 
-    /// The steps of a CPU.
     pub(super) fn steps(&self, cpu: CpuId) -> Steps<'_> {
         let sequence = |&(home, strand): &(CpuId, usize)| {
             let recorded = self.part(home).recorded.clone();
@@ -117,24 +105,18 @@ impl Layout {
         Steps::new(self, self.part(cpu).strands.iter().map(sequence).collect())
     }
 
-    /// Returns the timers (by slot) of a simulated CPU that are armed when its interval begins, and
-    /// for when.
     pub(super) fn pending(&self, home: CpuId) -> &[(u32, Arming)] {
         &self.part(home).pending
     }
 
-    /// The number of timers of a simulated CPU.
     pub(super) fn timers(&self, home: CpuId) -> usize {
         self.home(home).timers.len()
     }
 
-    /// A timer of a CPU.
     pub(super) fn timer(&self, home: CpuId, slot: u32) -> &Timer {
         &self.home(home).timers[slot as usize]
     }
 
-    /// Returns which of a timer's recorded expiries fall into the interval that is repeated, as a
-    /// range of indexes.
     pub(super) fn expiries(&self, home: CpuId, slot: u32) -> Range<u32> {
         let (timer, recorded) = (self.timer(home, slot), &self.part(home).recorded);
         timer.expired_before(recorded.start)..timer.expired_before(recorded.end)
@@ -169,13 +151,11 @@ impl Layout {
         &self.parts[cpu.index()]
     }
 
-    /// Returns the CPU of the trace whose operations a simulated CPU repeats.
     fn home(&self, cpu: CpuId) -> &Home {
         &self.homes[self.part(cpu).source.index()]
     }
 }
 
-/// Returns the timers (by slot) of a CPU of the trace that are armed at a time, and for when.
 fn pending(streams: &Streams, source: CpuId, at: Ns) -> Vec<(u32, Arming)> {
     let timers = &streams.homes[source.index()];
     let pending = streams.pending(source, at).into_iter();

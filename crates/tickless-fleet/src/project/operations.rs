@@ -12,16 +12,12 @@ use tickless_trace::replay::streams::{Arming, Event, Family, Streams, What};
 /// cancelled or armed again, as its recorded callback did.
 const CATCHES_UP: Ns = Ns(200_000);
 
-/// A CPU of the trace, with its timers and the recorded operations on them.
 #[derive(Debug)]
 pub(super) struct Home {
-    /// By slot: its timers.
     pub(super) timers: Vec<Timer>,
-    /// The operations on these timers, grouped by the CPU that performed them.
     pub(super) strands: Vec<Strand>,
 }
 
-/// A timer.
 #[derive(Debug)]
 pub(super) struct Timer {
     pub(super) family: Family,
@@ -34,11 +30,9 @@ pub(super) struct Timer {
 #[derive(Debug)]
 pub(super) struct Strand {
     pub(super) by: CpuId,
-    /// The operations, in the order in which they are performed.
     pub(super) operations: Vec<Operation>,
 }
 
-/// An operation on a timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
     /// The time of the trace at which the operation was recorded, and (below) at which it is
@@ -55,7 +49,6 @@ pub(super) struct Operation {
 }
 
 impl Home {
-    /// Each CPU of a trace.
     pub(super) fn all(streams: &Streams) -> Vec<Home> {
         // Each timer has one home CPU, so one table holds the slots of the timers of all homes.
         let mut slots = vec![0; streams.families.len()];
@@ -115,7 +108,6 @@ impl Strand {
 }
 
 impl Timer {
-    /// The number of the timer's expiries before a time of the trace.
     pub(super) fn expired_before(&self, at: Ns) -> u32 {
         self.expiries.partition_point(|expiry| expiry.0 < at) as u32
     }

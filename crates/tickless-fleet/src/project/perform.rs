@@ -28,10 +28,6 @@ use tickless_trace::replay::streams::{Arming, Family, Streams, What};
 
 /// Runs a trace once, on a machine with the prices of `like` and the requested number of CPUs.
 /// Takes some microseconds for each operation, on one thread. Equal requests have equal results.
-///
-/// # Errors
-///
-/// See [`ProjectError`].
 pub fn project(
     streams: &Streams,
     like: &Spec,
@@ -63,8 +59,6 @@ pub fn project(
     Ok(Projection::new(counts, &costs, cpus, window, streams, request))
 }
 
-/// Returns the length of the part of the trace that is run: a whole number of ticks, or the whole
-/// trace.
 fn window(streams: &Streams, cpus: u16, seconds: Option<f64>) -> Option<Ns> {
     let span = streams.ends.since(streams.begins);
     let all: usize = streams.lives.iter().map(Vec::len).sum();
@@ -100,7 +94,6 @@ struct Run {
     measured: Cell<bool>,
 }
 
-/// A timer of the trace, on one of the simulated CPUs that repeat it.
 struct Instance {
     timer: Timer,
     /// The index of the next recorded expiry, and (below) the end of the expiries that are
@@ -142,7 +135,6 @@ impl Run {
         }
     }
 
-    /// Makes a timer. That takes no simulated time.
     fn make(&self, home: CpuId, slot: u32) -> Instance {
         let task = u64::from(home.0) << 32 | u64::from(slot);
         let timer = match self.layout.timer(home, slot).family {
@@ -158,7 +150,6 @@ impl Run {
         }
     }
 
-    /// The program of one CPU.
     fn body(&self, cpu: CpuId) {
         const BEFORE: Ns = Ns::from_ms(5);
         if cpu == CpuId(0) {
@@ -199,15 +190,12 @@ impl Run {
         *self.clock.borrow_mut() = SharedClock::new(policy).map(Rc::new);
     }
 
-    /// Called when the measured interval of a CPU begins: notes the counts of its timer device.
     fn begin(&self, cpu: CpuId) {
         self.measured.set(true);
         let device = self.device(cpu);
         self.before.borrow_mut()[cpu.index()] = device;
     }
 
-    /// Called when the measured interval of a CPU ends: adds what its timer device has counted
-    /// since.
     fn end(&self, cpu: CpuId) {
         let device = self.device(cpu).since(self.before.borrow()[cpu.index()]);
         let mut counts = self.counts.borrow_mut();
@@ -331,7 +319,6 @@ impl Run {
     }
 }
 
-/// Measures how long a piece of timer code takes, and how much of that time it waits for locks.
 struct Spent {
     began: Ps,
     locks: Ps,

@@ -13,15 +13,12 @@ use std::ops::Range;
 use tickless_core::time::{CpuId, Ns};
 use tickless_trace::replay::streams::What;
 
-/// One operation that a simulated CPU performs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) at: Ns,
-    /// The simulated CPU that owns the timer.
     pub(super) home: CpuId,
     pub(super) slot: u32,
     pub(super) what: What,
-    /// If the operation is an expiry, its index in the timer's list of expiries.
     pub(super) expiry: u32,
 }
 
@@ -35,11 +32,9 @@ pub(super) struct Steps<'a> {
     next: BinaryHeap<Reverse<(Ns, CpuId, u32, usize)>>,
 }
 
-/// The operations that one CPU performs on the timers of one simulated CPU (`home`).
 #[derive(Debug)]
 pub(super) struct Sequence<'a> {
     pub(super) home: CpuId,
-    /// The interval of the trace that is repeated.
     pub(super) recorded: Range<Ns>,
     /// Operations that include all of that interval, and possibly others, which are skipped.
     pub(super) operations: &'a [Operation],

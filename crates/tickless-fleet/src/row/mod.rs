@@ -11,73 +11,44 @@ pub(crate) use table::{parent, persist, temporary};
 use crate::campaign::{AxisValues, Cell, Key};
 use serde::{Deserialize, Serialize};
 
-/// A row of the table: a cell, and one of its figures (results) or its error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
 pub struct Row {
-    /// The key of the cell's results, as 32 hexadecimal digits.
     pub key: String,
-    /// The version of the program that computed the row.
     pub version: String,
-    /// `simulate`, `replay` or `project`.
     pub kind: String,
-    /// The study of a simulation.
     pub study: Option<String>,
-    /// The simulated machine.
     pub machine: Option<String>,
-    /// A hash of the numbers in the machine's file.
     pub machine_hash: Option<String>,
-    /// The path of the trace, relative to the campaign's folder.
     pub trace: Option<String>,
-    /// CPUs of the simulated machine.
     pub cpus: Option<i64>,
-    /// The policy of a simulation or a replay; `recorded` for a figure that the trace itself
-    /// recorded.
     pub policy: Option<String>,
-    /// The clock of a projection.
     pub clock: Option<String>,
-    /// The tick rate in Hz, if the campaign sets it.
     pub hz: Option<i64>,
-    /// The seed of the random numbers.
     pub seed: Option<i64>,
-    /// The figure's name; empty in a row that has an error instead.
     pub figure: Option<String>,
-    /// The figure's unit.
     pub unit: Option<String>,
-    /// `calibrated`, `implied`, `predicted` or `live`.
     pub role: Option<String>,
-    /// The figure's value: the median if there were several runs.
     pub value: Option<f64>,
-    /// The least of several runs.
     pub low: Option<f64>,
-    /// The greatest of several runs.
     pub high: Option<f64>,
-    /// Why there is no figure.
     pub error: Option<String>,
 }
 
-/// The result of computing a cell: its figures, or its error.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The cell.
     pub key: Key,
-    /// The figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
-    /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// One figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its name.
     pub figure: String,
-    /// The policy, in a cell that covers several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Its unit.
     pub unit: String,
     /// The figure's origin: `calibrated` (a number of the machine was fitted to it), `implied`,
     /// `predicted` (by simulation) or `live` (without a simulated machine).
@@ -90,7 +61,6 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The figure of one run.
     pub fn once(
         figure: impl Into<String>,
         unit: impl Into<String>,
@@ -102,7 +72,6 @@ impl Figure {
         Figure { figure, policy: None, unit, role, value, spread: None }
     }
 
-    /// Makes a figure from one run on a simulated machine.
     pub(crate) fn predicted(
         figure: impl Into<String>,
         unit: impl Into<String>,
@@ -111,7 +80,6 @@ impl Figure {
         Figure::once(figure, unit, "predicted", value)
     }
 
-    /// The figure under this policy.
     #[must_use]
     pub fn under(mut self, policy: &str) -> Figure {
         self.policy = Some(policy.to_string());
@@ -120,7 +88,6 @@ impl Figure {
 }
 
 impl Outcome {
-    /// Returns the table rows of a cell, one for each figure.
     pub fn rows(self, cell: &Cell, version: &str) -> impl Iterator<Item = Row> {
         let AxisValues { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed } =
             cell.values();

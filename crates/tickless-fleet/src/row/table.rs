@@ -19,23 +19,15 @@ use tempfile::NamedTempFile;
 /// The reason why a table cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// The file's name ends in neither `.parquet` nor `.csv`.
     #[error("{0}: name a file that ends in .parquet or .csv")]
     Name(PathBuf),
-    /// The file's name ends in `.parquet`, and this program is built without the feature `parquet`.
     #[error(
         "{0}: this program is built without Parquet; name a file that ends in .csv, or install it \
          with `cargo install tickless-cli --features parquet` or `pip install ./python`"
     )]
     NoParquet(PathBuf),
-    /// The file cannot be written.
     #[error("{path}: cannot be written: {error}; name another file")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Write { path: PathBuf, error: io::Error },
 }
 
 /// Writes a table row by row. Until [`finish`](TableWriter::finish) returns, the rows are in a
@@ -63,10 +55,6 @@ const GROUP: usize = 65_536;
 impl TableWriter {
     /// Begins a file. Its name decides the format: `.parquet` for Apache Parquet, compressed with
     /// Snappy; `.csv` for CSV with a header line.
-    ///
-    /// # Errors
-    ///
-    /// See [`TableError`].
     pub fn create(path: &Path) -> Result<TableWriter, TableError> {
         let write = |error| TableError::Write { path: path.to_path_buf(), error };
         let file = || temporary(parent(path)).map_err(write);
@@ -81,11 +69,6 @@ impl TableWriter {
         Ok(TableWriter { path: path.to_path_buf(), sink })
     }
 
-    /// Adds a row.
-    ///
-    /// # Errors
-    ///
-    /// [`TableError::Write`].
     pub fn add(&mut self, row: Row) -> Result<(), TableError> {
         let added = match &mut self.sink {
             Sink::Csv(writer) => writer.serialize(&row).map_err(io::Error::from),
@@ -98,11 +81,6 @@ impl TableWriter {
         added.map_err(|error| TableError::Write { path: self.path.clone(), error })
     }
 
-    /// Writes the remaining rows, and renames the temporary file to its final name.
-    ///
-    /// # Errors
-    ///
-    /// [`TableError::Write`]. An earlier file of this name is then unchanged.
     pub fn finish(self) -> Result<(), TableError> {
         let TableWriter { path, sink } = self;
         let file = match sink {
@@ -127,7 +105,6 @@ fn parquet_sink(file: NamedTempFile) -> Result<Sink, parquet::errors::ParquetErr
     Ok(Sink::Parquet { writer, rows: Vec::new() })
 }
 
-/// Writes the rows as one row group, and empties `rows`.
 #[cfg(feature = "parquet")]
 fn write_group(
     writer: &mut SerializedFileWriter<NamedTempFile>,
@@ -143,7 +120,6 @@ fn write_group(
     Ok(())
 }
 
-/// The folder of a file.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,

@@ -11,25 +11,18 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// A folder of results.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     plan: Plan,
 }
 
-/// The progress of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Status {
-    /// Cells of the campaign.
     pub cells: u64,
-    /// Cells with figures.
     pub done: u64,
-    /// Cells with an error.
     pub failed: u64,
-    /// Cells without a result.
     pub missing: u64,
-    /// The number of processes that are computing cells of the campaign now.
     pub running: u64,
 }
 
@@ -47,11 +40,8 @@ pub(super) struct CellLocation {
 pub(super) struct Index {
     parts: Vec<PathBuf>,
     pub(super) places: HashMap<Key, CellLocation>,
-    /// The parts (files of results) that are currently open for reading, by their index.
-    open: HashMap<usize, File>,
 }
 
-/// The first line of a part, which is a file of results.
 #[derive(Serialize, Deserialize)]
 struct Head {
     tickless: String,
@@ -60,7 +50,6 @@ struct Head {
 /// The last line of a part, with a checksum: a damaged digit would still be valid JSON.
 #[derive(Serialize, Deserialize)]
 struct Tail {
-    /// A hash of all lines before this one.
     checksum: Key,
 }
 
@@ -78,11 +67,6 @@ impl Folder {
     /// Creates or opens the folder for the results of a plan. If the folder has another plan, the
     /// new one replaces it: results of cells that both plans have remain valid, and traces that
     /// only the earlier plan has found are kept.
-    ///
-    /// # Errors
-    ///
-    /// [`SweepError::OtherCampaign`] while other processes work on another plan in this folder;
-    /// [`SweepError::File`] and [`SweepError::Damaged`] for the folder's files.
     pub fn create(path: &Path, mut plan: Plan) -> Result<Folder, SweepError> {
         for folder in ["parts", "locks"] {
             let folder = path.join(folder);
@@ -109,12 +93,6 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder that holds a campaign.
-    ///
-    /// # Errors
-    ///
-    /// [`SweepError::NoCampaign`] if the folder has no plan; [`SweepError::Damaged`] if the plan
-    /// cannot be parsed.
     pub fn open(path: &Path) -> Result<Folder, SweepError> {
         let file = path.join(PLAN);
         let text = fs::read_to_string(&file).map_err(|error| match error.kind() {
@@ -126,21 +104,14 @@ impl Folder {
         Ok(Folder { path: path.to_path_buf(), plan })
     }
 
-    /// The plan of its campaign.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Counts the cells with and without results. Reads all results.
-    ///
-    /// # Errors
-    ///
-    /// As [`Session::begin`](super::Session::begin), without [`SweepError::Locked`].
     pub fn status(&self) -> Result<Status, SweepError> {
         let mut index = Index::default();
         index.read(self)?;
@@ -174,7 +145,6 @@ impl Folder {
         }
     }
 
-    /// The locks that processes hold.
     fn locked(&self) -> Result<Vec<PathBuf>, SweepError> {
         let mut locked = Vec::new();
         for path in self.files("locks")? {
@@ -210,7 +180,6 @@ impl Folder {
         })
     }
 
-    /// Writes a file atomically: the complete file appears, or none.
     fn write(
         &self,
         path: &Path,
@@ -224,7 +193,6 @@ impl Folder {
         whole().map_err(at(path))
     }
 
-    /// Returns the files in `parts` or `locks`, sorted.
     fn files(&self, folder: &str) -> Result<Vec<PathBuf>, SweepError> {
         let folder = self.path.join(folder);
         let entries = fs::read_dir(&folder).map_err(at(&folder))?;
@@ -238,10 +206,6 @@ impl Folder {
 impl Index {
     /// Adds the locations of all outcomes in a folder. If a cell has both an error and a later
     /// success, the success counts.
-    ///
-    /// # Errors
-    ///
-    /// [`SweepError::Double`] if a cell has two outcomes with figures (results).
     pub(super) fn read(&mut self, folder: &Folder) -> Result<(), SweepError> {
         let is_part = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
         for path in folder.files("parts")?.into_iter().filter(is_part) {
@@ -289,21 +253,9 @@ impl Index {
         }
     }
 
-    /// Reads one outcome.
-    pub(super) fn outcome(&mut self, place: CellLocation) -> Result<Outcome, SweepError> {
-        /// The highest number of parts that are kept open, because a process may have only so many
-        /// open files.
-        const OPEN_MAX: usize = 256;
+    pub(super) fn outcome(&self, place: CellLocation) -> Result<Outcome, SweepError> {
         let path = &self.parts[place.part];
-        if self.open.len() >= OPEN_MAX && !self.open.contains_key(&place.part) {
-            self.open.clear();
-        }
-        let file = match self.open.entry(place.part) {
-            std::collections::hash_map::Entry::Occupied(open) => open.into_mut(),
-            std::collections::hash_map::Entry::Vacant(room) => {
-                room.insert(File::open(path).map_err(at(path))?)
-            }
-        };
+        let file = File::open(path).map_err(at(path))?;
         let mut text = vec![0; place.length];
         file.read_exact_at(&mut text, place.offset).map_err(at(path))?;
         serde_json::from_slice(&text).map_err(|error| damaged(path, error.line(), error))

@@ -5,28 +5,16 @@ use super::{Folder, SweepError};
 use crate::row::{Row, TableWriter};
 use std::path::Path;
 
-/// What a merged table contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Merged {
-    /// Cells of the campaign.
     pub cells: u64,
-    /// The number of cells that failed. Their rows have an error.
     pub failed: u64,
-    /// Rows of the table.
     pub rows: u64,
-    /// The number of stored results that are not in the table, because the campaign no longer has
-    /// their cells.
     pub left_out: u64,
 }
 
 /// Writes the results in these folders as one table, in the order of the campaign's cells. Memory
 /// use is a few dozen bytes for each cell.
-///
-/// # Errors
-///
-/// Returns a [`SweepError`] if a cell has no result or two, if a result was written by another
-/// version, if the folders hold different campaigns, and if a file cannot be read or written. Then
-/// no table is written.
 pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
     let mut writer = TableWriter::create(to)?;
     let merged = rows(folders, |row| Ok(writer.add(row)?))?;
@@ -34,11 +22,6 @@ pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
     Ok(merged)
 }
 
-/// Passes each row of the merged table to `take`.
-///
-/// # Errors
-///
-/// The errors of [`merge`], and those that `take` returns.
 pub fn rows(
     folders: &[Folder],
     mut take: impl FnMut(Row) -> Result<(), SweepError>,

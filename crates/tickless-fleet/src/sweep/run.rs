@@ -17,20 +17,14 @@ pub enum Retry {
     /// Failed cells are not computed again: their error counts as their result.
     #[default]
     No,
-    /// Failed cells are computed again.
     Failed,
 }
 
-/// The counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Done {
-    /// Cells that were done before.
     pub before: u64,
-    /// The number of cells that this run has computed, including those that failed.
     pub performed: u64,
-    /// The number of cells that failed in this run.
     pub failed: u64,
-    /// The number of cells that still have no result, because the run was stopped.
     pub left: u64,
 }
 
@@ -42,11 +36,6 @@ const PART_MAX: usize = 10_000;
 /// Computes the missing cells of a shard (a share of the cells), each on one thread of the pool. If
 /// `stop` is set, the run ends early: it finishes the cells that have begun, and writes all
 /// results.
-///
-/// # Errors
-///
-/// [`SweepError::Locked`] while another process computes the same cells; [`SweepError::File`] if a
-/// file cannot be written, for example on a full disk. Results that were already written remain.
 pub fn run(
     folder: &Folder,
     shard: Shard,

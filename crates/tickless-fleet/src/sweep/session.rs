@@ -19,13 +19,6 @@ pub struct Session<F> {
 }
 
 impl<F: Deref<Target = Folder>> Session<F> {
-    /// Locks a shard of a folder, and reads which of its cells already have results.
-    ///
-    /// # Errors
-    ///
-    /// [`SweepError::Locked`] while another process computes the same cells; [`SweepError::File`],
-    /// [`SweepError::Damaged`], [`SweepError::Version`] and [`SweepError::Double`] if the files of
-    /// results in the folder cannot be used.
     pub fn begin(folder: F, shard: Shard, retry: Retry) -> Result<Self, SweepError> {
         let claim = folder.claim(shard)?;
         let mut index = Index::default();
@@ -41,18 +34,12 @@ impl<F: Deref<Target = Folder>> Session<F> {
         self.cells().count() as u64
     }
 
-    /// The missing cells, in order.
     pub fn missing(&self) -> impl Iterator<Item = (Key, Cell)> + '_ {
         let version = &self.folder.plan().version;
         let keyed = move |cell: Cell| (cell.key(version), cell);
         self.cells().map(keyed).filter(|(key, _)| !self.known.contains(key))
     }
 
-    /// Writes results into one new file, atomically: the complete file appears, or none.
-    ///
-    /// # Errors
-    ///
-    /// [`SweepError::File`], for example on a full disk.
     pub fn add(&self, outcomes: &[Outcome]) -> Result<(), SweepError> {
         self.folder.add(outcomes)
     }

@@ -6,25 +6,17 @@ use std::fmt;
 /// 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
-    /// The shard's number, from 0.
     pub index: u64,
-    /// The number of shards.
     pub count: u64,
 }
 
 impl Shard {
-    /// All cells.
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
 
     /// Finds the shard of this process. If `asked` is `I/N`, that is shard I of N. If it is only
     /// `N`, the index comes from the environment: that of the task in a Slurm array, or of an
     /// indexed Kubernetes job. Without `asked`, index and count are those of the Slurm array;
     /// without an array, the shard is the whole campaign.
-    ///
-    /// # Errors
-    ///
-    /// Returns a sentence with the cause and the remedy if `asked` has another form, if the index
-    /// is not below the count, and if only one of index and count is known.
     pub fn find(
         asked: Option<&str>,
         environment: impl Fn(&str) -> Option<String>,
@@ -80,38 +72,32 @@ impl fmt::Display for Shard {
 mod tests {
     use super::*;
 
-    fn find(asked: Option<&str>, set: &[(&str, &str)]) -> Result<(u64, u64), String> {
-        let of = |name: &str| {
-            let found = set.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_string())
-        };
-        let shard = Shard::find(asked, of)?;
-        Ok((shard.index, shard.count))
-    }
-
     #[test]
     fn a_shard_is_read_from_the_command_line_or_the_batch_system() {
-        assert_eq!(find(None, &[]), Ok((0, 1)));
-        assert_eq!(find(Some("3/8"), &[("JOB_COMPLETION_INDEX", "5")]), Ok((3, 8)));
-        assert_eq!(find(Some("8"), &[("JOB_COMPLETION_INDEX", "5")]), Ok((5, 8)));
-        let mut slurm = vec![("SLURM_ARRAY_TASK_ID", "12"), ("SLURM_ARRAY_TASK_COUNT", "5")];
-        slurm.extend([("SLURM_ARRAY_TASK_MIN", "10"), ("SLURM_ARRAY_TASK_STEP", "2")]);
-        assert_eq!(find(None, &slurm), Ok((1, 5)));
-        assert_eq!(find(Some("7"), &slurm), Ok((1, 7)));
-    }
-
-    #[test]
-    fn an_index_outside_of_the_count_and_a_missing_count_are_refused() {
-        for (asked, set) in [
-            (Some("8/8"), vec![]),
-            (Some("0/0"), vec![]),
-            (Some("8"), vec![]),
-            (Some("a/8"), vec![]),
-            (None, vec![("JOB_COMPLETION_INDEX", "5")]),
-            (None, vec![("SLURM_ARRAY_TASK_ID", "5")]),
-            (Some("3"), vec![("SLURM_ARRAY_TASK_ID", "x")]),
+        const SLURM: &str = "SLURM_ARRAY_TASK_ID=12 SLURM_ARRAY_TASK_COUNT=5 \
+            SLURM_ARRAY_TASK_MIN=10 SLURM_ARRAY_TASK_STEP=2";
+        for (asked, environment, wanted) in [
+            (None, "", Some((0, 1))),
+            (Some("3/8"), "JOB_COMPLETION_INDEX=5", Some((3, 8))),
+            (Some("8"), "JOB_COMPLETION_INDEX=5", Some((5, 8))),
+            (None, SLURM, Some((1, 5))),
+            (Some("7"), SLURM, Some((1, 7))),
+            // An index outside of the count, a missing count or index, and what is no number.
+            (Some("8/8"), "", None),
+            (Some("0/0"), "", None),
+            (Some("8"), "", None),
+            (Some("a/8"), "", None),
+            (None, "JOB_COMPLETION_INDEX=5", None),
+            (None, "SLURM_ARRAY_TASK_ID=5", None),
+            (Some("3"), "SLURM_ARRAY_TASK_ID=x", None),
         ] {
-            assert!(find(asked, &set).is_err(), "{asked:?} {set:?}");
+            let variables = environment.split_whitespace().filter_map(|it| it.split_once('='));
+            let value = |name: &str| {
+                let mut variables = variables.clone();
+                variables.find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+            };
+            let shard = Shard::find(asked, value).map(|shard| (shard.index, shard.count));
+            assert_eq!(shard.ok(), wanted, "{asked:?} {environment}");
         }
     }
 }

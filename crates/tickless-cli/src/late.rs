@@ -1,19 +1,18 @@
-//! The command `tickless late`, which explains late wakeups: its arguments, and the causes as
-//! tables, JSON or CSV.
-
-pub(crate) mod show;
+//! The command `tickless late`, which explains late wakeups.
 
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::{parse_seconds, parse_with_unit};
-use crate::output::{Format, print};
+use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
 use crate::record::command::{End, Waiting};
 use crate::traces;
 use clap::ArgGroup;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tickless_core::time::Ns;
+use tickless_lab::text::time;
 use tickless_trace::Trace;
-use tickless_trace::late::{EVENTS, Late, explain};
+use tickless_trace::late::{CauseShare, EVENTS, Hop, Late, LateSleep, explain};
 use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
 
 /// Explain why threads that slept ran late
@@ -61,8 +60,6 @@ impl Command for LateArgs {
 }
 
 impl LateArgs {
-    /// Records this machine for the given time, or until Ctrl-C. Returns the trace, and whether
-    /// Ctrl-C ended it.
     fn watch(&self) -> Result<(Trace, bool), Failure> {
         let tracefs = Tracefs::find()?;
         // Record only the events that this kernel has. The explanations name those that it lacks.
@@ -84,4 +81,58 @@ impl LateArgs {
         recording.write("tickless late --watch", &before, &mut text)?;
         Ok((Trace::parse("this machine", text.as_slice())?, end == End::Signal))
     }
+}
+
+impl Results for Late {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing, is_partial } =
+            self;
+        let threshold = time(*threshold_ns);
+        paragraph(
+            out,
+            "",
+            &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"),
+        )?;
+        if *is_partial {
+            writeln!(out, "PARTIAL: it was interrupted.")?;
+        }
+        missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
+        if worst.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nThe latest:")?;
+        for LateSleep { thread, pid, cpu, due_ns, late_ns, hops } in worst {
+            let hops: Vec<String> = hops
+                .iter()
+                .map(|hop| format!("{} {} ({})", hop.hop, time(hop.ns), hop.cause))
+                .collect();
+            let due = *due_ns as f64 / 1e9;
+            let text = format!("{thread}-{pid} on CPU {cpu} at {due:.6}: {}: ", time(*late_ns));
+            paragraph(out, "  - ", &(text + &hops.join(", ")))?;
+        }
+        write_causes(causes, out)
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_csv("cause,sleeps,ns,percent", &self.causes, out)
+    }
+}
+
+pub fn write_hops(hops: &[Hop], out: &mut dyn Write) -> io::Result<()> {
+    hops.iter().try_for_each(|Hop { hop, ns, cause }| {
+        paragraph(out, "  - ", &format!("{hop}: {} ({cause})", time(*ns)))
+    })
+}
+
+pub fn write_causes(causes: &[CauseShare], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nWhat all lateness over the threshold was spent on:")?;
+    let mut table = bare(&["share", "time", "sleeps", "cause"], 0);
+    if let Some(cause) = table.column_mut(3) {
+        cause.set_cell_alignment(comfy_table::CellAlignment::Left);
+    }
+    const SHOWN: usize = 15;
+    for CauseShare { cause, sleeps, ns, percent } in causes.iter().take(SHOWN) {
+        table.add_row([format!("{percent:.1} %"), time(*ns), sleeps.to_string(), cause.clone()]);
+    }
+    write_table(&table, out)
 }

@@ -1,17 +1,15 @@
-//! The command `tickless sweep`, which computes the cells (single computations) of a campaign: its
-//! arguments, and how many are done.
-
-mod show;
+//! The command `tickless sweep`, which computes the cells (single computations) of a campaign.
 
 use crate::command::{Command, Exit, Failure, confirm};
-use crate::output::{Format, print, print_with};
+use crate::output::{Format, Results, bare, print, print_with, write_csv, write_table};
 use crate::progress::Bar;
 use indicatif::HumanCount;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tickless_fleet::campaign::Plan;
-use tickless_fleet::sweep::{Folder, Retry, Shard, merge, run};
+use tickless_fleet::sweep::{Folder, Merged, Retry, Shard, Status, merge, run};
 
 /// Run a campaign: studies, replays and projections over many machines, traces and seeds
 ///
@@ -93,7 +91,16 @@ impl Command for SweepArgs {
                 let folders = args.folders.iter().map(|path| Folder::open(path));
                 let folders: Vec<Folder> = folders.collect::<Result<_, _>>()?;
                 let merged = merge(&folders, &args.output)?;
-                print_with(|out| show::merged(merged, &args.output, out))?;
+                let Merged { cells, failed, rows, left_out } = merged;
+                let (file, cells, rows) =
+                    (args.output.display(), HumanCount(cells), HumanCount(rows));
+                let mut text = format!("{file}: {rows} rows of {cells} cells{}", of_which(failed));
+                if left_out > 0 {
+                    let left_out = HumanCount(left_out);
+                    text +=
+                        &format!("; {left_out} results of cells that the campaign no longer has");
+                }
+                print_with(|out| writeln!(out, "{text}"))?;
             }
             Some(SweepCommand::Status(args)) => {
                 print(&Folder::open(&args.folder)?.status()?, args.format)?;
@@ -112,7 +119,7 @@ impl SweepArgs {
         };
         let shard = Shard::find(self.shard.as_deref(), |name| std::env::var(name).ok())
             .map_err(Failure::usage)?;
-        let plan = Plan::read(spec)?;
+        let plan = Plan::read(spec).map_err(Failure::usage)?;
         let cells = HumanCount(plan.numbers());
         let is_confirmed = plan.numbers() <= CONFIRM_ABOVE
             || self.yes
@@ -135,7 +142,34 @@ impl SweepArgs {
         let done = run(&folder, shard, retry, &pool, &stop, &progress);
         progress.end();
         let done = done?;
-        print_with(|out| show::done(done, out))?;
+        let [before, performed, left] = [done.before, done.performed, done.left].map(HumanCount);
+        let failed = of_which(done.failed);
+        print_with(|out| {
+            writeln!(out, "{performed} cells performed{failed}; {before} were there before")?;
+            match done.left {
+                0 => Ok(()),
+                _ => writeln!(out, "interrupted; {left} are left, run it again for them"),
+            }
+        })?;
         Ok(if done.left > 0 { Exit::Interrupted } else { Exit::Success })
+    }
+}
+
+fn of_which(failed: u64) -> String {
+    if failed > 0 { format!(", {} of which failed", HumanCount(failed)) } else { String::new() }
+}
+
+impl Results for Status {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Status { cells, done, failed, missing, running } = *self;
+        let rows = [("all", cells), ("done", done), ("failed", failed), ("missing", missing)];
+        let rows = rows.map(|(name, number)| [name.to_string(), HumanCount(number).to_string()]);
+        write_table(bare(&["", "cells"], 1).add_rows(rows), out)?;
+        let are = if running == 1 { "process works" } else { "processes work" };
+        writeln!(out, "{running} {are} on it")
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_csv("", [self], out)
     }
 }

@@ -1,17 +1,17 @@
-//! The command `tickless project`, which runs a recorded trace on simulated machines: its
-//! arguments, and its results as tables, JSON or CSV.
-
-mod show;
+//! The command `tickless project`, which runs a recorded trace on simulated machines.
 
 use crate::choice::{self, policy};
 use crate::command::{Command, Exit, Failure, complain};
-use crate::output::{Format, print};
+use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
 use crate::progress::Bar;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_fleet::campaign::Numbers;
-use tickless_fleet::project::{Clock, Projected, Projection, Request, project};
+use tickless_fleet::project::{Clock, Projected, Projection, Request, Shares, project};
+use tickless_fleet::row::Figure;
 use tickless_lab::machines;
 use tickless_lab::progress::Progress;
+use tickless_lab::text::time;
 use tickless_trace::Trace;
 use tickless_trace::replay::streams::Streams;
 use tickless_trace::replay::{Inference, ReplayPolicy};
@@ -106,3 +106,65 @@ impl Command for ProjectArgs {
         Ok(Exit::Success)
     }
 }
+
+impl Results for Projected {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Projected { trace, trace_cpus, machine, points, .. } = self;
+        let clock = points.first().map_or("", |point| point.clock);
+        writeln!(out, "{trace} ({trace_cpus} CPUs) on {machine}, clock {clock}")?;
+        writeln!(out, "\nOf each CPU's second:")?;
+        let header = ["CPUs", "policy", "writes", "wakeups", "for nothing", "late p50", "p99"];
+        let rows = points.iter().map(|point| {
+            let time_of_all = f64::from(point.cpus) * point.seconds.max(1e-9);
+            let each = |count: u64| format!("{:.1}", count as f64 / time_of_all);
+            let counts = [point.device_writes, point.wakeups, point.spurious_wakeups].map(each);
+            let late = [point.lateness_ns.p50, point.lateness_ns.p99].map(time);
+            let name = [point.cpus.to_string(), point.policy.into()];
+            name.into_iter().chain(counts).chain(late)
+        });
+        write_table(bare(&header, 2).add_rows(rows), out)?;
+        writeln!(out, "\nPercent of the CPUs' time:")?;
+        let header =
+            ["CPUs", "policy", "timer code", "clock", "locks", "cancels", "device", "irqs"];
+        let rows = points.iter().map(|point| {
+            let Shares {
+                timer_code, clock_read, lock_wait, cancel_wait, device, interrupts, ..
+            } = point.percent;
+            let shares = [timer_code, clock_read, lock_wait, cancel_wait, device, interrupts];
+            let shares = shares.map(|share| format!("{share:.3}"));
+            [point.cpus.to_string(), point.policy.into()].into_iter().chain(shares)
+        });
+        write_table(bare(&header, 2).add_rows(rows), out)?;
+        paragraph(out, "", NOTES)?;
+        writeln!(out)?;
+        for Projection { cpus, policy, device_writes, recorded_writes, .. } in points {
+            if let Some(recorded) = recorded_writes {
+                let off = 100.0 * (*device_writes as f64 / (*recorded).max(1) as f64 - 1.0);
+                let text = format!(
+                    "{policy}, {cpus} CPUs: {device_writes} device writes, {recorded} recorded, \
+                     {off:+.1} %"
+                );
+                paragraph(out, "  - ", &text)?;
+            }
+        }
+        self.limits.iter().try_for_each(|limit| paragraph(out, "  - ", limit))
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = "cpus,policy,clock,figure,unit,role,value";
+        let of_point = |point: &Projection| {
+            let of_all = (point.cpus, point.policy, point.clock);
+            // Format numbers in Rust's way, which writes whole numbers without a decimal point.
+            let row = move |it: Figure| {
+                let value = it.value.map(|value| value.to_string());
+                (of_all, it.figure, it.unit, it.role, value)
+            };
+            point.figures().into_iter().map(row)
+        };
+        write_csv(header, self.points.iter().flat_map(of_point), out)
+    }
+}
+
+const NOTES: &str = "\"timer code\" contains the others. \"locks\" is waiting for another CPU's \
+    use of a base, \"cancels\" for callbacks that run on another CPU: a trace does not tell which \
+    cancels wait, so all are taken to.";
