@@ -90,7 +90,7 @@ mod tests {
         let strip = Shape::Strip { period_ms: 100.0, lanes: vec![lane] };
         for (shape, wanted) in [
             (curve, "CPUs one other\n2 10 -\n4 20 7"),
-            (bars, &format!("a 4.00 {}\nb 0", "#".repeat(46))),
+            (bars, &format!("a 4 {}\nb 0", "#".repeat(46))),
             (strip, "group |#+. |"),
         ] {
             let mut out = Vec::new();

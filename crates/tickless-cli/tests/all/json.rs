@@ -164,7 +164,8 @@ fn compare_prints_what_is_documented() {
 fn other_commands_print_what_is_documented() {
     file(
         "campaign.toml",
-        "[simulate]\nstudies = ['rearm']\nmachines = ['x5675-2s']\npolicies = ['lazy']\nrounds = 10",
+        "[simulate]\nstudies = ['rearm']\nmachines = ['x5675-2s']\npolicies = ['lazy']\n\
+         rounds = 10",
     );
     prints("sweep campaign.toml --out swept");
     for (section, lines) in [

@@ -144,7 +144,11 @@ fn a_busy_host_is_measured_only_on_request() {
     let line = "machines --measure --quick -o busy.toml";
     std::thread::scope(|scope| {
         for _ in cpus {
-            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let refused = tickless(line);
         let is_written = path("busy.toml").exists();
