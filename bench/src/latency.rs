@@ -4,7 +4,6 @@ use crate::random::Random;
 use crate::sample::process_time;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The results of one run.
@@ -95,30 +94,22 @@ pub fn measured<T>(
     (watch.finish(&recorder), started)
 }
 
-/// A thread that is asked to stop, and joined, when this is dropped.
-pub struct Stopped {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// Runs `drive` for this number of timers in a thread, until the result is dropped.
-pub fn in_thread(
+/// Measures the latencies of this number of timers, which `drive` runs in a thread until it is
+/// asked to stop.
+pub fn measured_in_thread(
     count: usize,
-    recorder: &Arc<Mutex<Recorder>>,
+    run: Duration,
     drive: fn(usize, &Arc<Mutex<Recorder>>, &AtomicBool),
-) -> Stopped {
-    let stop = Arc::new(AtomicBool::new(false));
-    let (recorder, is_stopped) = (Arc::clone(recorder), Arc::clone(&stop));
-    let thread = std::thread::spawn(move || drive(count, &recorder, &is_stopped));
-    Stopped { stop, thread: Some(thread) }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let ended = self.thread.take().map(JoinHandle::join);
-        assert!(ended.is_some_and(|ended| ended.is_ok()), "the thread has panicked");
-    }
+) -> Latencies {
+    let stop = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (latencies, _) = measured(run, |recorder| {
+            let recorder = Arc::clone(recorder);
+            scope.spawn(move || drive(count, &recorder, stop))
+        });
+        stop.store(true, Ordering::Relaxed);
+        latencies
+    })
 }
 
 /// A random delay of 1 to 10 ms.
@@ -127,7 +118,7 @@ pub fn next_delay(random: &mut Random) -> Duration {
 }
 
 /// The number of voluntary context switches of this process: sleeps, each with a wakeup.
-fn wakeups() -> u64 {
+pub fn wakeups() -> u64 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let of_task = |task: std::fs::DirEntry| {
         let status = std::fs::read_to_string(task.path().join("status")).ok()?;

@@ -3,9 +3,9 @@
 //! The limits were set on a machine where an uncontended atomic add takes 3.6 ns. Each limit in ns
 //! is judged twice: as it is, and as a multiple of that add, measured in the same run.
 
+use crate::cases::http::TICKLESS;
 use crate::report::{Table, number};
 use crate::sample::Figure;
-use crate::web::guards::{Guards, Tickless};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ const TARGETS: &[Target] = &[
     target("the same, 2 threads", "W7", SLEEP, "2 threads / tokio", 0.5),
     target("1 ms, p50", "W8", "**Sleep** on tokio, 2 workers", "p50", 30.0),
     target("1 ms, p50", "W8", "**Sleep** on async-io's `block_on`", "p50", 30.0),
-    target("share of 100k idle timeouts", "W10", Tickless::NAME, "share, timed", 1.0),
+    target("share of 100k idle timeouts", "W10", TICKLESS, "share, timed", 1.0),
     target("system calls per arming", "syscalls", "**Timeout**", "calls per arming", 0.001),
 ];
 

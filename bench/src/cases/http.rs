@@ -4,12 +4,17 @@ use super::Choice;
 use crate::effort::Effort;
 use crate::report::{Column, Table};
 use crate::sample::{Figure, Outcomes, in_turn_unpinned};
-use crate::web::guards::{Guards, Nothing, Tickless, Tokio};
+use crate::web::guards::{Nothing, Scene, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use std::time::Instant;
 
 /// The number of connections, and of requests in flight.
-const CONNECTIONS: usize = 64;
+pub const CONNECTIONS: usize = 64;
+
+/// The rows here and in W10.
+pub const TICKLESS: &str = "**tickless**: `deadline`, `CoarseSleep`";
+pub const TOKIO: &str = "tokio: `timeout`, `Sleep`";
+const NOTHING: &str = "no timers";
 
 const COLUMNS: &[Column<Outcome>] = &[
     ("requests", "/s", |o| o.requests_per_s),
@@ -21,9 +26,9 @@ const COLUMNS: &[Column<Outcome>] = &[
 
 /// The ratios: their names, dividends and divisors.
 const RATIOS: &[(&str, &str, &str)] = &[
-    ("tickless / tokio", Tickless::NAME, Tokio::NAME),
-    ("tickless / no timers", Tickless::NAME, Nothing::NAME),
-    ("tokio / no timers", Tokio::NAME, Nothing::NAME),
+    ("tickless / tokio", TICKLESS, TOKIO),
+    ("tickless / no timers", TICKLESS, NOTHING),
+    ("tokio / no timers", TOKIO, NOTHING),
 ];
 
 /// A server: its name, and a function that runs it.
@@ -31,11 +36,12 @@ pub type Server = (&'static str, fn(&Trial) -> Outcome);
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, _) = effort.servers;
-    let trial = Trial { connections: CONNECTIONS, outstanding: CONNECTIONS, simulated: 0, run };
+    let (scene, connections) = (Scene::Guarded, CONNECTIONS);
+    let trial = Trial { scene, connections, outstanding: connections, simulated: 0, run };
     let servers: [Server; 3] = [
-        (Tickless::NAME, try_out::<Tickless>),
-        (Tokio::NAME, try_out::<Tokio>),
-        (Nothing::NAME, try_out::<Nothing>),
+        (TICKLESS, try_out::<Tickless>),
+        (TOKIO, try_out::<Tokio>),
+        (NOTHING, try_out::<Nothing>),
     ];
     let outcomes = run_servers(&servers, &trial, repetitions, choice);
     vec![absolute(&outcomes), ratios(&outcomes)]

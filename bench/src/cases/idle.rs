@@ -4,16 +4,13 @@
 //! of them. The timeouts of the others are simulated.
 
 use super::Choice;
-use super::http::{Server, run_servers};
+use super::http::{CONNECTIONS, Server, TICKLESS, TOKIO, run_servers};
 use crate::effort::Effort;
 use crate::report::Table;
 use crate::sample::Figure;
-use crate::web::guards::{Guards, IdleOnly, Nothing, Tickless, Tokio};
+use crate::web::guards::{Nothing, Scene, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use rustix::process::{Resource, getrlimit};
-
-/// Requests in flight.
-const OUTSTANDING: usize = 64;
 
 /// A column: its name, its unit, and its figure from an outcome and one without timeouts.
 type Column = (&'static str, &'static str, fn(&Outcome, &Outcome) -> f64);
@@ -37,11 +34,12 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, timeouts) = effort.servers;
     let connections = timeouts.min(open_files() / 2);
     let simulated = timeouts - connections;
-    let trial = Trial { connections, outstanding: OUTSTANDING, simulated, run };
+    let (scene, outstanding) = (Scene::IdleOnly, CONNECTIONS);
+    let trial = Trial { scene, connections, outstanding, simulated, run };
     let servers: [Server; 3] = [
-        (WITHOUT, try_out::<IdleOnly<Nothing>>),
-        (Tickless::NAME, try_out::<IdleOnly<Tickless>>),
-        (Tokio::NAME, try_out::<IdleOnly<Tokio>>),
+        (WITHOUT, try_out::<Nothing>),
+        (TICKLESS, try_out::<Tickless>),
+        (TOKIO, try_out::<Tokio>),
     ];
     let outcomes = run_servers(&servers, &trial, repetitions, choice);
     let title = format!(

@@ -4,7 +4,7 @@ mod arm_cancel;
 #[allow(unsafe_code, reason = "the counter instruction of x86-64")]
 mod clocks;
 mod expiry;
-mod http;
+pub mod http;
 mod idle;
 mod lateness;
 mod limiter;

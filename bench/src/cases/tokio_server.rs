@@ -1,16 +1,12 @@
 //! W12: a web server whose requests wait for timers: tokio's, and ours that its runtime drives.
 
 use super::Choice;
-use super::http::{Server, run_servers};
+use super::http::{CONNECTIONS, Server, run_servers};
 use crate::effort::Effort;
 use crate::report::{Column, Table};
-use crate::sample::Outcomes;
-use crate::web::guards::Guards;
-use crate::web::in_runtime::{DEFAULT, Drops, Fires, Sleeps, Tickless, Time, Tokio};
+use crate::sample::in_turn_unpinned;
+use crate::web::guards::{DEFAULT, InRuntime, Scene, Tokio};
 use crate::web::trial::{Outcome, Trial, switches_when_idle, try_out};
-
-/// The number of connections, and of requests in flight.
-const CONNECTIONS: usize = 64;
 
 const COLUMNS: &[Column<Outcome>] = &[
     ("CPU per request", "us", |o| o.cpu_us),
@@ -21,55 +17,61 @@ const COLUMNS: &[Column<Outcome>] = &[
 
 const IDLE_COLUMNS: &[Column<f64>] = &[("context switches", "/s", |switches| *switches)];
 
-fn server<G: Guards>() -> Server {
-    (G::NAME, try_out::<G>)
-}
+const OURS: &str = "**tickless**";
+const THEIRS: &str = "tokio";
+
+/// The first two are in every table, the others in that of sleeps.
+const SERVERS: [Server; 4] = [
+    (THEIRS, try_out::<Tokio>),
+    (OURS, try_out::<InRuntime<DEFAULT>>),
+    ("**tickless**, 1 ms of slack", try_out::<InRuntime<1000>>),
+    ("**tickless**, 50 us of slack", try_out::<InRuntime<50>>),
+];
+
+const SCENES: [(Scene, usize, &str, &str); 3] = [
+    (
+        Scene::Sleeps,
+        4,
+        "each request sleeps for 2 ms",
+        "The default slack of these sleeps is 125 us.",
+    ),
+    (
+        Scene::Fires,
+        2,
+        "each request waits for a deadline of 50 ms",
+        "The default slack of these deadlines is 1 ms.",
+    ),
+    (
+        Scene::Guarded,
+        2,
+        "each request drops a deadline of 5 s",
+        "Each connection has an idle timeout, too, which each request pushes out.",
+    ),
+];
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, _) = effort.servers;
-    let trial = Trial { connections: CONNECTIONS, outstanding: CONNECTIONS, simulated: 0, run };
-    let scenes: [(&str, &str, Vec<Server>); 3] = [
-        (
-            "each request sleeps for 2 ms",
-            "The default slack of these sleeps is 125 us.",
-            vec![
-                server::<Sleeps<Tokio>>(),
-                server::<Sleeps<Tickless<DEFAULT>>>(),
-                server::<Sleeps<Tickless<1000>>>(),
-                server::<Sleeps<Tickless<50>>>(),
-            ],
-        ),
-        (
-            "each request waits for a deadline of 50 ms",
-            "The default slack of these deadlines is 1 ms.",
-            vec![server::<Fires<Tokio>>(), server::<Fires<Tickless<DEFAULT>>>()],
-        ),
-        (
-            "each request drops a deadline of 5 s",
-            "Each connection has an idle timeout, too, which each request pushes out.",
-            vec![server::<Drops<Tokio>>(), server::<Drops<Tickless<DEFAULT>>>()],
-        ),
-    ];
-    let mut tables: Vec<Table> = scenes
-        .into_iter()
-        .map(|(title, about, servers)| {
-            let mut table = Table::new("W12", title, about);
-            table.put_all(COLUMNS, &run_servers(&servers, &trial, repetitions, choice));
-            table
-        })
-        .collect();
+    let trial = |scene| Trial {
+        scene,
+        connections: CONNECTIONS,
+        outstanding: CONNECTIONS,
+        simulated: 0,
+        run,
+    };
+    let of_scene = |(scene, servers, title, about)| {
+        let mut table = Table::new("W12", title, about);
+        let outcomes = run_servers(&SERVERS[..servers], &trial(scene), repetitions, choice);
+        table.put_all(COLUMNS, &outcomes);
+        table
+    };
+    let mut tables: Vec<Table> = SCENES.into_iter().map(of_scene).collect();
     let about = "64 connections without requests, and a task that ticks every 100 ms.";
     let mut table = Table::new("W12", "an idle server", about);
-    let idle: [(&'static str, fn(&Trial) -> f64); 2] = [
-        (Tokio::NAME, switches_when_idle::<Drops<Tokio>>),
-        (Tickless::<DEFAULT>::NAME, switches_when_idle::<Drops<Tickless<DEFAULT>>>),
+    let idle: Vec<(&'static str, fn(&Trial) -> f64)> = vec![
+        (THEIRS, switches_when_idle::<Tokio>),
+        (OURS, switches_when_idle::<InRuntime<DEFAULT>>),
     ];
-    let mut rows: Vec<Outcomes<f64>> = idle.iter().map(|(name, _)| (*name, Vec::new())).collect();
-    for _ in 0..repetitions {
-        for ((_, switches), (_, row)) in idle.iter().zip(&mut rows) {
-            row.push(switches(&trial));
-        }
-    }
+    let rows = in_turn_unpinned(idle, repetitions, |_, switches| switches(&trial(Scene::Guarded)));
     table.put_all(IDLE_COLUMNS, &rows);
     tables.push(table);
     tables

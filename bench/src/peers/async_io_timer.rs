@@ -2,7 +2,7 @@
 //! that drives them when no executor does.
 
 use super::{Expire, LIVE, Shared, Sleeper, Table, wait_for};
-use crate::latency::{Recorder, in_thread, measured, next_delay};
+use crate::latency::{Recorder, measured_in_thread, next_delay};
 use crate::peers::tokio_sleep::Count;
 use crate::random::Random;
 use crate::sample::process_time;
@@ -99,7 +99,7 @@ fn expire(after: &[Duration]) -> (u64, Duration) {
 }
 
 pub const SLEEPER: Sleeper = ("async-io `Timer`, 1 thread", |count, run| {
-    measured(run, |recorder| in_thread(count, recorder, drive)).0
+    measured_in_thread(count, run, drive)
 });
 
 fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {

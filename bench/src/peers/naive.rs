@@ -2,7 +2,7 @@
 //! the kernel grants.
 
 use super::Sleeper;
-use crate::latency::{Recorder, in_thread, measured, next_delay};
+use crate::latency::{Recorder, measured_in_thread, next_delay};
 use crate::random::Random;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub const SLEEPER: Sleeper = ("heap and one absolute sleep, 1 ns timer slack", |count, run| {
-    measured(run, |recorder| in_thread(count, recorder, drive)).0
+    measured_in_thread(count, run, drive)
 });
 
 fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {

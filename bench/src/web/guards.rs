@@ -1,113 +1,159 @@
-//! The timers of a server: none, tokio's, ours.
+//! The timers of a server: none, tokio's, ours; and what its requests do with them.
 
 use std::cell::Cell;
 use std::future::{Future, Pending, pending};
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tickless::future::{CoarseSleep, coarse_sleep};
-use tokio::time::Sleep;
+use tickless::{future, tokio_time};
 
 /// How long a connection may be silent.
 pub const IDLE: Duration = Duration::from_secs(60);
 /// How long a request may take.
-pub const REQUEST: Duration = Duration::from_secs(5);
+const REQUEST: Duration = Duration::from_secs(5);
 
 /// A server's timers. Called within its runtime.
-pub trait Guards: 'static {
-    const NAME: &'static str;
+pub trait Time: 'static {
+    type Sleep: Future<Output = ()> + Send;
 
-    /// Completes when a connection has been silent for too long.
-    type Idle: Future<Output = ()> + Send;
+    fn sleep(after: Duration) -> Self::Sleep;
 
-    fn idle(after: Duration) -> Self::Idle;
+    fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration);
 
-    fn push_out(idle: Pin<&mut Self::Idle>, after: Duration);
-
-    /// Returns the result of a request; `None` if it takes too long.
-    fn limit<F>(request: F) -> impl Future<Output = Option<F::Output>> + Send
-    where
-        F: Future<Output: Send> + Send;
+    /// Returns the output of a future; `None` if it takes too long.
+    fn timeout<F: Future<Output: Send> + Send>(
+        after: Duration,
+        future: F,
+    ) -> impl Future<Output = Option<F::Output>> + Send;
 }
 
 /// No timers at all.
 pub struct Nothing;
 
-impl Guards for Nothing {
-    const NAME: &'static str = "no timers";
-    type Idle = Pending<()>;
+/// `tokio::time`.
+pub struct Tokio;
 
-    fn idle(_: Duration) -> Pending<()> {
+/// `tickless::future`, with coarse sleeps.
+pub struct Tickless;
+
+/// `tickless::tokio_time`. Its sleeps have a slack of this many microseconds, or the default slack.
+pub struct InRuntime<const SLACK_US: u64>;
+
+pub const DEFAULT: u64 = u64::MAX;
+
+impl Time for Nothing {
+    type Sleep = Pending<()>;
+
+    fn sleep(_: Duration) -> Pending<()> {
         pending()
     }
 
     fn push_out(_: Pin<&mut Pending<()>>, _: Duration) {}
 
-    async fn limit<F: Future<Output: Send> + Send>(request: F) -> Option<F::Output> {
-        Some(request.await)
+    async fn timeout<F: Future<Output: Send> + Send>(_: Duration, future: F) -> Option<F::Output> {
+        Some(future.await)
     }
 }
 
-/// tokio's timers.
-pub struct Tokio;
+impl Time for Tokio {
+    type Sleep = tokio::time::Sleep;
 
-impl Guards for Tokio {
-    const NAME: &'static str = "tokio: `timeout`, `Sleep`";
-    type Idle = Sleep;
-
-    fn idle(after: Duration) -> Sleep {
+    fn sleep(after: Duration) -> Self::Sleep {
         tokio::time::sleep(after)
     }
 
-    fn push_out(idle: Pin<&mut Sleep>, after: Duration) {
-        idle.reset(tokio::time::Instant::now() + after);
+    fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration) {
+        sleep.reset(tokio::time::Instant::now() + after);
     }
 
-    async fn limit<F: Future<Output: Send> + Send>(request: F) -> Option<F::Output> {
-        tokio::time::timeout(REQUEST, request).await.ok()
-    }
-}
-
-/// Tickless's timers.
-pub struct Tickless;
-
-impl Guards for Tickless {
-    const NAME: &'static str = "**tickless**: `deadline`, `CoarseSleep`";
-    type Idle = CoarseSleep;
-
-    fn idle(after: Duration) -> CoarseSleep {
-        coarse_sleep(after)
-    }
-
-    fn push_out(idle: Pin<&mut CoarseSleep>, after: Duration) {
-        idle.reset(after);
-    }
-
-    async fn limit<F: Future<Output: Send> + Send>(request: F) -> Option<F::Output> {
-        tickless::future::timeout(REQUEST, request).await.ok()
+    async fn timeout<F: Future<Output: Send> + Send>(
+        after: Duration,
+        future: F,
+    ) -> Option<F::Output> {
+        tokio::time::timeout(after, future).await.ok()
     }
 }
 
-/// Idle timeouts of `G` with timed push-outs, and requests without deadlines.
-pub struct IdleOnly<G>(PhantomData<G>);
+impl Time for Tickless {
+    type Sleep = future::CoarseSleep;
 
-impl<G: Guards> Guards for IdleOnly<G> {
-    const NAME: &'static str = G::NAME;
-    type Idle = G::Idle;
-
-    fn idle(after: Duration) -> G::Idle {
-        G::idle(after)
+    fn sleep(after: Duration) -> Self::Sleep {
+        future::coarse_sleep(after)
     }
 
-    fn push_out(idle: Pin<&mut G::Idle>, after: Duration) {
-        let begun = Instant::now();
-        G::push_out(idle, after);
-        PushOuts::note(begun.elapsed());
+    fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration) {
+        sleep.reset(after);
     }
 
-    async fn limit<F: Future<Output: Send> + Send>(request: F) -> Option<F::Output> {
+    async fn timeout<F: Future<Output: Send> + Send>(
+        after: Duration,
+        future: F,
+    ) -> Option<F::Output> {
+        future::timeout(after, future).await.ok()
+    }
+}
+
+impl<const SLACK_US: u64> Time for InRuntime<SLACK_US> {
+    type Sleep = tokio_time::Sleep;
+
+    fn sleep(after: Duration) -> Self::Sleep {
+        let sleep = tokio_time::sleep(after);
+        match SLACK_US {
+            DEFAULT => sleep,
+            us => sleep.slack(Duration::from_micros(us)),
+        }
+    }
+
+    fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration) {
+        sleep.reset(tokio_time::Instant::now() + after);
+    }
+
+    async fn timeout<F: Future<Output: Send> + Send>(
+        after: Duration,
+        future: F,
+    ) -> Option<F::Output> {
+        tokio_time::timeout(after, future).await.ok()
+    }
+}
+
+/// What requests do with timers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scene {
+    /// Each request has a deadline, which is dropped with its answer.
+    Guarded,
+    /// Requests have no deadlines, and the push-outs of idle timeouts are timed.
+    IdleOnly,
+    /// Each request sleeps for 2 ms before its answer.
+    Sleeps,
+    /// Each request waits until a deadline of 50 ms passes, then answers.
+    Fires,
+}
+
+impl Scene {
+    /// Answers a request. Returns `None` if that takes too long.
+    pub async fn answer<T: Time, F: Future<Output: Send> + Send>(
+        self,
+        request: F,
+    ) -> Option<F::Output> {
+        match self {
+            Scene::Guarded => return T::timeout(REQUEST, request).await,
+            Scene::IdleOnly => {}
+            Scene::Sleeps => T::sleep(Duration::from_millis(2)).await,
+            Scene::Fires => {
+                let passed = T::timeout(Duration::from_millis(50), pending::<()>()).await;
+                assert!(passed.is_none());
+            }
+        }
         Some(request.await)
+    }
+
+    /// Pushes the idle timeout of a connection out.
+    pub fn push_out<T: Time>(self, idle: Pin<&mut T::Sleep>) {
+        let begun = (self == Scene::IdleOnly).then(Instant::now);
+        T::push_out(idle, IDLE);
+        if let Some(begun) = begun {
+            PushOuts::note(begun.elapsed());
+        }
     }
 }
 

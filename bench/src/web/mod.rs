@@ -2,14 +2,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `guards.rs` | the timers of a server: none, tokio's, ours |
-//! | `in_runtime.rs` | servers that wait for timers: tokio's, and ours in tokio's runtime |
+//! | `guards.rs` | the timers of a server: none, tokio's, ours; and what requests do with them |
 //! | `server.rs` | the server: HTTP/1.1 with keep-alive, generic over its timers |
 //! | `load.rs` | clients on threads of their own |
 //! | `trial.rs` | one run of a server under load, and its outcome |
 
 pub mod guards;
-pub mod in_runtime;
 mod load;
 mod server;
 pub mod trial;

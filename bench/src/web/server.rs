@@ -4,7 +4,7 @@
 //! deadline. A handler yields once before it answers, like one that queries a database: the
 //! deadline of a handler that never waits would never be armed.
 
-use super::guards::{Guards, IDLE};
+use super::guards::{IDLE, Scene, Time};
 use rustix::net;
 use std::future::poll_fn;
 use std::io;
@@ -32,7 +32,7 @@ pub struct Server {
 
 impl Server {
     /// Each worker thread calls `settle` first.
-    pub fn start<G: Guards>(workers: usize, settle: fn()) -> io::Result<Server> {
+    pub fn start<T: Time>(scene: Scene, workers: usize, settle: fn()) -> io::Result<Server> {
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
         let runtime = builder.build()?;
@@ -44,7 +44,7 @@ impl Server {
         drop(entered);
         runtime.spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(serve::<G>(socket));
+                tokio::spawn(serve::<T>(scene, socket));
             }
         });
         Ok(Server { runtime: Some(runtime), port })
@@ -73,9 +73,9 @@ fn listen() -> io::Result<TcpListener> {
 }
 
 /// One connection, until the client hangs up or is silent for too long.
-async fn serve<G: Guards>(mut socket: TcpStream) -> io::Result<()> {
+async fn serve<T: Time>(scene: Scene, mut socket: TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
-    let mut idle = pin!(G::idle(IDLE));
+    let mut idle = pin!(T::sleep(IDLE));
     let (mut bytes, mut length) = ([0; HEAD_BYTES_MAX], 0);
     loop {
         let head = loop {
@@ -92,8 +92,8 @@ async fn serve<G: Guards>(mut socket: TcpStream) -> io::Result<()> {
         };
         bytes.copy_within(head..length, 0);
         length -= head;
-        G::push_out(idle.as_mut(), IDLE);
-        G::limit(answer(&mut socket)).await.ok_or(io::ErrorKind::TimedOut)??;
+        scene.push_out::<T>(idle.as_mut());
+        scene.answer::<T, _>(answer(&mut socket)).await.ok_or(io::ErrorKind::TimedOut)??;
     }
 }
 

@@ -1,9 +1,10 @@
 //! One run of a server under load.
 
-use super::guards::{Guards, IDLE, PushOuts};
+use super::guards::{IDLE, PushOuts, Scene, Time};
 use super::load::{Clients, Load, Seen};
 use super::server::Server;
 use crate::affinity;
+use crate::latency::wakeups;
 use crate::sample::process_time;
 use std::net::{Ipv4Addr, TcpStream};
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
+    pub scene: Scene,
     /// All connections, and the requests in flight.
     pub connections: usize,
     pub outstanding: usize,
@@ -36,22 +38,17 @@ pub struct Outcome {
     pub push_out_ns: f64,
 }
 
-/// A server has half of the CPUs if there are four, and shares them with its clients otherwise.
-fn workers() -> usize {
-    (affinity::remember() / 2).max(2)
+/// Starts a server. It has half of the CPUs if there are four, and shares them with its clients
+/// otherwise.
+fn start<T: Time>(trial: &Trial) -> Server {
+    let workers = (affinity::remember() / 2).max(2);
+    let settle = || affinity::keep_to_half(affinity::Half::First);
+    Server::start::<T>(trial.scene, workers, settle).expect("a server starts")
 }
 
-fn keep_to_servers() {
-    affinity::keep_to_half(affinity::Half::First);
-}
-
-fn keep_to_clients() {
-    affinity::keep_to_half(affinity::Half::Second);
-}
-
-pub fn try_out<G: Guards>(trial: &Trial) -> Outcome {
-    let server = Server::start::<G>(workers(), keep_to_servers).expect("a server starts");
-    let simulated = simulate::<G>(trial.simulated, &server);
+pub fn try_out<T: Time>(trial: &Trial) -> Outcome {
+    let server = start::<T>(trial);
+    let simulated = simulate::<T>(trial, &server);
     let threads = (affinity::remember() / 2).clamp(1, 2);
     let load = Load {
         connections: trial.connections.div_ceil(threads),
@@ -64,7 +61,7 @@ pub fn try_out<G: Guards>(trial: &Trial) -> Outcome {
         let clients = |nth| {
             let (server, load, begin, end) = (&server, &load, &begin, &end);
             s.spawn(move || {
-                keep_to_clients();
+                affinity::keep_to_half(affinity::Half::Second);
                 let clients = Clients::connect(server.port, load, nth as u64);
                 let mut clients = clients.expect("the server listens");
                 clients.work(load, begin, end).expect("the server answers")
@@ -89,11 +86,11 @@ pub fn try_out<G: Guards>(trial: &Trial) -> Outcome {
 
 /// Returns the context switches a second of a server with idle connections, whose one task ticks
 /// every 100 ms. Counts the threads of the whole process; the caller's one sleep included.
-pub fn switches_when_idle<G: Guards>(trial: &Trial) -> f64 {
-    let server = Server::start::<G>(workers(), keep_to_servers).expect("a server starts");
+pub fn switches_when_idle<T: Time>(trial: &Trial) -> f64 {
+    let server = start::<T>(trial);
     server.runtime().spawn(async {
         loop {
-            let mut tick = Box::pin(G::idle(Duration::from_millis(100)));
+            let mut tick = Box::pin(T::sleep(Duration::from_millis(100)));
             tick.as_mut().await;
         }
     });
@@ -101,20 +98,9 @@ pub fn switches_when_idle<G: Guards>(trial: &Trial) -> f64 {
     let connections: Vec<_> = (0..trial.connections).map(connect).collect();
     assert!(connections.iter().all(Result::is_ok), "the server listens");
     std::thread::sleep(trial.run / 4);
-    let (begun, before) = (Instant::now(), context_switches());
+    let (begun, before) = (Instant::now(), wakeups());
     std::thread::sleep(trial.run);
-    (context_switches() - before) as f64 / begun.elapsed().as_secs_f64()
-}
-
-/// The voluntary context switches of all threads that this process has.
-fn context_switches() -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let switches = |task: std::fs::DirEntry| {
-        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
-    tasks.map(switches).sum()
+    (wakeups() - before) as f64 / begun.elapsed().as_secs_f64()
 }
 
 fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) -> Outcome {
@@ -137,14 +123,15 @@ fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) ->
 
 /// Idle timeouts as in a server that has been running for a while: pushed out, and so in places all
 /// over the wheel, which its driver passes during the run.
-fn simulate<G: Guards>(count: usize, server: &Server) -> Vec<Pin<Box<G::Idle>>> {
+fn simulate<T: Time>(trial: &Trial, server: &Server) -> Vec<Pin<Box<T::Sleep>>> {
+    let count = trial.simulated;
     let _in = server.runtime().enter();
     let cx = &mut Context::from_waker(Waker::noop());
     let each = |nth: usize| {
         let spread = IDLE.mul_f64((nth + 1) as f64 / count as f64);
-        let mut idle = Box::pin(G::idle(Duration::from_millis(500) + spread));
+        let mut idle = Box::pin(T::sleep(Duration::from_millis(500) + spread));
         assert!(idle.as_mut().poll(cx).is_pending());
-        G::push_out(idle.as_mut(), IDLE);
+        trial.scene.push_out::<T>(idle.as_mut());
         idle
     };
     (0..count).map(each).collect()

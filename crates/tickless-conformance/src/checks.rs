@@ -7,31 +7,29 @@ use fastrand::Rng;
 /// A year, in nanoseconds.
 const YEAR: i64 = 365 * 24 * 3_600 * 1_000_000_000;
 
-/// A check: its name, and the histories (sequences of operations) that it plays.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Check {
-    pub(crate) name: &'static str,
-    /// Returns the histories; an empty list if the timers do not promise what the check needs.
-    pub(crate) histories: fn() -> Vec<Vec<Op>>,
-}
+/// A check: its name, and its histories (sequences of operations).
+pub(crate) type Check = (&'static str, fn() -> Vec<Vec<Op>>);
 
-/// All checks that play histories, except the random ones.
+/// All checks that play histories, except the random ones. A check has no histories if the timers
+/// do not promise what it needs.
 pub(crate) fn checks<T: Timers>() -> Vec<Check> {
-    let check = |name, histories| Check { name, histories };
+    let not_offered: fn() -> Vec<Vec<Op>> = Vec::new;
+    let cancels = |histories| if T::CANCEL == Cancel::None { not_offered } else { histories };
+    let reenters = |histories| if T::REENTRANT { histories } else { not_offered };
     vec![
-        check("a deadline at the edge of a bucket", edges::<T>),
-        check("cascades in small and large steps", cascades::<T>),
-        check("time wraps around at powers of two", wraps::<T>),
-        check("far deadlines", far::<T>),
-        check("a deadline in the past", past::<T>),
-        check("an earlier deadline behind a later one", earlier::<T>),
-        check("pushed out and pulled in", pushed::<T>),
-        check("cancelled, then the next event", after_cancels::<T>),
-        check("cancel inside a callback", cancels_inside::<T>),
-        check("arm inside a callback", arms_inside::<T>),
-        check("the same key armed twice", twice::<T>),
-        check("time that stands still", standstill::<T>),
-        check("time that jumps by years", jumps::<T>),
+        ("a deadline at the edge of a bucket", edges::<T>),
+        ("cascades in small and large steps", cascades::<T>),
+        ("time wraps around at powers of two", wraps::<T>),
+        ("far deadlines", cancels(far::<T>)),
+        ("a deadline in the past", past::<T>),
+        ("an earlier deadline behind a later one", earlier::<T>),
+        ("pushed out and pulled in", pushed::<T>),
+        ("cancelled, then the next event", cancels(after_cancels::<T>)),
+        ("cancel inside a callback", cancels(reenters(cancels_inside::<T>))),
+        ("arm inside a callback", reenters(arms_inside::<T>)),
+        ("the same key armed twice", if T::ARM_REPLACES { twice::<T> } else { not_offered }),
+        ("time that stands still", standstill::<T>),
+        ("time that jumps by years", jumps::<T>),
     ]
 }
 
@@ -72,13 +70,9 @@ fn edges<T: Timers>() -> Vec<Vec<Op>> {
     let exactly = |delay: i64| vec![arm(1, delay), advance(delay - 1), advance(1), Op::Sleep];
     let later = |delay: i64| vec![advance(one_tick::<T>()), arm(1, delay), Op::Sleep];
     let all = seams::<T>().collect::<Vec<_>>();
-    let two =
-        all.windows(2).map(|pair| vec![arm(1, pair[1]), arm(2, pair[0]), Op::Sleep, Op::Sleep]);
-    all.iter()
-        .map(|&delay| exactly(delay.max(1)))
-        .chain(all.iter().map(|&d| later(d)))
-        .chain(two)
-        .collect()
+    let two = |pair: &[i64]| vec![arm(1, pair[1]), arm(2, pair[0]), Op::Sleep, Op::Sleep];
+    let each = all.iter().flat_map(|&delay| [exactly(delay.max(1)), later(delay)]);
+    each.chain(all.windows(2).map(two)).collect()
 }
 
 fn cascades<T: Timers>() -> Vec<Vec<Op>> {
@@ -93,17 +87,9 @@ fn cascades<T: Timers>() -> Vec<Vec<Op>> {
 fn wraps<T: Timers>() -> Vec<Vec<Op>> {
     let near = |time: i64| {
         let tick = one_tick::<T>();
-        vec![
-            advance(time - 2 * tick),
-            arm(1, tick),
-            arm(2, 3 * tick),
-            arm(3, 300 * tick),
-            Op::Sleep,
-            arm(4, tick),
-            Op::Sleep,
-            Op::Sleep,
-            Op::Sleep,
-        ]
+        let before = [(1, tick), (2, 3 * tick), (3, 300 * tick)].map(|(key, at)| arm(key, at));
+        let after = [Op::Sleep, arm(4, tick), Op::Sleep, Op::Sleep, Op::Sleep];
+        [advance(time - 2 * tick)].into_iter().chain(before).chain(after).collect()
     };
     seams::<T>().filter(|&time| time >= 2 * one_tick::<T>()).map(near).collect()
 }
@@ -116,7 +102,6 @@ fn far<T: Timers>() -> Vec<Vec<Op>> {
         days.into_iter().chain([horizon / 2, horizon - tick]).filter(|&far| far <= horizon);
     // The near timer must fire. The far one must not, before it is cancelled.
     delays
-        .filter(|_| T::CANCEL != Cancel::None)
         .map(|delay| {
             let near = arm(2, 5 * tick);
             vec![arm(1, delay), near, Op::Sleep, advance(1_000 * tick), Op::Cancel { key: 1 }]
@@ -141,15 +126,8 @@ fn earlier<T: Timers>() -> Vec<Vec<Op>> {
     // The timer with the later deadline is put into a slot of a wheel. Then time moves, and a timer
     // with an earlier deadline is put into a slot before that one.
     let moved = |late: i64| {
-        vec![
-            arm(1, late),
-            advance(late / 3),
-            arm(2, late / 3),
-            Op::Sleep,
-            arm(3, tick),
-            Op::Sleep,
-            Op::Sleep,
-        ]
+        let before = [arm(1, late), advance(late / 3), arm(2, late / 3), Op::Sleep];
+        before.into_iter().chain([arm(3, tick), Op::Sleep, Op::Sleep]).collect()
     };
     let lates = || seams::<T>().filter(|&late| late > 4 * one_tick::<T>());
     lates().map(behind).chain(lates().map(moved)).collect()
@@ -168,19 +146,10 @@ fn pushed<T: Timers>() -> Vec<Vec<Op>> {
 }
 
 fn after_cancels<T: Timers>() -> Vec<Vec<Op>> {
-    if T::CANCEL == Cancel::None {
-        return Vec::new();
-    }
     let tick = one_tick::<T>();
     let some = |far: i64| {
-        vec![
-            arm(1, tick),
-            arm(2, far),
-            Op::Cancel { key: 1 },
-            Op::Sleep,
-            arm(3, far),
-            Op::Cancel { key: 3 },
-        ]
+        let [one, three] = [1, 3].map(|key| Op::Cancel { key });
+        vec![arm(1, tick), arm(2, far), one, Op::Sleep, arm(3, far), three]
     };
     let all = (0..100).map(|key| arm(key, i64::from(key) * 7 * tick));
     let none = all.chain((0..100).rev().map(|key| Op::Cancel { key })).collect();
@@ -188,18 +157,10 @@ fn after_cancels<T: Timers>() -> Vec<Vec<Op>> {
 }
 
 fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
-    if !T::REENTRANT || T::CANCEL == Cancel::None {
-        return Vec::new();
-    }
     let tick = one_tick::<T>();
     let history = |key, other, gap: i64| {
-        vec![
-            arm(1, 2 * tick),
-            arm(2, 2 * tick + gap),
-            arm(3, 2 * tick + 2 * gap),
-            Op::CancelInCallback { key, other },
-            advance(100 * tick),
-        ]
+        let arms = (1..=3).map(|key| arm(key, 2 * tick + i64::from(key - 1) * gap));
+        arms.chain([Op::CancelInCallback { key, other }, advance(100 * tick)]).collect()
     };
     // A callback cancels its own timer, or another one that was armed before or after it and is due
     // in the same tick or in another.
@@ -210,9 +171,6 @@ fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
 }
 
 fn arms_inside<T: Timers>() -> Vec<Vec<Op>> {
-    if !T::REENTRANT {
-        return Vec::new();
-    }
     let tick = one_tick::<T>();
     let history = |other, delay: i64, by: i64| {
         let inside = Op::ArmInCallback { key: 1, other, delay };
@@ -226,9 +184,6 @@ fn arms_inside<T: Timers>() -> Vec<Vec<Op>> {
 }
 
 fn twice<T: Timers>() -> Vec<Vec<Op>> {
-    if !T::ARM_REPLACES {
-        return Vec::new();
-    }
     let tick = one_tick::<T>();
     [(5, 9), (9, 5), (5, 5), (5, 1_000), (1_000, 5)]
         .map(|(first, then)| {
@@ -241,11 +196,11 @@ fn standstill<T: Timers>() -> Vec<Vec<Op>> {
     let tick = one_tick::<T>();
     let still = vec![advance(0); 5];
     let history = |delay: i64| {
-        let arms = [arm(1, delay), arm(2, delay + tick)].into_iter();
-        arms.chain(still.clone())
-            .chain([Op::Sleep])
-            .chain(still.clone())
-            .chain([Op::Sleep])
+        let arms = vec![arm(1, delay), arm(2, delay + tick)];
+        [&arms, &still, &vec![Op::Sleep], &still, &vec![Op::Sleep]]
+            .into_iter()
+            .flatten()
+            .copied()
             .collect()
     };
     seams::<T>().map(history).collect()

@@ -76,23 +76,3 @@ impl fmt::Display for Fault {
         }
     }
 }
-
-impl Fault {
-    /// Returns the kind of fault in a few words. A history that is shrunk keeps breaking the
-    /// promise in this way.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Fault::Early { .. } => "early",
-            Fault::Late { .. } => "late",
-            Fault::Lost { .. } => "lost",
-            Fault::NotPending { .. } => "fires without being pending",
-            Fault::OutOfOrder { .. } => "out of order",
-            Fault::CancelResult { .. } => "wrong result of cancel",
-            Fault::NextEventLate { .. } => "next event too late",
-            Fault::NextEventForNothing { .. } => "next event for nothing",
-            Fault::Stuck { .. } => "stuck",
-            Fault::Panicked { .. } => "panics",
-            Fault::Hung { .. } => "hangs",
-        }
-    }
-}

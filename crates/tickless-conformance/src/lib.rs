@@ -18,4 +18,4 @@ pub use play::play;
 pub use report::{Checked, Effort, Report, Verdict, check};
 pub use shrink::shrink;
 pub use source::test_source;
-pub use timers::{Cancel, NextEvent, Order, Rounding, Source, Timers};
+pub use timers::{Cancel, NextEvent, Order, Rounding, Timers};

@@ -11,32 +11,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// that moves timers from level to level may need one call for each level, for each timer.
 const ROUNDS: u32 = 10_000;
 
-/// A call of the timers under test, with absolute times.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
-    /// The time of the call.
-    pub(crate) now: u64,
-    /// The timer in whose callback the call was made; `None` outside callbacks.
-    pub(crate) inside: Option<u32>,
-    pub(crate) what: What,
-}
-
-/// What is called.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
-    Arm { key: u32, deadline: u64 },
-    PushOut { key: u32, deadline: u64 },
-    Cancel { key: u32 },
-    Advance { by: u64 },
-}
+/// The calls of the timers under test, as lines of a Rust test.
+pub(crate) type Calls = RefCell<Vec<String>>;
 
 /// Plays `ops`, then moves time until all timers have fired. Returns the first broken promise.
 pub fn play<T: Timers>(ops: &[Op]) -> Result<(), Fault> {
-    play_and_record::<T>(ops, &RefCell::default())
+    play_and_record::<T>(ops, None)
 }
 
 /// Plays `ops` as [`play`] does, and records the calls up to the one that broke a promise.
-pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: &Calls) -> Result<(), Fault> {
+pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: Option<&Calls>) -> Result<(), Fault> {
     catch_unwind(AssertUnwindSafe(|| {
         let mut player = Player::<T>::new(calls);
         ops.iter().try_for_each(|op| player.apply(*op))?;
@@ -49,8 +33,6 @@ pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: &Calls) -> Result<()
     })
 }
 
-pub(crate) type Calls = RefCell<Vec<Call>>;
-
 struct Player<'a, T> {
     timers: T,
     /// Callbacks use it too.
@@ -59,14 +41,14 @@ struct Player<'a, T> {
 
 struct State<'a, T> {
     judge: Judge<T>,
-    calls: &'a Calls,
+    calls: Option<&'a Calls>,
     /// What callbacks are going to do: the key of the callback's timer, and the operation.
     reactions: Vec<(u32, Op)>,
     fault: Option<Fault>,
 }
 
 impl<'a, T: Timers> Player<'a, T> {
-    fn new(calls: &'a Calls) -> Player<'a, T> {
+    fn new(calls: Option<&'a Calls>) -> Player<'a, T> {
         let state = State { judge: Judge::new(), calls, reactions: Vec::new(), fault: None };
         Player { timers: T::new(), state: RefCell::new(state) }
     }
@@ -90,7 +72,9 @@ impl<'a, T: Timers> Player<'a, T> {
     /// Moves time to `now`; every timer that must fire by then must have fired.
     fn advance(&mut self, now: u64) -> Result<(), Fault> {
         let state = &self.state;
-        state.borrow().record(What::Advance { by: now - self.now() }, None);
+        state
+            .borrow()
+            .record(None, || format!("timers.advance({now}, &mut |_, key| fired.push(key));"));
         state.borrow_mut().judge.advance(now);
         self.timers.advance(now, &mut |timers, key| state.borrow_mut().fire(timers, key));
         if let Some(fault) = self.state.get_mut().fault.take() {
@@ -180,7 +164,7 @@ impl<T: Timers> State<'_, T> {
             }
             Op::Arm { key, delay } if T::ARM_REPLACES || !self.judge.is_pending(key) => {
                 let deadline = at(delay);
-                self.record(What::Arm { key, deadline }, inside);
+                self.record(inside, || format!("timers.arm({key}, {deadline});"));
                 timers.arm(key, deadline);
                 self.judge.arm(key, deadline);
             }
@@ -188,14 +172,14 @@ impl<T: Timers> State<'_, T> {
                 if self.judge.is_pending(key) && (T::ARM_REPLACES || T::CANCEL != Cancel::None) =>
             {
                 let deadline = at(delay);
-                self.record(What::PushOut { key, deadline }, inside);
+                self.record(inside, || format!("timers.push_out({key}, {deadline});"));
                 timers.push_out(key, deadline);
                 self.judge.arm(key, deadline);
             }
             Op::Cancel { key } | Op::CancelInCallback { other: key, .. }
                 if T::CANCEL != Cancel::None =>
             {
-                self.record(What::Cancel { key }, inside);
+                self.record(inside, || format!("timers.cancel({key});"));
                 let returned = timers.cancel(key);
                 self.judge.cancel(key, returned)?;
             }
@@ -204,7 +188,10 @@ impl<T: Timers> State<'_, T> {
         Ok(())
     }
 
-    fn record(&self, what: What, inside: Option<u32>) {
-        self.calls.borrow_mut().push(Call { now: self.judge.now, inside, what });
+    /// Records a call, which the callback of the timer `inside` made, if any.
+    fn record(&self, inside: Option<u32>, line: impl FnOnce() -> String) {
+        let Some(calls) = self.calls else { return };
+        let comment = inside.map(|key| format!("// In the callback of timer {key}: "));
+        calls.borrow_mut().push(comment.unwrap_or_default() + &line());
     }
 }

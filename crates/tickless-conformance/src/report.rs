@@ -1,6 +1,6 @@
 //! Runs the checks on a set of timers, and shows what was found.
 
-use crate::checks::{Check, checks, random_histories};
+use crate::checks::{checks, random_histories};
 use crate::fault::Fault;
 use crate::history::Op;
 use crate::measure::{Measured, measure};
@@ -94,7 +94,7 @@ impl Report {
 
 /// Runs all checks on the timers `T`.
 pub fn check<T: Timers + 'static>(effort: Effort) -> Report {
-    let named = checks::<T>().into_iter().map(|Check { name, histories }| Checked {
+    let named = checks::<T>().into_iter().map(|(name, histories)| Checked {
         check: name.to_owned(),
         verdict: within(effort, move || judge::<T>(histories())),
     });

@@ -4,13 +4,14 @@ use crate::fault::Fault;
 use crate::history::Op;
 use crate::play::play;
 use crate::timers::Timers;
+use core::mem::discriminant;
 
 /// Removes operations and shortens times as long as the history breaks a promise of the same kind.
 /// Returns the shortest history found and its fault.
 pub fn shrink<T: Timers>(ops: Vec<Op>, fault: Fault) -> (Vec<Op>, Fault) {
-    let kind = fault.kind();
+    let kind = discriminant(&fault);
     let mut best = (ops, fault);
-    let fails = |ops: &[Op]| play::<T>(ops).err().filter(|fault| fault.kind() == kind);
+    let fails = |ops: &[Op]| play::<T>(ops).err().filter(|fault| discriminant(fault) == kind);
     loop {
         let before = best.0.clone();
         remove(&mut best, &fails);

@@ -76,12 +76,6 @@ pub trait Timers: Sized {
         };
         first..=if deadline <= now { up(last).saturating_add(tick) } else { last }
     }
-
-    /// Returns how this suite writes the test that reproduces a failure: as calls of the timers'
-    /// own interface. By default it writes calls of this trait.
-    fn source() -> Source {
-        Source::default()
-    }
 }
 
 /// How a deadline between two ticks is rounded.
@@ -129,35 +123,4 @@ pub enum Order {
     Deadline,
     /// By rounded deadline, and timers of equal deadlines in the order in which they were armed.
     DeadlineThenArming,
-}
-
-/// Templates of the lines of a test. The placeholders are `{key}`, `{deadline}`, `{delay}` (from
-/// the current time), `{now}` and `{by}` (the length of an advance); times are in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Source {
-    /// The first lines: they make the set and a vector `fired`.
-    pub new: &'static str,
-    /// Arms a timer.
-    pub arm: &'static str,
-    /// Pushes a timer out.
-    pub push_out: &'static str,
-    /// Cancels a timer.
-    pub cancel: &'static str,
-    /// Moves time, and appends the keys of the timers that fire to `fired`.
-    pub advance: &'static str,
-    /// An expression: the time of the next event as an `Option<u64>`.
-    pub next_event: &'static str,
-}
-
-impl Default for Source {
-    fn default() -> Source {
-        Source {
-            new: "let mut timers = TIMERS::new();\nlet mut fired = Vec::new();",
-            arm: "timers.arm({key}, {deadline});",
-            push_out: "timers.push_out({key}, {deadline});",
-            cancel: "timers.cancel({key});",
-            advance: "timers.advance({now}, &mut |_, key| fired.push(key));",
-            next_event: "timers.next_event()",
-        }
-    }
 }

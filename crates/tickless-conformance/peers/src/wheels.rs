@@ -8,7 +8,7 @@ use hierarchical_hash_wheel_timer::wheels::cancellable::QuadWheelWithOverflow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tickless_conformance::{Cancel, NextEvent, Rounding, Source, Timers};
+use tickless_conformance::{Cancel, NextEvent, Rounding, Timers};
 
 const MS: u64 = 1_000_000;
 const HOUR: u64 = 3_600_000 * MS;
@@ -71,21 +71,6 @@ impl Timers for BitWheel {
     fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
         let due = deadline.max(now);
         due.saturating_sub(64 * MS)..=due + 64 * MS
-    }
-
-    fn source() -> Source {
-        Source {
-            new: "let epoch = Instant::now();\n\
-                  let mut wheel = BitWheelWithFailover::<_, 5, 1, 64>::boxed_with_epoch(epoch);\n\
-                  let at = |ns| epoch + Duration::from_nanos(ns);\n\
-                  let mut fired = Vec::new();",
-            arm: "let timer_{key} = wheel.insert(at({deadline}), Reports({key}));",
-            push_out: "wheel.cancel(timer_{key});\n\
-                       let timer_{key} = wheel.insert(at({deadline}), Reports({key}));",
-            cancel: "wheel.cancel(timer_{key});",
-            advance: "wheel.poll(at({now}), &mut fired);",
-            next_event: "wheel.peek_next_fire()",
-        }
     }
 }
 
@@ -193,20 +178,6 @@ impl Timers for Nexus {
         let at = self.wheel.next_deadline()?;
         Some(u64::try_from((at - self.epoch).as_nanos()).unwrap_or(u64::MAX))
     }
-
-    fn source() -> Source {
-        Source {
-            new: "let epoch = Instant::now();\n\
-                  let mut wheel = nexus_timer::Wheel::unbounded(4096, epoch);\n\
-                  let at = |ns| epoch + Duration::from_nanos(ns);\n\
-                  let mut fired: Vec<u32> = Vec::new();",
-            arm: "let timer_{key} = wheel.schedule(at({deadline}), {key});",
-            push_out: "let timer_{key} = wheel.reschedule(timer_{key}, at({deadline}));",
-            cancel: "wheel.cancel(timer_{key});",
-            advance: "wheel.poll_and_rebalance(at({now}), &mut fired);",
-            next_event: "wheel.next_deadline()",
-        }
-    }
 }
 
 impl Drop for Nexus {
@@ -253,17 +224,6 @@ impl Timers for TimerQueue {
 
     fn next_event(&mut self) -> Option<u64> {
         self.queue.next_timeout()
-    }
-
-    fn source() -> Source {
-        Source {
-            new: "let mut queue = timer_queue::TimerQueue::new();\nlet mut fired = Vec::new();",
-            arm: "let timer_{key} = queue.insert({deadline}, {key});",
-            push_out: "queue.reset(timer_{key}, {deadline});",
-            cancel: "queue.remove(timer_{key});",
-            advance: "while let Some(key) = queue.poll({now}) {\n    fired.push(key);\n}",
-            next_event: "queue.next_timeout()",
-        }
     }
 }
 
@@ -355,19 +315,5 @@ impl Timers for MultiWheel {
     fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
         let due = deadline.max(now);
         due.saturating_sub(MS)..=due + 2 * MS
-    }
-
-    fn source() -> Source {
-        Source {
-            new: "let mut wheel = MultiWheel::new(5, 60, Duration::from_millis(1));\n\
-                  let fired = Arc::new(Mutex::new(Vec::new()));\n\
-                  let report = |key| { let fired = fired.clone(); \
-                  move || fired.lock().unwrap().push(key) };",
-            arm: "wheel.add_handle().add(report({key}), Duration::from_nanos({delay})).unwrap();",
-            push_out: "",
-            cancel: "",
-            advance: "(0..{by} / 1_000_000).for_each(|_| wheel.tick());",
-            next_event: "",
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The events of a schedule in which a protocol fails, as text with a column for each thread.
 
-use crate::checker::CheckedLock;
-use std::fmt;
+use super::exploring::Depth;
+use crate::checker::{self, CheckedLock};
 use std::sync::{Arc, Mutex, PoisonError};
 use tickless_core::platform::Lock;
 
@@ -36,60 +36,60 @@ impl Log {
 }
 
 /// The results of exploring a protocol that fails in some schedules.
-#[derive(Clone, Default)]
-pub struct Findings(Arc<Mutex<Found>>);
-
 #[derive(Default)]
-struct Found {
-    schedules: u64,
-    broken: u64,
+pub struct Found {
+    pub schedules: u64,
+    pub broken: u64,
     /// The failing schedule with the fewest switches.
     simplest: Option<Vec<(usize, String)>>,
 }
 
-impl Findings {
-    /// Adds the result of a run.
-    pub fn add(&self, log: &Log, broken: bool) {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        found.schedules += 1;
-        if !broken {
+/// Explores a protocol; the model returns whether it has failed.
+pub fn explore(
+    name: &str,
+    depth: Depth,
+    model: impl Fn(&Log) -> bool + Send + Sync + 'static,
+) -> Found {
+    let found = Arc::new(Mutex::new(Found::default()));
+    let all = Arc::clone(&found);
+    checker::explore(depth, move || {
+        let log = Log::default();
+        let is_broken = model(&log);
+        all.lock().unwrap_or_else(PoisonError::into_inner).add(&log, is_broken);
+    });
+    let found = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
+    let (broken, schedules) = (found.broken, found.schedules);
+    println!("{name}: failed in {broken} of {schedules} schedules under {}", checker::NAME);
+    found
+}
+
+impl Found {
+    fn add(&mut self, log: &Log, is_broken: bool) {
+        self.schedules += 1;
+        if !is_broken {
             return;
         }
-        found.broken += 1;
+        self.broken += 1;
         let log = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let weight = |log: &Vec<(usize, String)>| {
             (log.windows(2).filter(|pair| pair[0].0 != pair[1].0).count(), log.len())
         };
-        if found.simplest.as_ref().is_none_or(|simplest| weight(&log) < weight(simplest)) {
-            found.simplest = Some(log);
+        if self.simplest.as_ref().is_none_or(|simplest| weight(&log) < weight(simplest)) {
+            self.simplest = Some(log);
         }
     }
 
-    /// Returns the number of failing schedules.
-    pub fn broken(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).broken
-    }
-
-    /// Returns the number of schedules.
-    pub fn schedules(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).schedules
-    }
-
-    /// Returns the simplest failing schedule as text.
-    pub fn diagram(&self, columns: [&str; 2]) -> String {
-        let found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = line(0, columns[0], columns[1]);
-        text += &line(0, &"-".repeat(columns[0].len()), &"-".repeat(columns[1].len()));
-        for (column, what) in found.simplest.iter().flatten() {
-            text += &line(*column, what, "");
+    /// Checks that the protocol has failed, and that a page of the book shows the simplest failing
+    /// schedule, if the checker explores all of them.
+    pub fn is_shown(&self, columns: [&str; 2], page: &str) {
+        assert!(self.broken > 0, "the checker does not find the failure");
+        let mut diagram = line(0, columns[0], columns[1]);
+        diagram += &line(0, &"-".repeat(columns[0].len()), &"-".repeat(columns[1].len()));
+        for (column, what) in self.simplest.iter().flatten() {
+            diagram += &line(*column, what, "");
         }
-        text
-    }
-}
-
-impl fmt::Display for Findings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed in {} of {} schedules", self.broken(), self.schedules())
+        println!("\n{diagram}");
+        assert!(checker::IS_RANDOM || page.contains(&diagram), "the book shows another diagram");
     }
 }
 

@@ -88,6 +88,9 @@ impl<const PLACE: u8> Rings for Fenced<PLACE> {
 /// The deadlines that are armed. The driver or loop has finished when it knows the nearer one.
 const FAR: Ns = Ns(20);
 const NEAR: Ns = Ns(10);
+/// They are armed by two threads, or by one, the nearer one last.
+const BY_TWO: &[&[Ns]] = &[&[FAR], &[NEAR]];
+const BY_ONE: &[&[Ns]] = &[&[FAR, NEAR]];
 
 /// The state that the base's lock guards.
 #[derive(Default)]
@@ -133,6 +136,19 @@ impl<B: Send + Sync + 'static> Scene<B> {
         }
     }
 
+    /// Starts a thread for each list of deadlines, which arms timers for them, one after the other.
+    fn armers(
+        self: &Arc<Self>,
+        deadlines: &[&'static [Ns]],
+        arm: impl Fn(&Self, Ns) + Clone + Send + 'static,
+    ) -> Vec<Thread> {
+        let armer = |&deadlines: &&'static [Ns]| {
+            let (scene, arm) = (Arc::clone(self), arm.clone());
+            spawn(CPU1, move || deadlines.iter().for_each(|&at| arm(&scene, at)))
+        };
+        deadlines.iter().map(armer).collect()
+    }
+
     /// Handles the base, on which no timer is due, and programs its device for the next deadline.
     fn handle(&self, program: impl FnOnce(&B, Ns)) {
         let mut base = self.base.lock();
@@ -170,29 +186,13 @@ impl<const PLACE: u8> Driven<PLACE> {
     }
 }
 
-/// Two threads arm timers while a driver goes to sleep.
-fn driver<const PLACE: u8>() {
+/// Threads arm timers while a driver goes to sleep.
+fn driver<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
     let scene = Driven::<PLACE>::new(DriverBell::default());
-    let ringers = [FAR, NEAR].map(|at| {
-        let scene = Arc::clone(&scene);
-        spawn(CPU1, move || scene.arm_and_ring(at))
-    });
+    let armers = scene.armers(deadlines, Driven::arm_and_ring);
     go_to(CPU0);
     scene.drive(NEAR);
-    ringers.into_iter().for_each(Thread::join);
-}
-
-/// One thread arms two timers, the second one earlier.
-fn driver_that_is_rung_twice<const PLACE: u8>() {
-    let scene = Driven::<PLACE>::new(DriverBell::default());
-    let ringer = Arc::clone(&scene);
-    let ringer = spawn(CPU1, move || {
-        ringer.arm_and_ring(FAR);
-        ringer.arm_and_ring(NEAR);
-    });
-    go_to(CPU0);
-    scene.drive(NEAR);
-    ringer.join();
+    armers.into_iter().for_each(Thread::join);
 }
 
 /// Two threads arm timers of a base that has no driver, and a third thread starts the driver with
@@ -201,19 +201,17 @@ fn driver_that_is_started<const PLACE: u8>() {
     let scene = Driven::<PLACE>::new(DriverBell::without_driver());
     let word = || Arc::new(CheckedWord::new(0));
     let (is_driven, calls, starter) = (word(), word(), Arc::new(CheckedParking::new()));
-    let ringers = [FAR, NEAR].map(|at| {
-        let (scene, is_driven) = (Arc::clone(&scene), Arc::clone(&is_driven));
-        let (calls, starter) = (Arc::clone(&calls), Arc::clone(&starter));
-        spawn(CPU1, move || {
-            let wake = |_: &Fenced<PLACE>| {
-                if is_driven.load(Ordering::Relaxed) != 0 {
-                    return scene.parking.unpark();
-                }
-                calls.add(1, Ordering::Release);
-                starter.unpark();
-            };
-            scene.arm(at, |bell| bell.set(at), |bell| bell.ring(wake));
-        })
+    let by_armer = (Arc::clone(&is_driven), Arc::clone(&calls), Arc::clone(&starter));
+    let armers = scene.armers(BY_TWO, move |scene: &Driven<PLACE>, at| {
+        let (is_driven, calls, starter) = &by_armer;
+        let wake = |_: &Fenced<PLACE>| {
+            if is_driven.load(Ordering::Relaxed) != 0 {
+                return scene.parking.unpark();
+            }
+            calls.add(1, Ordering::Release);
+            starter.unpark();
+        };
+        scene.arm(at, |bell| bell.set(at), |bell| bell.ring(wake));
     });
     go_to(CPU0);
     loop {
@@ -226,7 +224,7 @@ fn driver_that_is_started<const PLACE: u8>() {
     is_driven.store(1, Ordering::Relaxed);
     scene.bell.begin();
     scene.drive(NEAR);
-    ringers.into_iter().for_each(Thread::join);
+    armers.into_iter().for_each(Thread::join);
 }
 
 type Looped<const PLACE: u8> = Scene<LoopBell<Fenced<PLACE>>>;
@@ -258,41 +256,23 @@ impl<const PLACE: u8> Looped<PLACE> {
     }
 }
 
-/// Two threads arm timers while a loop is about to wait.
-fn own_loop<const PLACE: u8>() {
+/// Threads arm timers while a loop is about to wait.
+fn own_loop<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
     let scene = Looped::<PLACE>::new(LoopBell::new());
-    let armers = [FAR, NEAR].map(|at| {
-        let scene = Arc::clone(&scene);
-        spawn(CPU1, move || scene.arm_and_ring(at))
-    });
+    let armers = scene.armers(deadlines, Looped::arm_and_ring);
     go_to(CPU0);
     scene.turn(NEAR);
     armers.into_iter().for_each(Thread::join);
-}
-
-/// One thread arms two timers, the second one earlier.
-fn own_loop_that_is_called_twice<const PLACE: u8>() {
-    let scene = Looped::<PLACE>::new(LoopBell::new());
-    let armer = Arc::clone(&scene);
-    let armer = spawn(CPU1, move || {
-        armer.arm_and_ring(FAR);
-        armer.arm_and_ring(NEAR);
-    });
-    go_to(CPU0);
-    scene.turn(NEAR);
-    armer.join();
 }
 
 /// Goal: a driver does not sleep past a deadline that was armed concurrently.
 #[test]
 fn no_ring_is_lost() {
     fn at<const PLACE: u8>() {
-        let two = driver::<PLACE>;
-        explore("two ring for a driver", Depth::usual().shallower(), two);
-        let twice = driver_that_is_rung_twice::<PLACE>;
-        explore("a driver is rung twice", Depth::usual(), twice);
-        let started = driver_that_is_started::<PLACE>;
-        explore("a driver is started", Depth::usual().shallower(), started);
+        let (usual, less) = (Depth::usual(), Depth::usual().shallower());
+        explore("two ring for a driver", less, || driver::<PLACE>(BY_TWO));
+        explore("a driver is rung twice", usual, || driver::<PLACE>(BY_ONE));
+        explore("a driver is started", less, driver_that_is_started::<PLACE>);
     }
     at::<BEFORE_LOADS>();
     at::<AFTER_STORES>();
@@ -302,10 +282,8 @@ fn no_ring_is_lost() {
 #[test]
 fn no_call_is_lost() {
     fn at<const PLACE: u8>() {
-        let two = own_loop::<PLACE>;
-        explore("two call a loop", Depth::usual().shallower(), two);
-        let twice = own_loop_that_is_called_twice::<PLACE>;
-        explore("a loop is called twice", Depth::usual(), twice);
+        explore("two call a loop", Depth::usual().shallower(), || own_loop::<PLACE>(BY_TWO));
+        explore("a loop is called twice", Depth::usual(), || own_loop::<PLACE>(BY_ONE));
     }
     at::<BEFORE_LOADS>();
     at::<AFTER_STORES>();

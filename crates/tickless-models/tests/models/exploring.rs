@@ -26,6 +26,11 @@ impl Depth {
         }
     }
 
+    /// Returns the usual bounds, with three preemptions always.
+    pub fn three_preemptions() -> Depth {
+        Depth { preemptions: 3, ..Depth::usual() }
+    }
+
     /// Returns the bounds with one preemption less, for models with many steps.
     pub fn shallower(self) -> Depth {
         Depth { preemptions: self.preemptions - 1, ..self }

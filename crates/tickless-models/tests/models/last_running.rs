@@ -6,10 +6,10 @@
 //! sequentially consistent: the failure does not depend on memory orderings.
 //! `arming::a_timer_never_overlaps_itself` runs the same scenario with our core.
 
-use super::diagram::{Field, Findings, Log};
+use super::diagram::{Field, Log, explore};
 use super::exploring::Depth;
 use super::stage::{CPU0, CPU1};
-use crate::checker::{self, CheckedLock, spawn, yield_now};
+use crate::checker::{CheckedLock, spawn, yield_now};
 use std::sync::Arc;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
@@ -113,31 +113,21 @@ fn name(cpu: CpuId) -> u64 {
 }
 
 /// One run: the timer is due on one CPU; the other CPU arms it, fires it and cancels it.
-fn story(findings: &Findings) {
-    let log = Log::default();
-    let kernel = Kernel::new(&log);
+fn overlaps(log: &Log) -> bool {
+    let kernel = Kernel::new(log);
     let other = Arc::clone(&kernel);
     let handler = spawn(CPU0, move || other.interrupt(CPU0));
     kernel.arm(CPU1);
     kernel.interrupt(CPU1);
     let broken = kernel.cancel_sync(CPU1);
     handler.join();
-    findings.add(&log, broken);
+    broken
 }
 
 /// Goal: the overlap that the author suspected is found, and the book shows its schedule.
 #[test]
 fn the_overlap_that_was_suspected_in_2004() {
-    let findings = Findings::default();
-    let found = findings.clone();
-    checker::explore(Depth { preemptions: 3, ..Depth::usual() }, move || story(&found));
-    let diagram = findings.diagram(["CPU 0", "CPU 1"]);
-    println!("last_running, 2004: {findings} under {}\n\n{diagram}", checker::NAME);
-    assert!(findings.broken() > 0, "the checker does not find the overlap");
-    assert!(findings.broken() < findings.schedules());
-    let page = include_str!("../../../../docs/book/src/cancel.md");
-    assert!(
-        checker::IS_RANDOM || page.contains(&diagram),
-        "docs/book/src/cancel.md shows another diagram"
-    );
+    let found = explore("last_running, 2004", Depth::three_preemptions(), overlaps);
+    assert!(found.broken < found.schedules);
+    found.is_shown(["CPU 0", "CPU 1"], include_str!("../../../../docs/book/src/cancel.md"));
 }

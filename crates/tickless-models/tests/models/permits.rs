@@ -80,14 +80,10 @@ fn race(shared: &Arc<Shared>, [one, other]: [&'static [Ns]; 2]) -> u64 {
     taken
 }
 
-fn run(name: &str, body: impl Fn() + Send + Sync + 'static) {
-    explore(name, Depth { preemptions: 3, ..Depth::usual() }, body);
-}
-
 /// Goal: of four requests for three permits three are granted.
 #[test]
 fn takers_race() {
-    run("takers race", || {
+    explore("takers race", Depth::three_preemptions(), || {
         assert_eq!(race(&Shared::new(3, TOGETHER), [&[FIRST, FIRST], &[FIRST, FIRST]]), 3);
     });
 }
@@ -95,7 +91,7 @@ fn takers_race() {
 /// Goal: permits that are taken before, during and after a refill are accounted for.
 #[test]
 fn taking_races_a_refill() {
-    run("taking races a refill", || {
+    explore("taking races a refill", Depth::three_preemptions(), || {
         let taken = race(&Shared::new(2, TOGETHER), [&[FIRST, FIRST], &[SECOND, SECOND]]);
         assert!((2..=4).contains(&taken), "two in each period, or all in the second: {taken}");
     });
@@ -105,7 +101,7 @@ fn taking_races_a_refill() {
 /// whichever thread refills.
 #[test]
 fn nothing_is_left_over_for_the_next_period() {
-    run("nothing is left over", || {
+    explore("nothing is left over", Depth::three_preemptions(), || {
         let shared = Shared::new(2, TOGETHER);
         let theirs = Arc::clone(&shared);
         let timer = spawn(CPU1, move || theirs.with(SECOND, |_| ()));
@@ -120,7 +116,7 @@ fn nothing_is_left_over_for_the_next_period() {
 /// Goal: a permit that a member waits for is not taken by another one before the member's turn.
 #[test]
 fn waiters_are_not_overtaken() {
-    run("waiters are not overtaken", || {
+    explore("waiters are not overtaken", Depth::three_preemptions(), || {
         let shared = Shared::new(4, Release { batch: 1, gap: REFILL.to_duration() });
         for _ in 0..4 {
             assert_eq!(shared.acquire(FIRST), 1);

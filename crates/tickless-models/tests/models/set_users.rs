@@ -98,15 +98,11 @@ impl Set {
     }
 }
 
-fn run(name: &str, model: impl Fn() + Send + Sync + 'static) {
-    explore(name, Depth { preemptions: 3, ..Depth::usual() }, model);
-}
-
 /// Goal: a set ends once, when it is closed and has no user, and the thread that ends it sees what
 /// all users did. Method: both CPUs remove users that CPU 0 has counted while the set is closed.
 #[test]
 fn a_set_ends_once_with_its_last_user() {
-    run("a set ends once", || {
+    explore("a set ends once", Depth::three_preemptions(), || {
         let set = Set::new(2);
         let [one, other] = [0, 1].map(|_| Arc::clone(&set));
         let one = spawn(CPU1, move || one.remove(1));
@@ -122,7 +118,7 @@ fn a_set_ends_once_with_its_last_user() {
 /// Method: a thread adds a user on one CPU, moves, and removes both on the other CPU.
 #[test]
 fn a_user_of_a_closed_set_keeps_it() {
-    run("a user keeps a set", || {
+    explore("a user keeps a set", Depth::three_preemptions(), || {
         let set = Set::new(1);
         set.done[2].store(1, RELAXED);
         let other = Arc::clone(&set);
@@ -141,7 +137,7 @@ fn a_user_of_a_closed_set_keeps_it() {
 /// Goal: a set without users ends when it is closed.
 #[test]
 fn a_set_without_users_ends_when_it_is_closed() {
-    run("no users", || {
+    explore("no users", Depth::three_preemptions(), || {
         let set = Set::new(2);
         assert_eq!(set.users.count(), 2);
         let other = Arc::clone(&set);
