@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The results of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
     pub p50_us: f64,
@@ -19,7 +18,6 @@ pub struct Latencies {
     pub fired: u64,
 }
 
-/// Collects latenesses, in ns.
 #[derive(Default)]
 pub struct Recorder {
     late: Vec<u64>,
@@ -112,7 +110,6 @@ pub fn measured_in_thread(
     })
 }
 
-/// A random delay of 1 to 10 ms.
 pub fn next_delay(random: &mut Random) -> Duration {
     Duration::from_nanos(1_000_000 + random.below(9_000_000))
 }

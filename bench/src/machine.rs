@@ -6,7 +6,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// A machine and its software.
 #[derive(Debug, Serialize)]
 pub struct Machine {
     date: String,

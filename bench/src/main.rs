@@ -44,7 +44,7 @@ struct Options {
     /// The cases of this part of the page.
     #[arg(long, value_enum, default_value_t = Section::Operations)]
     section: Section,
-    /// Only these cases, of whatever section: W1 to W12, W4x, clocks, syscalls.
+    /// Only these cases, of whatever section: W1 to W12, W4x.
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     only: Vec<String>,
     /// Only contenders with this in their name.
@@ -67,17 +67,17 @@ fn main() -> ExitCode {
     if let (false, Some(page)) = (options.show.is_empty(), &options.markdown) {
         return ended(show(&options.show, page));
     }
-    let unknown = options.only.iter().find(|only| !CASES.iter().any(|case| is(case.id, only)));
+    let unknown = options.only.iter().find(|only| !CASES.iter().any(|case| is(case.0, only)));
     if let Some(unknown) = unknown {
-        let known: Vec<&str> = CASES.iter().map(|case| case.id).collect();
+        let known: Vec<&str> = CASES.iter().map(|case| case.0).collect();
         eprintln!("there is no case {unknown}; the cases are {}", known.join(", "));
         return ExitCode::FAILURE;
     }
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let effort = effort.with_repetitions(options.repetitions);
     let wanted = |case: &&Case| match &options.only[..] {
-        [] => case.section == options.section,
-        only => only.iter().any(|only| is(case.id, only)),
+        [] => case.1 == options.section,
+        only => only.iter().any(|only| is(case.0, only)),
     };
     let cases = CASES.iter().filter(wanted).collect();
     let report = run(
@@ -112,14 +112,14 @@ fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
     affinity::pin(0);
     let mut tables = Vec::new();
     let (first, rest): (Vec<&Case>, Vec<&Case>) =
-        cases.into_iter().partition(|case| case.id == cases::FIRST);
+        cases.into_iter().partition(|case| case.0 == cases::FIRST);
     for case in first.into_iter().chain(rest) {
-        for table in (case.run)(effort, choice) {
+        for table in case.2(effort, choice) {
             eprintln!("{}", table.markdown(sample::unit()));
             tables.push(table);
         }
     }
-    tables.sort_by_key(|table| CASES.iter().rposition(|case| table.case.starts_with(case.id)));
+    tables.sort_by_key(|table| CASES.iter().rposition(|case| table.case.starts_with(case.0)));
     let unit_ns = sample::unit();
     let targets = targets::judge(&tables, unit_ns);
     Report { machine, unit_ns, tables, targets }
@@ -192,7 +192,7 @@ mod tests {
         assert!(report.tables.len() >= CASES.len());
         let text = report.markdown();
         for case in CASES {
-            assert!(text.contains(&format!("### {}: ", case.id)), "{} is shown", case.id);
+            assert!(text.contains(&format!("### {}: ", case.0)), "{} is shown", case.0);
         }
         serde_json::to_string(&report).expect("a report has a JSON form");
     }

@@ -29,7 +29,6 @@ fn color(whose: Owner) -> RGBColor {
     }
 }
 
-/// The picture as SVG.
 pub fn svg(panels: &[Panel]) -> Result<String, String> {
     let bars: usize = panels.iter().map(|panel| panel.bars.len()).sum();
     let height = AXIS + panels.len() as i32 * (TITLE + GAP) + bars as i32 * BAR;

@@ -6,7 +6,6 @@ use crate::targets::Verdict;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// The results of one run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub machine: Machine,

@@ -24,33 +24,23 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Table>, String> {
     Ok(all)
 }
 
-/// A frequent operation: a row of the table, and a part of the picture.
-struct Operation {
-    title: &'static str,
-    case: &'static str,
-    column: &'static str,
-    is_in_picture: bool,
-}
-
-const fn operation(title: &'static str, case: &'static str, column: &'static str) -> Operation {
-    Operation { title, case, column, is_in_picture: true }
-}
-
-const fn only_in_table(title: &'static str, case: &'static str, column: &'static str) -> Operation {
-    Operation { title, case, column, is_in_picture: false }
-}
+/// A frequent operation, a row of the table: its title, and the case and column of its figures.
+type Operation = (&'static str, &'static str, &'static str);
 
 const OPERATIONS: &[Operation] = &[
-    operation("push a timeout out, 100,000 pending", "W2", "100k"),
-    operation("push a timeout out, 1,000,000 pending", "W2", "1M"),
-    operation("arm a timeout and cancel it, 100,000 pending", "W1", "100k"),
-    operation("the same, by two threads at once", "W4", "ns per pair"),
-    operation("fire one timer of very many", "W3", "ns per timer"),
-    only_in_table("a future that sleeps: made, polled, dropped", "W7", "1 threads"),
-    only_in_table("the same, by two threads at once", "W7", "2 threads"),
-    only_in_table("take a permit of a rate limiter", "W11", "taken"),
-    only_in_table("the same, two threads, one limiter", "W11", "taken by 2 threads"),
+    ("push a timeout out, 100,000 pending", "W2", "100k"),
+    ("push a timeout out, 1,000,000 pending", "W2", "1M"),
+    ("arm a timeout and cancel it, 100,000 pending", "W1", "100k"),
+    ("the same, by two threads at once", "W4", "ns per pair"),
+    ("fire one timer of very many", "W3", "ns per timer"),
+    ("a future that sleeps: made, polled, dropped", "W7", "1 threads"),
+    ("the same, by two threads at once", "W7", "2 threads"),
+    ("take a permit of a rate limiter", "W11", "taken"),
+    ("the same, two threads, one limiter", "W11", "taken by 2 threads"),
 ];
+
+/// The picture has a part for each of the first operations.
+const IN_PICTURE: usize = 5;
 
 /// The owner of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +91,6 @@ const CONTENDERS: &[(&[&str], Owner, &str)] = &[
     (&["leaky-bucket, `try_acquire(1)`"], Owner::Other, "leaky-bucket"),
 ];
 
-/// One bar of the picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
     pub name: &'static str,
@@ -118,22 +107,20 @@ pub struct Panel {
 
 /// The parts of the picture that there are results for.
 pub fn panels(results: &[Table]) -> Vec<Panel> {
-    let shown = OPERATIONS.iter().filter(|operation| operation.is_in_picture);
-    let panels = shown.map(|operation| {
+    let panels = OPERATIONS[..IN_PICTURE].iter().map(|operation| {
         let mut bars = bars(results, operation);
         bars.sort_by(|one, other| one.ns.total_cmp(&other.ns));
-        Panel { title: operation.title, bars }
+        Panel { title: operation.0, bars }
     });
     panels.filter(|panel| !panel.bars.is_empty()).collect()
 }
 
 /// The bars of the first table that has the operation's column.
-fn bars(results: &[Table], operation: &Operation) -> Vec<Bar> {
-    let has_column = |table: &&Table| {
-        table.case == operation.case && table.columns.iter().any(|name| name == operation.column)
-    };
+fn bars(results: &[Table], &(_, case, column): &Operation) -> Vec<Bar> {
+    let has_column =
+        |table: &&Table| table.case == case && table.columns.iter().any(|name| name == column);
     let table = results.iter().find(has_column);
-    let rows = table.into_iter().flat_map(|table| table.in_column(operation.column));
+    let rows = table.into_iter().flat_map(|table| table.in_column(column));
     let bars = rows.filter_map(|(row, cell)| {
         let &(_, whose, name) = CONTENDERS.iter().find(|(rows, ..)| rows.contains(&row))?;
         Some(Bar { name, whose, ns: cell.figure.median })
@@ -162,7 +149,7 @@ pub fn markdown(results: &[Table]) -> String {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {best} |",
-            operation.title,
+            operation.0,
             plain(Owner::OneThread),
             plain(Owner::AnyThread),
             plain(Owner::Tokio)
@@ -217,9 +204,9 @@ mod tests {
     fn every_contender_is_a_row_of_a_case() {
         let _alone = crate::tests::ONE_AT_A_TIME.lock();
         let choice = Choice::default();
-        let ids: Vec<&str> = OPERATIONS.iter().map(|operation| operation.case).collect();
-        let cases = CASES.iter().filter(|case| ids.contains(&case.id));
-        let tables: Vec<_> = cases.flat_map(|case| (case.run)(&Effort::TINY, &choice)).collect();
+        let ids: Vec<&str> = OPERATIONS.iter().map(|operation| operation.1).collect();
+        let cases = CASES.iter().filter(|case| ids.contains(&case.0));
+        let tables: Vec<_> = cases.flat_map(|case| case.2(&Effort::TINY, &choice)).collect();
         let foreign = crate::peers::foreign::PEERS.iter().map(|peer| peer.name);
         let rows: Vec<&str> =
             tables.iter().flat_map(|t| t.rows.iter().map(|r| &*r.name)).chain(foreign).collect();
@@ -228,13 +215,8 @@ mod tests {
                 assert!(rows.contains(name), "no row is called {name}");
             }
         }
-        for operation in
-            OPERATIONS.iter().filter(|operation| !operation.column.ends_with(['k', 'M']))
-        {
-            let has = |t: &&Table| {
-                t.case == operation.case && t.columns.iter().any(|c| c == operation.column)
-            };
-            assert!(tables.iter().any(|t| has(&t)), "no column {}", operation.column);
+        for operation in OPERATIONS.iter().filter(|(_, _, column)| !column.ends_with(['k', 'M'])) {
+            assert!(!bars(&tables, operation).is_empty(), "no column {}", operation.2);
         }
     }
 }

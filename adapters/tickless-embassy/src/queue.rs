@@ -115,25 +115,6 @@ fn to_ticks(at: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::sync::Arc;
-    use alloc::task::Wake;
-    use alloc::vec::Vec;
-    use core::sync::atomic::{AtomicUsize, Ordering};
-
-    /// Counts how often it is woken.
-    #[derive(Default)]
-    struct Task(AtomicUsize);
-
-    impl Wake for Task {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn task() -> (Arc<Task>, Waker) {
-        let task = Arc::<Task>::default();
-        (Arc::clone(&task), Waker::from(task))
-    }
 
     /// Goal: converting ticks to nanoseconds and back is exact, so a timer fires at the tick that
     /// `expire` returned.
@@ -145,51 +126,13 @@ mod tests {
         }
     }
 
+    /// Goal: a task that waits for a time out of range stays in the queue.
     #[test]
-    fn a_task_is_woken_once_at_its_earliest_time() {
+    fn a_task_may_wait_for_ever() {
         let mut queue = TimerQueue::new();
-        let (task, waker) = task();
-        assert!(queue.schedule_wake(500, &waker));
-        assert!(!queue.schedule_wake(900, &waker), "later: changes nothing");
-        assert!(queue.schedule_wake(300, &waker), "earlier");
-        assert_eq!(queue.len(), 1);
-        assert_eq!(queue.expire(299, Waker::wake), 300);
-        assert_eq!(task.0.load(Ordering::Relaxed), 0, "never early");
-        assert_eq!(queue.expire(300, Waker::wake), u64::MAX);
-        assert_eq!(task.0.load(Ordering::Relaxed), 1);
-        assert!(queue.is_empty());
-    }
-
-    #[test]
-    fn a_past_time_is_due_at_the_next_expire() {
-        let mut queue = TimerQueue::new();
-        queue.expire(1_000, Waker::wake);
-        let (task, waker) = task();
-        assert!(queue.schedule_wake(10, &waker));
-        assert_eq!(queue.expire(1_000, Waker::wake), u64::MAX);
-        assert_eq!(task.0.load(Ordering::Relaxed), 1);
-    }
-
-    /// Goal: many tasks are woken in the order of their times, each once. A task that waits for
-    /// `u64::MAX` stays in the queue.
-    #[test]
-    fn tasks_are_woken_in_order() {
-        let mut queue = TimerQueue::new();
-        let tasks: Vec<_> = (0..1000_u64).map(|nth| (nth * 7919 % 1000, task())).collect();
-        for (at, (_, waker)) in &tasks {
-            queue.schedule_wake(*at, waker);
-        }
-        let (_, never) = task();
-        queue.schedule_wake(u64::MAX, &never);
-        for now in 0..1000 {
-            let mut woken = Vec::new();
-            let next = queue.expire(now, |waker| woken.push(waker));
-            assert_eq!(woken.len(), 1);
-            let due = tasks.iter().find(|(at, _)| *at == now).expect("one each");
-            assert!(woken[0].will_wake(&due.1.1));
-            let last = to_ticks(Instant::from_nanos(u64::MAX - 1));
-            assert_eq!(next, if now < 999 { now + 1 } else { last });
-        }
+        assert!(queue.schedule_wake(u64::MAX, Waker::noop()));
+        let last = to_ticks(Instant::from_nanos(u64::MAX - 1));
+        assert_eq!(queue.expire(1 << 40, |_| unreachable!("not due")), last);
         assert_eq!(queue.len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP clients and servers with timeouts of minutes, in virtual time. Both ends are hyper's own,
+//! HTTP clients and servers with timeouts of minutes, most of them in virtual time. Both ends are hyper's own,
 //! over a pipe in memory.
 
 #[path = "../../support/in_virtual_time.rs"]
@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tickless::VirtualTime;
 use tickless_hyper::TicklessTimer;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -33,24 +33,44 @@ fn is_about(took: Duration, expected: Duration) -> bool {
     took >= expected && took <= expected + expected / 500
 }
 
-/// Goal: the server closes the connection of a client that sends half of a header, after the two
-/// minutes of its header timeout.
+/// Serves a client that sends half of a header, until the server cuts it off.
+async fn serve_half_a_header(timer: TicklessTimer, timeout: Duration) {
+    let (mut client, server) = duplex(1024);
+    client.write_all(b"GET / HTTP/1.1\r\nHost:").await.expect("the pipe has room");
+    let served = server::conn::http1::Builder::new()
+        .timer(timer)
+        .header_read_timeout(timeout)
+        .serve_connection(TokioIo::new(server), service_fn(hello))
+        .await;
+    assert!(served.expect_err("it was cut off").is_timeout());
+}
+
+/// Goal: a header timeout passes in virtual time.
 #[test]
 fn half_a_header_times_out() {
     in_virtual_time(|time| async move {
-        let (mut client, server) = duplex(1024);
-        client.write_all(b"GET / HTTP/1.1\r\nHost:").await.expect("the pipe has room");
         let begin = time.now();
-        let served = server::conn::http1::Builder::new()
-            .timer(TicklessTimer::new(&time))
-            .header_read_timeout(2 * MINUTE)
-            .serve_connection(TokioIo::new(server), service_fn(hello))
-            .await;
-        let error = served.expect_err("it was cut off");
-        assert!(error.is_timeout(), "{error}");
+        serve_half_a_header(TicklessTimer::new(&time), 2 * MINUTE).await;
         let took = time.now() - begin;
         assert!(is_about(took, 2 * MINUTE), "{took:?}");
     });
+}
+
+/// Goal: so it does on the paused clock of tokio's runtime, which drives the timers.
+#[tokio::test(start_paused = true)]
+async fn half_a_header_times_out_on_a_paused_clock() {
+    let begin = tokio::time::Instant::now();
+    serve_half_a_header(TicklessTimer::new(tickless::tokio_time::timers()), 2 * MINUTE).await;
+    assert_eq!(begin.elapsed(), 2 * MINUTE);
+}
+
+/// Goal: and in real time, with the timers of the process.
+#[tokio::test]
+async fn half_a_header_times_out_in_real_time() {
+    let (begun, timeout) = (Instant::now(), Duration::from_millis(50));
+    let timer = TicklessTimer::of_process().expect("the system starts threads");
+    serve_half_a_header(timer, timeout).await;
+    assert!(begun.elapsed() >= timeout - Duration::from_millis(1));
 }
 
 /// Goal: the timeout restarts with each request of a connection that is kept alive.
@@ -213,14 +233,13 @@ fn a_pool_closes_idle_connections() {
 #[test]
 fn foreign_sleeps_are_replaced() {
     use hyper::rt::Timer;
-    let (time, other) = (VirtualTime::new(), VirtualTime::new());
+    let time = VirtualTime::new();
     let timer = TicklessTimer::new(&time);
     let begin = timer.now();
     let mut sleep: Pin<Box<dyn hyper::rt::Sleep>> = Box::pin(Foreign);
     timer.reset(&mut sleep, begin + MINUTE);
     time.block_on(sleep);
     assert!(is_about(timer.now() - begin, MINUTE));
-    drop(other);
 }
 
 struct Foreign;
@@ -234,29 +253,3 @@ impl Future for Foreign {
 }
 
 impl hyper::rt::Sleep for Foreign {}
-
-/// Goal: with the timers of the process, the header timeout closes a real socket in real time.
-#[test]
-fn a_real_socket_times_out() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("one");
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("bound");
-        let client = tokio::spawn(async move {
-            let mut socket = tokio::net::TcpStream::connect(address).await.expect("connected");
-            socket.write_all(b"GET / HTTP/1.1\r\n").await.expect("sent");
-            let mut rest = Vec::new();
-            socket.read_to_end(&mut rest).await.expect("closed by the server");
-        });
-        let (socket, _) = listener.accept().await.expect("a client");
-        let begun = Instant::now();
-        let served = server::conn::http1::Builder::new()
-            .timer(TicklessTimer::of_process().expect("the system starts threads"))
-            .header_read_timeout(Duration::from_millis(50))
-            .serve_connection(TokioIo::new(socket), service_fn(hello))
-            .await;
-        assert!(served.expect_err("it was cut off").is_timeout());
-        assert!(begun.elapsed() >= Duration::from_millis(49));
-        client.await.expect("no panic");
-    });
-}

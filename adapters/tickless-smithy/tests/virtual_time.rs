@@ -38,15 +38,6 @@ fn an_hour_of_the_sdk_timeout() {
     time.assert_idle();
 }
 
-/// Goal: a real sleep, with the timers of the process, is not early.
-#[test]
-fn a_real_sleep_is_not_early() {
-    let sleep = TicklessSleep::of_process().expect("the system starts threads");
-    let begun = Instant::now();
-    VirtualTime::new().block_on(sleep.sleep(Duration::from_millis(20)));
-    assert!(begun.elapsed() >= Duration::from_millis(20) - Duration::from_micros(10));
-}
-
 /// A service that never answers the first request, fails the next two, and answers the fourth.
 #[derive(Clone, Debug, Default)]
 struct Flaky(Arc<AtomicU16>);

@@ -10,10 +10,11 @@ mod sleeps;
 
 use histories::{OnPurpose, Rng, end_after, hush, seed, wait_until};
 use sleeps::{Kind, Sleeper, attack};
+use std::collections::BTreeMap;
 use std::panic::panic_any;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tickless::Timers;
@@ -61,50 +62,40 @@ enum Request {
 }
 
 /// How many requests ended in which way.
-#[derive(Default)]
-struct Ends {
-    sent: AtomicU64,
-    answered: AtomicU64,
-    elapsed: AtomicU64,
-    failed: AtomicU64,
-    panicked: AtomicU64,
-    dropped: AtomicU64,
-}
+type Ends = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
 /// Counts the end of a request, also if its task is dropped or panics.
-struct End(Arc<Ends>, bool);
+struct End {
+    ends: Ends,
+    how: Option<&'static str>,
+}
 
 impl Drop for End {
     fn drop(&mut self) {
-        if !self.1 {
-            let how = if std::thread::panicking() { &self.0.panicked } else { &self.0.dropped };
-            how.fetch_add(1, Ordering::Relaxed);
-        }
+        let early = if std::thread::panicking() { "panicked" } else { "dropped" };
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        *ends.entry(self.how.unwrap_or(early)).or_default() += 1;
     }
 }
 
 /// Sends one request, and counts how it ends.
-async fn send<S>(mut service: S, request: Request, timeout: Duration, ends: Arc<Ends>)
+async fn send<S>(mut service: S, request: Request, timeout: Duration, mut end: End)
 where
     S: Service<Request, Response = (), Error = BoxError>,
 {
-    ends.sent.fetch_add(1, Ordering::Relaxed);
-    let mut end = End(Arc::clone(&ends), false);
     let ready = service.ready().await.expect("the service is always ready");
     let begun = Instant::now();
     let answer = ready.call(request).await;
     // tokio and the timers read the system's clock in different ways.
     let took = begun.elapsed() + Duration::from_micros(20);
-    let how = match answer {
-        Ok(()) => &ends.answered,
+    end.how = Some(match answer {
+        Ok(()) => "answered",
         Err(error) if error.is::<Elapsed>() => {
             assert!(took >= timeout, "a timeout of {timeout:?} after {took:?}");
-            &ends.elapsed
+            "elapsed"
         }
-        Err(_) => &ends.failed,
-    };
-    how.fetch_add(1, Ordering::Relaxed);
-    end.1 = true;
+        Err(_) => "failed",
+    });
 }
 
 /// Goal: each request ends once, in the way that its service chose, though services panic and
@@ -114,7 +105,7 @@ fn each_request_ends_once() {
     hush();
     let mut rng = Rng::new(seed("attack", "each_request_ends_once"));
     let timers = Timers::builder().bases(2).start().expect("the system starts threads");
-    let ends = Arc::<Ends>::default();
+    let (ends, mut sent) = (Ends::default(), 0);
     let end = end_after(Duration::from_millis(1_500));
     while Instant::now() < end {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
@@ -153,7 +144,9 @@ fn each_request_ends_once() {
                 6 => Request::PanicInCall,
                 _ => Request::PanicInFuture,
             };
-            let (limited, ends) = (Arc::clone(&limited), Arc::clone(&ends));
+            sent += 1;
+            let limited = Arc::clone(&limited);
+            let end = End { ends: Arc::clone(&ends), how: None };
             // One caller at a time waits for the rate; the answers are awaited together.
             let task = runtime.spawn(async move {
                 let shared = service_fn(move |request| {
@@ -165,7 +158,7 @@ fn each_request_ends_once() {
                         answer.await
                     }
                 });
-                send(shared, request, timeout, ends).await;
+                send(shared, request, timeout, end).await;
             });
             if rng.below(8) == 0 {
                 task.abort();
@@ -181,14 +174,11 @@ fn each_request_ends_once() {
             _ => runtime.shutdown_background(),
         }
     }
-    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-    let ended = || {
-        let ways = [&ends.answered, &ends.elapsed, &ends.failed, &ends.panicked, &ends.dropped];
-        ways.map(count).iter().sum::<u64>()
-    };
-    wait_until("each request has one end", || ended() == count(&ends.sent));
+    let ended = || ends.lock().expect("no panic under it").clone();
+    wait_until("each request has one end", || ended().values().sum::<u64>() == sent);
     wait_until("no timer is left", || timers.stats().pending() == 0);
     let total = timers.stats().total();
     assert_eq!(total.armed, total.fired + total.cancelled);
-    assert!(count(&ends.answered) > 0 && count(&ends.elapsed) > 0 && count(&ends.panicked) > 0);
+    let ways: Vec<&str> = ended().into_keys().collect();
+    assert_eq!(ways, ["answered", "dropped", "elapsed", "failed", "panicked"]);
 }

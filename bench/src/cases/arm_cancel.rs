@@ -5,7 +5,7 @@
 
 use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
-use crate::peers::foreign::{self, Kind};
+use crate::peers::foreign;
 use crate::peers::{Table as Timers, equal_tables, tables, throwaway_tables};
 use crate::random::Random;
 use crate::report::Table;
@@ -33,8 +33,8 @@ fn with_pending(table: &mut Table, pending: usize, effort: &Effort, choice: &Cho
         })
     });
     let sum = foreign::sum(pairs.iter().copied());
-    let foreigners = choice.foreign(Kind::Pairs).map(|(peer, program)| {
-        let ask = foreign::lazily(program, Kind::Pairs, pending, effort.operations);
+    let foreigners = choice.foreign(foreign::PAIRS).map(|(peer, program)| {
+        let ask = foreign::lazily(program, foreign::PAIRS, pending, effort.operations);
         foreigner(peer.name, ask, pending, move || sum)
     });
     table.measure(&short(pending), contenders.chain(foreigners).collect(), effort.repetitions);

@@ -8,7 +8,7 @@
 use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
 use crate::peers::expirations;
-use crate::peers::foreign::{self, Kind};
+use crate::peers::foreign;
 use crate::report::Table;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
@@ -27,9 +27,9 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         }));
     }
     let sum = foreign::sum(deadlines.iter().copied());
-    for (peer, program) in choice.foreign(Kind::Expire) {
+    for (peer, program) in choice.foreign(foreign::EXPIRE) {
         table.note(peer.name, peer.how);
-        let ask = foreign::lazily(program, Kind::Expire, effort.bulk, 0);
+        let ask = foreign::lazily(program, foreign::EXPIRE, effort.bulk, 0);
         contenders.push(foreigner(peer.name, ask, effort.bulk, move || sum));
     }
     table.measure("ns per timer", contenders, effort.bulk_repetitions);

@@ -38,11 +38,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let (run, repetitions, _) = effort.servers;
     let (scene, connections) = (Scene::Guarded, CONNECTIONS);
     let trial = Trial { scene, connections, outstanding: connections, simulated: 0, run };
-    let servers: [Server; 3] = [
-        (TICKLESS, try_out::<Tickless>),
-        (TOKIO, try_out::<Tokio>),
-        (NOTHING, try_out::<Nothing>),
-    ];
+    let servers: [Server; 3] =
+        [(TICKLESS, try_out::<Tickless>), (TOKIO, try_out::<Tokio>), (NOTHING, try_out::<Nothing>)];
     let outcomes = run_servers(&servers, &trial, repetitions, choice);
     vec![absolute(&outcomes), ratios(&outcomes)]
 }

@@ -36,11 +36,8 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let simulated = timeouts - connections;
     let (scene, outstanding) = (Scene::IdleOnly, CONNECTIONS);
     let trial = Trial { scene, connections, outstanding, simulated, run };
-    let servers: [Server; 3] = [
-        (WITHOUT, try_out::<Nothing>),
-        (TICKLESS, try_out::<Tickless>),
-        (TOKIO, try_out::<Tokio>),
-    ];
+    let servers: [Server; 3] =
+        [(WITHOUT, try_out::<Nothing>), (TICKLESS, try_out::<Tickless>), (TOKIO, try_out::<Tokio>)];
     let outcomes = run_servers(&servers, &trial, repetitions, choice);
     let title = format!(
         "{timeouts} idle timeouts, {connections} of real connections, one pushed out by each \

@@ -22,7 +22,6 @@ const LEAKY_BUCKET: &str = "leaky-bucket, `try_acquire(1)`";
 /// A period that does not end within a run.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// So many keys are in use.
 const KEYS: u64 = 1_000;
 
 /// Takes one permit of the limiter, for a request of this number. Returns whether it was there.

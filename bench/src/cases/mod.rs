@@ -1,8 +1,6 @@
 //! The cases, in the order of the page.
 
 mod arm_cancel;
-#[allow(unsafe_code, reason = "the counter instruction of x86-64")]
-mod clocks;
 mod expiry;
 pub mod http;
 mod idle;
@@ -12,7 +10,6 @@ mod memory;
 mod one_sleep;
 mod push_out;
 mod sleep;
-mod syscalls;
 mod threads;
 mod tokio_server;
 
@@ -31,37 +28,23 @@ pub enum Section {
     Futures,
 }
 
-/// One case: its name on the command line, and how to run it.
-pub struct Case {
-    pub id: &'static str,
-    pub section: Section,
-    pub run: fn(&Effort, &Choice) -> Vec<Table>,
-}
-
-const fn operations(id: &'static str, run: fn(&Effort, &Choice) -> Vec<Table>) -> Case {
-    Case { id, section: Section::Operations, run }
-}
-
-const fn futures(id: &'static str, run: fn(&Effort, &Choice) -> Vec<Table>) -> Case {
-    Case { id, section: Section::Futures, run }
-}
+/// One case: its name on the command line, its section, and how to run it.
+pub struct Case(pub &'static str, pub Section, pub fn(&Effort, &Choice) -> Vec<Table>);
 
 pub const CASES: &[Case] = &[
-    operations("W1", arm_cancel::run),
-    operations("W2", push_out::run),
-    operations("W3", expiry::run),
-    operations("W4", threads::run_own),
-    operations("W4x", threads::run_crossed),
-    operations("W5", lateness::run),
-    operations("W6", memory::run),
-    futures("W7", sleep::run),
-    futures("W8", one_sleep::run),
-    futures("W9", http::run),
-    futures("W10", idle::run),
-    operations("W11", limiter::run),
-    futures("W12", tokio_server::run),
-    operations("clocks", clocks::run),
-    operations("syscalls", syscalls::run),
+    Case("W1", Section::Operations, arm_cancel::run),
+    Case("W2", Section::Operations, push_out::run),
+    Case("W3", Section::Operations, expiry::run),
+    Case("W4", Section::Operations, threads::run_own),
+    Case("W4x", Section::Operations, threads::run_crossed),
+    Case("W5", Section::Operations, lateness::run),
+    Case("W6", Section::Operations, memory::run),
+    Case("W7", Section::Futures, sleep::run),
+    Case("W8", Section::Futures, one_sleep::run),
+    Case("W9", Section::Futures, http::run),
+    Case("W10", Section::Futures, idle::run),
+    Case("W11", Section::Operations, limiter::run),
+    Case("W12", Section::Futures, tokio_server::run),
 ];
 
 /// The case that must run first: a library may keep memory that was freed, which a later

@@ -7,7 +7,7 @@
 
 use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
-use crate::peers::foreign::{self, Kind};
+use crate::peers::foreign;
 use crate::peers::{Table as Timers, equal_tables, tables};
 use crate::random::Random;
 use crate::report::Table;
@@ -63,8 +63,8 @@ fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, 
         }));
     }
     let kind = match later {
-        Later::Random => Kind::Push,
-        Later::ThanAll => Kind::PushEqual,
+        Later::Random => foreign::PUSH,
+        Later::ThanAll => foreign::PUSH_EQUAL,
     };
     for (peer, program) in choice.foreign(kind) {
         let ask = foreign::lazily(program, kind, pending, effort.operations);
@@ -137,7 +137,6 @@ fn sample(table: &mut dyn Timers, plan: &[(u32, Duration)], pending: usize) -> f
     ns
 }
 
-/// As large as a timer.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Node([u64; 8]);

@@ -24,7 +24,7 @@ const RING: usize = 1024;
 pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Each thread on a CPU of its own; wall time over all pairs of both.";
     let table = Table::new("W4", "two threads arm + cancel their own timers", about);
-    run(table, effort, choice, Kind::Own, |after| {
+    run(table, effort, choice, foreign::OWN, |after| {
         vec![
             contender("**LocalTimers**, one for each thread", || local_each(after)),
             own::<timeout::Anywhere>(after),
@@ -39,7 +39,7 @@ pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
 pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Each thread on a CPU of its own; wall time per pair, hand-over included.";
     let table = Table::new("W4x", "one thread cancels what the other armed", about);
-    run(table, effort, choice, Kind::Crossed, |after| {
+    run(table, effort, choice, foreign::CROSSED, |after| {
         vec![
             contender("(the hand-over alone)", || crossed(&Nothing, after)),
             crossing::<timeout::Anywhere>(after),
@@ -67,7 +67,7 @@ fn run(
     let mut contenders = contenders(&after);
     // The threads of peers in other languages choose their own CPUs.
     contenders.extend(choice.foreign(kind).map(|(peer, program)| {
-        let name = if kind == Kind::Crossed { peer.crossed_name } else { peer.name };
+        let name = if kind == foreign::CROSSED { peer.crossed_name } else { peer.name };
         let mut ask = foreign::lazily(program, kind, 0, effort.operations);
         contender(name, move || ask().ns)
     }));
@@ -99,7 +99,7 @@ fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
 /// The threads share nothing.
 fn local_each(after: &[Duration]) -> f64 {
     let work = |lap: &Lap| {
-        let mut table = <local::Local>::default();
+        let mut table = local::Local::<{ local::PLAIN }>::default();
         let lap = lap.time(|| after.iter().for_each(|&after| table.pair(after)));
         assert_eq!(table.pending(), 0);
         lap

@@ -98,9 +98,8 @@ fn expire(after: &[Duration]) -> (u64, Duration) {
     (count.0.load(Ordering::Relaxed) + late, took)
 }
 
-pub const SLEEPER: Sleeper = ("async-io `Timer`, 1 thread", |count, run| {
-    measured_in_thread(count, run, drive)
-});
+pub const SLEEPER: Sleeper =
+    ("async-io `Timer`, 1 thread", |count, run| measured_in_thread(count, run, drive));
 
 fn drive(count: usize, recorder: &Arc<Mutex<Recorder>>, stop: &AtomicBool) {
     let executor = async_executor::LocalExecutor::new();

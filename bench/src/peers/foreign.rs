@@ -5,35 +5,20 @@
 //! deadlines. Both must equal those of the case here, which shows that the work was the same.
 
 use crate::random::Random;
-use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// The work of a case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    Pairs,
-    Push,
-    PushEqual,
-    Expire,
-    Own,
-    Crossed,
-}
+/// The work of a case, as the children name it.
+pub type Kind = &'static str;
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Pairs => "pairs",
-            Kind::Push => "push",
-            Kind::PushEqual => "push_equal",
-            Kind::Expire => "expire",
-            Kind::Own => "own",
-            Kind::Crossed => "crossed",
-        })
-    }
-}
+pub const PAIRS: Kind = "pairs";
+pub const PUSH: Kind = "push";
+pub const PUSH_EQUAL: Kind = "push_equal";
+pub const EXPIRE: Kind = "expire";
+pub const OWN: Kind = "own";
+pub const CROSSED: Kind = "crossed";
 
 /// A peer: its row, its program, and its cases.
 pub struct Foreign {
@@ -46,10 +31,9 @@ pub struct Foreign {
     pub crossed_name: &'static str,
 }
 
-const ONE_THREAD: &[Kind] = &[Kind::Pairs, Kind::Push, Kind::PushEqual, Kind::Expire];
-const ALL: &[Kind] =
-    &[Kind::Pairs, Kind::Push, Kind::PushEqual, Kind::Expire, Kind::Own, Kind::Crossed];
-const EQUAL_ONLY: &[Kind] = &[Kind::Pairs, Kind::PushEqual];
+const ONE_THREAD: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, EXPIRE];
+const ALL: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, EXPIRE, OWN, CROSSED];
+const EQUAL_ONLY: &[Kind] = &[PAIRS, PUSH_EQUAL];
 
 const CAUGHT_UP: &str = "all due when the loop looks, one thread";
 

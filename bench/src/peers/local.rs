@@ -7,24 +7,38 @@ use tickless::local::Key;
 use tickless::time::Instant;
 
 /// The beginning of local time.
-pub(super) const START: Instant = Instant::from_secs(1);
+const START: Instant = Instant::from_secs(1);
 
-/// With `THROWAWAY`, each pair inserts its timer and removes it.
-pub struct Local<const THROWAWAY: bool = false> {
-    pub(super) timers: LocalTimers<u64>,
-    pub(super) keys: Vec<Key>,
-    spare: Key,
+/// The number of events that many loops ask `epoll_wait` for.
+const BATCH: usize = 64;
+
+/// How a [`Local`] uses its timers.
+pub const PLAIN: u8 = 0;
+/// Each pair inserts its timer and removes it.
+pub const THROWAWAY: u8 = 1;
+/// In a loop that gets its events in batches.
+pub const BATCHES: u8 = 2;
+
+pub struct Local<const USE: u8> {
+    timers: LocalTimers<u64>,
+    keys: Vec<Key>,
+    /// The timers of a batch of pairs.
+    spares: Vec<Key>,
+    armings: Vec<(Key, Instant)>,
+    due: Vec<Key>,
 }
 
-impl<const THROWAWAY: bool> Default for Local<THROWAWAY> {
+impl<const USE: u8> Default for Local<USE> {
     fn default() -> Self {
         let mut timers = LocalTimers::new(START);
-        let spare = timers.insert(0).expect("room for one");
-        Local { timers, keys: Vec::new(), spare }
+        let count = if USE == BATCHES { BATCH } else { 1 };
+        let spares = (0..count).map(|_| timers.insert(0).expect("room for a batch")).collect();
+        let armings = Vec::with_capacity(BATCH);
+        Local { timers, keys: Vec::new(), spares, armings, due: Vec::new() }
     }
 }
 
-impl<const THROWAWAY: bool> Table for Local<THROWAWAY> {
+impl<const USE: u8> Table for Local<USE> {
     fn add(&mut self, after: Duration) {
         let key = self.timers.insert(0).expect("room for one more");
         self.timers.start(key, after).expect("just inserted");
@@ -32,14 +46,14 @@ impl<const THROWAWAY: bool> Table for Local<THROWAWAY> {
     }
 
     fn pair(&mut self, after: Duration) {
-        if THROWAWAY {
+        if USE == THROWAWAY {
             let key = self.timers.insert(0).expect("room for one more");
             self.timers.start(key, after).expect("just inserted");
             let value = self.timers.remove(key);
             debug_assert_eq!(value, Some(0));
         } else {
-            let armed = self.timers.start(self.spare, after);
-            let cancelled = self.timers.cancel(self.spare);
+            let armed = self.timers.start(self.spares[0], after);
+            let cancelled = self.timers.cancel(self.spares[0]);
             debug_assert_eq!((armed, cancelled), (Ok(()), Ok(true)));
         }
     }
@@ -52,12 +66,49 @@ impl<const THROWAWAY: bool> Table for Local<THROWAWAY> {
     fn pending(&mut self) -> usize {
         self.timers.pending()
     }
+
+    fn pairs(&mut self, after: &[Duration]) {
+        if USE != BATCHES {
+            return after.iter().for_each(|&after| self.pair(after));
+        }
+        for batch in after.chunks(BATCH) {
+            self.armings.clear();
+            let keys = self.spares.iter().zip(batch);
+            self.armings.extend(keys.map(|(&key, &after)| (key, START + after)));
+            let armed = self.timers.start_many(&self.armings);
+            let cancelled = self.timers.cancel_many(&self.spares[..batch.len()]);
+            debug_assert_eq!((armed, cancelled), (batch.len(), batch.len()));
+        }
+    }
+
+    fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
+        if USE != BATCHES {
+            return plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
+        }
+        for batch in plan.chunks(BATCH) {
+            self.armings.clear();
+            let key_at = |&(timer, after)| (self.keys[timer as usize], START + after);
+            self.armings.extend(batch.iter().map(key_at));
+            let armed = self.timers.start_many(&self.armings);
+            debug_assert_eq!(armed, batch.len());
+        }
+    }
 }
 
-impl Steps for Local {
+impl<const USE: u8> Steps for Local<USE> {
+    fn arm_all(&mut self, after: &[Duration]) {
+        self.due.reserve(after.len());
+        after.iter().for_each(|&after| self.add(after));
+    }
+
     fn advance(&mut self, ms: u64) -> u64 {
+        let now = START + Duration::from_millis(ms);
+        if USE == BATCHES {
+            self.timers.advance_into(now, &mut self.due);
+            return self.due.drain(..).count() as u64;
+        }
         let mut fired = 0;
-        self.timers.advance(START + Duration::from_millis(ms), |timers, key| {
+        self.timers.advance(now, |timers, key| {
             // The value is in the timer's own cache line, as a user's would be.
             if let Some(value) = timers.get_mut(key) {
                 *value += 1;

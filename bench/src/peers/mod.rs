@@ -13,7 +13,6 @@
 //! peers that read the clock themselves count from there.
 
 pub mod async_io_timer;
-pub mod batches;
 pub mod bit_wheel;
 pub mod delay_queue;
 pub mod fixed;
@@ -93,10 +92,12 @@ fn table<T: Table + Default + 'static, Handle>(name: &'static str) -> TablePeer 
 pub fn tables() -> Vec<TablePeer> {
     use tickless::{Timeout, local::Key};
     vec![
-        table::<local::Local, Key>("**LocalTimers**"),
-        table::<batches::Batches, Key>("**LocalTimers**, in batches of 64"),
-        table::<timeout::FromNow, Timeout>(timeout::FROM_NOW_NAME),
-        table::<timeout::ReadsClock, Timeout>("**Timeout**, `start(d)`, reads the clock"),
+        table::<local::Local<{ local::PLAIN }>, Key>("**LocalTimers**"),
+        table::<local::Local<{ local::BATCHES }>, Key>("**LocalTimers**, in batches of 64"),
+        table::<timeout::Timeouts<{ timeout::FROM_NOW }>, Timeout>(timeout::FROM_NOW_NAME),
+        table::<timeout::Timeouts<{ timeout::READS_CLOCK }>, Timeout>(
+            "**Timeout**, `start(d)`, reads the clock",
+        ),
         table::<heap::LazyHeap, u32>("std BinaryHeap, lazy deletion"),
         table::<tree::Tree, tree::Key>("std BTreeMap"),
         table::<tokio_sleep::Sleeps, tokio_sleep::Handle>("tokio `Sleep`, current thread"),
@@ -117,8 +118,12 @@ pub fn equal_tables() -> Vec<TablePeer> {
 pub fn throwaway_tables() -> Vec<TablePeer> {
     use tickless::{Timeout, local::Key};
     vec![
-        table::<local::Local<true>, Key>("**LocalTimers**, timer inserted and removed"),
-        table::<timeout::Throwaway, Timeout>("**Timeout**, made and dropped"),
+        table::<local::Local<{ local::THROWAWAY }>, Key>(
+            "**LocalTimers**, timer inserted and removed",
+        ),
+        table::<timeout::Timeouts<{ timeout::THROWAWAY }>, Timeout>(
+            "**Timeout**, made and dropped",
+        ),
     ]
 }
 
@@ -187,8 +192,8 @@ pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
 /// Every bulk expiry, ours first.
 pub fn expirations() -> Vec<Expire> {
     vec![
-        in_steps::<local::Local>("**LocalTimers**"),
-        in_steps::<batches::Batches>("**LocalTimers**, keys only: `advance_into`"),
+        in_steps::<local::Local<{ local::PLAIN }>>("**LocalTimers**"),
+        in_steps::<local::Local<{ local::BATCHES }>>("**LocalTimers**, keys only: `advance_into`"),
         timeout::EXPIRE_VIRTUAL,
         timeout::EXPIRE_LIVE,
         in_steps::<heap::LazyHeap>("std BinaryHeap, lazy deletion"),

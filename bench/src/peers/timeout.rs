@@ -22,21 +22,15 @@ fn count(_: &mut Fired<'_>) {
     FIRED.store(FIRED.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
-/// How a [`Timeouts`] uses its timers.
-#[derive(PartialEq, Eq)]
-enum Use {
-    /// The current time is an argument, as in a server that reads the clock once a batch.
-    FromNow,
-    /// Each arming reads the clock.
-    ReadsClock,
-    /// Each pair allocates its timer, and drops it instead of cancelling.
-    Throwaway,
-}
-
 pub const FROM_NOW_NAME: &str = "**Timeout**, `start_from(now, d)`";
-pub type FromNow = Timeouts<{ Use::FromNow as u8 }>;
-pub type ReadsClock = Timeouts<{ Use::ReadsClock as u8 }>;
-pub type Throwaway = Timeouts<{ Use::Throwaway as u8 }>;
+
+/// How a [`Timeouts`] uses its timers: the current time is an argument, as in a server that reads
+/// the clock once a batch.
+pub const FROM_NOW: u8 = 0;
+/// Each arming reads the clock.
+pub const READS_CLOCK: u8 = 1;
+/// Each pair allocates its timer, and drops it instead of cancelling.
+pub const THROWAWAY: u8 = 2;
 
 pub struct Timeouts<const USE: u8> {
     now: Instant,
@@ -46,7 +40,7 @@ pub struct Timeouts<const USE: u8> {
 
 impl<const USE: u8> Timeouts<USE> {
     fn start(&self, timeout: &Timeout, after: Duration) -> Option<Started> {
-        if USE == Use::ReadsClock as u8 {
+        if USE == READS_CLOCK {
             timeout.start(after).ok()
         } else {
             timeout.start_from(self.now, after).ok()
@@ -68,7 +62,7 @@ impl<const USE: u8> Table for Timeouts<USE> {
     }
 
     fn pair(&mut self, after: Duration) {
-        if USE == Use::Throwaway as u8 {
+        if USE == THROWAWAY {
             let armed = self.start(&TIMERS.timeout(count), after);
             debug_assert!(armed.is_some());
         } else {

@@ -27,7 +27,6 @@ pub trait Time: 'static {
     ) -> impl Future<Output = Option<F::Output>> + Send;
 }
 
-/// No timers at all.
 pub struct Nothing;
 
 /// `tokio::time`.

@@ -13,10 +13,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// The number of loopback addresses that clients connect to.
 const ADDRESSES: usize = 8;
 
-/// The load of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// A thread's connections, and its requests in flight.
@@ -27,14 +25,12 @@ pub struct Load {
     pub run: Duration,
 }
 
-/// The measurements of one thread.
 pub struct Seen {
     pub latencies_ns: Vec<u32>,
     pub cpu: Duration,
     pub wall: Duration,
 }
 
-/// One thread's connections.
 pub struct Clients {
     epoll: OwnedFd,
     connections: Vec<Connection>,

@@ -23,7 +23,6 @@ pub const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\
 /// More than a request's head may have.
 const HEAD_BYTES_MAX: usize = 1024;
 
-/// A server that runs until it is dropped.
 pub struct Server {
     runtime: Option<Runtime>,
     /// It listens on every address of the loopback interface.

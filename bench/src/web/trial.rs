@@ -12,7 +12,6 @@ use std::sync::Barrier;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     pub scene: Scene,
@@ -24,7 +23,6 @@ pub struct Trial {
     pub run: Duration,
 }
 
-/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub requests_per_s: f64,

@@ -9,16 +9,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// The state of the network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Outage {
-    /// Datagrams arrive at once.
-    #[default]
-    None,
-    /// Datagrams are lost.
-    Loses,
-}
-
 /// A set of sockets that send to each other. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
@@ -27,7 +17,7 @@ pub struct Network {
 
 #[derive(Debug, Default)]
 struct State {
-    outage: Outage,
+    loses: bool,
     lost: usize,
     inboxes: HashMap<SocketAddr, Inbox>,
 }
@@ -45,8 +35,14 @@ impl Network {
         Arc::new(Socket { address, network: self.clone() })
     }
 
-    pub fn set(&self, outage: Outage) {
-        self.state().outage = outage;
+    /// Begins to lose datagrams.
+    pub fn fail(&self) {
+        self.state().loses = true;
+    }
+
+    /// Delivers datagrams at once again.
+    pub fn recover(&self) {
+        self.state().loses = false;
     }
 
     /// Returns the number of lost datagrams.
@@ -72,7 +68,7 @@ impl AsyncUdpSocket for Socket {
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let mut state = self.network.state();
-        if state.outage == Outage::Loses {
+        if state.loses {
             state.lost += 1;
             return Ok(());
         }

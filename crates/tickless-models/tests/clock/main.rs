@@ -15,3 +15,5 @@ mod skew;
 mod support;
 mod takeover;
 mod timekeeper;
+#[path = "../models/word.rs"]
+mod word;

@@ -1,6 +1,7 @@
 //! What the models of the clocks share: words and threads under loom, and a device whose readings
 //! loom may order anywhere.
 
+use crate::word::word;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,29 +14,13 @@ use tickless_core::word::{Ordering, Word};
 #[derive(Debug)]
 pub struct Watched(AtomicU64);
 
-impl Word for Watched {
-    fn new(value: u64) -> Self {
-        Watched(AtomicU64::new(value))
-    }
-
-    fn load(&self, order: Ordering) -> u64 {
-        self.0.load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, success, failure)
+impl Watched {
+    fn turn(&self) -> &AtomicU64 {
+        &self.0
     }
 }
+
+word!(Watched, |value| Watched(AtomicU64::new(value)));
 
 /// A round of waiting: yields to other threads.
 pub type Yield = fn(u32);

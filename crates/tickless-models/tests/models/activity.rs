@@ -14,8 +14,7 @@ models! {
 
 /// Goal: while a timer moves to another base.
 fn a_moving_timer_is_active<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, LATER);
+    let stage = Stage::<L>::new(1).armed([LATER]);
     let mover = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
     assert!(stage.is_active(0), "R10");
     mover.join();
@@ -25,19 +24,15 @@ fn a_moving_timer_is_active<L: Kind>() {
 
 /// Goal: while a timer fires and its callback restarts it.
 fn a_restarting_timer_is_active<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(RESTART);
     assert!(stage.is_active(0), "R10");
-    handler.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([handler]);
 }
 
 /// Goal: while the handler goes on from the restarted timer to another one.
 fn a_timer_restarted_before_the_next_is_active<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
-    stage.arm(1, NOW);
+    let stage = Stage::<L>::new(2).armed([NOW, NOW]);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| match firing.task {
             0 => RESTART,
@@ -45,21 +40,17 @@ fn a_timer_restarted_before_the_next_is_active<L: Kind>() {
         });
     });
     assert!(stage.is_active(0), "R10");
-    handler.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([handler]);
 }
 
 /// Goal: for the thread that has armed a timer, until that arming has ended, also while an earlier
 /// arming fires.
 fn a_running_timer_armed_on_another_cpu_is_active<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler();
     let starter = stage.on(CPU1, |stage| {
         stage.arm(0, LATER);
         assert!(stage.is_active(0), "R10");
     });
-    handler.join();
-    starter.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([handler, starter]);
 }

@@ -3,7 +3,7 @@
 use super::models;
 use super::platform::Kind;
 use super::stage::{CPU0, CPU1, LATER, NOW, RESTART, Stage};
-use crate::checker::{Thread, yield_now};
+use crate::checker::Thread;
 use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
@@ -58,37 +58,31 @@ fn shutdown_against_first_start<L: Kind>() {
 
 /// Goal: a shut-down races a start that moves the timer to another base.
 fn shutdown_against_start<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, LATER);
+    let stage = Stage::<L>::new(1).armed([LATER]);
     assert_eq!(stage.cancel(0), Cancel::Pending);
     shuts_down(&stage);
 }
 
 /// Goal: a cancel finds a timer on whichever base it is (X2).
 fn moving_against_cancel<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, LATER);
+    let stage = Stage::<L>::new(1).armed([LATER]);
     let mover = arm_on_cpu1(&stage);
     assert_eq!(stage.cancel(0), Cancel::Pending, "pending all the time");
-    mover.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([mover]);
 }
 
 /// Goal: two CPUs that take a timer from each other, and a cancel, lose nothing.
 fn moving_against_moving<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, LATER);
+    let stage = Stage::<L>::new(1).armed([LATER]);
     let mover = arm_on_cpu1(&stage);
     stage.arm(0, LATER);
     assert_eq!(stage.cancel(0), Cancel::Pending, "pending all the time");
-    mover.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([mover]);
 }
 
 /// A handler against a start on another CPU: the timer ends up pending once.
 fn is_pending_once<L: Kind>(result: CallbackResult) {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(result);
     let starter = arm_on_cpu1(&stage);
     handler.join();
@@ -112,16 +106,8 @@ fn a_restart_gives_way_to_a_start<L: Kind>() {
 /// its callback runs does not run there too, and a thread that has waited for one callback has
 /// waited for all (X2).
 fn a_timer_never_overlaps_itself<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
-    let run = |stage: &Stage<L>, cpu| {
-        stage.expire_with(cpu, |firing| {
-            stage.enter(firing.task);
-            yield_now();
-            stage.leave(firing.task);
-            CallbackResult::Done
-        });
-    };
+    let stage = Stage::<L>::new(1).armed([NOW]);
+    let run = |stage: &Stage<L>, cpu| _ = stage.expire_with(cpu, |_| stage.runs_alone(0));
     let first = stage.on(CPU0, move |stage| run(stage, CPU0));
     let second = stage.on(CPU1, move |stage| {
         stage.arm(0, NOW);
@@ -138,17 +124,9 @@ fn a_timer_never_overlaps_itself<L: Kind>() {
 /// Goal: two handlers of one base fire each due timer once, one callback at a time, and leave the
 /// device armed correctly.
 fn one_handler_at_a_time<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
-    stage.arm(1, NOW);
-    let handle = |stage: &Stage<L>| {
-        stage.expire_with(CPU0, |_| {
-            // One mark for both timers, since they share the base.
-            stage.enter(0);
-            stage.leave(0);
-            CallbackResult::Done
-        });
-    };
+    let stage = Stage::<L>::new(2).armed([NOW, NOW]);
+    // One mark for both timers, since they share the base.
+    let handle = |stage: &Stage<L>| _ = stage.expire_with(CPU0, |_| stage.runs_alone(0));
     let other = stage.on(CPU1, handle);
     handle(&stage);
     other.join();
@@ -159,8 +137,7 @@ fn one_handler_at_a_time<L: Kind>() {
 /// Goal: the device of a base is armed for a timer that is armed while the base's handler runs
 /// (R1).
 fn arming_a_busy_handlers_base<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(2).armed([NOW]);
     let handler = stage.handler();
     let starter = stage.on(CPU1, |stage| _ = stage.arm_on(CPU0, 1, LATER));
     handler.join();

@@ -34,17 +34,10 @@ models! {
     watching_against_cancel_against_fire,
 }
 
-/// Makes timers that are due on CPU 0.
-fn due<L: Kind>(timers: usize) -> Arc<Stage<L>> {
-    let stage = Stage::<L>::new(timers);
-    (0..timers).for_each(|timer| _ = stage.arm(timer, NOW));
-    stage
-}
-
 /// A cancel that waits, against a handler: the caller sees what the callback wrote and may free the
 /// timer (X1); if the arming was cancelled, the callback does not begin (X10).
 fn waits_for_the_callback<L: Kind>(cancel: impl FnOnce(&Stage<L>) -> Cancel) {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler();
     let found = cancel(&stage);
     stage.sees_and_frees(found != Cancel::Pending);
@@ -56,7 +49,7 @@ fn waits_for_the_callback<L: Kind>(cancel: impl FnOnce(&Stage<L>) -> Cancel) {
 /// Goal: a cancelled arming does not fire; a caller that finds the timer idle sees what its
 /// callback wrote and may free it (X1, X10).
 fn cancel_against_fire<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler();
     let canceller = stage.on(CPU1, |stage| match stage.cancel(0) {
         Cancel::Pending => stage.places[0].free_and_reuse(0),
@@ -92,17 +85,16 @@ fn single_shot_against_fire<L: Kind>() {
 
 /// Goal: a caller that finds a timer inactive without a lock sees what its callback wrote (X1).
 fn watching_against_fire<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler();
     stage.wait_until_idle(0);
     stage.sees_and_frees(true);
-    handler.join();
-    stage.settle();
+    stage.join_and_settle([handler]);
 }
 
 /// Goal: so does a caller that checks whether the timer is pending, and then whether it runs.
 fn watching_its_parts_against_fire<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler();
     while stage.is_pending(0) {
         yield_now();
@@ -111,13 +103,12 @@ fn watching_its_parts_against_fire<L: Kind>() {
         yield_now();
     }
     assert_eq!(stage.seen(0), WRITTEN, "X1: what the callback wrote");
-    handler.join();
-    stage.settle();
+    stage.join_and_settle([handler]);
 }
 
 /// Goal: so does a caller that checks after the handler has begun another timer's callback.
 fn waiting_for_one_of_two<L: Kind>() {
-    let stage = due::<L>(2);
+    let stage = Stage::<L>::new(2).armed([NOW, NOW]);
     let handler = stage.handler();
     stage.wait_until_idle(0);
     stage.sees_and_frees(true);
@@ -128,7 +119,7 @@ fn waiting_for_one_of_two<L: Kind>() {
 
 /// Goal: a canceller does not make a running callback look ended to a third thread.
 fn watching_against_cancel_against_fire<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let parts = [stage.handler(), stage.on(CPU1, |stage| _ = stage.cancel(0))];
     stage.wait_until_idle(0);
     let seen = stage.seen(0);
@@ -141,14 +132,12 @@ fn watching_against_cancel_against_fire<L: Kind>() {
 /// A cancel against a callback that restarts its timer: it cancels the restart or comes before it,
 /// and nothing is lost (X10).
 fn never_finds_it_idle<L: Kind>(handler: impl FnOnce(&Arc<Stage<L>>) -> Thread) {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = handler(&stage);
     let canceller = stage.on(CPU1, |stage| {
         assert_ne!(stage.cancel(0), Cancel::Idle, "pending or running all the time (R10)");
     });
-    handler.join();
-    canceller.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([handler, canceller]);
 }
 
 /// Goal: a cancel races the restart that a callback returns.
@@ -171,7 +160,7 @@ fn always_restarts<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
 /// Goal: `shutdown_sync` returns although the callback always restarts its timer, and ends the
 /// restarts (X3, X5).
 fn shutdown_sync_against_restarts<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = always_restarts(&stage);
     stage.shutdown_sync(0);
     let fired = stage.seen(0) == WRITTEN;
@@ -184,7 +173,7 @@ fn shutdown_sync_against_restarts<L: Kind>() {
 /// Goal: `cancel_sync` returns although the callback always restarts its timer (X3). After that
 /// neither the next arming nor its restart is refused.
 fn cancel_sync_against_restarts<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = always_restarts(&stage);
     stage.cancel_sync(0);
     assert!(!stage.is_active(0), "X1: still pending or running");
@@ -198,17 +187,16 @@ fn cancel_sync_against_restarts<L: Kind>() {
 
 /// Goal: `cancel_sync` returns although the callback arms its own timer (X3).
 fn cancel_sync_against_start_inside<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_that_rearms();
     assert_ne!(stage.cancel_sync(0), Cancel::Idle, "pending or running all the time (R10)");
     stage.is_idle_and_frees();
-    handler.join();
-    stage.settle();
+    stage.join_and_settle([handler]);
 }
 
 /// Goal: exactly one of two cancellers and a handler ends an arming (X10).
 fn cancel_against_cancel_against_fire<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let parts = [
         stage.handler(),
         stage.on(CPU0, |stage| _ = stage.cancel(0)),
@@ -222,7 +210,7 @@ fn cancel_against_cancel_against_fire<L: Kind>() {
 
 /// Goal: both of two threads that wait for one callback are woken (X7).
 fn two_wait_for_one<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let wait = |stage: &Stage<L>| {
         let fired = stage.cancel_sync(0) == Cancel::Running;
         assert!(!fired || stage.seen(0) == WRITTEN, "X1: what the callback wrote");
@@ -237,7 +225,7 @@ fn two_wait_for_one<L: Kind>() {
 /// Goal: a timer that is restarted although it was cancelled as a single shot is cancelled, and
 /// reported (X8).
 fn single_shot_against_restart<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(RESTART);
     let found = stage.cancel_single_shot(0);
     // If it is pending again, it is cancelled as if it had never run.
@@ -250,7 +238,7 @@ fn single_shot_against_restart<L: Kind>() {
 
 /// Goal: `try_cancel` cancels an arming, or finds the callback running and changes nothing.
 fn try_cancel_against_restart<L: Kind>() {
-    let stage = due::<L>(1);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(RESTART);
     let found = stage.bases.try_cancel(stage.places[0].timer());
     handler.join();

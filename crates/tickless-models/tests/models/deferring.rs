@@ -35,13 +35,11 @@ fn handle<L: Kind>(stage: &Stage<L>) {
 /// Goal: the scenario of the withdrawn patch (`temporary_heads`) with our core: a timer that a tick
 /// collects while the thread fires others is fired as well, or the device is armed for it (D6).
 fn collect_against_fire<L: Kind>() {
-    let stage = Stage::<L>::deferring(2);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::deferring(2).armed([NOW]);
     let thread = stage.on(CPU0, |stage| _ = stage.fire(CPU0, Runner::Thread));
     stage.arm_on(CPU0, 1, NOW);
     handle(&stage);
-    thread.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([thread]);
     assert_eq!(stage.fired(), 2);
     // A timer that expires later makes the tick call the thread again.
     stage.arm_on(CPU0, 0, NOW);
@@ -52,8 +50,7 @@ fn collect_against_fire<L: Kind>() {
 /// Goal: a collected timer fires or is cancelled (D2, X10), and a cancel that waits sees what the
 /// callback wrote (X1).
 fn collect_and_fire_against_cancel_sync<L: Kind>() {
-    let stage = Stage::<L>::deferring(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::deferring(1).armed([NOW]);
     let handler = stage.on(CPU0, handle);
     let found = stage.cancel_sync(0);
     stage.sees_and_frees(found != Cancel::Pending);
@@ -65,8 +62,7 @@ fn collect_and_fire_against_cancel_sync<L: Kind>() {
 /// Goal: a collected timer fires or is cancelled by a cancel that does not wait, while the thread
 /// is running.
 fn collect_against_fire_against_cancel<L: Kind>() {
-    let stage = Stage::<L>::deferring(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::deferring(1).armed([NOW]);
     let thread = stage.on(CPU0, |stage| _ = stage.fire(CPU0, Runner::Thread));
     let handler = stage.on(CPU0, handle);
     stage.cancel(0);
@@ -92,8 +88,7 @@ fn a_tick_against_an_arming<L: Kind>() {
 
 /// Goal: the tick and the device know of a timer that a callback restarts in the thread (R1, D4).
 fn a_restart_against_collect<L: Kind>() {
-    let stage = Stage::<L>::deferring(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::deferring(1).armed([NOW]);
     let fire = |stage: &Stage<L>| _ = stage.fire_with(CPU0, Runner::Thread, |_| RESTART);
     let thread = stage.on(CPU0, fire);
     if stage.collect(CPU0) == Call::Thread {
@@ -126,24 +121,16 @@ fn relief_does_not_overlap<L: Kind>() {
     if stage.collect(CPU0) == Call::Rescuer {
         run(&stage, Runner::Rescuer);
     }
-    first.join();
-    stage.settle_and_drain();
+    stage.join_and_drain([first]);
     assert_eq!(stage.fired(), 2);
 }
 
 /// Goal: two calls of one thread fire each due timer once, one callback at a time.
 fn one_thread_at_a_time<L: Kind>() {
-    let stage = Stage::<L>::deferring(2);
-    stage.arm(0, NOW);
-    stage.arm(1, NOW);
-    let fire = |stage: &Stage<L>| {
-        stage.fire_with(CPU0, Runner::Thread, |_| {
-            // One mark for both timers, since they share the thread.
-            stage.enter(0);
-            stage.leave(0);
-            CallbackResult::Done
-        });
-    };
+    let stage = Stage::<L>::deferring(2).armed([NOW, NOW]);
+    // One mark for both timers, since they share the thread.
+    let fire =
+        |stage: &Stage<L>| _ = stage.fire_with(CPU0, Runner::Thread, |_| stage.runs_alone(0));
     let other = stage.on(CPU1, fire);
     fire(&stage);
     other.join();

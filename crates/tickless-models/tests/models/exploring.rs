@@ -90,6 +90,16 @@ macro_rules! primitives {
             }
         }
 
+        impl CheckedWord {
+            pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+                self.turn().swap(value, order)
+            }
+
+            pub fn add(&self, value: u64, order: Ordering) -> u64 {
+                self.turn().fetch_add(value, order)
+            }
+        }
+
         /// A mutex that the checker observes.
         pub struct CheckedLock<T>($checker::sync::Mutex<T>);
 

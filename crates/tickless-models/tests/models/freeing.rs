@@ -19,8 +19,7 @@ models! {
 /// new timer, armed on the same base, is not running, and no cancel of it waits for the old
 /// callback.
 fn memory_is_reused_at_once<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(2).armed([NOW]);
     hand_over(&stage, move |stage| {
         assert!(!stage.is_active(0), "the old callback is taken for its own");
         stage.arm(0, LATER);
@@ -33,8 +32,7 @@ fn memory_is_reused_at_once<L: Kind>() {
 
 /// Goal: the new timer is armed on another base, where it fires.
 fn memory_is_reused_on_another_cpu<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(2).armed([NOW]);
     hand_over(&stage, |stage| {
         go_to(CPU1);
         stage.arm(0, NOW);
@@ -49,9 +47,7 @@ fn memory_is_reused_on_another_cpu<L: Kind>() {
 /// Goal: a thread that finds a timer's callback ended, because the next one has detached itself,
 /// sees what the timer's callback wrote (X1).
 fn a_detached_callback_publishes_the_one_before<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
-    stage.arm(1, NOW);
+    let stage = Stage::<L>::new(2).armed([NOW, NOW]);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| {
             if firing.task == 1 {
@@ -65,8 +61,7 @@ fn a_detached_callback_publishes_the_one_before<L: Kind>() {
     if !stage.is_active(0) {
         assert_eq!(stage.seen(0), WRITTEN, "X1");
     }
-    handler.join();
-    stage.settle();
+    stage.join_and_settle([handler]);
 }
 
 /// Fires timer 0, whose callback frees it, makes a new one in its place and hands that over.

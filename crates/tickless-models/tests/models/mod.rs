@@ -41,6 +41,7 @@ mod pushing_out;
 mod set_users;
 mod stage;
 mod temporary_heads;
+pub mod word;
 
 /// Makes two tests of each model, one for each kind of timers. Models with three threads are
 /// `shallow`: explored with one preemption less.

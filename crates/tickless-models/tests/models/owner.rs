@@ -16,6 +16,7 @@ use tickless_core::bases::Started;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::platform::{Ordering, Word};
+use tickless_core::time::CpuId;
 use turns::{Byte, Turns};
 
 models! {
@@ -41,6 +42,16 @@ fn uses_its_memory<L: Kind>(stage: &Stage<L>) {
     assert_ne!(stage.left.load(RELAXED), FREED, "X4: freed while its callback runs");
 }
 
+/// Starts a handler whose callback uses its timer's memory and returns this result.
+fn memory_user<L: Kind>(stage: &Arc<Stage<L>>, cpu: CpuId, result: CallbackResult) -> Thread {
+    stage.on(cpu, move |stage| {
+        stage.expire_with(cpu, |_| {
+            uses_its_memory(stage);
+            result
+        });
+    })
+}
+
 fn free<L: Kind>(stage: &Stage<L>) {
     stage.left.store(FREED, RELAXED);
     stage.places[0].free_and_reuse(0);
@@ -48,14 +59,8 @@ fn free<L: Kind>(stage: &Stage<L>) {
 
 /// Goal: dropping a timer waits for its callback, sees what that wrote, and may free it (X1).
 fn dropping_against_fire<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| {
-            uses_its_memory(stage);
-            CallbackResult::Done
-        });
-    });
+    let stage = Stage::<L>::new(1).armed([NOW]);
+    let handler = memory_user(&stage, CPU0, CallbackResult::Done);
     assert_eq!(ends::end(&stage.bases, stage.places[0].timer()), End::Over);
     let seen = stage.seen(0);
     free(&stage);
@@ -66,14 +71,8 @@ fn dropping_against_fire<L: Kind>() {
 /// Goal: a caller that must not wait frees a timer that does not run, and otherwise leaves it until
 /// its callback has ended.
 fn dropping_in_a_callback_against_fire<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
-    let handler = stage.on(CPU0, |stage| {
-        stage.expire_with(CPU0, |_| {
-            uses_its_memory(stage);
-            RESTART
-        });
-    });
+    let stage = Stage::<L>::new(1).armed([NOW]);
+    let handler = memory_user(&stage, CPU0, RESTART);
     let ended = ends::end_or_leave(&stage.bases, stage.places[0].timer());
     if ended == End::Runs {
         while stage.is_running(0) {
@@ -88,8 +87,7 @@ fn dropping_in_a_callback_against_fire<L: Kind>() {
 /// Goal: a callback drops its own timer, which another thread frees when the callback has ended.
 /// The callback returns a restart, which finds the timer shut down and not freed.
 fn dropping_in_its_own_callback<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let dropped = Arc::new(CheckedWord::new(0));
     let by_callback = Arc::clone(&dropped);
     let handler = stage.on(CPU0, move |stage| {
@@ -114,14 +112,8 @@ fn dropping_in_its_own_callback<L: Kind>() {
 /// first finds it pending on the same base; the drop of the second waits for the driver of another
 /// base, which uses the entry's memory (X1, X4).
 fn an_entry_reuses_the_memory_of_a_timer<L: Kind>() {
-    let stage = Stage::<L>::new(2);
-    stage.arm(0, NOW);
-    let driver = stage.on(CPU1, |stage| {
-        stage.expire_with(CPU1, |_| {
-            uses_its_memory(stage);
-            CallbackResult::Done
-        });
-    });
+    let stage = Stage::<L>::new(2).armed([NOW]);
+    let driver = memory_user(&stage, CPU1, CallbackResult::Done);
     stage.expire_with(CPU0, |_| {
         let place = &stage.places[0];
         assert_eq!(ends::end_own(&stage.bases, place.timer()), Cancel::Running);
@@ -218,8 +210,7 @@ fn handler<L: Kind>(stage: &Arc<Stage<L>>, waiting: &Arc<Waiting>) -> Thread {
 /// Goal: a task that polls repeatedly finds that its timer has fired, or the last waker that it
 /// registered is woken; and it sees what happened before that.
 fn polling_against_fire<L: Kind>() {
-    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(1));
-    stage.arm(0, NOW);
+    let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
     let handler = handler(&stage, &waiting);
     let last = (2..=3).try_fold(1, |_, waker| waiting.register(waker).then_some(waker));
     handler.join();
@@ -230,8 +221,7 @@ fn polling_against_fire<L: Kind>() {
 
 /// Goal: dropping an entry while a driver takes its waker waits for that, and for nothing else.
 fn dropping_an_entry_against_fire<L: Kind>() {
-    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(1));
-    stage.arm(0, NOW);
+    let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
     let handler = handler(&stage, &waiting);
     let is_left = waiting.register(2);
     ends::disarm(&stage.bases, stage.places[0].timer(), || false);
@@ -265,8 +255,7 @@ fn arming_an_entry_against_fire<L: Kind>() {
 /// Goal: a deadline that is reset while a driver takes the waker fires once, for the new deadline,
 /// and wakes the waker that was registered for it.
 fn resetting_an_entry_against_fire<L: Kind>() {
-    let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(1));
-    stage.arm(0, NOW);
+    let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
     let handler = handler(&stage, &waiting);
     let mut waker = 1;
     // As in `Entry::reset` and the next poll.

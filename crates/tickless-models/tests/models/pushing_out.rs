@@ -33,8 +33,7 @@ const BEFORE: Ns = Ns::from_ms(999);
 
 /// Goal: a due timer that is pushed out fires and is rearmed, or does not fire.
 fn pushing_out_against_fire<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler();
     let started = stage.push_out(0, LATER);
     handler.join();
@@ -45,8 +44,7 @@ fn pushing_out_against_fire<L: Kind>() {
 
 /// Goal: a cancel ends the arming with either deadline; an arming after it stays.
 fn pushing_out_against_cancel<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, LATER);
+    let stage = Stage::<L>::new(1).armed([LATER]);
     let other = stage.on(CPU1, |stage| _ = stage.cancel(0));
     let started = stage.push_out(0, LATEST);
     other.join();
@@ -56,8 +54,7 @@ fn pushing_out_against_cancel<L: Kind>() {
 
 /// Goal: of two concurrent push-outs one of the two deadlines holds.
 fn pushing_out_against_pushing_out<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let other = stage.on(CPU1, |stage| _ = stage.push_out(0, LATEST));
     stage.push_out(0, LATER);
     other.join();
@@ -68,8 +65,7 @@ fn pushing_out_against_pushing_out<L: Kind>() {
 
 /// Goal: a push-out holds while a handler moves the timer to the bucket of an earlier push-out.
 fn pushing_out_against_moving_where_it_belongs<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     stage.push_out(0, LATER);
     let handler = stage.handler();
     assert_eq!(stage.push_out(0, LATEST), Started::Pending);
@@ -80,8 +76,7 @@ fn pushing_out_against_moving_where_it_belongs<L: Kind>() {
 
 /// Goal: a base that goes offline moves the timer with its last deadline.
 fn pushing_out_against_offline<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, LATER);
+    let stage = Stage::<L>::new(1).armed([LATER]);
     let away = stage.on(CPU1, |stage| _ = stage.bases.offline(CPU0));
     assert_eq!(stage.push_out(0, LATEST), Started::Pending, "pending all the time");
     away.join();
@@ -124,8 +119,7 @@ fn pushing_out_against_becoming_deferrable<L: Kind>() {
 /// Goal: a callback sees what a thread did before it pushed the timer out. That thread does not use
 /// the timer after the push-out, so that the callback may free it.
 fn a_callback_sees_what_was_done_before_its_timer_was_pushed_out<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, BEFORE);
+    let stage = Stage::<L>::new(1).armed([BEFORE]);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| {
             if firing.window.soft == NOW {
@@ -137,15 +131,13 @@ fn a_callback_sees_what_was_done_before_its_timer_was_pushed_out<L: Kind>() {
     });
     stage.left.store(WRITTEN, Ordering::Relaxed);
     stage.push_out(0, NOW);
-    handler.join();
-    stage.settle();
+    stage.join_and_settle([handler]);
 }
 
 /// Goal: a cancel that waits for a callback which has armed its own timer ends that arming, and a
 /// push-out after that is refused (X3).
 fn pushing_out_against_cancel_sync<L: Kind>() {
-    let stage = Stage::<L>::new(1);
-    stage.arm(0, NOW);
+    let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| {
             stage.arm(firing.task, LATER);

@@ -74,6 +74,14 @@ impl<L: Kind> Stage<L> {
         })
     }
 
+    /// Arms the first timers on CPU 0 for these times.
+    pub fn armed<const COUNT: usize>(self: Arc<Self>, times: [Ns; COUNT]) -> Arc<Self> {
+        for (timer, at) in times.into_iter().enumerate() {
+            self.arm_on(CPU0, timer, at);
+        }
+        self
+    }
+
     /// Runs a part of the model in a thread on a CPU.
     pub fn on(self: &Arc<Self>, cpu: CpuId, part: impl FnOnce(&Self) + Send + 'static) -> Thread {
         let stage = Arc::clone(self);
@@ -261,6 +269,15 @@ impl<L: Kind> Stage<L> {
         *self.inside[timer].lock() -= 1;
     }
 
+    /// A callback that fails if another one of this timer runs, or of any timer that is given the
+    /// same mark.
+    pub fn runs_alone(&self, mark: usize) -> CallbackResult {
+        self.enter(mark);
+        yield_now();
+        self.leave(mark);
+        CallbackResult::Done
+    }
+
     /// Returns whether a callback is between [`enter`](Stage::enter) and [`leave`](Stage::leave).
     pub fn is_inside(&self, timer: usize) -> bool {
         *self.inside[timer].lock() > 0
@@ -305,6 +322,19 @@ impl<L: Kind> Stage<L> {
             assert!(agrees, "R1: the device is not armed for what its base has recorded");
         }
         assert!((0..self.places.len()).all(|timer| !self.is_running(timer)));
+    }
+
+    /// Waits for these threads, and then checks as [`settle`](Stage::settle) does.
+    pub fn join_and_settle(&self, threads: impl IntoIterator<Item = Thread>) {
+        threads.into_iter().for_each(Thread::join);
+        self.settle();
+    }
+
+    /// Waits for these threads, and then checks as [`settle_and_drain`](Stage::settle_and_drain)
+    /// does.
+    pub fn join_and_drain(&self, threads: impl IntoIterator<Item = Thread>) {
+        threads.into_iter().for_each(Thread::join);
+        self.settle_and_drain();
     }
 
     /// Fires the timers of a base when they are due, with this result.

@@ -1,6 +1,7 @@
 //! The checker loom.
 
 use crate::models::exploring::{Depth, primitives};
+use crate::models::word::word;
 use loom::sync::atomic::AtomicU64;
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::CpuId;
@@ -30,14 +31,6 @@ pub struct CheckedWord {
 }
 
 impl CheckedWord {
-    pub fn swap(&self, value: u64, order: Ordering) -> u64 {
-        self.turn().swap(value, order)
-    }
-
-    pub fn add(&self, value: u64, order: Ordering) -> u64 {
-        self.turn().fetch_add(value, order)
-    }
-
     fn turn(&self) -> &AtomicU64 {
         // Relaxed: must not order anything for the code under test.
         self.turns.fetch_add(1, Ordering::Relaxed);
@@ -45,29 +38,7 @@ impl CheckedWord {
     }
 }
 
-impl Word for CheckedWord {
-    fn new(value: u64) -> Self {
-        CheckedWord { word: AtomicU64::new(value), turns: AtomicU64::new(0) }
-    }
-
-    fn load(&self, order: Ordering) -> u64 {
-        self.turn().load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.turn().store(value, order);
-    }
-
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.turn().compare_exchange(current, new, success, failure)
-    }
-}
+word!(CheckedWord, |value| CheckedWord { word: AtomicU64::new(value), turns: AtomicU64::new(0) });
 
 impl Drop for CheckedWord {
     /// Loom fails here if a use of the word did not happen before: its memory is reused next.

@@ -1,6 +1,7 @@
 //! The checker shuttle.
 
 use crate::models::exploring::{Depth, primitives};
+use crate::models::word::word;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::AtomicU64;
 use std::env;
@@ -42,35 +43,9 @@ fn seed() -> u64 {
 pub struct CheckedWord(AtomicU64);
 
 impl CheckedWord {
-    pub fn swap(&self, value: u64, order: Ordering) -> u64 {
-        self.0.swap(value, order)
-    }
-
-    pub fn add(&self, value: u64, order: Ordering) -> u64 {
-        self.0.fetch_add(value, order)
+    fn turn(&self) -> &AtomicU64 {
+        &self.0
     }
 }
 
-impl Word for CheckedWord {
-    fn new(value: u64) -> Self {
-        CheckedWord(AtomicU64::new(value))
-    }
-
-    fn load(&self, order: Ordering) -> u64 {
-        self.0.load(order)
-    }
-
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, success, failure)
-    }
-}
+word!(CheckedWord, |value| CheckedWord(AtomicU64::new(value)));
