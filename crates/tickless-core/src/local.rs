@@ -93,6 +93,7 @@
 
 mod chains;
 mod fixed;
+pub mod future;
 mod key;
 mod precise;
 mod table;
@@ -368,6 +369,21 @@ impl<T> LocalTimers<T> {
             self.wheel.cancel(record, slot.index);
         }
         Ok(pending)
+    }
+
+    /// Cancels a timer, and returns its value: [`cancel`](Self::cancel) and
+    /// [`get_mut`](Self::get_mut) with one lookup for a coarse timer.
+    #[inline]
+    fn cancelled(&mut self, key: Key) -> Option<&mut T> {
+        let slot = key.coarse();
+        let Some(record) = self.coarse.records.find_mut(slot) else {
+            self.cancel_precise(key).ok()?;
+            return self.precise.get_mut(key.precise());
+        };
+        if record.is_pending() {
+            self.wheel.cancel(record, slot.index);
+        }
+        self.coarse.value_at(slot.index)
     }
 
     #[inline(never)]

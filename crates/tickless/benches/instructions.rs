@@ -20,6 +20,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::bandwidth::{KeyedLimiter, Limiter};
 use tickless::local::Key;
+use tickless::local::future::{Handle, Sleep, Sleeps};
 use tickless::time::Instant;
 use tickless::{LocalTimers, Timeout, Timers, VirtualTime};
 
@@ -40,6 +41,9 @@ const COUNTED: &[(&str, fn())] = &[
     ("local_empty_advance", || local_empty_advance(&mut Local::with_pending(OPERATIONS))),
     ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
     ("local_expiry_keys", || local_expiry_keys(&mut Local::with_pending(OPERATIONS))),
+    ("local_sleep_once", || local_sleep_once(&LocalSleeps::with_pending(OPERATIONS))),
+    ("local_coarse_sleep_once", || local_coarse_sleep_once(&LocalSleeps::with_pending(OPERATIONS))),
+    ("local_sleep_push_out", || local_sleep_push_out(&mut LocalSleeps::with_pending(OPERATIONS))),
     ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
     ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
     ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
@@ -64,6 +68,9 @@ const SHOULD_TAKE: &[(&str, f64)] = &[
     ("local_empty_advance", 25.0),
     ("local_expiry", 60.0),
     ("local_expiry_keys", 29.0),
+    ("local_sleep_once", 411.0),
+    ("local_coarse_sleep_once", 245.0),
+    ("local_sleep_push_out", 56.0),
     ("limiter_take", 45.0),
     ("limiter_refuse", 42.0),
     ("timeout_pair", 258.0),
@@ -259,6 +266,26 @@ fn after(nth: u64) -> Duration {
 }
 
 /// The loop around the other operations, without an operation.
+/// The sleeps of one thread.
+struct LocalSleeps {
+    timers: Handle,
+    pending: Vec<Sleep>,
+    after: Vec<Duration>,
+    _sleeps: Sleeps,
+}
+
+impl LocalSleeps {
+    fn with_pending(pending: u64) -> LocalSleeps {
+        let sleeps = Sleeps::new(START);
+        let timers = sleeps.handle();
+        let after = deadlines_after();
+        let pending = (0..pending).map(|nth| timers.coarse_sleep(after[nth as usize])).collect();
+        let mut local = LocalSleeps { timers, pending, after, _sleeps: sleeps };
+        local.pending.iter_mut().for_each(|sleep| poll_once(Pin::new(sleep)));
+        local
+    }
+}
+
 #[inline(never)]
 fn local_nothing(local: &mut Local) {
     for (&key, &after) in local.keys.iter().zip(&local.after) {
@@ -345,6 +372,28 @@ fn timeout_pair(shared: &mut Shared) {
 fn timeout_push_out(shared: &mut Shared) {
     for (timeout, &after) in shared.timeouts.iter().zip(&shared.after) {
         black_box(timeout.start_from(shared.now, after + PUSH)).expect("not shut down");
+    }
+}
+
+/// Creates a sleep of one thread, polls it once and drops it.
+#[inline(never)]
+fn local_sleep_once(local: &LocalSleeps) {
+    for &after in &local.after {
+        poll_once(pin!(local.timers.sleep(after)));
+    }
+}
+
+#[inline(never)]
+fn local_coarse_sleep_once(local: &LocalSleeps) {
+    for &after in &local.after {
+        poll_once(pin!(local.timers.coarse_sleep(after)));
+    }
+}
+
+#[inline(never)]
+fn local_sleep_push_out(local: &mut LocalSleeps) {
+    for (sleep, &after) in local.pending.iter_mut().zip(&local.after) {
+        sleep.reset(after + PUSH);
     }
 }
 

@@ -28,6 +28,7 @@
 //! | to test code that waits | [`VirtualTime`], [`virtual_time`] |
 //! | timers inside your own structs, without allocations | [`embed`] |
 //! | timers of one thread, in its event loop | [`LocalTimers`], [`local`] |
+//! | sleeps of tasks that stay on one thread | [`local::future`] |
 //! | timers of all threads, in an event loop | [`driver`] |
 //! | periods, and phases that spread them | [`periodic`] |
 //! | rate limits, and quotas of CPU time | [`bandwidth`] |

@@ -25,7 +25,11 @@
 //! # Ok::<(), tickless::local::LocalError>(())
 //! ```
 //!
+//! [`future`] has sleeps, timeouts and intervals for executors that keep a task on its thread.
+//!
 //! For timers that fire in an event loop but have callbacks, and that other threads can arm, see
 //! [`driver`](crate::driver).
 
-pub use tickless_core::local::{Class, FixedKey, FixedTimeouts, Key, LocalError, LocalTimers};
+pub use tickless_core::local::{
+    Class, FixedKey, FixedTimeouts, Key, LocalError, LocalTimers, future,
+};

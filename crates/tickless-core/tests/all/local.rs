@@ -3,6 +3,8 @@
 use crate::support::random::Random;
 use crate::support::timers::Family;
 mod fixed;
+#[expect(unsafe_code, reason = "a waker of one thread is made from its functions")]
+mod future;
 mod histories;
 mod twin;
 
