@@ -16,6 +16,11 @@
 //! - Nothing remains in the kernel, however the program ends: [`tickless_trace::record`] removes
 //!   the tracefs instance, and eBPF programs end with the process that loaded them.
 
+#![allow(
+    missing_docs,
+    reason = "internal: names speak for fields, and docs/book/src/json.md explains the JSON"
+)]
+
 pub mod period;
 pub mod snapshot;
 pub mod source;

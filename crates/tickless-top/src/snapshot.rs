@@ -8,16 +8,12 @@ use tickless_core::time::Ns;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// Coarse timeouts, in a wheel of buckets.
     Wheel,
-    /// High-resolution timers, in a queue by deadline.
     Queue,
-    /// Timers of both kinds.
     Both,
 }
 
 impl Family {
-    /// Returns the printed name.
     pub fn name(self) -> &'static str {
         match self {
             Family::Wheel => "wheel",
@@ -66,21 +62,15 @@ impl Distances {
 /// The counts of one process and callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Timers armed, including pending ones.
     pub arms: u64,
     /// Timers removed, for any reason.
     pub cancels: u64,
     /// How many of the removals in `cancels` were only the first step of a rearming or an expiry.
     pub halves: u64,
-    /// Armings of timers that were already pending.
     pub rearms: u64,
-    /// Timers that expired.
     pub expiries: u64,
-    /// Idle CPUs woken.
     pub idle_wakeups: u64,
-    /// Writes of timer devices.
     pub device_writes: u64,
-    /// How far ahead timers were armed.
     pub distances: Distances,
 }
 
@@ -91,13 +81,11 @@ impl Counts {
         self.cancels.saturating_sub(self.halves)
     }
 
-    /// Returns the counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Counts) -> Counts {
         self.each(before, u64::saturating_sub)
     }
 
-    /// Returns the sum.
     #[must_use]
     pub fn plus(&self, other: &Counts) -> Counts {
         self.each(other, u64::saturating_add)
@@ -127,22 +115,16 @@ impl Counts {
 pub struct Row {
     /// The process; 0 for the kernel itself.
     pub pid: u32,
-    /// Its name.
     pub process: String,
-    /// The callback.
     pub function: String,
-    /// The kind of timer.
     pub family: Family,
-    /// Its counts.
     pub counts: Counts,
 }
 
 /// Something that expires repeatedly: a timer, or a thread that sleeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// The index of its row in [`Snapshot::rows`].
     pub row: usize,
-    /// The vote on its period.
     pub vote: Vote,
 }
 
@@ -150,28 +132,15 @@ pub struct Source {
 /// snapshots.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Snapshot {
-    /// The time on CLOCK_MONOTONIC.
     pub at: Ns,
-    /// By process and callback.
     pub rows: Vec<Row>,
-    /// By timer or thread.
     pub sources: Vec<Source>,
-    /// Events that were lost.
     pub lost: u64,
-    /// Whether the kernel reports writes to timer devices on this machine.
     pub sees_device_writes: bool,
-    /// Whether the kernel reports timer interrupts on this machine. They show which timer woke an
-    /// idle CPU.
     pub sees_wakeups: bool,
-    /// Entries that were not counted because their table was full: the table of processes and
-    /// callbacks, or the one of periodic timers.
     pub refused: u64,
-    /// CPUs on which the kernel has recorded nothing of the idle thread since the start, although
-    /// it ran.
     pub unseen_idle: Vec<u16>,
-    /// CPU time of this program, in nanoseconds.
     pub own_ns: u64,
-    /// CPU time of the eBPF programs in nanoseconds, estimated from samples; `None` if unknown.
     pub kernel_ns: Option<u64>,
 }
 

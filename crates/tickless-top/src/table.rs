@@ -8,10 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// What a row stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
-    /// A process.
     #[default]
     Process,
-    /// One callback of one process, and the callback's kind of timer.
     Callback,
 }
 
@@ -41,70 +39,41 @@ pub enum Sort {
 /// The counts between two times. Serialises to the JSON of `tickless top`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// `tracefs` or `ebpf`.
     pub source: String,
-    /// The length of the interval, in seconds.
     pub seconds: f64,
-    /// Timers armed, cancelled and expired in all rows.
     pub timer_events: u64,
-    /// Events that were lost.
     pub lost: u64,
-    /// Entries that were not counted because their table was full: the table of processes and
-    /// callbacks, or the one of periodic timers.
     pub refused: u64,
-    /// CPUs on which the kernel records nothing of the idle thread, although it runs: the timers
-    /// that this thread arms and cancels are missing in the counts.
     pub unseen_idle: Vec<u16>,
-    /// CPU time of this program, in percent of one CPU.
     pub own_percent: f64,
-    /// CPU time of the eBPF programs in the kernel, in percent of one CPU, estimated from samples;
-    /// null with tracefs, since the kernel does not measure the cost of recording.
     pub kernel_percent: Option<f64>,
-    /// Whether a signal, such as Ctrl-C, ended the interval early.
     pub is_partial: bool,
-    /// The rows, sorted.
     pub rows: Vec<TableRow>,
 }
 
 /// A row. Its counts are those of the table's interval.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TableRow {
-    /// The process's name; `kernel` for timers that no process armed.
     pub process: String,
-    /// Its number; 0 for the kernel.
     pub pid: u32,
-    /// The callback; null if the row stands for a whole process.
     pub function: Option<String>,
-    /// The kind of timer.
     pub family: Family,
-    /// Timers armed, pending ones included.
     pub arms: u64,
-    /// Armings of timers that were already pending.
     pub rearms: u64,
-    /// Timers cancelled before they expired.
     pub cancels: u64,
-    /// Timers that expired.
     pub expiries: u64,
-    /// How often these timers woke an idle CPU; null if the kernel does not show that.
     pub idle_wakeups: Option<u64>,
-    /// Writes to timer devices because of these timers; null if the kernel does not show them.
     pub device_writes: Option<u64>,
-    /// Cancelled timers, in percent of those armed; null if nothing was armed.
     pub cancelled_percent: Option<f64>,
-    /// How far ahead timers are typically armed, in nanoseconds.
     pub distance_ns: Option<u64>,
-    /// The periods at which the row's timers expire; the period that most timers have comes first.
     pub periods: Vec<Period>,
-    /// The callback that was armed most.
     pub main_function: String,
 }
 
 /// Timers of one period.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Period {
-    /// Its length in nanoseconds.
     pub period_ns: u64,
-    /// The number of the row's timers, or sleeping threads, that have this period.
     pub timers: u64,
     /// How many of `timers` expire at most a hundredth of the period apart from another timer of
     /// the same callback and period. The other timer may belong to another process.
@@ -311,7 +280,6 @@ impl Table {
         });
     }
 
-    /// Returns a count as a rate per second.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }

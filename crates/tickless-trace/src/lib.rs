@@ -25,6 +25,11 @@
 //! # Ok::<(), tickless_trace::TraceError>(())
 //! ```
 
+#![allow(
+    missing_docs,
+    reason = "internal: names speak for fields, and docs/book/src/json.md explains the JSON"
+)]
+
 pub mod late;
 pub mod read;
 pub mod record;

@@ -103,10 +103,6 @@ const PAUSE_NS: u64 = 450_000_000;
 impl Ebpf {
     /// Loads and attaches the programs, which count from then on. Takes some 50 ms, mostly for the
     /// kernel's check of the programs.
-    ///
-    /// # Errors
-    /// When the caller is not root, or the kernel does not describe its types, hides the addresses
-    /// of its functions, or refuses the programs.
     pub fn start() -> Result<Ebpf, SourceError> {
         if !rustix::process::geteuid().is_root() {
             return Err(SourceError::NotPermitted);

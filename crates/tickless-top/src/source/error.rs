@@ -7,41 +7,30 @@ use tickless_trace::record::RecordError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// Only root may count.
     #[error(
         "only root may see who uses timers. Run it with sudo; `tickless replay` and `tickless \
          late` explain traces that root recorded."
     )]
     NotPermitted,
-    /// Tracefs cannot be used.
     #[error(transparent)]
     Tracefs(RecordError),
-    /// The kernel does not describe its types.
     #[error(
         "eBPF: this kernel does not describe its types (no /sys/kernel/btf/vmlinux; \
          CONFIG_DEBUG_INFO_BTF). --source tracefs does without."
     )]
     NoBtf,
-    /// The kernel hides the addresses of its functions.
     #[error(
         "eBPF: this kernel hides the addresses of its functions (/proc/kallsyms is empty or all \
          zeros; see kernel.kptr_restrict). --source tracefs does without."
     )]
     NoSymbols,
-    /// The kernel is locked down and refuses programs.
     #[error(
         "eBPF: this kernel is locked down and refuses programs that see its memory \
          (/sys/kernel/security/lockdown). --source tracefs does without."
     )]
     LockedDown,
-    /// The kernel refuses the programs.
     #[error("eBPF: the kernel refuses {what} ({why}). --source tracefs does without.")]
-    Refused {
-        /// What the kernel refuses: an eBPF program by name, or something else in words.
-        what: String,
-        /// The kernel's reason.
-        why: String,
-    },
+    Refused { what: String, why: String },
 }
 
 impl From<RecordError> for SourceError {

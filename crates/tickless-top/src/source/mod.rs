@@ -39,9 +39,6 @@ impl Counting {
     /// Starts counting. With tracefs, a second process removes the recording's buffers if this
     /// process is killed. It runs `program`, which must be the executable of this process. `note`
     /// is called with remarks for the user.
-    ///
-    /// # Errors
-    /// When the chosen source is not available; with [`Choice::Auto`], when neither is.
     pub fn start(
         choice: Choice,
         program: Option<&Path>,
@@ -71,9 +68,6 @@ impl Counting {
 
     /// Counts the events that wait in the kernel's buffers. Call this several times a second: a
     /// full buffer loses events.
-    ///
-    /// # Errors
-    /// When the kernel's buffers or tables can no longer be read.
     pub fn poll(&mut self) -> Result<(), SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.poll(),
@@ -85,9 +79,6 @@ impl Counting {
     }
 
     /// Returns all counts from the start until now.
-    ///
-    /// # Errors
-    /// When the kernel's buffers or tables can no longer be read.
     pub fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.snapshot(),

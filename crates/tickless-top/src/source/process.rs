@@ -32,7 +32,6 @@ impl Processes {
         }
     }
 
-    /// Returns the name of a process. If the process has ended, asks `ended` for the name.
     pub(super) fn name(
         &mut self,
         process: u32,

@@ -102,8 +102,9 @@ fn idle_or_irq(activity: Option<Activity>) -> String {
     }
 }
 
-/// Returns how late the timer wheel may expire a sleep's timer: the width of its bucket, at most an
-/// eighth of the timer's duration, and the time until the next tick, which expires the bucket.
+/// Returns how late the timer wheel may expire a sleep's timer: by the width of its bucket, at most an
+/// eighth of the timer's duration, and by two ticks. The timer was armed within a tick, which the
+/// kernel rounds up, and the bucket expires with the first tick after its end.
 fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     let tick = trace.hz.map_or(Ns(0), |hz| hz.tick());
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)

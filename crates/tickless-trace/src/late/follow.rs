@@ -9,25 +9,17 @@ use tickless_core::time::{CpuId, Ns};
 /// trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sleep {
-    /// The thread that slept.
     pub(super) pid: u32,
-    /// The CPU on which the timer of the sleep expired.
     pub(super) cpu: CpuId,
-    /// The CPU on which the thread ran.
     pub(super) ran_on: CpuId,
-    /// When the timer was armed.
     pub(super) armed: Ns,
     /// The deadline: the earliest time at which the timer may expire.
     pub(super) due: Ns,
     /// The deadline plus the slack that the sleeper allows. Equals `due` for wheel timers.
     pub(super) hard: Ns,
-    /// When the interrupt began that expired the timer.
     pub(super) interrupt: Ns,
-    /// When the timer's callback began.
     pub(super) callback: Ns,
-    /// When the callback woke the thread.
     pub(super) woken: Ns,
-    /// When the thread ran.
     pub(super) ran: Ns,
     pub(super) is_wheel: bool,
 }
@@ -94,10 +86,7 @@ struct Armed {
 
 #[derive(Clone, Copy, Default)]
 struct Cpu {
-    /// When the current timer interrupt began.
     interrupt: Option<Ns>,
-    /// The sleep whose timer's callback runs. Which thread sleeps is not known before the callback
-    /// wakes it.
     callback: Option<Sleep>,
 }
 

@@ -47,63 +47,41 @@ const WORST_MAX: usize = 10;
 /// Why the sleeps of a trace ended late. `docs/book/src/late.md` documents its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Late {
-    /// The trace's file.
     pub file: String,
-    /// Sleeps that ended more than this after their deadline are explained.
     pub threshold_ns: u64,
-    /// The number of sleeps whose deadline and end are both in the trace.
     pub sleeps: u64,
-    /// The number of sleeps that ended later than the threshold.
     pub late: u64,
-    /// The causes of the late sleeps; the one that took the most time comes first.
     pub causes: Vec<CauseShare>,
-    /// Whether the recording was interrupted.
     pub is_partial: bool,
-    /// The ten sleeps that ended longest after their deadlines.
     pub worst: Vec<LateSleep>,
-    /// The events that the trace lacks, and what remains unknown without them.
     pub missing: Vec<String>,
 }
 
 /// A cause of lateness, and how much of the lateness of all late sleeps it explains.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CauseShare {
-    /// The cause, such as `thread spin-77 kept the CPU`.
     pub cause: String,
-    /// The number of late sleeps in which this cause took time.
     pub sleeps: u64,
-    /// The lateness that this cause explains, in nanoseconds.
     pub ns: u64,
-    /// The lateness that this cause explains, in percent of the lateness of all late sleeps.
     pub percent: f64,
 }
 
 /// A sleep that ended late.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LateSleep {
-    /// The thread that slept.
     pub thread: String,
-    /// The thread's number.
     pub pid: u32,
-    /// The CPU on which the timer of the sleep expired.
     pub cpu: u16,
-    /// When the thread should have run, in nanoseconds of the trace's clock.
     pub due_ns: u64,
-    /// How much later the thread ran, in nanoseconds.
     pub late_ns: u64,
-    /// The hops that took time, in order.
     pub hops: Vec<Hop>,
 }
 
 /// A step between a sleep's deadline and the time at which its thread runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hop {
-    /// `slack`, `wheel`, `interrupt`, `callback`, `wakeup` or `run`; [`explain_wakeup`] adds
-    /// `after`.
     pub hop: &'static str,
-    /// Its length in nanoseconds.
     pub ns: u64,
-    /// Its cause.
     pub cause: String,
 }
 
@@ -151,11 +129,8 @@ pub fn explain(trace: &Trace, threshold: Ns) -> Late {
 /// A late wakeup, as the thread that woke measured it. Times are on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeenWakeup {
-    /// The thread.
     pub thread: u32,
-    /// When it should have run.
     pub deadline: Ns,
-    /// When the thread read the clock after it woke.
     pub seen: Ns,
 }
 

@@ -6,17 +6,11 @@ use tickless_core::time::{CpuId, Ns};
 /// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Activity {
-    /// The CPU runs the thread of this number; 0 is the idle task.
     Thread(u32),
-    /// The CPU is in this idle state.
     Idle(u32),
-    /// The CPU handles a softirq of this vector.
     Softirq(u32),
-    /// The CPU handles this device's interrupt.
     Irq(u32),
-    /// The CPU handles the timer interrupt.
     TimerInterrupt,
-    /// The CPU runs this callback of a timer.
     Callback(NameId),
 }
 

@@ -5,10 +5,9 @@
 
 use tickless_core::time::CpuId;
 
-use super::attributes::{Bucket, raw_timer_flags};
 use super::event::{Event, EventKind, Jiffy};
 use super::fields::{fields, find, hex, number, signed};
-use super::names::{NameId, Names};
+use super::names::Names;
 use super::pack::FieldType;
 use super::prefix;
 use super::problem::Cause;
@@ -61,7 +60,7 @@ impl<'a> Value<'a> {
 }
 
 /// The largest number of fields that are read of an event.
-const FIELDS_MAX: usize = 8;
+const FIELDS_MAX: usize = 7;
 
 /// The values of an event's fields, in the order of [`EventKind::fields`].
 pub(super) struct Fields<'a> {
@@ -71,8 +70,8 @@ pub(super) struct Fields<'a> {
 
 /// The indices of the fields of [`EventKind::TimerStart`] from which other fields are computed.
 const EXPIRES: usize = 1;
-const FLAGS: usize = 6;
-const TIMEOUT: usize = 7;
+const FLAGS: usize = 5;
+const TIMEOUT: usize = 6;
 
 impl<'a> Fields<'a> {
     /// Returns the fields of an event of this kind. `value` returns the value of a field by its
@@ -111,7 +110,6 @@ impl<'a> Fields<'a> {
         Ok(read)
     }
 
-    /// Sets the value of the field of this name.
     fn set(&mut self, name: &str, value: Value<'a>) {
         if let Some(at) = self.kind.fields().iter().position(|field| *field == name) {
             self.values[at] = value;
@@ -221,31 +219,30 @@ impl Reading<'_, '_> {
     /// bits of the flags.
     pub(super) fn base_at_start(&mut self) -> Result<CpuId, Cause> {
         let base = self.required()?;
-        let raw = raw_timer_flags(self.fields.values[FLAGS]);
+        let raw = self.raw_timer_flags();
         Ok(raw.and_then(|raw| prefix::cpu_id(raw & 0x3_ffff)).unwrap_or(base))
     }
 
-    /// Reads the bucket of a wheel timer. Binary recordings have it in the highest bits of the
-    /// flags.
-    pub(super) fn bucket_at_start(&mut self) -> Result<Bucket, Cause> {
-        let bucket = self.required()?;
-        Ok(match self.fields.values[FLAGS] {
-            Value::Number(raw) => {
-                Bucket::new((raw as u32 >> 22).into()).unwrap_or(Bucket::NOT_PRINTED)
-            }
-            _ => bucket,
+    /// Reads from the flags of a wheel timer (`D|P|I`) whether it is deferrable.
+    pub(super) fn is_deferrable(&mut self) -> Result<bool, Cause> {
+        // Linux include/linux/timer.h.
+        const DEFERRABLE: u64 = 1 << 19;
+        self.next += 1;
+        let letters = self.fields.values[FLAGS].word().unwrap_or_default();
+        Ok(match self.raw_timer_flags() {
+            Some(raw) => raw & DEFERRABLE != 0,
+            None => letters.split(|&byte| byte == b'|').any(|letter| letter == b"D"),
         })
     }
 
-    /// Reads what prevented the kernel from stopping the tick: a word in text, a bit in binary
-    /// recordings.
-    pub(super) fn dependency(&mut self) -> Result<NameId, Cause> {
-        self.next += 1;
-        Ok(match self.fields.values[self.next - 1] {
-            Value::Missing => NameId::UNKNOWN,
-            Value::Word(word) => self.names.intern(word),
-            Value::Number(bits) => self.names.intern(tick_dependency(bits).as_bytes()),
-        })
+    /// Returns the number in which the kernel keeps the CPU and the flags of a wheel timer. Binary
+    /// recordings have it; older kernels also print it in text (`0x00300001`).
+    fn raw_timer_flags(&self) -> Option<u64> {
+        match self.fields.values[FLAGS] {
+            Value::Number(raw) => Some(raw),
+            Value::Word(word) => word.strip_prefix(b"0x").and_then(hex),
+            Value::Missing => None,
+        }
     }
 
     /// Reads from the flags of clone(2) whether a new thread belongs to the same process.
@@ -270,15 +267,4 @@ fn jiffies_now(expires: u64, timeout: i64) -> Jiffy {
     let now = expires.wrapping_sub_signed(timeout);
     let wrapped = expires <= u64::from(u32::MAX) && now > u64::from(u32::MAX) && timeout > 0;
     Jiffy(if wrapped { now & u64::from(u32::MAX) } else { now })
-}
-
-/// Returns the kernel's word for what prevented stopping the tick.
-fn tick_dependency(bits: u64) -> String {
-    const WORDS: [&str; 6] =
-        ["POSIX_TIMER", "PERF_EVENTS", "SCHED", "CLOCK_UNSTABLE", "RCU", "RCU_EXP"];
-    match (bits, WORDS.get(bits.trailing_zeros() as usize)) {
-        (0, _) => "NONE".to_string(),
-        (_, Some(word)) if bits.is_power_of_two() => (*word).to_string(),
-        _ => format!("{bits:#x}"),
-    }
 }

@@ -12,7 +12,7 @@
 
 use tickless_core::time::{CpuId, Ns};
 
-use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
+use super::attributes::{ClockId, HrtimerMode};
 use super::build::Reading;
 use super::names::NameId;
 use super::pack::{Bits, FieldType};
@@ -76,7 +76,6 @@ macro_rules! events {
         }
 
         impl Event {
-            /// Returns the kind of this event.
             pub fn kind(&self) -> EventKind {
                 match self { $(Event::$kind { .. } => EventKind::$kind,)* }
             }
@@ -147,44 +146,34 @@ macro_rules! events {
 events! {
     /// A wheel timer was queued.
     TimerStart "timer_start" {
-        /// Which timer.
         timer: TimerAddr = "timer",
         /// The requested expiry, before the wheel rounds it up to a bucket.
         expires: Jiffy = "expires",
         /// The kernel's jiffies at this moment: `expires` minus the printed timeout.
         now: Jiffy = "now" by Reading::jiffies_at_start,
-        /// Its callback.
         function: NameId = "function",
         /// The CPU on whose wheel it was queued, which may be another than the one that queued it.
         base: CpuId = "cpu" by Reading::base_at_start,
-        /// The bucket it was put into.
-        bucket: Bucket = "idx" by Reading::bucket_at_start,
-        /// Deferrable, pinned, irqsafe.
-        flags: TimerFlags = "flags",
+        /// Whether the timer does not wake an idle CPU, but fires once the CPU is awake anyway.
+        is_deferrable: bool = "flags" by Reading::is_deferrable,
     } + "timeout"
     /// A wheel timer was removed from its bucket: it was cancelled, or is about to be restarted or
     /// to expire.
     TimerCancel "timer_cancel" {
-        /// Which timer.
         timer: TimerAddr = "timer",
     }
     /// A wheel timer was initialised.
     TimerInit "timer_init" {
-        /// Which timer.
         timer: TimerAddr = "timer",
     }
     /// A high-resolution timer was initialised (`hrtimer_init` before Linux 6.15).
     HrtimerSetup "hrtimer_setup" {
-        /// Which timer.
         timer: TimerAddr = "hrtimer",
-        /// The clock its expiry is measured on.
         clock: ClockId = "clockid",
-        /// How it will be used.
         mode: HrtimerMode = "mode",
     }
     /// A high-resolution timer was queued.
     HrtimerStart "hrtimer_start" {
-        /// Which timer.
         timer: TimerAddr = "hrtimer",
         /// Hard expiry, the latest time at which it should fire, on the timer's own clock. The
         /// event device is armed for it.
@@ -192,24 +181,19 @@ events! {
         /// Soft expiry: from here on the timer may fire if the CPU is awake anyway. Equals
         /// `expires` where the kernel did not print it.
         soft_expires: Ns = "softexpires" or expires,
-        /// Its callback.
         function: NameId = "function",
-        /// The flags pinned, soft and hard, all of them clear if the kernel did not print them.
-        mode: HrtimerMode = "mode",
         /// Whether the timer was pending already; `None` if the kernel did not print it.
         was_armed: Option<bool> = "was_armed",
     }
     /// A high-resolution timer was removed from its queue. Kernels before 7.0 also print this just
     /// before every [`Event::HrtimerExpireEntry`], unless the fix was backported to them.
     HrtimerCancel "hrtimer_cancel" {
-        /// Which timer.
         timer: TimerAddr = "hrtimer",
     }
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
         /// The value that was written: TSC cycles, if it is the register that programs the timer.
         value: u64 = "val",
-        /// Which register.
         register: u32 = "msr",
     }
     /// The CPU switched to another task. The record's `pid` is the task that it left.
@@ -221,29 +205,24 @@ events! {
     SchedWakeup "sched_wakeup" {
         /// The CPU on which it will run.
         target: CpuId = "target_cpu",
-        /// The task.
         pid: u32 = "pid",
     }
     /// The CPU entered an idle state, or left it.
     CpuIdle "cpu_idle" {
-        /// Which CPU.
         cpu: CpuId = "cpu_id",
         /// The state that was entered; `None` when the CPU leaves idle.
         state: Option<u32> = "state",
     }
     /// A high-resolution timer's callback begins.
     HrtimerExpireEntry "hrtimer_expire_entry" {
-        /// Which timer.
         timer: TimerAddr = "hrtimer",
         /// The current time on the timer's own clock, read when the interrupt began.
         now: Ns = "now",
-        /// Its callback.
         function: NameId = "function",
     }
     /// A high-resolution timer's callback has returned. If it asked for a restart, the
     /// [`Event::HrtimerStart`] of that restart follows.
     HrtimerExpireExit "hrtimer_expire_exit" {
-        /// Which timer.
         timer: TimerAddr = "hrtimer",
     }
     /// The timer interrupt begins.
@@ -252,14 +231,12 @@ events! {
     LocalTimerExit "local_timer_exit"
     /// A wheel timer's callback begins.
     TimerExpireEntry "timer_expire_entry" {
-        /// Which timer.
         timer: TimerAddr = "timer",
         /// The kernel's jiffies at this moment.
         now: Jiffy = "now",
         /// The wheel's own clock in jiffies, which may be behind `now`; equals `now` if the kernel
         /// did not print it.
         base_clock: Jiffy = "baseclk" or now,
-        /// Its callback.
         function: NameId = "function",
     }
     /// A wheel timer's callback has returned.
@@ -268,46 +245,31 @@ events! {
         timer: TimerAddr = "timer",
     }
     /// The timer wheel of a CPU was marked idle, or no longer idle.
-    TimerBaseIdle "timer_base_idle" {
-        /// The new state.
-        is_idle: bool = "is_idle",
-        /// The CPU to which the wheel (the kernel's timer base) belongs.
-        base: CpuId = "cpu",
-    }
+    TimerBaseIdle "timer_base_idle"
     /// The periodic tick of this CPU was stopped, or could not be stopped.
-    TickStop "tick_stop" {
-        /// Whether it was stopped.
-        success: bool = "success",
-        /// What prevented it; `NONE` on success.
-        dependency: NameId = "dependency" by Reading::dependency,
-    }
+    TickStop "tick_stop"
     /// A reschedule interrupt begins, which another CPU sent to make this one check its work.
     RescheduleEntry "reschedule_entry"
     /// A reschedule interrupt ends.
     RescheduleExit "reschedule_exit"
     /// The CPU begins to handle softirqs of a vector.
     SoftirqEntry "softirq_entry" {
-        /// The kernel's number of the vector.
         vector: u32 = "vec",
     }
     /// The CPU has handled the softirqs of a vector.
     SoftirqExit "softirq_exit" {
-        /// The kernel's number of the vector.
         vector: u32 = "vec",
     }
     /// The CPU begins to handle a device's interrupt.
     IrqEntry "irq_handler_entry" {
-        /// The interrupt's number.
         irq: u32 = "irq",
     }
     /// The CPU has handled a device's interrupt.
     IrqExit "irq_handler_exit" {
-        /// The interrupt's number.
         irq: u32 = "irq",
     }
     /// The current thread created a thread or a process.
     TaskNew "task_newtask" {
-        /// The new thread's number.
         pid: u32 = "pid",
         /// Whether it belongs to the same process.
         is_thread: bool = "clone_flags" by Reading::is_thread,
@@ -327,14 +289,13 @@ impl Event {
     /// Returns the CPU that the event concerns, if it may be another than the one it occurred on.
     pub fn target(&self) -> Option<CpuId> {
         match *self {
-            Event::TimerStart { base, .. } | Event::TimerBaseIdle { base, .. } => Some(base),
+            Event::TimerStart { base, .. } => Some(base),
             Event::SchedWakeup { target, .. } => Some(target),
             Event::CpuIdle { cpu, .. } => Some(cpu),
             _ => None,
         }
     }
 
-    /// Returns the timer that the event concerns.
     pub fn timer(&self) -> Option<TimerAddr> {
         match *self {
             Event::TimerInit { timer }

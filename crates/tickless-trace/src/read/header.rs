@@ -8,11 +8,8 @@ use super::fields::{decimal, find, printable};
 /// The tool that printed or recorded the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// The kernel's own `trace` file.
     Ftrace,
-    /// `trace-cmd report`, or `trace.dat`.
     TraceCmd,
-    /// `perf script`, or `perf.data`.
     Perf,
     /// Text of ftrace or trace-cmd without the header, which would distinguish the two.
     #[default]
@@ -22,31 +19,14 @@ pub enum Format {
 /// What a trace tells about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Header {
-    /// The tool that printed or recorded it.
     pub format: Format,
-    /// A description of what was recorded, from the header line `# recorded:`.
-    pub recorded: Option<String>,
-    /// The kernel's release.
     pub kernel: Option<String>,
-    /// Ftrace's tracer; `nop` when only events were recorded.
-    pub tracer: Option<String>,
-    /// The clock of the trace's times, as ftrace's `trace_clock` names it.
     pub clock: Option<String>,
-    /// Ticks per second.
     pub hz: Option<u32>,
-    /// CPUs online when it was recorded.
     pub cpus: Option<u16>,
-    /// Ftrace's count of entries.
-    pub entries: Option<Entries>,
-}
-
-/// Ftrace's `entries-in-buffer/entries-written`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entries {
-    /// Entries in the buffer when the trace was printed.
-    pub in_buffer: u64,
-    /// Entries recorded since the start, including overwritten ones.
-    pub written: u64,
+    /// How many entries ftrace's header promises, and how many were overwritten before it was printed.
+    pub(super) promised: u64,
+    pub(super) overwritten: u64,
 }
 
 /// What a line without an event is.
@@ -54,20 +34,17 @@ pub struct Entries {
 pub(super) enum Remark {
     /// The line can be ignored: it is empty, a known remark, or part of a stack trace.
     Ignored,
-    /// Events were lost here: their number, if the tool printed it.
     EventsLost(Option<u64>),
 }
 
 impl Header {
-    /// Reads a line that begins with `#`.
     pub(super) fn comment(&mut self, line: &[u8]) {
         let text = line.trim_ascii_start().trim_ascii_end();
         let text = text.strip_prefix(b"#").unwrap_or(text).trim_ascii();
-        if let Some(tracer) = text.strip_prefix(b"tracer:") {
+        if text.starts_with(b"tracer:") {
             self.format = Format::Ftrace;
-            self.tracer = Some(printable(tracer.trim_ascii()));
-        } else if let Some(what) = text.strip_prefix(b"recorded:") {
-            self.recorded = Some(printable(what.trim_ascii()));
+        } else if text.starts_with(b"recorded:") {
+            // A description in the recorder's words, which may look like other facts.
         } else if let Some(release) = text.strip_prefix(b"os release :") {
             self.kernel = Some(printable(release.trim_ascii()));
         } else if let Some(cpus) = text.strip_prefix(b"nrcpus online :") {
@@ -93,7 +70,10 @@ impl Header {
                 self.cpus = cpu_count(cpus).or(self.cpus);
             } else if word == b"entries-in-buffer/entries-written:" {
                 self.format = Format::Ftrace;
-                self.entries = words.next().and_then(entries).or(self.entries);
+                if let Some((promised, written)) = words.next().and_then(entries) {
+                    self.promised = promised;
+                    self.overwritten = written.saturating_sub(promised);
+                }
             }
         }
     }
@@ -116,11 +96,6 @@ impl Header {
             || text.starts_with(b"CPU") && text.ends_with(b" is empty")
             || is_perf_stack_line(text);
         is_remark.then_some(Remark::Ignored)
-    }
-
-    /// Returns the number of events that were overwritten before the trace was printed.
-    pub(super) fn overwritten(&self) -> u64 {
-        self.entries.map_or(0, |entries| entries.written.saturating_sub(entries.in_buffer))
     }
 }
 
@@ -154,10 +129,10 @@ fn cpu_count(word: &[u8]) -> Option<u16> {
     super::prefix::cpu_id(last).map(|last| last.0 + 1)
 }
 
-fn entries(word: &[u8]) -> Option<Entries> {
+/// Reads ftrace's `entries-in-buffer/entries-written`.
+fn entries(word: &[u8]) -> Option<(u64, u64)> {
     let slash = word.iter().position(|&byte| byte == b'/')?;
-    let (in_buffer, written) = (decimal(&word[..slash])?, decimal(&word[slash + 1..])?);
-    Some(Entries { in_buffer, written })
+    Some((decimal(&word[..slash])?, decimal(&word[slash + 1..])?))
 }
 
 #[cfg(test)]
@@ -184,7 +159,7 @@ mod tests {
     fn facts_are_read_from_comments() {
         let mut header = Header::default();
         for line in [
-            "# recorded: idle machine",
+            "# recorded: kernel compilation with HZ=100",
             "# kernel 6.18.44 HZ=250 clock=mono span=5.0 s",
             "# tracer: nop",
             "# entries-in-buffer/entries-written: 90/100   #P:2",
@@ -193,13 +168,9 @@ mod tests {
             header.comment(line.as_bytes());
         }
         assert_eq!(header.format, Format::Ftrace);
-        assert_eq!(header.recorded.as_deref(), Some("idle machine"));
         assert_eq!(header.kernel.as_deref(), Some("6.18.44"));
-        assert_eq!(
-            (header.tracer.as_deref(), header.clock.as_deref()),
-            (Some("nop"), Some("mono"))
-        );
-        assert_eq!((header.hz, header.cpus, header.overwritten()), (Some(250), Some(2), 10));
+        assert_eq!(header.clock.as_deref(), Some("mono"));
+        assert_eq!((header.hz, header.cpus, header.overwritten), (Some(250), Some(2), 10));
     }
 
     #[test]

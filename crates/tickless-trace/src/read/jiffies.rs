@@ -19,10 +19,10 @@ use std::collections::HashMap;
 
 use tickless_core::time::Ns;
 
+use super::Records;
 use super::event::{Event, EventKind, Jiffy, TimerAddr};
 use super::monotonic::MonotonicOffset;
 use super::names::Names;
-use super::{Record, Records};
 
 /// The rates that distributions choose.
 const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
@@ -33,21 +33,7 @@ const PRINTED_EARLY_NS: i64 = 1_000;
 /// The kernel's tick rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hz {
-    /// Ticks per second.
     pub value: u32,
-    /// How it was found.
-    pub source: HzSource,
-}
-
-/// How the tick rate was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HzSource {
-    /// In the trace's header.
-    Header,
-    /// From the jiffies that wheel events print.
-    WheelEvents,
-    /// From the distance between two expirations of the tick.
-    TickPeriod,
 }
 
 impl Hz {
@@ -60,57 +46,23 @@ impl Hz {
 /// Converts jiffies to times on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JiffyClock {
-    /// A jiffy whose beginning is known.
     pub anchor: Jiffy,
     /// When that jiffy began, in nanoseconds; negative if that was before the trace clock's zero.
     pub anchor_ns: i64,
-    /// The length of each jiffy.
     pub tick: Ns,
     /// How much too late [`JiffyClock::time`] may be: zero, or one tick if the trace has no events
     /// of the tick.
     pub late_max: Ns,
-    /// How many bits jiffies have on that machine.
-    pub width: JiffyWidth,
 }
 
-/// How many bits jiffies have: as many as the machine's words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JiffyWidth {
-    /// Jiffies wrap, the first time five minutes after boot.
-    Bits32,
-    /// They never wrap.
-    Bits64,
-}
-
-impl JiffyWidth {
-    /// Returns 64 bits if some jiffy in the trace needs them. If none does, 32 bits give the same
-    /// times, even for a 64-bit machine, as long as no two jiffies are 2^31 ticks apart.
-    fn of(records: &Records) -> JiffyWidth {
-        const NARROW_MAX: u64 = u32::MAX as u64;
-        let is_wide = |record: Record| match record.event {
-            Event::TimerStart { expires, .. } => expires.0 > NARROW_MAX,
-            Event::TimerExpireEntry { now, .. } => now.0 > NARROW_MAX,
-            _ => false,
-        };
-        if readings(records).any(is_wide) { JiffyWidth::Bits64 } else { JiffyWidth::Bits32 }
-    }
-
-    /// Returns the number of ticks from one jiffy to another; negative if the other is earlier.
-    fn distance(self, from: Jiffy, to: Jiffy) -> i64 {
-        let ticks = to.0.wrapping_sub(from.0);
-        match self {
-            JiffyWidth::Bits32 => i64::from(ticks as u32 as i32),
-            JiffyWidth::Bits64 => ticks as i64,
-        }
-    }
-
-    /// Returns the jiffy `ticks` after another.
-    fn after(self, from: Jiffy, ticks: i64) -> Jiffy {
-        let jiffy = from.0.wrapping_add_signed(ticks);
-        Jiffy(match self {
-            JiffyWidth::Bits32 => jiffy & u64::from(u32::MAX),
-            JiffyWidth::Bits64 => jiffy,
-        })
+/// Returns the number of ticks from one jiffy to another; negative if the other is earlier. Jiffies of
+/// 32 bits wrap, the first time five minutes after boot. Two that fit into 32 bits are taken for such;
+/// on a 64-bit machine that gives the same result if they are less than 2^31 ticks apart.
+fn ticks_between(from: Jiffy, to: Jiffy) -> i64 {
+    let ticks = to.0.wrapping_sub(from.0);
+    match from.0.max(to.0) <= u64::from(u32::MAX) {
+        true => i64::from(ticks as u32 as i32),
+        false => ticks as i64,
     }
 }
 
@@ -118,17 +70,9 @@ impl JiffyClock {
     /// Returns when a jiffy begins. A timer that expires in this jiffy is due then. The time
     /// saturates at both ends.
     pub fn time(&self, jiffy: Jiffy) -> Ns {
-        let ticks = i128::from(self.width.distance(self.anchor, jiffy));
+        let ticks = i128::from(ticks_between(self.anchor, jiffy));
         let ns = i128::from(self.anchor_ns) + ticks * i128::from(self.tick.0);
         Ns(ns.clamp(0, u64::MAX.into()) as u64)
-    }
-
-    /// Returns the jiffy that contains `time`. The kernel's own counter may be behind that while
-    /// the tick is stopped.
-    pub fn jiffy(&self, time: Ns) -> Jiffy {
-        let ns = i128::from(time.0) - i128::from(self.anchor_ns);
-        let ticks = ns.div_euclid(i128::from(self.tick.0.max(1))) as i64;
-        self.width.after(self.anchor, ticks)
     }
 }
 
@@ -139,11 +83,10 @@ pub(super) fn measure(
     header_hz: Option<u32>,
     monotonic: Option<MonotonicOffset>,
 ) -> (Option<Hz>, Option<JiffyClock>) {
-    let width = JiffyWidth::of(records);
-    let readings = Readings::collect(records, width);
+    let readings = Readings::collect(records);
     let ticks = tick_expiries(records, names);
     let of_events = readings.as_ref().and_then(Readings::hz);
-    let of_header = header_hz.map(|value| Hz { value, source: HzSource::Header });
+    let of_header = header_hz.map(|value| Hz { value });
     // The header is wrong if the events contradict it and show another rate.
     let is_wrong = |hz: &Hz| {
         let agrees = readings.as_ref().is_some_and(|readings| readings.agree_with(hz.value));
@@ -162,15 +105,9 @@ pub(super) fn measure(
             anchor_ns: exact.unwrap_or(latest),
             tick: hz.tick(),
             late_max: if exact.is_some() { Ns::ZERO } else { hz.tick() },
-            width,
         })
     });
     (hz, clock)
-}
-
-/// Returns the events that print jiffies.
-fn readings(records: &Records) -> impl Iterator<Item = Record> {
-    records.of_kinds(&[EventKind::TimerStart, EventKind::TimerExpireEntry])
 }
 
 /// The times at which the trace shows the current jiffies: (time, ticks since `first`).
@@ -183,16 +120,16 @@ impl Readings {
     /// A trace that is shorter than this does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
-    fn collect(records: &Records, width: JiffyWidth) -> Option<Readings> {
+    fn collect(records: &Records) -> Option<Readings> {
         let mut first = None;
         let mut readings = Vec::new();
-        for record in self::readings(records) {
+        for record in records.of_kinds(&[EventKind::TimerStart, EventKind::TimerExpireEntry]) {
             if let Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. } =
                 record.event
             {
                 let first = *first.get_or_insert(now);
                 let time = i64::try_from(record.time.0).unwrap_or(i64::MAX);
-                readings.push((time, width.distance(first, now)));
+                readings.push((time, ticks_between(first, now)));
             }
         }
         first.map(|first| Readings { first, readings })
@@ -219,13 +156,13 @@ impl Readings {
         };
         let (spread, value, tick) = COMMON_HZ.iter().map(spread).min()?;
         let agree = spread <= 2 * tick.0 as i64 && self.readings.len() >= 4;
-        agree.then_some(Hz { value, source: HzSource::WheelEvents })
+        agree.then_some(Hz { value })
     }
 
     /// Returns how much [`Readings::beginnings`] vary at this rate (their interquartile range), and
     /// the tick. At the right rate they hardly vary.
     fn spread(&self, value: u32) -> (i64, Ns) {
-        let tick = Hz { value, source: HzSource::WheelEvents }.tick();
+        let tick = Hz { value }.tick();
         let sorted = self.beginnings(tick);
         let quarter = sorted.len() / 4;
         let Some(last) = sorted.len().checked_sub(1 + quarter) else { return (0, tick) };
@@ -270,7 +207,7 @@ fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64
 fn hz_of_ticks(ticks: &HashMap<TimerAddr, Vec<u64>>) -> Option<Hz> {
     let steps = ticks.values().flat_map(|expiries| expiries.windows(2));
     let shortest = steps.map(|pair| pair[1].saturating_sub(pair[0])).filter(|&ns| ns > 0).min()?;
-    let rates = COMMON_HZ.iter().map(|&value| Hz { value, source: HzSource::TickPeriod });
+    let rates = COMMON_HZ.iter().map(|&value| Hz { value });
     // The distance equals the tick to the nanosecond; 0.1% allows for kernels that round otherwise.
     rates.into_iter().find(|hz| hz.tick().0.abs_diff(shortest) <= shortest / 1_000)
 }

@@ -60,10 +60,10 @@ use std::path::Path;
 use open::Opened;
 use tickless_core::time::Ns;
 
-pub use attributes::{Bucket, ClockId, Context, HrtimerMode, TimerFlags};
+pub use attributes::{ClockId, Context, HrtimerMode};
 pub use event::{Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
-pub use header::{Entries, Format, Header};
-pub use jiffies::{Hz, HzSource, JiffyClock, JiffyWidth};
+pub use header::{Format, Header};
+pub use jiffies::{Hz, JiffyClock};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError};
@@ -72,28 +72,21 @@ pub use records::{Record, Records};
 /// A trace in memory.
 #[derive(Debug)]
 pub struct Trace {
-    /// The file, as named by the caller.
     pub path: String,
-    /// What the trace tells about itself.
     pub header: Header,
     /// The number of CPUs: every CPU number in the trace is below it.
     pub cpus: u16,
-    /// The events, sorted by time.
     pub records: Records,
-    /// The names behind [`NameId`]s.
     pub names: Names,
     /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
-    /// The tick rate, if it could be found.
     pub hz: Option<Hz>,
     /// Converts jiffies to times; `None` if no wheel timer was recorded, or the tick rate is
     /// unknown.
     pub jiffies: Option<JiffyClock>,
     /// Converts times on CLOCK_MONOTONIC to the trace's clock; `None` if no hrtimer expired.
     pub monotonic: Option<MonotonicOffset>,
-    /// The problems of the trace, by cause.
     pub problems: Problems,
-    /// The number of lines in the file.
     pub lines: u64,
     /// Lines that may have been events and could not be used.
     pub skipped_lines: u64,
@@ -104,9 +97,6 @@ pub struct Trace {
 impl Trace {
     /// Reads the file at `path`, gzip or plain. Blocks on the file; O(size), plus O(n log n) if
     /// events are out of order. 130,000 lines take about 45 ms, and as much again to unpack.
-    ///
-    /// # Errors
-    /// When no timer event can be read from the file; see [`TraceError`].
     pub fn read(path: &Path) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy();
         let file = File::open(path);
@@ -115,9 +105,6 @@ impl Trace {
     }
 
     /// Reads a trace from `input`. Messages about it call it `path`.
-    ///
-    /// # Errors
-    /// When no timer event can be read; see [`TraceError`].
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
         match open::open(path, input)? {
             Opened::Text(lines) => reader::read(path, lines),
@@ -126,7 +113,6 @@ impl Trace {
         }
     }
 
-    /// Returns the number of events of `kind`. O(n).
     pub fn count(&self, kind: EventKind) -> usize {
         self.records.kinds().filter(|other| *other == kind).count()
     }

@@ -16,11 +16,7 @@ use super::names::Names;
 /// How far the trace's clock is ahead of CLOCK_MONOTONIC; negative when behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonotonicOffset {
-    /// Nanoseconds to add to a CLOCK_MONOTONIC time to get the trace's time. Zero if the two seem
-    /// to be one clock.
     pub ns: i64,
-    /// The number of events that it was measured with.
-    pub samples: usize,
 }
 
 impl MonotonicOffset {
@@ -56,7 +52,7 @@ impl MonotonicOffset {
         let lowest = ahead.get(ahead.len() / 2)?.saturating_sub(Self::BELOW_MEDIAN_NS);
         let smallest = *ahead.iter().find(|&&ns| ns >= lowest)?;
         let ns = if Self::SAME_CLOCK_NS.contains(&smallest) { 0 } else { smallest };
-        Some(MonotonicOffset { ns, samples: ahead.len() })
+        Some(MonotonicOffset { ns })
     }
 }
 
@@ -76,7 +72,7 @@ mod tests {
     #[test]
     fn a_few_microseconds_are_the_same_clock() {
         let tick = format!("{TICK} function=tick_nohz_handler now=100000058000");
-        assert_eq!(measured(&[&tick]), Some(MonotonicOffset { ns: 0, samples: 1 }));
+        assert_eq!(measured(&[&tick]), Some(MonotonicOffset { ns: 0 }));
     }
 
     /// Goal: if the tick was recorded, timers on other clocks do not count.
@@ -85,7 +81,7 @@ mod tests {
         let other = format!("{WAKEUP} function=hrtimer_wakeup now=1700000000000000000");
         let tick = format!("{TICK} function=tick_sched_timer now=70000000000");
         let found = measured(&[&other, &other, &tick]).unwrap();
-        assert_eq!(found, MonotonicOffset { ns: 30_000_060_000, samples: 1 });
+        assert_eq!(found, MonotonicOffset { ns: 30_000_060_000 });
         assert_eq!(found.trace_time(Ns(70_000_000_000)), Ns(100_000_060_000));
         assert_eq!(found.trace_time(Ns::NEVER), Ns::NEVER);
     }

@@ -44,12 +44,10 @@ impl Names {
         known.map_or("?", |name| name)
     }
 
-    /// Returns the id of a name, if the trace has it.
     pub fn find(&self, name: &str) -> Option<NameId> {
         self.by_name.get(name.as_bytes()).copied()
     }
 
-    /// Returns the ids of [`TICK_FUNCTIONS`].
     pub fn tick_functions(&self) -> [Option<NameId>; 2] {
         TICK_FUNCTIONS.map(|name| self.find(name))
     }
@@ -59,7 +57,6 @@ impl Names {
         std::iter::once("?").chain(self.known.iter().map(|name| &**name))
     }
 
-    /// Returns the number of names, including `?`.
     pub fn len(&self) -> usize {
         1 + self.known.len()
     }

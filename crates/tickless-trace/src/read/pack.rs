@@ -1,7 +1,7 @@
 //! Packs the fields of events into bits, in which [`Records`](super::Records) keeps them to save
 //! memory.
 
-use super::attributes::{Bucket, ClockId, HrtimerMode, TimerFlags};
+use super::attributes::{ClockId, HrtimerMode};
 use super::build::Value;
 use super::event::{Jiffy, TimerAddr};
 use super::names::{NameId, Names};
@@ -70,10 +70,6 @@ field_types! {
         |value, _| value.number().and_then(cpu_id), or |cpu| cpu;
     NameId, 16: |name| name.0.into(), |bits| NameId(bits as u16),
         |value, names| Some(names.function(value)), or |_| NameId::UNKNOWN;
-    Bucket, 16: |bucket| bucket.0.into(), |bits| Bucket(bits as u16),
-        |value, _| value.number().and_then(Bucket::new), or |_| Bucket::NOT_PRINTED;
-    TimerFlags, 8: |flags| flags.0.into(), |bits| TimerFlags(bits as u8),
-        |value, _| TimerFlags::of(value), or |_| TimerFlags::default();
     HrtimerMode, 8: |mode| mode.0.into(), |bits| HrtimerMode(bits as u8),
         |value, _| HrtimerMode::of(value), or |_| HrtimerMode::default();
     ClockId, 8: |clock| clock as u64,
@@ -122,7 +118,6 @@ impl Bits {
         words.extend(halves.take(self.at.div_ceil(32) as usize));
     }
 
-    /// Reads this number of bits from the beginning of `words`.
     pub(super) fn read(words: &[u32], bits: u32) -> Bits {
         let mut read = Bits::default();
         for (at, &word) in words[..bits.div_ceil(32) as usize].iter().enumerate() {

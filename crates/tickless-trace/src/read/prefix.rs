@@ -183,11 +183,11 @@ mod tests {
         for (flags, context) in [
             ("d.h1.", Context::HardIrq),
             ("dNh11", Context::HardIrq),
-            ("d.H1.", Context::HardIrqInSoftIrq),
+            ("d.H1.", Context::HardIrq),
             ("b.s1.", Context::SoftIrq),
             (".....", Context::Task),
             ("d..1", Context::Task),
-            ("d.Z1....", Context::Nmi),
+            ("d.Z1....", Context::HardIrq),
         ] {
             let line = format!("  a-b-31186 (  31186) [000] {flags}  3028.536010: tick_stop: a=1");
             assert_eq!(found(&line), (want.0, context, want.2, want.3.clone(), want.4.clone()));

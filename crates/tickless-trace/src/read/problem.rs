@@ -14,11 +14,9 @@ use tickless_core::time::CpuId;
 /// A cause that makes lines unusable, the first line that it affects, and the number of such lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// What is wrong.
     pub cause: Cause,
     /// The first affected line, counted from 1; 0 if the problem concerns the whole file.
     pub line: u32,
-    /// The number of affected lines.
     pub count: u64,
 }
 
@@ -40,65 +38,38 @@ impl Problem {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The line has no CPU, time and event name.
     #[error("no CPU, time and event name here; line skipped")]
     NotAnEvent,
-    /// The event ends before a field that every kernel prints.
     #[error("{} ends before its {field}; line skipped", event.name())]
-    MissingField {
-        /// The event.
-        event: EventKind,
-        /// The field.
-        field: &'static str,
-    },
-    /// A field cannot be read.
+    MissingField { event: EventKind, field: &'static str },
     #[error("{} has an unreadable {field}; line skipped", event.name())]
-    UnreadableField {
-        /// The event.
-        event: EventKind,
-        /// The field.
-        field: &'static str,
-    },
-    /// The last line has no line end, so its last number may be short.
+    UnreadableField { event: EventKind, field: &'static str },
     #[error("the last line has no line end, so its numbers may be short; line skipped")]
     LastLineCut,
-    /// An event that does not concern timers.
     #[error("{name} is no timer event; line skipped")]
-    UnknownEvent {
-        /// Its name.
-        name: Box<str>,
-    },
-    /// Further events that do not concern timers, once the names of some have been listed.
+    UnknownEvent { name: Box<str> },
     #[error("other events that are no timer events")]
     MoreUnknownEvents,
-    /// Times are not in seconds.
     #[error(
         "the time is not in seconds; line skipped. \
          Record with `echo mono > trace_clock` (trace-cmd -C mono)"
     )]
     ClockNotInSeconds,
-    /// A CPU number that no Linux kernel has.
     #[error("no Linux has that many CPUs; line skipped")]
     CpuOutOfRange,
-    /// Bytes that are not UTF-8.
     #[error("bytes that are not UTF-8; the rest of the line is used")]
     NotUtf8,
-    /// A line longer than any event.
     #[error("longer than any event; line skipped")]
     LineTooLong,
-    /// An event earlier than one before it.
     #[error("earlier than the line before it; sorted by time")]
     OutOfOrder,
-    /// The trace has no header of ftrace or trace-cmd, and does not name its events as perf does.
     #[error(
         "no header: the number of CPUs is taken from the events, and dropped events \
          cannot be seen. Keep the lines that begin with `#` (or `cpus=`)"
     )]
     NoHeader,
-    /// Addresses of 32 bits.
     #[error("32-bit addresses; used as names, as addresses always are")]
     NarrowAddresses,
-    /// The kernel or the tool dropped events.
     #[error(
         "{events} events were dropped while recording: timers of those gaps are unknown. \
          Record with a larger buffer (buffer_size_kb, trace-cmd -b, perf record -m)"
@@ -108,110 +79,67 @@ pub enum Cause {
         /// number.
         events: u64,
     },
-    /// The header promises more events than the file has.
     #[error("the header promises {promised} events, the file has {found}: {place}")]
     FewerThanPromised {
-        /// Entries according to the header.
         promised: u64,
-        /// Event lines found.
         found: u64,
         /// Where the events are missing, if the other events show it.
         place: MissingPlace,
     },
-    /// Pairs of events, such as the begin and the end of an interrupt, of which one is missing in
-    /// the middle of the trace.
     #[error(
         "of {} expiries and interrupts, {broken} have a beginning or an end and not both: lines \
          are missing, and the trace does not say so. Record again, and do not filter the events",
         whole + broken
     )]
-    HalvesMissing {
-        /// The number of complete pairs.
-        whole: u64,
-        /// The number of incomplete pairs.
-        broken: u64,
-    },
-    /// Events that are in the trace twice.
+    HalvesMissing { whole: u64, broken: u64 },
     #[error(
         "the same event as one before it, of {of}: the trace has lines twice. Give each \
          recording once"
     )]
-    Repeated {
-        /// The number of events, including the repeated ones.
-        of: u64,
-    },
-    /// Lines of one CPU whose times run backwards.
+    Repeated { of: u64 },
     #[error(
         "earlier than the line before it of the same CPU, of {of} events: the lines were \
          shuffled. Events of one microsecond can then not be put in order"
     )]
-    CpuOutOfOrder {
-        /// The number of events.
-        of: u64,
-    },
-    /// The recording has addresses of functions and not their names.
+    CpuOutOfOrder { of: u64 },
     #[error(
         "perf.data has addresses of functions and not their names, and this is not the kernel \
          that recorded it, as it was booted then. Give the text that `perf script --ns --header` \
          prints where it was recorded, if names matter"
     )]
     NoFunctionNames,
-    /// All events have the same time.
     #[error(
         "all events have the same time, so nothing can be said of when anything happened. Record \
          with a clock: echo mono > trace_clock"
     )]
     NoTime,
-    /// A time that is far from those of nearly all other events.
     #[error("hours away from nearly all other events; line skipped")]
     TimeOutOfPlace,
-    /// A gap so long that the times cannot be right.
     #[error(
         "the time jumps by {seconds} s before this line. Two recordings in one file? Give one at \
          a time"
     )]
-    TimeJump {
-        /// The length of the gap.
-        seconds: u64,
-    },
-    /// A CPU beyond those of the header.
+    TimeJump { seconds: u64 },
     #[error("a CPU that the header does not know, which has {known}; line skipped")]
-    CpuNotInHeader {
-        /// The number of CPUs in the header.
-        known: u16,
-    },
-    /// The recorder found that the kernel recorded nothing of the idle thread on this CPU.
+    CpuNotInHeader { known: u16 },
     #[error(
         "the kernel recorded nothing of what CPU {}'s idle thread does, though it stopped its \
          tick: armings, cancels, device writes and idle states are missing there. Boot the \
          machine anew, or look with `tickless top --source ebpf`",
         cpu.0
     )]
-    IdleNotRecorded {
-        /// The CPU.
-        cpu: CpuId,
-    },
-    /// The header states a tick rate that the events contradict.
+    IdleNotRecorded { cpu: CpuId },
     #[error(
         "the header says HZ={header}, and jiffies advance {events} times a second: that is used. \
          Put right the first line"
     )]
-    HzContradicted {
-        /// The rate of the header.
-        header: u32,
-        /// The rate that the events show, which is used.
-        events: u32,
-    },
-    /// The gzip stream ends in the middle.
+    HzContradicted { header: u32, events: u32 },
     #[error("the gzip data ends early; what came out is used")]
     GzipCut,
-    /// The gzip stream is damaged, or something else follows it.
     #[error("the gzip data is damaged; what came out is used")]
     GzipDamaged,
-    /// The file could not be read to its end.
     #[error("reading failed; what was read is used")]
     ReadFailed,
-    /// The times of wheel timers are unknown, because nothing shows how long a jiffy is.
     #[error(
         "the tick rate is unknown, so wheel timers cannot be placed in time. \
          Put `# HZ=<CONFIG_HZ of that kernel>` in the first line"
@@ -225,12 +153,9 @@ pub enum MissingPlace {
     /// At the end: the file breaks off, or so many lines are missing that a gap in the middle
     /// would have left some entry without its exit.
     End,
-    /// In the middle.
     Middle {
-        /// The first line that shows it.
         line: u32,
     },
-    /// The events do not show it.
     Unknown,
 }
 
@@ -273,7 +198,6 @@ impl Problems {
     /// share one problem.
     const UNKNOWN_NAMES_MAX: usize = 16;
 
-    /// Returns each problem.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }
@@ -283,12 +207,10 @@ impl Problems {
         self.0.is_empty()
     }
 
-    /// Returns the problem with this cause.
     pub fn find(&self, cause: &Cause) -> Option<&Problem> {
         self.0.iter().find(|problem| problem.cause == *cause)
     }
 
-    /// Returns [`Problem::message`] of each problem.
     pub fn messages<'a>(&'a self, path: &'a str) -> impl Iterator<Item = String> + 'a {
         self.0.iter().map(move |problem| problem.message(path))
     }
@@ -334,83 +256,44 @@ impl Problems {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The file cannot be opened.
     #[error("{path}: cannot be opened ({error}). Check the name and who may read it")]
     Open {
-        /// The file.
         path: String,
-        /// The system's error.
         #[source]
         error: io::Error,
     },
-    /// The file cannot be read.
     #[error("{path}: cannot be read ({error}). Name a file, not a directory")]
     Read {
-        /// The file.
         path: String,
-        /// The system's error.
         #[source]
         error: io::Error,
     },
-    /// The gzip stream breaks before the first timer event.
     #[error(
         "{path}: broken gzip data, and no timer event before the break ({error}). \
          Copy the file again"
     )]
     BrokenGzip {
-        /// The file.
         path: String,
-        /// The decoder's error.
         #[source]
         error: io::Error,
     },
-    /// A binary recording, or a compressed file, that another program can convert to text.
     #[error("{path}: this is {what}. Turn it into text first: {with} {path} > trace.txt")]
-    Convert {
-        /// The file.
-        path: String,
-        /// What it is.
-        what: &'static str,
-        /// The program that converts it.
-        with: &'static str,
-    },
-    /// A binary recording that ends too early, or in which a length cannot be right.
+    Convert { path: String, what: &'static str, with: &'static str },
     #[error(
         "{path}: a {what} that ends too early, or is damaged. Copy the file again, or record again"
     )]
-    DamagedBinary {
-        /// The file.
-        path: String,
-        /// What it is.
-        what: &'static str,
-    },
-    /// The file is empty.
+    DamagedBinary { path: String, what: &'static str },
     #[error("{path}: empty. Record a trace with the timer events, then try again")]
-    Empty {
-        /// The file.
-        path: String,
-    },
-    /// The file is not text.
+    Empty { path: String },
     #[error(
         "{path}: not text. Give ftrace's `trace` file, the output of `trace-cmd report` or of \
          `perf script`, plain or as .gz"
     )]
-    NotText {
-        /// The file.
-        path: String,
-    },
-    /// Text without a single `timer_*` or `hrtimer_*` event.
+    NotText { path: String },
     #[error(
         "{path}: no timer event in {lines} lines. Record timer:* (trace-cmd record -e timer, perf \
          record -e 'timer:*'){}",
         first.as_ref().map(|first| format!("\n  {first}")).unwrap_or_default()
     )]
-    NoTimerEvent {
-        /// The file.
-        path: String,
-        /// The number of lines.
-        lines: u64,
-        /// The message of the first problem in these lines.
-        first: Option<String>,
-    },
+    NoTimerEvent { path: String, lines: u64, first: Option<String> },
 }

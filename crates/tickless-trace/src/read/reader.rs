@@ -19,7 +19,6 @@ use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 use std::io;
 
-/// Reads `lines` to their end.
 pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError> {
     let mut reader = Reader::new(Format::Unknown, Symbols::default());
     while let Some(line) = lines.next() {
@@ -43,7 +42,6 @@ struct ReadFailure {
 /// What has been read so far.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// The number of lines read so far, or of events of a binary recording.
     line_number: u64,
     pub(super) header: Header,
     records: Records,
@@ -287,7 +285,7 @@ impl Reader {
         if self.header.format == Format::Unknown {
             self.note_file(Cause::NoHeader);
         }
-        let promised = self.header.entries.map_or(0, |entries| entries.in_buffer);
+        let promised = self.header.promised;
         if found < promised {
             let ends = [Cause::LastLineCut, Cause::GzipCut, Cause::GzipDamaged, Cause::ReadFailed];
             let is_cut = ends.iter().any(|cause| self.problems.find(cause).is_some());
@@ -358,7 +356,7 @@ impl Reader {
         }
         // Events that the kernel dropped leave half pairs, too. The trace reports dropped events,
         // so such half pairs are no damage.
-        if self.lost_line.is_some() || self.header.overwritten() > 0 {
+        if self.lost_line.is_some() || self.header.overwritten > 0 {
             return None;
         }
         let soundness::Pairs { whole, broken, first } = soundness::pairs(&self.records);
@@ -370,7 +368,7 @@ impl Reader {
     /// overwritten events, and ftrace also marks where they were. Both report the same loss, so the
     /// larger number counts, not the sum.
     fn note_dropped(&mut self) -> u64 {
-        let events = self.lost.max(self.header.overwritten());
+        let events = self.lost.max(self.header.overwritten);
         if events > 0 || self.lost_line.is_some() {
             let line = self.lost_line.unwrap_or(0);
             self.problems.note(line, Cause::EventsDropped { events });

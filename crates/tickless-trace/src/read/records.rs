@@ -16,13 +16,9 @@ use tickless_core::time::{CpuId, Ns};
 pub struct Record {
     /// The time, on the trace's clock.
     pub time: Ns,
-    /// What occurred.
     pub event: Event,
-    /// The line of the trace from which it was read; the first is 1.
     pub line: u32,
-    /// The CPU it occurred on.
     pub cpu: CpuId,
-    /// Interrupt, softirq or task, where recorded.
     pub context: Context,
     /// The thread that the CPU ran or interrupted; 0 for the idle task.
     pub pid: u32,
@@ -63,7 +59,6 @@ const _: () = assert!(Context::ALL.len() <= 1 << CONTEXT_BITS);
 const _: () = assert!(EventKind::ALL.len() <= 1 << (u8::BITS - CONTEXT_BITS));
 
 impl Records {
-    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.heads.len()
     }
@@ -73,38 +68,28 @@ impl Records {
         self.heads.is_empty()
     }
 
-    /// Returns the number of bytes that the records take.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.heads[..]) + size_of_val(&self.words[..])
     }
 
     /// Returns the record at `place`; the first is at 0. O(1).
-    ///
-    /// # Panics
-    /// When there is no record at `place`.
     pub fn at(&self, place: usize) -> Record {
         self.heads[place].record(&self.words)
     }
 
-    /// Returns the first record.
     pub fn first(&self) -> Option<Record> {
         self.iter().next()
     }
 
-    /// Returns the last record.
     pub fn last(&self) -> Option<Record> {
         self.iter().next_back()
     }
 
-    /// Returns all records in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Record> + ExactSizeIterator + Clone {
         self.range(0..self.len())
     }
 
     /// Returns the records in a range of places.
-    ///
-    /// # Panics
-    /// When the range exceeds the records.
     pub fn range(
         &self,
         places: Range<usize>,
@@ -119,7 +104,6 @@ impl Records {
         self.heads.iter().filter(is_wanted).map(|head| head.record(&self.words))
     }
 
-    /// Returns the kind of each record, in order.
     pub fn kinds(&self) -> impl Iterator<Item = EventKind> {
         self.heads.iter().map(Head::kind)
     }

@@ -38,9 +38,6 @@ const SYSTEMS: [&str; 6] = ["timer", "irq_vectors", "msr", "sched", "power", "ta
 
 impl Live {
     /// Starts recording. See [`Recording::prepare`] for what it creates, and how that is removed.
-    ///
-    /// # Errors
-    /// When tracefs cannot be used or refuses the options.
     pub fn start(
         tracefs: Tracefs,
         options: &Options,
@@ -76,9 +73,6 @@ impl Live {
     }
 
     /// Passes the events since the last reading to `event`, in the order of time. Does not block.
-    ///
-    /// # Errors
-    /// When the buffers can no longer be read.
     pub fn read(&mut self, mut event: impl FnMut(&Record, &Names)) -> Result<(), RecordError> {
         let until = now();
         for at in 0..self.cpus.len() {
@@ -116,7 +110,6 @@ impl Live {
         &self.names
     }
 
-    /// Returns the number of events that were read.
     pub fn events(&self) -> u64 {
         self.read
     }
@@ -130,7 +123,6 @@ impl Live {
         self.lost.max(overwritten + refused)
     }
 
-    /// Returns [`Recording::notes`].
     pub fn notes(&self) -> &[String] {
         self.recording.notes()
     }

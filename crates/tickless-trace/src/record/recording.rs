@@ -108,9 +108,6 @@ impl Recording {
     /// Starts a second process, which removes the instance if this process is killed. It runs
     /// `program`, which must be the executable of this process. With `None`, the next recorder
     /// removes the instance.
-    ///
-    /// # Errors
-    /// When tracefs cannot be used or refuses the options.
     pub fn prepare(
         tracefs: Tracefs,
         options: &Options,
@@ -162,7 +159,6 @@ impl Recording {
         self.instance.path()
     }
 
-    /// Returns the root of tracefs.
     pub(super) fn root(&self) -> &Path {
         self.tracefs.root()
     }
@@ -172,21 +168,16 @@ impl Recording {
         self.buffer_kb
     }
 
-    /// Starts recording.
     pub fn start(&self) -> Result<(), RecordError> {
         self.instance.set(TRACING_ON, "1")
     }
 
-    /// Stops recording.
     pub fn stop(&self) -> Result<(), RecordError> {
         self.instance.set(TRACING_ON, "0")
     }
 
     /// Returns a handle that stops recording with one system call, from any thread. The events
     /// recorded until then stay in the buffers.
-    ///
-    /// # Errors
-    /// When tracefs refuses.
     pub fn freezer(&self) -> Result<Freezer, RecordError> {
         let file = self.instance.path().join(TRACING_ON);
         let file = File::options().write(true).open(file);
@@ -213,9 +204,6 @@ impl Recording {
     /// Writes the trace. Returns the CPUs on which the kernel recorded nothing of the idle thread,
     /// and lists them at the end of the trace. `before` must be read before the recording starts.
     /// The list is empty if events were dropped, since those of the idle threads may be among them.
-    ///
-    /// # Errors
-    /// When the trace cannot be read from tracefs, or cannot be written to `out`.
     pub fn write(
         &self,
         recorded: &str,
@@ -262,7 +250,6 @@ fn other_tracer(tracefs: &Path) -> Option<String> {
     })
 }
 
-/// Returns the number of CPUs that have a buffer.
 fn cpus(tracefs: &Tracefs) -> usize {
     std::fs::read_dir(tracefs.root().join("per_cpu")).map_or(1, Iterator::count)
 }

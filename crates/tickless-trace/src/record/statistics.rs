@@ -6,13 +6,9 @@ use std::path::Path;
 /// How many events the buffers of a tracefs instance hold and have dropped, over all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
-    /// Events in the buffers.
     pub kept: u64,
-    /// Events that later ones overwrote.
     pub overwritten: u64,
-    /// Events for which there was no room.
     pub refused: u64,
-    /// How many events were dropped on the CPU that dropped the most.
     pub dropped_on_one_cpu_max: u64,
 }
 
@@ -41,7 +37,6 @@ impl Statistics {
         all.div_ceil(self.kept.max(1)).max(2).next_power_of_two()
     }
 
-    /// Adds the statistics of one CPU.
     fn add(&mut self, text: &str) {
         let number = |key: &str| -> u64 {
             let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));

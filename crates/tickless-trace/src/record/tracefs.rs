@@ -19,9 +19,6 @@ pub struct Tracefs {
 impl Tracefs {
     /// Finds tracefs. If it is not mounted, mounts it such that only this process sees it. Some
     /// system calls; does not block.
-    ///
-    /// # Errors
-    /// When the caller lacks the rights, or the kernel has no tracefs.
     pub fn find() -> Result<Tracefs, RecordError> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let tracefs = match mounted(&mounts) {
@@ -37,12 +34,10 @@ impl Tracefs {
         }
     }
 
-    /// Uses `root` as tracefs.
     pub fn at(root: PathBuf) -> Tracefs {
         Tracefs { root, _mount: None }
     }
 
-    /// Returns its root folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -74,7 +69,6 @@ fn refused(errno: Errno) -> RecordError {
     }
 }
 
-/// Returns where tracefs is mounted.
 fn mounted(mounts: &str) -> Option<PathBuf> {
     let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let tracefs = mounts.find(|mount| mount.get(2) == Some(&"tracefs"))?;

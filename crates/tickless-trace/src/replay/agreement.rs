@@ -23,58 +23,39 @@ const LAZY_TIMERS_SINCE: (u32, u32) = (7, 1);
 /// How closely the replay under the kernel's own policy matches what the kernel did.
 #[derive(Debug, Serialize)]
 pub struct Agreement {
-    /// The policy of the kernel that recorded.
     pub policy: &'static str,
-    /// Recorded writes.
     pub recorded: u64,
-    /// Writes of the replay under that policy.
     pub replayed: u64,
-    /// The difference of the two, in percent of `recorded`.
     pub off_percent: f64,
-    /// Whether it is within 5 %.
     pub inside: bool,
-    /// All counts that both the trace and its replay under the kernel's policy have.
     pub measures: Vec<Measure>,
     /// The number of operations for which the trace lacks the operation itself or its device
     /// writes. Policies whose counts differ by no more than this cannot be distinguished.
     pub uncertain: u64,
-    /// For each other policy, whether the trace distinguishes it from the kernel's own policy.
     pub others: Vec<Comparison>,
-    /// The problems that make the trace unsound.
     pub damage: Vec<String>,
     /// Whether the replay did what the kernel did: each of `measures` is within 5 %, no policy fits
     /// better than the kernel's, and the trace has no damage.
     pub agrees: bool,
-    /// Possible reasons for the difference between trace and replay.
     pub why: Vec<String>,
 }
 
 /// A count that both the trace and its replay have.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Measure {
-    /// `device_writes`, `wakeups`, `spurious_wakeups` or `expirations`.
     pub measure: &'static str,
-    /// The count in the trace.
     pub recorded: u64,
-    /// The count in the replay.
     pub replayed: u64,
-    /// Whether recording and replay differ by at most 5 % of the recorded count; for
-    /// `spurious_wakeups`, by at most 5 % of the recorded wakeups.
     pub inside: bool,
 }
 
 /// Whether a trace distinguishes a policy from that of the kernel which recorded it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// The policy.
     pub policy: &'static str,
-    /// The difference between the policy's device writes and the recorded ones, in percent.
     pub off_percent: f64,
-    /// The count in which this policy differs most from the kernel's policy.
     pub differs_in: &'static str,
-    /// The difference in that count.
     pub differs_by: u64,
-    /// Which of the two policies fits.
     pub verdict: Verdict,
 }
 
@@ -104,7 +85,6 @@ impl Measure {
 #[derive(Clone, Copy)]
 struct Counted {
     writes: u64,
-    /// The number of timer interrupts, and how many of them expired no timer.
     interrupts: Option<(u64, u64)>,
     expirations: u64,
 }

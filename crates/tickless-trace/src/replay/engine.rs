@@ -35,7 +35,6 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) policy: ReplayPolicy,
-    /// The counts of all CPUs' devices together, from the first recorded event on.
     pub(super) device: DeviceCounts,
     pub(super) per_cpu: Vec<DeviceCounts>,
     /// Device writes of inferred operations (those without a record), which the counts above do not

@@ -12,11 +12,8 @@ pub(super) struct Lateness([Histogram<u64>; 2]);
 /// Some quantiles in nanoseconds, exact to three significant digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Quantiles {
-    /// The median.
     pub p50: u64,
-    /// One in a hundred is later.
     pub p99: u64,
-    /// The latest.
     pub max: u64,
 }
 

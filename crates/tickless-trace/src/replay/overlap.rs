@@ -17,50 +17,32 @@ use tickless_core::time::Ns;
 /// Timers with the same callback function and the same period.
 #[derive(Debug, Serialize)]
 pub struct Overlap {
-    /// The kernel's name for the function.
     pub function: String,
-    /// Their period.
     pub period_ns: u64,
-    /// How often they expired, all timers together.
     pub expirations: u64,
-    /// Expiries at most this far apart count as together: a hundredth of the period.
     pub within_ns: u64,
-    /// How many expiries had an expiry of another timer within `within_ns`.
     pub together: u64,
-    /// Their recorded phases.
     pub recorded: PhaseSet,
-    /// The phases that spreading would give them.
     pub spread: PhaseSet,
 }
 
 /// The phases of timers of one period.
 #[derive(Debug, Serialize)]
 pub struct PhaseSet {
-    /// The offsets from multiples of the period on the timers' clock, in the order of appearance.
     pub phases_ns: Vec<u64>,
-    /// The shortest distance between two neighbouring phases. The last phase and the first one of
-    /// the next period are neighbours, too.
     pub gap_min_ns: u64,
-    /// The longest distance between two neighbouring phases.
     pub gap_max_ns: u64,
-    /// How many timers have a phase so near that of another timer that both expire together.
     pub together_timers: usize,
 }
 
 /// Something that expires periodically: a timer, or a thread that sleeps.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Periodic {
-    /// The kernel's name for the function.
     pub function: String,
-    /// The name of the thread that sleeps; null for timers that are no sleeps.
     pub thread: Option<String>,
-    /// The thread's number.
     pub pid: Option<u32>,
-    /// Its period.
     pub period_ns: u64,
-    /// How often it expired.
     pub expirations: u64,
-    /// At how many addresses its timer was: each sleep of a thread may have a timer elsewhere.
     pub addresses: usize,
 }
 

@@ -17,45 +17,33 @@ pub use crate::read::Family;
 /// The operations of a trace.
 #[derive(Clone, Debug)]
 pub struct Streams {
-    /// The number of CPUs.
     pub cpus: u16,
-    /// The tick of its kernel.
     pub tick: Tick,
-    /// What advances the wheel.
     pub wheel: WheelEvents,
     /// When the trace begins, on a clock on which ticks begin at multiples of the tick's length.
     pub begins: Ns,
-    /// When it ends.
     pub ends: Ns,
     /// The recorded writes to event devices; `None` if they were not recorded.
     pub recorded_writes: Option<u64>,
     /// For each CPU, the timers whose home it is: those that were first armed on it.
     pub homes: Vec<Vec<u32>>,
-    /// For each CPU, the events of the timers that were first armed on it, in order of time.
     pub lives: Vec<Vec<Event>>,
-    /// By timer.
     pub families: Vec<Family>,
 }
 
 /// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
-    /// When.
     pub at: Ns,
-    /// On which CPU.
     pub cpu: CpuId,
-    /// Which timer.
     pub timer: u32,
-    /// The operation.
     pub what: What,
 }
 
 /// The kinds of operations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
-    /// The timer was armed.
     Arm(Arming),
-    /// It was cancelled.
     Cancel,
     /// The timer expired. If its callback armed the timer again, this is the new arming.
     Expire(Option<Arming>),
@@ -69,14 +57,11 @@ pub enum What {
 pub struct Arming {
     /// The time from which the timer may fire, and the time at which it must fire.
     pub window: Window,
-    /// The CPU on which the timer should fire.
     pub base: CpuId,
-    /// Whether it wakes an idle CPU.
     pub wakes: Wakes,
 }
 
 impl Streams {
-    /// Returns the operations of a trace. O(n log n).
     pub fn of(trace: &Trace, inference: Inference) -> Streams {
         let script = script::write(trace, inference);
         let arming = |&Start { window, base, wakes, .. }: &Start| Arming { window, base, wakes };

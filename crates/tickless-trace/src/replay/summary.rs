@@ -17,55 +17,32 @@ use tickless_core::time::CpuId;
 /// A replay's results. `docs/book/src/replay.md` documents its JSON.
 #[derive(Debug, Serialize)]
 pub struct Summary {
-    /// The trace.
     pub trace: TraceFacts,
-    /// The results under each policy.
     pub policies: Vec<PolicyResult>,
-    /// What the trace's kernel did.
     pub operations: OperationCounts,
-    /// How many of all starts were cancelled or restarted before they fired, in percent.
     pub cancelled_percent: f64,
-    /// The functions with the most starts.
     pub top_functions: Vec<FunctionStarts>,
-    /// Groups of periodic timers that have the same callback function and the same period.
     pub overlap: Vec<Overlap>,
-    /// What expires periodically, the most frequent first.
     pub periodic: Vec<Periodic>,
-    /// How closely the replay under the kernel's own policy matches the recorded device writes;
-    /// null if none were recorded.
     pub agreement: Option<Agreement>,
-    /// Lines that may have been events and could not be used.
     pub skipped_lines: u64,
-    /// Events that were lost while recording.
     pub dropped_events: u64,
-    /// Timers that were pending when the recording began and expired in it.
     pub pending_at_start: usize,
-    /// Cancels of timers that were armed before the recording began.
     pub unknown_cancels: u64,
-    /// Operations that the trace does not show though they must have happened; 0 without inference.
     pub inferred_operations: u64,
-    /// Starts that were left out, because the clock of their expiry is unknown.
     pub unplaced_starts: u64,
-    /// Whether operations without a record were inferred.
     pub inference: bool,
-    /// Remarks for the user: in which ways the replay differs from the recorded operations.
     pub notes: Vec<String>,
 }
 
 /// What the trace tells about itself.
 #[derive(Debug, Serialize)]
 pub struct TraceFacts {
-    /// Its file.
     pub file: String,
-    /// The kernel that recorded the trace; null if unknown.
     pub kernel: Option<String>,
-    /// The number of CPUs.
     pub cpus: u16,
-    /// Its length.
     pub seconds: f64,
-    /// The kernel's tick rate; null if unknown.
     pub hz: Option<u32>,
-    /// What the trace recorded of the event devices.
     pub recorded: Recorded,
 }
 
@@ -73,68 +50,43 @@ pub struct TraceFacts {
 /// expiries.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recorded {
-    /// Writes that programmed a timer device; null if they were not recorded.
     pub device_writes: Option<u64>,
-    /// Timer interrupts; null if they were not recorded.
     pub timer_interrupts: Option<u64>,
-    /// Timers that expired.
     pub expirations: u64,
-    /// Lateness of wheel timers that were armed within the recording; null if none expired.
     pub wheel_lateness_ns: Option<Quantiles>,
-    /// Lateness of high-resolution timers, from their expiry to the time that the kernel's handler
-    /// read.
     pub queue_lateness_ns: Option<Quantiles>,
 }
 
 /// The results under one policy.
 #[derive(Debug, Serialize)]
 pub struct PolicyResult {
-    /// [`ReplayPolicy::name`].
     pub policy: &'static str,
-    /// How often an event device was programmed.
     pub device_writes: u64,
-    /// Device writes by inferred operations, which the trace does not show; not in `device_writes`.
     pub inferred_writes: u64,
-    /// How many events the devices delivered.
     pub wakeups: u64,
-    /// How many timers fired.
     pub expirations: u64,
-    /// Events in which no timer expired.
     pub spurious_wakeups: u64,
-    /// Timers that fired early: 0.
     pub early: u64,
-    /// Lateness of all expirations after their latest allowed time (hard expiry); all zero if no
-    /// timer fired.
     pub lateness_ns: Quantiles,
-    /// Lateness of wheel timers, including what the wheel's granularity causes; null if none fired.
     pub wheel_lateness_ns: Option<Quantiles>,
-    /// Lateness of high-resolution timers; null if none fired.
     pub queue_lateness_ns: Option<Quantiles>,
 }
 
 /// How often the kernel performed each operation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct OperationCounts {
-    /// Starts, including restarts.
     pub start: u64,
-    /// Cancels.
     pub cancel: u64,
-    /// Expiries.
     pub expire: u64,
-    /// The counts of wheel timers.
     pub wheel: FamilyCounts,
-    /// The counts of high-resolution timers.
     pub queue: FamilyCounts,
 }
 
 /// A callback function, and how often timers with it were started.
 #[derive(Debug, Serialize)]
 pub struct FunctionStarts {
-    /// The kernel's name for it.
     pub function: String,
-    /// `wheel` or `queue`.
     pub family: &'static str,
-    /// The number of starts.
     pub starts: u64,
 }
 

@@ -20,9 +20,6 @@ const POLICIES: usize = 5;
 
 /// Writes the timeline of a trace and of its replay under each of these policies. O(n log n), like
 /// one replay for each policy.
-///
-/// # Errors
-/// When `out` cannot be written.
 pub fn write_timeline(
     trace: &Trace,
     policies: &[ReplayPolicy],

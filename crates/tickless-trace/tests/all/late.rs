@@ -1,6 +1,6 @@
 //! Planted causes of late sleeps, which must be found.
 
-use std::fmt::Write;
+use crate::support::{HEADER, line_of};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
 use tickless_trace::late::{Late, SeenWakeup, explain, explain_wakeup};
@@ -26,9 +26,7 @@ impl Plant {
     }
 
     fn line(&mut self, at: u64, task: &str, cpu: u16, flags: &str, event: &str) {
-        let (seconds, micros) = (at / 1_000_000, at % 1_000_000);
-        let line = format!(" {task} [{cpu:03}] {flags}  {seconds}.{micros:06}: {event}");
-        self.lines.push((at, line));
+        self.lines.push((at, line_of(task, at, cpu, flags, event)));
     }
 
     fn switch(&mut self, at: u64, from: &str, to: &str) {
@@ -94,8 +92,8 @@ impl Plant {
 
     fn trace(mut self) -> Trace {
         self.lines.sort_by_key(|(at, _)| *at);
-        let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
-        self.lines.iter().for_each(|(_, line)| writeln!(text, "{line}").unwrap());
+        let lines: String = self.lines.into_iter().map(|(_, line)| line).collect();
+        let text = HEADER.to_string() + &lines;
         Trace::parse("t", text.as_bytes()).unwrap()
     }
 }

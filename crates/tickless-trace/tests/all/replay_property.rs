@@ -5,17 +5,12 @@
 //! first timer programs the device, a restart is one operation, another CPU's device is not
 //! programmed), and prints what Linux would print.
 
-use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::OnceLock;
-
 use crate::support::{
-    SAMPLES, all, fired, older_kernel, replay, replay_with, sample_text, spurious, text_without,
-    wakeups, without_flags, writes,
+    all, fired, older_kernel, replay, seeded, spurious, text_without, wakeups, without_flags,
+    writes,
 };
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
-use tickless_trace::replay::Inference;
+use std::fmt::Write;
 
 const NEVER: u64 = u64::MAX;
 const TIMERS: usize = 6;
@@ -197,21 +192,8 @@ impl Kernel {
     }
 }
 
-/// Returns a configuration with a random seed, or that of `TICKLESS_SEED`, which a failure shows.
-fn seeded() -> ProptestConfig {
-    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| RandomState::new().hash_one("replay_property"));
-    println!(
-        "replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all replay_property::"
-    );
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    let rng_seed = RngSeed::Fixed(seed);
-    let cases = cases.unwrap_or(100);
-    ProptestConfig { failure_persistence: None, rng_seed, cases, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(seeded())]
+    #![proptest_config(seeded("replay_property", 100))]
 
     /// Goal: the replay under the kernel's policy has the kernel's writes; under every policy the
     /// kernel's timers fire, none early.
@@ -260,58 +242,6 @@ proptest! {
             let summary = replay(&text);
             prop_assert_eq!(fired(&summary), [kernel.fired; 3]);
             prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
-        }
-    }
-
-    /// Goal: with no trace does the replay panic, hang or fire early. Method: lines of the samples
-    /// are removed, doubled, swapped, or have a digit changed.
-    #[test]
-    fn damaged_traces_are_replayed(
-        sample in 0..SAMPLES.len(),
-        from in 0usize..5_000,
-        damages in proptest::collection::vec((0usize..300, 0u8..4, any::<u16>()), 0..40),
-    ) {
-        static TEXTS: OnceLock<[String; 5]> = OnceLock::new();
-        let text = &TEXTS.get_or_init(|| SAMPLES.map(sample_text))[sample];
-        let mut lines: Vec<String> =
-            text.lines().skip(12 + from).take(300).map(str::to_string).collect();
-        for (place, kind, random) in damages {
-            damage(&mut lines, place, kind, random.into());
-        }
-        lines.push(TIMER.to_string());
-        for inference in [Inference::On, Inference::Off] {
-            let text = format!("# tracer: nop\n# HZ=250\n{}\n", lines.join("\n"));
-            let summary = replay_with(&text, inference);
-            prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
-        }
-    }
-}
-
-const TIMER: &str = " a-1 [000] d.h1.  9.000001: hrtimer_cancel: hrtimer=00000000deadbeef";
-
-fn damage(lines: &mut Vec<String>, place: usize, kind: u8, random: usize) {
-    if lines.is_empty() {
-        return;
-    }
-    let place = place % lines.len();
-    match kind {
-        0 => drop(lines.remove(place)),
-        1 => {
-            let line = lines[place].clone();
-            lines.insert(random % lines.len(), line);
-        }
-        2 => {
-            let other = random % lines.len();
-            lines.swap(place, other);
-        }
-        _ => {
-            let mut line = lines[place].clone().into_bytes();
-            let digits: Vec<usize> =
-                (0..line.len()).filter(|at| line[*at].is_ascii_digit()).collect();
-            if let Some(at) = digits.get(random % digits.len().max(1)) {
-                line[*at] = b'0' + (random / 7 % 10) as u8;
-            }
-            lines[place] = String::from_utf8(line).unwrap();
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Damaged traces: a message shows file, line and cause, and the rest is used.
 
-use std::io::{self, Read, Write};
-
+use crate::support::{SAMPLES, all, data, sample_text, seeded};
 use flate2::{Compression, write::GzEncoder};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+use std::io::{self, Read, Write};
+use std::sync::OnceLock;
 use tickless_core::time::Ns;
 use tickless_trace::read::{Cause, EventKind, Jiffy, Trace, TraceError};
+use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
 const HEADER: &str = "# tracer: nop\n";
 const EVENT: &str = " a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=00000000deadbeef\n";
@@ -230,43 +231,54 @@ fn lines_before_a_read_error_are_used() {
     assert!(matches!(error, TraceError::Read { .. }));
 }
 
-/// A damage of a text at a place in thousandths of its length.
+/// A change of a file at a place, the square of which is in millionths of the file's length: lengths
+/// and offsets of binary files are at their beginning.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(usize),
-    Garbage(usize, Vec<u8>),
+    Insert(usize, Vec<u8>),
+    Overwrite(usize, Vec<u8>),
+    Digit(usize, u8),
     Remove(usize, usize),
     Repeat(usize, usize),
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
     let place = || 0usize..1_000;
+    let garbage = || prop::collection::vec(any::<u8>(), 1..40);
     prop_oneof![
-        place().prop_map(Damage::Cut),
-        (place(), prop::collection::vec(any::<u8>(), 1..40))
-            .prop_map(|(at, bytes)| Damage::Garbage(at, bytes)),
-        (place(), 1usize..60).prop_map(|(at, len)| Damage::Remove(at, len)),
-        (place(), 1usize..200).prop_map(|(at, len)| Damage::Repeat(at, len)),
+        1 => (900usize..1_000).prop_map(Damage::Cut),
+        1 => (place(), garbage()).prop_map(|(at, bytes)| Damage::Insert(at, bytes)),
+        2 => (place(), garbage()).prop_map(|(at, bytes)| Damage::Overwrite(at, bytes)),
+        4 => (place(), b'0'..=b'9').prop_map(|(at, digit)| Damage::Digit(at, digit)),
+        2 => (place(), 1usize..200).prop_map(|(at, len)| Damage::Remove(at, len)),
+        2 => (place(), 1usize..400).prop_map(|(at, len)| Damage::Repeat(at, len)),
     ]
 }
 
-fn damaged(mut text: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+fn damaged(mut file: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     for damage in damages {
-        let len = text.len();
-        let at = |thousandths: &usize| len * thousandths / 1_000;
+        let len = file.len();
+        let at = |place: &usize| len * place / 1_000 * place / 1_000;
+        let range = |place: &usize, count: usize| at(place)..(at(place) + count).min(len);
         match damage {
-            Damage::Cut(place) => text.truncate(at(place)),
-            Damage::Garbage(place, bytes) => drop(text.splice(at(place)..at(place), bytes.clone())),
-            Damage::Remove(place, count) => {
-                drop(text.drain(at(place)..(at(place) + count).min(len)));
+            Damage::Cut(place) => file.truncate(at(place)),
+            Damage::Insert(place, bytes) => drop(file.splice(range(place, 0), bytes.clone())),
+            Damage::Overwrite(place, bytes) => {
+                drop(file.splice(range(place, bytes.len()), bytes.clone()));
             }
+            Damage::Digit(place, digit) => {
+                let found = file[at(place)..].iter_mut().find(|byte| byte.is_ascii_digit());
+                found.into_iter().for_each(|byte| *byte = *digit);
+            }
+            Damage::Remove(place, count) => drop(file.drain(range(place, *count))),
             Damage::Repeat(place, count) => {
-                let piece = text[at(place)..(at(place) + count).min(len)].to_vec();
-                text.splice(at(place)..at(place), piece);
+                let piece = file[range(place, *count)].to_vec();
+                file.splice(range(place, 0), piece);
             }
         }
     }
-    text
+    file
 }
 
 /// Numbers near the ends of 32 and 64 bits as often as others.
@@ -281,42 +293,38 @@ fn extreme() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn samples() -> [&'static [u8]; 3] {
-    [
-        include_bytes!("../data/trace-cmd.txt"),
-        include_bytes!("../data/trace-cmd-2.txt"),
-        include_bytes!("../data/perf.txt"),
-    ]
-}
-
-/// Returns a configuration with a random seed, or that of `TICKLESS_SEED`, which a failure shows.
-fn seeded() -> ProptestConfig {
-    let given = std::env::var("TICKLESS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(rand_seed);
-    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all trace_damage::");
-    let rng_seed = RngSeed::Fixed(seed);
-    ProptestConfig { failure_persistence: None, rng_seed, ..ProptestConfig::default() }
-}
-
-fn rand_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one("trace_damage")
+/// Returns texts of each tool, 300 lines of each committed recording, and binary recordings.
+fn files() -> &'static [Vec<u8>] {
+    static FILES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let mut files: Vec<Vec<u8>> =
+            ["trace-cmd.txt", "trace-cmd-2.txt", "perf.txt"].map(data).to_vec();
+        for (name, from) in SAMPLES.into_iter().zip([1_000, 3_000, 12, 700, 4_000]) {
+            let text = sample_text(name);
+            let lines: Vec<&str> = text.lines().skip(from).take(300).collect();
+            let head = format!("{HEADER}# HZ=250\n{EVENT}");
+            files.push((head + &lines.join("\n") + "\n").into_bytes());
+        }
+        files.extend(["trace-cmd-6.dat.gz", "trace-cmd-7.dat", "perf.data.gz"].map(data));
+        files
+    })
 }
 
 proptest! {
-    #![proptest_config(seeded())]
+    #![proptest_config(seeded("trace_damage", 200))]
 
-    /// Goal: no input makes the reader panic, records are sorted and in range, and every line is
-    /// counted.
+    /// Goal: no file makes the reader or the replay panic; records are sorted and in range, every
+    /// line is counted, and no timer fires early.
     #[test]
-    fn damaged_text_never_panics(
-        which in 0usize..3,
-        damages in prop::collection::vec(damage(), 0..6),
+    fn damaged_files_are_read_and_replayed(
+        which in 0..11_usize,
+        damages in prop::collection::vec(damage(), 0..20),
         packed in any::<bool>(),
     ) {
-        let text = damaged(samples()[which].to_vec(), &damages);
-        let text = if packed { damaged(gzip(&text), &damages[..damages.len() / 2]) } else { text };
-        match parse(&text) {
+        let file = damaged(files()[which].clone(), &damages);
+        let few = &damages[..damages.len() / 4];
+        let file = if packed { damaged(gzip(&file), few) } else { file };
+        match parse(&file) {
             Ok(trace) => {
                 prop_assert!(trace.records.iter().is_sorted_by_key(|record| record.time));
                 prop_assert!(trace.records.iter().all(|record| record.cpu.0 < trace.cpus));
@@ -325,8 +333,9 @@ proptest! {
                     prop_assert!(message.starts_with("t.txt"), "{}", message);
                     prop_assert!(!message.contains(char::is_control), "{:?}", message);
                 }
-                if let Some(clock) = trace.jiffies {
-                    let _ = clock.time(clock.anchor);
+                for inference in [Inference::On, Inference::Off] {
+                    let summary = summarise(&trace, &ReplayPolicy::DEFAULT, inference);
+                    prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
                 }
             }
             Err(error) => prop_assert!(error.to_string().starts_with("t.txt: ")),
@@ -355,16 +364,8 @@ proptest! {
         let trace = parse(&text).unwrap();
         prop_assert_eq!(trace.skipped_lines, 0, "{:?}", trace.problems);
         for number in [0, 1, u64::from(u32::MAX), i64::MAX as u64, u64::MAX] {
-            let _ = trace.jiffies.map(|clock| (clock.time(Jiffy(number)), clock.jiffy(Ns(number))));
+            let _ = trace.jiffies.map(|clock| clock.time(Jiffy(number)));
             let _ = trace.monotonic.map(|offset| offset.trace_time(Ns(number)));
         }
-    }
-
-    /// Goal: pure noise is an error, never a panic.
-    #[test]
-    fn noise_never_panics(noise in prop::collection::vec(any::<u8>(), 0..400)) {
-        let _ = parse(&noise);
-        let _ = parse([&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], &noise].concat());
-        let _ = parse([HEADER.as_bytes(), EVENT.as_bytes(), &noise].concat());
     }
 }

@@ -1,7 +1,9 @@
 //! Traces that read well and cannot be right: each damage is reported, and no sound trace is
 //! reported as damaged.
 
-use crate::support::{SAMPLES, Text, replay, sample_text};
+use crate::support::{
+    HEADER, SAMPLES, data_path, history, line_of, replay, replay_history, sample_text,
+};
 use std::fmt::Write;
 use tickless_trace::Trace;
 use tickless_trace::read::{Cause, MissingPlace};
@@ -104,8 +106,7 @@ fn sound_traces_have_no_damage() {
         assert!(agreement.agrees, "{name}: {:?}", agreement.measures);
     }
     for name in ["ftrace-recorded.txt.gz", "perf-recorded.txt.gz", "trace-cmd-recorded.txt.gz"] {
-        let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
-        let trace = Trace::read(path.as_ref()).unwrap();
+        let trace = Trace::read(&data_path(name)).unwrap();
         assert_eq!(trace.problems.damage().count(), 0, "{:?}", trace.problems);
     }
 }
@@ -114,19 +115,9 @@ fn sound_traces_have_no_damage() {
 /// of text, is no damage; repeated lines are.
 #[test]
 fn a_fast_program_is_no_damage() {
-    let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
-    for at in 1..100 {
-        for _ in 0..3 {
-            for event in [
-                "hrtimer_start: hrtimer=01 function=timerfd_tmrproc expires=900000000 \
-                 softexpires=900000000 mode=ABS was_armed=0",
-                "write_msr: 6e0, value 1",
-                "hrtimer_cancel: hrtimer=01",
-            ] {
-                writeln!(text, " a-7 [000] d..1.  0.{at:06}: {event}").unwrap();
-            }
-        }
-    }
+    let turn = "{at} start C 900000; {at} write; {at} cancel C";
+    let steps = (1..100).map(|at| [turn; 3].join("; ").replace("{at}", &at.to_string()));
+    let text = HEADER.to_string() + &history(&steps.collect::<Vec<_>>().join("; "));
     let told = |text: &str| parsed(text).problems.damage().count();
     assert_eq!(told(&text), 0);
     assert_eq!(told(&twice(&text)), 1);
@@ -273,13 +264,12 @@ fn verdicts_on_policies_are_right() {
 /// device: the lazy policy, in a trace whose header names a restart-aware kernel.
 #[test]
 fn another_policy_than_the_kernels_is_detected() {
-    let mut text = Text::new().start(1_000, 0, "a", 500_000).write(1_001, 0);
+    let mut steps = "1000 start A 500000; 1001 write".to_string();
     for step in 1..50 {
-        let at = 1_000 + step * 1_000;
-        text = text.start(at, 0, "b", 300_000 - step * 100).write(at + 1, 0);
-        text = text.cancel(at + 30, 0, "b");
+        let (at, expiry) = (1_000 + step * 1_000, 300_000 - step * 100);
+        steps += &format!("; {at} start B {expiry}; {} write; {} cancel B", at + 1, at + 30);
     }
-    let summary = replay(&text.end(99_000));
+    let summary = replay_history(&(steps + "; 99000 end"));
     let agreement = summary.agreement.as_ref().unwrap();
     assert_eq!((agreement.policy, agreement.agrees), ("restart-aware", false));
     let want = [("eager", Verdict::CannotTell), ("lazy", Verdict::FitsBetter)];
@@ -289,34 +279,15 @@ fn another_policy_than_the_kernels_is_detected() {
 /// Goal: one thread's sleeps are one periodic source, though their timers' addresses differ.
 #[test]
 fn a_thread_that_sleeps_is_one_source() {
-    let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
+    let mut text = HEADER.to_string();
     for step in 0..200_u64 {
-        let (at, due) = (1_000 * step + 60, 1_000 * (step + 1));
-        let timer = format!("{:016x}", 0xffff_0000 + step % 7 * 64);
-        let mut line = |at: u64, task: &str, flags: &str, event: &str| {
-            let (seconds, micros) = (at / 1_000_000, at % 1_000_000);
-            writeln!(text, " {task} [000] {flags}  {seconds}.{micros:06}: {event}").unwrap();
-        };
-        let ns = due * 1_000;
-        line(
-            at,
-            "cyclictest-77",
-            "d..1.",
-            &format!(
-                "hrtimer_start: hrtimer={timer} function=hrtimer_wakeup expires={ns} \
-                         softexpires={ns} mode=ABS was_armed=0"
-            ),
-        );
-        line(
-            due + 3,
-            "<idle>-0",
-            "d.h1.",
-            &format!(
-                "hrtimer_expire_entry: hrtimer={timer} function=hrtimer_wakeup now={}",
-                ns + 3_000
-            ),
-        );
-        line(due + 4, "<idle>-0", "d.h1.", &format!("hrtimer_expire_exit: hrtimer={timer}"));
+        let due = 1_000 * (step + 1);
+        let timer = format!("hrtimer={:016x} function=hrtimer_wakeup", 0xffff_0000 + step % 7 * 64);
+        let start = format!("hrtimer_start: {timer} expires={due}000 softexpires={due}000");
+        let expire = format!("hrtimer_expire_entry: {timer} now={}000", due + 3);
+        text += &line_of("cyclictest-77", due - 940, 0, "d..1.", &start);
+        text += &line_of("<idle>-0", due + 3, 0, "d.h1.", &expire);
+        text += &line_of("<idle>-0", due + 4, 0, "d.h1.", &format!("hrtimer_expire_exit: {timer}"));
     }
     let summary = replay(&text);
     assert_eq!(summary.periodic.len(), 1, "{:?}", summary.periodic);

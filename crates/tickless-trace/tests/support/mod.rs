@@ -2,10 +2,13 @@
 #![allow(dead_code)]
 
 use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, summarise};
 
@@ -18,10 +21,25 @@ pub fn sample_path(name: &str) -> PathBuf {
 }
 
 pub fn sample_text(name: &str) -> String {
-    let file = std::fs::File::open(sample_path(name)).unwrap();
-    let mut text = String::new();
-    MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
-    text
+    String::from_utf8(unpacked(&sample_path(name))).unwrap()
+}
+
+/// Returns the bytes of a file of `tests/data`, unpacked if they are compressed.
+pub fn data(name: &str) -> Vec<u8> {
+    unpacked(&data_path(name))
+}
+
+pub fn data_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn unpacked(path: &Path) -> Vec<u8> {
+    let file = std::fs::read(path).unwrap();
+    let mut whole = Vec::new();
+    match MultiGzDecoder::new(&file[..]).read_to_end(&mut whole) {
+        Ok(_) => whole,
+        Err(_) => file,
+    }
 }
 
 /// Replays a trace's text under all policies.
@@ -45,10 +63,6 @@ pub fn writes(summary: &Summary) -> [u64; 3] {
     all(summary, |result| result.device_writes)
 }
 
-pub fn inferred_writes(summary: &Summary) -> [u64; 3] {
-    all(summary, |result| result.inferred_writes)
-}
-
 pub fn wakeups(summary: &Summary) -> [u64; 3] {
     all(summary, |result| result.wakeups)
 }
@@ -61,85 +75,78 @@ pub fn fired(summary: &Summary) -> [u64; 3] {
     all(summary, |result| result.expirations)
 }
 
-/// A trace written by hand. Times are in microseconds; the trace's clock is CLOCK_MONOTONIC.
-pub struct Text {
-    text: String,
+/// A random configuration, or that of `TICKLESS_SEED`, which a failure shows.
+pub fn seeded(test: &str, cases: u32) -> ProptestConfig {
+    let given = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let seed = given("TICKLESS_SEED").unwrap_or_else(|| RandomState::new().hash_one(test));
+    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all {test}::");
+    let cases = given("PROPTEST_CASES").map_or(cases, |cases| cases as u32);
+    let rng_seed = RngSeed::Fixed(seed);
+    ProptestConfig { failure_persistence: None, rng_seed, cases, ..ProptestConfig::default() }
 }
 
-impl Text {
-    pub fn new() -> Text {
-        Text { text: "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string() }
-    }
+/// The first lines of a trace whose clock is CLOCK_MONOTONIC.
+pub const HEADER: &str = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n";
 
-    /// Adds a line as ftrace prints it; `flags` is its flags column.
-    pub fn line(mut self, at_us: u64, cpu: u16, flags: &str, event: &str) -> Text {
-        let (seconds, micros) = (at_us / 1_000_000, at_us % 1_000_000);
-        writeln!(self.text, " a-1 [{cpu:03}] {flags}  {seconds}.{micros:06}: {event}").unwrap();
-        self
-    }
+/// Returns a line as ftrace prints it; `flags` is its flags column.
+pub fn line(at_us: u64, cpu: u16, flags: &str, event: &str) -> String {
+    line_of("a-1", at_us, cpu, flags, event)
+}
 
-    /// A task arms a timer that is not pending.
-    pub fn start(self, at_us: u64, cpu: u16, timer: &str, expiry_us: u64) -> Text {
-        self.line(at_us, cpu, "d..1.", &hrtimer_start(timer, expiry_us, " mode=ABS was_armed=0"))
-    }
+pub fn line_of(task: &str, at_us: u64, cpu: u16, flags: &str, event: &str) -> String {
+    let (seconds, micros) = (at_us / 1_000_000, at_us % 1_000_000);
+    format!(" {task} [{cpu:03}] {flags}  {seconds}.{micros:06}: {event}\n")
+}
 
-    /// A task arms a timer that is pending.
-    pub fn restart(self, at_us: u64, cpu: u16, timer: &str, expiry_us: u64) -> Text {
-        self.line(at_us, cpu, "d..1.", &hrtimer_start(timer, expiry_us, " mode=ABS was_armed=1"))
+/// Returns the lines of a history: steps with times and expiries in microseconds. `10 start A 200`
+/// arms hrtimer A at 10 for 200; `start@1` does so on CPU 1. `restart` arms a pending timer, `rearm`
+/// arms one in the interrupt handler, and `interrupt A` is an interrupt that fires A. `expire A` has
+/// the handler's current time behind it, if that is not the time of the step.
+pub fn history(steps: &str) -> String {
+    let mut text = String::new();
+    for step in steps.split("; ") {
+        let words: Vec<&str> = step.split(' ').collect();
+        let (verb, cpu) = words[1].split_once('@').unwrap_or((words[1], "0"));
+        let (at, cpu): (u64, u16) = (words[0].parse().unwrap(), cpu.parse().unwrap());
+        let timer = words.get(2).map_or(String::new(), |name| address(name));
+        let number = words.get(3).map(|word| word.parse::<u64>().unwrap());
+        let start =
+            |armed| hrtimer_start(&timer, number.unwrap(), &format!(" mode=ABS was_armed={armed}"));
+        let enter = (at, "d.h1.", "local_timer_entry: vector=236".to_string());
+        let leave = |at| (at, "d.h1.", "local_timer_exit: vector=236".to_string());
+        let expire = |at: u64| {
+            let now = number.unwrap_or(at) * 1_000;
+            let event = format!("hrtimer_expire_entry: hrtimer={timer} function=f now={now}");
+            (at, "d.h1.", event)
+        };
+        let returned = |at| (at, "d.h1.", format!("hrtimer_expire_exit: hrtimer={timer}"));
+        let events = match verb {
+            "start" => vec![(at, "d..1.", start(0))],
+            "restart" => vec![(at, "d..1.", start(1))],
+            "rearm" => vec![(at, "d.h2.", start(0))],
+            "cancel" => vec![(at, "d..1.", format!("hrtimer_cancel: hrtimer={timer}"))],
+            "write" => vec![(at, "d.h1.", "write_msr: 6e0, value 1".to_string())],
+            "enter" => vec![enter],
+            "expire" => vec![expire(at)],
+            "returned" => vec![returned(at)],
+            "leave" => vec![leave(at)],
+            "interrupt" => vec![enter, expire(at + 1), returned(at + 2), leave(at + 3)],
+            "end" => vec![(at, ".....", "tick_stop: success=1 dependency=NONE".to_string())],
+            other => panic!("{other}"),
+        };
+        events.iter().for_each(|(at, flags, event)| text += &line(*at, cpu, flags, event));
     }
+    text
+}
 
-    pub fn cancel(self, at_us: u64, cpu: u16, timer: &str) -> Text {
-        self.line(at_us, cpu, "d..1.", &format!("hrtimer_cancel: hrtimer={timer}"))
-    }
+/// Returns the address of a timer that a history names by a letter.
+pub fn address(name: &str) -> String {
+    format!("00000000000000{0}{0}", name.to_lowercase())
+}
 
-    pub fn write(self, at_us: u64, cpu: u16) -> Text {
-        self.line(at_us, cpu, "d.h1.", "write_msr: 6e0, value 1")
-    }
-
-    /// An interrupt begins.
-    pub fn enter(self, at_us: u64, cpu: u16) -> Text {
-        self.line(at_us, cpu, "d.h1.", "local_timer_entry: vector=236")
-    }
-
-    pub fn leave(self, at_us: u64, cpu: u16) -> Text {
-        self.line(at_us, cpu, "d.h1.", "local_timer_exit: vector=236")
-    }
-
-    /// A callback begins, at the handler's current time.
-    pub fn expire(self, at_us: u64, cpu: u16, timer: &str) -> Text {
-        let now = at_us * 1_000;
-        self.expire_at(at_us, cpu, timer, now)
-    }
-
-    pub fn expire_at(self, at_us: u64, cpu: u16, timer: &str, now_ns: u64) -> Text {
-        let event = format!("hrtimer_expire_entry: hrtimer={timer} function=f now={now_ns}");
-        self.line(at_us, cpu, "d.h1.", &event)
-    }
-
-    pub fn returned(self, at_us: u64, cpu: u16, timer: &str) -> Text {
-        self.line(at_us, cpu, "d.h1.", &format!("hrtimer_expire_exit: hrtimer={timer}"))
-    }
-
-    /// An interrupt that fires one timer.
-    pub fn interrupt(self, at_us: u64, cpu: u16, timer: &str) -> Text {
-        let text = self.enter(at_us, cpu).expire(at_us + 1, cpu, timer);
-        text.returned(at_us + 2, cpu, timer).leave(at_us + 3, cpu)
-    }
-
-    /// The handler arms a timer that is not pending, for or in its callback.
-    pub fn start_in_handler(self, at_us: u64, cpu: u16, timer: &str, expiry_us: u64) -> Text {
-        self.line(at_us, cpu, "d.h2.", &hrtimer_start(timer, expiry_us, " mode=ABS was_armed=0"))
-    }
-
-    /// Returns the text without the lines that contain `word`.
-    pub fn text_without(&self, word: &str) -> String {
-        text_without(&self.text, word)
-    }
-
-    /// Adds an event without a timer, which ends the trace.
-    pub fn end(self, at_us: u64) -> String {
-        self.line(at_us, 0, ".....", "tick_stop: success=1 dependency=NONE").text
-    }
+/// Replays a history.
+pub fn replay_history(steps: &str) -> Summary {
+    replay(&(HEADER.to_string() + &history(steps)))
 }
 
 pub fn hrtimer_start(timer: &str, expiry_us: u64, rest: &str) -> String {

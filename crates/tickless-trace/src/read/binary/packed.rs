@@ -88,7 +88,6 @@ struct Chunks<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Reads uncompressed pages.
     pub(super) fn plain(bytes: &'a [u8], page_size: usize) -> Pages<'a> {
         Pages { source: Source::Plain(bytes), page_size, current: 0..0 }
     }

@@ -11,11 +11,8 @@ use core::ops::Range;
 /// A position in a page of the kernel's ring buffer. The caller keeps the bytes of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Where the next event begins.
     at: usize,
-    /// Where the last event ends.
     end: usize,
-    /// The time of the current event, in nanoseconds or in the units of the trace's clock.
     time: u64,
     lost: Option<u64>,
 }

@@ -25,7 +25,6 @@ pub(in crate::read) fn is_perf_data(head: &[u8]) -> bool {
     head.starts_with(MAGIC) || head.starts_with(MAGIC_BIG_ENDIAN)
 }
 
-/// Reads the file. O(events).
 pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError> {
     let damaged = || TraceError::DamagedBinary { path: path.to_owned(), what: "perf.data" };
     let convert =

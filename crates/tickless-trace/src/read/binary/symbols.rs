@@ -49,7 +49,6 @@ impl Symbols {
         self.text(at, length)
     }
 
-    /// Returns the address of a function. O(n).
     pub fn address(&self, name: &str) -> Option<u64> {
         let mut places = self.places.iter();
         let found = places.find(|&&(_, at, length)| self.text(at, length) == Some(name));

@@ -25,7 +25,6 @@ pub(in crate::read) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// Reads the file. O(events).
 pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError> {
     let mut file = File { bytes: file, ..File::default() };
     let Some(Contents { decoder, symbols, tasks, pages, kernel, clock, .. }) = file.contents()
@@ -67,7 +66,6 @@ struct Buffer<'a> {
     cpu: CpuId,
     pages: Pages<'a>,
     page: Option<Page>,
-    /// Where the event is in the current page.
     event: Range<usize>,
 }
 
@@ -100,10 +98,7 @@ struct Contents<'a> {
     tasks: HashMap<u32, Box<str>>,
     kernel: Option<String>,
     clock: Option<String>,
-    /// The descriptions of ring buffers: in version 6 only those of tracefs instances, in version 7
-    /// all.
     buffers: Vec<Vec<u8>>,
-    /// By CPU and buffer.
     pages: Vec<(CpuId, Pages<'a>)>,
 }
 
@@ -113,8 +108,6 @@ struct File<'a> {
     bytes: &'a [u8],
     page_size: usize,
     compression: Compression,
-    /// What the file is, if it cannot be read here, so that the user must convert it with
-    /// trace-cmd.
     unsupported: Option<&'static str>,
 }
 

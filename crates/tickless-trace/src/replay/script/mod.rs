@@ -204,7 +204,6 @@ impl Script {
         &mut self.counts[self.families[timer as usize] as usize]
     }
 
-    /// Returns the operations of an item.
     pub(super) fn ops(&self, item: &Item) -> &[Op] {
         &self.ops[item.ops.0 as usize..item.ops.1 as usize]
     }

@@ -157,11 +157,12 @@ impl Writer {
 
     fn start_wheel(&mut self, seen: Seen<'_>) {
         let Seen { record, timer, at } = seen;
-        let Event::TimerStart { expires, now, function, base, flags, .. } = record.event else {
+        let Event::TimerStart { expires, now, function, base, is_deferrable, .. } = record.event
+        else {
             return;
         };
         let base = CpuId(base.0.min(self.cpus.len() as u16 - 1));
-        let wakes = if flags.is_deferrable() { Wakes::No } else { Wakes::Yes };
+        let wakes = if is_deferrable { Wakes::No } else { Wakes::Yes };
         let due = self.clocks.deadline(at, now, expires);
         let start = due.map(|due| Start { timer, window: Window::at(due), base, wakes });
         self.start(seen, function, start);
