@@ -9,9 +9,7 @@
 /// A vote on the distance between deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Vote {
-    /// The candidate, in nanoseconds.
     pub period: u64,
-    /// The votes for the candidate less those against it.
     pub votes: u64,
     /// How many distances equalled the candidate since it became the candidate, itself included.
     pub hits: u64,

@@ -37,7 +37,6 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Counts a timer.
     pub fn add(&mut self, ns: u64) {
         let place = ((ns | 1).ilog2() as usize).saturating_sub(10).min(DISTANCES - 1);
         self.counts[place] += 1;

@@ -24,9 +24,7 @@ use tickless_trace::read::{
 /// What must be known of the kernel's clocks to find how far ahead a timer is armed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clocks {
-    /// The length of a tick.
     pub tick: Ns,
-    /// How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
     pub realtime_ahead: Ns,
 }
 
@@ -93,7 +91,6 @@ enum Wake {
     /// Nothing is left to count: the wakeup has been counted, or the CPU was not idle.
     #[default]
     Counted,
-    /// The wakeup will count for the next timer that expires.
     Next,
     /// The wakeup is counted for the tick, in the row with this index. If a coarse timer expires
     /// next, the count moves to the row of that timer.
@@ -101,7 +98,6 @@ enum Wake {
 }
 
 impl Tally {
-    /// Returns a tally without counts.
     pub fn new(clocks: Clocks) -> Tally {
         Tally { clocks, ..Tally::default() }
     }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::support::{self, sample_text, text_without};
+use crate::support::{HEADER, history, line, sample_text, text_without};
 use tickless_lab::doctor::facts::{
     ClockSource, Counted, CpuCounts, Facts, IdleTicks, Quota, ReadCost, RecordedTimers, Sleeps,
 };
@@ -233,18 +233,20 @@ fn an_eager_policy_is_found() {
 
 /// A tick every so often, and after each so many waits with a timeout of 1.5 ms, 100 us apart.
 fn eager_trace(tick_us: u64, waits: u64) -> String {
-    let mut text = support::Text::new();
-    for tick in 0..50u64 {
-        let at = 1_000 + tick_us * tick;
-        text = text.enter(at, 0).expire(at, 0, "aa").returned(at, 0, "aa");
-        text = text.start_in_handler(at, 0, "aa", at + tick_us).write(at, 0).leave(at, 0);
+    let mut text = HEADER.to_string();
+    for tick in 0..50 {
+        let (at, next) = (1_000 + tick_us * tick, 1_000 + tick_us * (tick + 1));
+        text += &history(&format!(
+            "{at} enter; {at} expire A; {at} returned A; {at} rearm A {next}; {at} write; {at} leave"
+        ));
         for wait in 0..waits {
-            let at = at + 50 + 100 * wait;
-            text = text.start(at, 0, "bb", at + 1_500).write(at, 0);
-            text = text.cancel(at + 10, 0, "bb").write(at + 10, 0);
+            let (from, to) = (at + 50 + 100 * wait, at + 60 + 100 * wait);
+            let due = from + 1_500;
+            text +=
+                &history(&format!("{from} start B {due}; {from} write; {to} cancel B; {to} write"));
         }
     }
-    text.end(2_000 + 50 * tick_us)
+    text + &history(&format!("{} end", 2_000 + 50 * tick_us))
 }
 
 /// Goal: cancelling is no pathology by its share, but by its rate.
@@ -296,14 +298,16 @@ fn softirqs_of_every_tick_are_found() {
 
 /// So many wakeups a second of thread 7 by a timer's callback, and as many of thread 8 by others.
 fn wakers(per_s: u64) -> String {
-    let mut text = support::Text::new();
+    let mut text = HEADER.to_string();
     for turn in 0..per_s {
         let at = 1_000 + turn * 1_000_000 / per_s;
         let wake = |pid: u32| format!("sched_wakeup: comm=w pid={pid} prio=120 target_cpu=000");
-        text = text.enter(at, 0).expire(at, 0, "aa").line(at, 0, "d.h1.", &wake(7));
-        text = text.returned(at, 0, "aa").leave(at, 0).line(at + 5, 0, "d..1.", &wake(8));
+        text += &history(&format!("{at} enter; {at} expire A"));
+        text += &line(at, 0, "d.h1.", &wake(7));
+        text += &history(&format!("{at} returned A; {at} leave"));
+        text += &line(at + 5, 0, "d..1.", &wake(8));
     }
-    text.end(1_001_000)
+    text + &history("1001000 end")
 }
 
 /// Goal: a thread that every tick wakes is found and named; one that other threads wake as often
@@ -345,16 +349,19 @@ fn aligned_quota_groups_are_found() {
 
 /// Two timers of 100 ms with this function, so many microseconds apart, ten times.
 fn periodic(function: &str, apart_us: u64) -> String {
-    let mut text = support::Text::new();
+    let mut text = HEADER.to_string();
     for turn in 0..10 {
-        for (timer, offset) in [("aa", 0), ("bb", apart_us)] {
+        for (timer, offset) in [("A", 0), ("B", apart_us)] {
             let at = 200_000 + 100_000 * turn + offset;
-            let start = support::hrtimer_start(timer, at + 100_000, " mode=ABS was_armed=0");
-            text = text.enter(at, 0).expire(at, 0, timer).returned(at, 0, timer);
-            text = text.line(at, 0, "d.h2.", &start).leave(at, 0);
+            let next = at + 100_000;
+            text += &history(&format!(
+                "{at} enter; {at} expire {timer}; {at} returned {timer}; {at} rearm {timer} {next}; \
+                 {at} leave"
+            ));
         }
     }
-    text.end(2_000_000).replace("function=f ", &format!("function={function} "))
+    text += &history("2000000 end");
+    text.replace("function=f ", &format!("function={function} "))
 }
 
 /// Goal: any other timers that keep meeting are found, but for those that the kernel has on

@@ -58,7 +58,6 @@ impl Counting {
         Ok(Counting::Tracefs(Box::new(tracefs)))
     }
 
-    /// Returns `tracefs` or `ebpf`.
     pub fn name(&self) -> &'static str {
         match self {
             Counting::Tracefs(_) => "tracefs",

@@ -50,7 +50,6 @@ impl FromTracefs {
         })
     }
 
-    /// Returns remarks for the user.
     pub fn notes(&self) -> &[String] {
         self.live.notes()
     }

@@ -4,12 +4,6 @@
 //! timer's callback begins, the callback wakes the thread, the thread runs. The cause of a hop is
 //! what the CPU did during it.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `spans` | what each CPU did at which time |
-//! | `follow` | the sleeps of a trace, with the times of their hops |
-//! | `cause` | the causes of hops |
-//!
 //! # Required events
 //!
 //! Besides the events that a replay needs: `sched_switch` and `sched_wakeup`, without which it is

@@ -144,7 +144,6 @@ macro_rules! events {
 // field is packed into the highest bits, so a field that is usually small belongs at the end.
 // Behind each field is the kernel's name for it.
 events! {
-    /// A wheel timer was queued.
     TimerStart "timer_start" {
         timer: TimerAddr = "timer",
         /// The requested expiry, before the wheel rounds it up to a bucket.
@@ -159,20 +158,14 @@ events! {
     } + "timeout"
     /// A wheel timer was removed from its bucket: it was cancelled, or is about to be restarted or
     /// to expire.
-    TimerCancel "timer_cancel" {
-        timer: TimerAddr = "timer",
-    }
-    /// A wheel timer was initialised.
-    TimerInit "timer_init" {
-        timer: TimerAddr = "timer",
-    }
+    TimerCancel "timer_cancel" { timer: TimerAddr = "timer", }
+    TimerInit "timer_init" { timer: TimerAddr = "timer", }
     /// A high-resolution timer was initialised (`hrtimer_init` before Linux 6.15).
     HrtimerSetup "hrtimer_setup" {
         timer: TimerAddr = "hrtimer",
         clock: ClockId = "clockid",
         mode: HrtimerMode = "mode",
     }
-    /// A high-resolution timer was queued.
     HrtimerStart "hrtimer_start" {
         timer: TimerAddr = "hrtimer",
         /// Hard expiry, the latest time at which it should fire, on the timer's own clock. The
@@ -187,9 +180,7 @@ events! {
     }
     /// A high-resolution timer was removed from its queue. Kernels before 7.0 also print this just
     /// before every [`Event::HrtimerExpireEntry`], unless the fix was backported to them.
-    HrtimerCancel "hrtimer_cancel" {
-        timer: TimerAddr = "hrtimer",
-    }
+    HrtimerCancel "hrtimer_cancel" { timer: TimerAddr = "hrtimer", }
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
         /// The value that was written: TSC cycles, if it is the register that programs the timer.
@@ -198,10 +189,9 @@ events! {
     }
     /// The CPU switched to another task. The record's `pid` is the task that it left.
     SchedSwitch "sched_switch" {
-        /// The task that runs next; 0 for the idle task.
+        /// 0 for the idle task.
         next_pid: u32 = "next_pid",
     }
-    /// A task was woken.
     SchedWakeup "sched_wakeup" {
         /// The CPU on which it will run.
         target: CpuId = "target_cpu",
@@ -213,7 +203,6 @@ events! {
         /// The state that was entered; `None` when the CPU leaves idle.
         state: Option<u32> = "state",
     }
-    /// A high-resolution timer's callback begins.
     HrtimerExpireEntry "hrtimer_expire_entry" {
         timer: TimerAddr = "hrtimer",
         /// The current time on the timer's own clock, read when the interrupt began.
@@ -222,14 +211,9 @@ events! {
     }
     /// A high-resolution timer's callback has returned. If it asked for a restart, the
     /// [`Event::HrtimerStart`] of that restart follows.
-    HrtimerExpireExit "hrtimer_expire_exit" {
-        timer: TimerAddr = "hrtimer",
-    }
-    /// The timer interrupt begins.
+    HrtimerExpireExit "hrtimer_expire_exit" { timer: TimerAddr = "hrtimer", }
     LocalTimerEntry "local_timer_entry"
-    /// The timer interrupt ends.
     LocalTimerExit "local_timer_exit"
-    /// A wheel timer's callback begins.
     TimerExpireEntry "timer_expire_entry" {
         timer: TimerAddr = "timer",
         /// The kernel's jiffies at this moment.
@@ -239,35 +223,19 @@ events! {
         base_clock: Jiffy = "baseclk" or now,
         function: NameId = "function",
     }
-    /// A wheel timer's callback has returned.
-    TimerExpireExit "timer_expire_exit" {
-        /// Which timer. Its callback may have freed it.
-        timer: TimerAddr = "timer",
-    }
+    /// A wheel timer's callback has returned. It may have freed the timer.
+    TimerExpireExit "timer_expire_exit" { timer: TimerAddr = "timer", }
     /// The timer wheel of a CPU was marked idle, or no longer idle.
     TimerBaseIdle "timer_base_idle"
     /// The periodic tick of this CPU was stopped, or could not be stopped.
     TickStop "tick_stop"
     /// A reschedule interrupt begins, which another CPU sent to make this one check its work.
     RescheduleEntry "reschedule_entry"
-    /// A reschedule interrupt ends.
     RescheduleExit "reschedule_exit"
-    /// The CPU begins to handle softirqs of a vector.
-    SoftirqEntry "softirq_entry" {
-        vector: u32 = "vec",
-    }
-    /// The CPU has handled the softirqs of a vector.
-    SoftirqExit "softirq_exit" {
-        vector: u32 = "vec",
-    }
-    /// The CPU begins to handle a device's interrupt.
-    IrqEntry "irq_handler_entry" {
-        irq: u32 = "irq",
-    }
-    /// The CPU has handled a device's interrupt.
-    IrqExit "irq_handler_exit" {
-        irq: u32 = "irq",
-    }
+    SoftirqEntry "softirq_entry" { vector: u32 = "vec", }
+    SoftirqExit "softirq_exit" { vector: u32 = "vec", }
+    IrqEntry "irq_handler_entry" { irq: u32 = "irq", }
+    IrqExit "irq_handler_exit" { irq: u32 = "irq", }
     /// The current thread created a thread or a process.
     TaskNew "task_newtask" {
         pid: u32 = "pid",
@@ -317,17 +285,10 @@ impl EventKind {
     /// Returns the family of timers that the kind concerns. A trace without any such event cannot
     /// be replayed.
     pub fn family(self) -> Option<Family> {
-        match self {
-            EventKind::TimerInit
-            | EventKind::TimerStart
-            | EventKind::TimerCancel
-            | EventKind::TimerExpireEntry
-            | EventKind::TimerExpireExit => Some(Family::Wheel),
-            EventKind::HrtimerSetup
-            | EventKind::HrtimerStart
-            | EventKind::HrtimerCancel
-            | EventKind::HrtimerExpireEntry
-            | EventKind::HrtimerExpireExit => Some(Family::Queue),
+        // Only events of timers begin with the timer's address.
+        match self.fields().first() {
+            Some(&"timer") => Some(Family::Wheel),
+            Some(&"hrtimer") => Some(Family::Queue),
             _ => None,
         }
     }

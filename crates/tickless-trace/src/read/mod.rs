@@ -24,16 +24,6 @@
 //! Times are on the trace's own clock. Deadlines of `hrtimer_*` are on the timer's clock, and
 //! [`Trace::monotonic`] converts them; those of `timer_*` are jiffies, and [`Trace::jiffies`]
 //! converts them.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `event`, `attributes` | what events hold |
-//! | `open`, `prefix`, `header`, `fields` | lines of text, and their parts |
-//! | `build` | an event from its fields |
-//! | `records`, `pack` | events in memory |
-//! | `jiffies`, `monotonic` | how the clocks are found |
-//! | `reader` | from lines or binary events to a trace |
-//! | `soundness`, `problem` | what can be wrong with a trace |
 
 mod attributes;
 pub mod binary;
@@ -66,7 +56,7 @@ pub use header::{Format, Header};
 pub use jiffies::{Hz, JiffyClock};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
-pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError};
+pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError, Unusable};
 pub use records::{Record, Records};
 
 /// A trace in memory.
@@ -99,18 +89,20 @@ impl Trace {
     /// events are out of order. 130,000 lines take about 45 ms, and as much again to unpack.
     pub fn read(path: &Path) -> Result<Trace, TraceError> {
         let name = path.to_string_lossy();
-        let file = File::open(path);
-        let file = file.map_err(|error| TraceError::Open { path: name.to_string(), error })?;
-        Trace::parse(&name, file)
+        match File::open(path) {
+            Ok(file) => Trace::parse(&name, file),
+            Err(error) => Err(TraceError { path: name.into(), why: Unusable::Open(error) }),
+        }
     }
 
     /// Reads a trace from `input`. Messages about it call it `path`.
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
-        match open::open(path, input)? {
+        let read = open::open(input).and_then(|opened| match opened {
             Opened::Text(lines) => reader::read(path, lines),
             Opened::TraceDat(file) => binary::read_trace_dat(path, &file),
             Opened::PerfData(file) => binary::read_perf_data(path, &file),
-        }
+        });
+        read.map_err(|why| TraceError { path: path.to_owned(), why })
     }
 
     pub fn count(&self, kind: EventKind) -> usize {

@@ -61,44 +61,40 @@ mod tests {
     use super::*;
     use crate::read::Trace;
 
-    fn measured(lines: &[&str]) -> Option<MonotonicOffset> {
-        let text = format!("# tracer: nop\n{}\n", lines.join("\n"));
-        Trace::parse("t", text.as_bytes()).unwrap().monotonic
-    }
-
-    const WAKEUP: &str = " a-1 [000] d.h1.  100.000050: hrtimer_expire_entry: hrtimer=00000001";
-    const TICK: &str = " a-1 [001] d.h1.  100.000060: hrtimer_expire_entry: hrtimer=00000002";
-
-    #[test]
-    fn a_few_microseconds_are_the_same_clock() {
-        let tick = format!("{TICK} function=tick_nohz_handler now=100000058000");
-        assert_eq!(measured(&[&tick]), Some(MonotonicOffset { ns: 0 }));
-    }
-
-    /// Goal: if the tick was recorded, timers on other clocks do not count.
-    #[test]
-    fn ticks_are_preferred() {
-        let other = format!("{WAKEUP} function=hrtimer_wakeup now=1700000000000000000");
-        let tick = format!("{TICK} function=tick_sched_timer now=70000000000");
-        let found = measured(&[&other, &other, &tick]).unwrap();
-        assert_eq!(found, MonotonicOffset { ns: 30_000_060_000 });
-        assert_eq!(found.trace_time(Ns(70_000_000_000)), Ns(100_000_060_000));
-        assert_eq!(found.trace_time(Ns::NEVER), Ns::NEVER);
+    /// Returns the offset of a trace in which timers expire at 100.000050 s. Each of `expiries` is the
+    /// timer's function and its own clock's time.
+    fn measured(expiries: &[(&str, u64)]) -> Option<i64> {
+        let line = |(function, now): &(&str, u64)| {
+            format!(
+                " a-1 [000] d.h1.  100.000050: hrtimer_expire_entry: hrtimer=01 \
+                 function={function} now={now}\n"
+            )
+        };
+        let lines: String = expiries.iter().map(line).collect();
+        let text = format!("# tracer: nop\n a-1 [000] d..1.  1.0: timer_init: timer=01\n{lines}");
+        Trace::parse("t", text.as_bytes()).unwrap().monotonic.map(|offset| offset.ns)
     }
 
     #[test]
-    fn the_smallest_difference_near_the_median_counts() {
-        let at = |now: u64| format!("{WAKEUP} function=hrtimer_wakeup now={now}");
+    fn the_offset_is_measured() {
+        assert_eq!(measured(&[]), None);
+        // A few microseconds: one clock.
+        assert_eq!(measured(&[("tick_nohz_handler", 100_000_048_000)]), Some(0));
+        // If the tick was recorded, timers on other clocks do not count.
+        let other = ("hrtimer_wakeup", 1_700_000_000_000_000_000);
+        let tick = ("tick_sched_timer", 70_000_000_000);
+        assert_eq!(measured(&[other, other, tick]), Some(30_000_050_000));
         // The trace clock is 2 s behind; one line was printed late, one is damaged.
-        let lines =
+        let times =
             [102_000_030_000, 102_000_049_000, 101_990_000_000, 102_000_048_000, 109_000_000_000];
-        let lines: Vec<String> = lines.map(at).to_vec();
-        let found = measured(&lines.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
-        assert_eq!(found.ns, 100_000_050_000 - 102_000_049_000);
+        let smallest = 100_000_050_000 - 102_000_049_000;
+        assert_eq!(measured(&times.map(|now| ("hrtimer_wakeup", now))), Some(smallest));
     }
 
     #[test]
-    fn without_expirations_it_is_unknown() {
-        assert_eq!(measured(&[" a-1 [000] .....  1.000000: timer_cancel: timer=00000001"]), None);
+    fn times_are_converted() {
+        let offset = MonotonicOffset { ns: 30_000_060_000 };
+        assert_eq!(offset.trace_time(Ns(70_000_000_000)), Ns(100_000_060_000));
+        assert_eq!(offset.trace_time(Ns::NEVER), Ns::NEVER);
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use flate2::bufread::MultiGzDecoder;
 
 use super::binary::{is_perf_data, is_trace_dat};
-use super::problem::TraceError;
+use super::problem::Unusable;
 
 /// No event prints a line this long. Longer lines are skipped, so that a file without line ends
 /// does not fill the memory.
@@ -44,12 +44,11 @@ pub(super) enum Opened<'a> {
 }
 
 /// Recognises the format of `input`, and unpacks it if necessary.
-pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'a>, TraceError> {
+pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Opened<'a>, Unusable> {
     let mut head = Vec::new();
-    let read = input.by_ref().take(16).read_to_end(&mut head);
-    read.map_err(|error| TraceError::Read { path: path.to_owned(), error })?;
+    input.by_ref().take(16).read_to_end(&mut head).map_err(Unusable::Read)?;
     if head.is_empty() {
-        return Err(TraceError::Empty { path: path.to_owned() });
+        return Err(Unusable::Empty);
     }
     let is_gzip = head.starts_with(&[0x1f, 0x8b]);
     let whole = BufReader::with_capacity(LINE_LEN_MAX as usize, Cursor::new(head).chain(input));
@@ -61,7 +60,7 @@ pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'
     // Ignore an error here: reading the lines fails in the same way, and reports it.
     let head = reader.fill_buf().unwrap_or_default();
     if let Some((what, with)) = other_format(head) {
-        return Err(TraceError::Convert { path: path.to_owned(), what, with });
+        return Err(Unusable::Convert { what, with });
     }
     let kind = match head {
         head if is_trace_dat(head) => Opened::TraceDat,
@@ -70,7 +69,7 @@ pub(super) fn open<'a>(path: &str, mut input: impl Read + 'a) -> Result<Opened<'
     };
     let mut file = Vec::new();
     match reader.read_to_end(&mut file) {
-        Err(error) if file.is_empty() => Err(TraceError::Read { path: path.to_owned(), error }),
+        Err(error) if file.is_empty() => Err(Unusable::Read(error)),
         // If reading fails in the middle, the part before the failure is used.
         _ => Ok(kind(file)),
     }
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
 
     fn all(input: &[u8]) -> Vec<String> {
-        let Ok(Opened::Text(mut lines)) = open("t", input) else { panic!("no text") };
+        let Ok(Opened::Text(mut lines)) = open(input) else { panic!("no text") };
         let mut found = Vec::new();
         while let Some(line) = lines.next() {
             found.push(match line {
@@ -152,13 +151,13 @@ mod tests {
         for (head, with) in
             [(&b"\x28\xb5\x2f\xfd...."[..], "zstd -dc"), (b"\xfd7zXZ\0......", "xz -dc")]
         {
-            match open("t", head).err() {
-                Some(TraceError::Convert { with: found, .. }) => assert_eq!(found, with),
+            match open(head).err() {
+                Some(Unusable::Convert { with: found, .. }) => assert_eq!(found, with),
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(open("t", &b""[..]).err(), Some(TraceError::Empty { .. })));
-        assert!(matches!(open("t", &b"\x17\x08\x44tracing6\0"[..]), Ok(Opened::TraceDat(_))));
-        assert!(matches!(open("t", &b"PERFILE2........"[..]), Ok(Opened::PerfData(_))));
+        assert!(matches!(open(&b""[..]).err(), Some(Unusable::Empty)));
+        assert!(matches!(open(&b"\x17\x08\x44tracing6\0"[..]), Ok(Opened::TraceDat(_))));
+        assert!(matches!(open(&b"PERFILE2........"[..]), Ok(Opened::PerfData(_))));
     }
 }

@@ -112,7 +112,6 @@ impl Bits {
         Bits { words: [number, 0, 0, 0], at: 0 }
     }
 
-    /// Appends all packed bits to `words`.
     pub(super) fn write(&self, words: &mut Vec<u32>) {
         let halves = self.words.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
         words.extend(halves.take(self.at.div_ceil(32) as usize));

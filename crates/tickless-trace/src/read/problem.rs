@@ -4,7 +4,7 @@
 //! nothing of the trace can be used. Problems are counted by cause, so a million bad lines make one
 //! message.
 
-use std::{fmt, io};
+use std::io;
 
 use super::event::EventKind;
 use super::fields::printable;
@@ -148,27 +148,16 @@ pub enum Cause {
 }
 
 /// Where lines are missing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum MissingPlace {
-    /// At the end: the file breaks off, or so many lines are missing that a gap in the middle
-    /// would have left some entry without its exit.
+    /// The file breaks off, or so many lines are missing that a gap in the middle would have left
+    /// some entry without its exit.
+    #[error("its end is missing")]
     End,
-    Middle {
-        line: u32,
-    },
+    #[error("lines are missing in the middle, the first before line {line}")]
+    Middle { line: u32 },
+    #[error("where they are missing cannot be told")]
     Unknown,
-}
-
-impl fmt::Display for MissingPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MissingPlace::End => f.write_str("its end is missing"),
-            MissingPlace::Middle { line } => {
-                write!(f, "lines are missing in the middle, the first before line {line}")
-            }
-            MissingPlace::Unknown => f.write_str("where they are missing cannot be told"),
-        }
-    }
 }
 
 impl Cause {
@@ -202,7 +191,6 @@ impl Problems {
         self.0.iter()
     }
 
-    /// Returns whether the trace has no problem.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -252,48 +240,43 @@ impl Problems {
     }
 }
 
+/// Nothing of the trace at `path` can be used.
+#[derive(Debug, Error)]
+#[error("{path}: {why}")]
+pub struct TraceError {
+    pub path: String,
+    pub why: Unusable,
+}
+
 /// Why nothing of a trace can be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum TraceError {
-    #[error("{path}: cannot be opened ({error}). Check the name and who may read it")]
-    Open {
-        path: String,
-        #[source]
-        error: io::Error,
-    },
-    #[error("{path}: cannot be read ({error}). Name a file, not a directory")]
-    Read {
-        path: String,
-        #[source]
-        error: io::Error,
-    },
+pub enum Unusable {
+    #[error("cannot be opened ({0}). Check the name and who may read it")]
+    Open(io::Error),
+    #[error("cannot be read ({0}). Name a file, not a directory")]
+    Read(io::Error),
+    #[error("broken gzip data, and no timer event before the break ({0}). Copy the file again")]
+    BrokenGzip(io::Error),
+    #[error("this is {what}. Turn it into text first: {with} FILE > trace.txt")]
+    Convert { what: &'static str, with: &'static str },
+    #[error("a {0} that ends too early, or is damaged. Copy the file again, or record again")]
+    DamagedBinary(&'static str),
+    #[error("empty. Record a trace with the timer events, then try again")]
+    Empty,
     #[error(
-        "{path}: broken gzip data, and no timer event before the break ({error}). \
-         Copy the file again"
+        "not text. Give ftrace's `trace` file, the output of `trace-cmd report` or of `perf \
+         script`, plain or as .gz"
     )]
-    BrokenGzip {
-        path: String,
-        #[source]
-        error: io::Error,
-    },
-    #[error("{path}: this is {what}. Turn it into text first: {with} {path} > trace.txt")]
-    Convert { path: String, what: &'static str, with: &'static str },
+    NotText,
     #[error(
-        "{path}: a {what} that ends too early, or is damaged. Copy the file again, or record again"
-    )]
-    DamagedBinary { path: String, what: &'static str },
-    #[error("{path}: empty. Record a trace with the timer events, then try again")]
-    Empty { path: String },
-    #[error(
-        "{path}: not text. Give ftrace's `trace` file, the output of `trace-cmd report` or of \
-         `perf script`, plain or as .gz"
-    )]
-    NotText { path: String },
-    #[error(
-        "{path}: no timer event in {lines} lines. Record timer:* (trace-cmd record -e timer, perf \
-         record -e 'timer:*'){}",
+        "no timer event in {lines} lines. Record timer:* (trace-cmd record -e timer, perf record \
+         -e 'timer:*'){}",
         first.as_ref().map(|first| format!("\n  {first}")).unwrap_or_default()
     )]
-    NoTimerEvent { path: String, lines: u64, first: Option<String> },
+    NoTimerEvent {
+        lines: u64,
+        /// The message of the first problem in these lines.
+        first: Option<String>,
+    },
 }

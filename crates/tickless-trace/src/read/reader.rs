@@ -13,13 +13,13 @@ use super::monotonic::MonotonicOffset;
 use super::names::Names;
 use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
-use super::problem::{Cause, MissingPlace, Problems, TraceError};
+use super::problem::{Cause, MissingPlace, Problems, Unusable};
 use super::{Record, Records, Trace, jiffies, soundness};
 use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 use std::io;
 
-pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, TraceError> {
+pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> {
     let mut reader = Reader::new(Format::Unknown, Symbols::default());
     while let Some(line) = lines.next() {
         reader.line_number += 1;
@@ -86,7 +86,7 @@ impl Reader {
         mut self,
         path: &str,
         mut tasks: HashMap<u32, Box<str>>,
-    ) -> Result<Trace, TraceError> {
+    ) -> Result<Trace, Unusable> {
         // Keep only the names that a text would have: those of threads in which an event occurred.
         let mut last = None;
         for pid in self.records.pids() {
@@ -230,9 +230,9 @@ impl Reader {
         self.records.kinds().any(|kind| kind.family().is_some())
     }
 
-    fn finish(mut self, path: &str, failure: Option<ReadFailure>) -> Result<Trace, TraceError> {
+    fn finish(mut self, path: &str, failure: Option<ReadFailure>) -> Result<Trace, Unusable> {
         if !self.has_timer_event() {
-            return Err(self.nothing_usable(path, failure));
+            return Err(self.unusable(path, failure));
         }
         if let Some(ReadFailure { error, is_gzip }) = &failure {
             self.note(match (is_gzip, error.kind()) {
@@ -249,7 +249,7 @@ impl Reader {
         }
         self.remove_far_times();
         if !self.has_timer_event() {
-            return Err(self.nothing_usable(path, failure));
+            return Err(self.unusable(path, failure));
         }
         let missing = self.note_unsound();
         self.note_header(found, missing);
@@ -376,15 +376,14 @@ impl Reader {
         events
     }
 
-    fn nothing_usable(self, path: &str, failure: Option<ReadFailure>) -> TraceError {
-        let path = path.to_owned();
+    fn unusable(self, path: &str, failure: Option<ReadFailure>) -> Unusable {
         match failure {
-            Some(ReadFailure { error, is_gzip: true }) => TraceError::BrokenGzip { path, error },
-            Some(ReadFailure { error, is_gzip: false }) => TraceError::Read { path, error },
-            None if self.has_nul => TraceError::NotText { path },
+            Some(ReadFailure { error, is_gzip: true }) => Unusable::BrokenGzip(error),
+            Some(ReadFailure { error, is_gzip: false }) => Unusable::Read(error),
+            None if self.has_nul => Unusable::NotText,
             None => {
-                let first = self.problems.messages(&path).next();
-                TraceError::NoTimerEvent { path, lines: self.line_number, first }
+                let first = self.problems.messages(path).next();
+                Unusable::NoTimerEvent { lines: self.line_number, first }
             }
         }
     }

@@ -63,7 +63,6 @@ impl Records {
         self.heads.len()
     }
 
-    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
     }
@@ -72,7 +71,6 @@ impl Records {
         size_of_val(&self.heads[..]) + size_of_val(&self.words[..])
     }
 
-    /// Returns the record at `place`; the first is at 0. O(1).
     pub fn at(&self, place: usize) -> Record {
         self.heads[place].record(&self.words)
     }
@@ -89,7 +87,6 @@ impl Records {
         self.range(0..self.len())
     }
 
-    /// Returns the records in a range of places.
     pub fn range(
         &self,
         places: Range<usize>,

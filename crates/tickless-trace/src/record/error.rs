@@ -19,13 +19,10 @@ pub enum RecordError {
     )]
     NoTracefs,
     #[error(
-        "tracefs is not mounted, and mounting it for this program alone failed ({error}). \
+        "tracefs is not mounted, and mounting it for this program alone failed ({0}). \
          Mount it: mount -t tracefs tracefs /sys/kernel/tracing"
     )]
-    NotMounted {
-        #[source]
-        error: io::Error,
-    },
+    NotMounted(io::Error),
     #[error(
         "this kernel's tracefs has no timer events. Record on a kernel with CONFIG_TRACING; its \
          traces can be replayed and explained here"
@@ -37,49 +34,26 @@ pub enum RecordError {
     )]
     NoEvent { event: String },
     #[error(
-        "tracefs made no instance ({error}). See whether the kernel is locked down \
+        "tracefs made no instance ({0}). See whether the kernel is locked down \
          (/sys/kernel/security/lockdown), and whether many instances are left over"
     )]
-    Instance {
-        #[source]
-        error: io::Error,
-    },
+    Instance(io::Error),
     #[error("no buffers of {kilobytes} KB for each CPU ({error}). Ask for less with --buffer")]
-    Buffer {
-        kilobytes: u64,
-        #[source]
-        error: io::Error,
-    },
+    Buffer { kilobytes: u64, error: io::Error },
     #[error(
         "tracefs refused {value:?} for {file} ({error}). This kernel cannot record that; leave the \
          option out that asks for it"
     )]
-    Setting {
-        file: String,
-        value: String,
-        #[source]
-        error: io::Error,
-    },
-    #[error("what was recorded cannot be read ({error}). Record again")]
-    Read {
-        #[source]
-        error: io::Error,
-    },
+    Setting { file: String, value: String, error: io::Error },
+    #[error("what was recorded cannot be read ({0}). Record again")]
+    Read(io::Error),
     #[error("{}: cannot be written ({error}). Name another file with -o", path.display())]
-    Output {
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
+    Output { path: PathBuf, error: io::Error },
     #[error(
         "{}: is there already. Overwrite it with --force, or name another file with -o",
         path.display()
     )]
     Exists { path: PathBuf },
     #[error("{name}: cannot be started ({error}). Check the name of the command")]
-    Command {
-        name: String,
-        #[source]
-        error: io::Error,
-    },
+    Command { name: String, error: io::Error },
 }

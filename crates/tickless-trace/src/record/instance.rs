@@ -19,14 +19,13 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Makes an instance, with recording off.
     pub(super) fn make(tracefs: &Tracefs) -> Result<Instance, RecordError> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}{}", own_prefix(), MADE.fetch_add(1, Ordering::Relaxed));
         let path = tracefs.root().join("instances").join(&name);
         fs::create_dir(&path).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => RecordError::NotPermitted,
-            _ => RecordError::Instance { error },
+            _ => RecordError::Instance(error),
         })?;
         let instance = Instance { path };
         instance.set("tracing_on", "0")?;
@@ -37,7 +36,6 @@ impl Instance {
         &self.path
     }
 
-    /// Writes a setting.
     pub(super) fn set(&self, file: &str, value: &str) -> Result<(), RecordError> {
         fs::write(self.path.join(file), value).map_err(|error| RecordError::Setting {
             file: file.to_string(),

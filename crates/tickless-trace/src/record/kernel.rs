@@ -4,7 +4,6 @@ use flate2::read::GzDecoder;
 use std::fs::{self, File};
 use std::io::Read;
 
-/// Returns the running kernel's release.
 pub(super) fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().to_string()

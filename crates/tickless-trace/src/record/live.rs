@@ -12,7 +12,6 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use tickless_core::time::{CpuId, Ns};
@@ -43,7 +42,7 @@ impl Live {
         options: &Options,
         program: Option<&Path>,
     ) -> Result<Live, RecordError> {
-        let read = |error| RecordError::Read { error };
+        let read = RecordError::Read;
         let mut decoder = Decoder::default();
         for system in SYSTEMS {
             let events = fs::read_dir(tracefs.root().join("events").join(system));
@@ -91,7 +90,7 @@ impl Live {
                 Ok(0) | Err(Errno::AGAIN) => return Ok(()),
                 Ok(length) => length,
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(RecordError::Read { error: io::Error::from(errno) }),
+                Err(errno) => return Err(RecordError::Read(errno.into())),
             };
             let bytes = &self.page[..length];
             let Some(mut page) = Page::new(bytes) else { continue };
@@ -105,7 +104,6 @@ impl Live {
         }
     }
 
-    /// Returns the names of the events' functions.
     pub fn names(&self) -> &Names {
         &self.names
     }

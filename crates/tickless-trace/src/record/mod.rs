@@ -9,18 +9,6 @@
 //!   name.
 //! - The trace is read after the recording has ended, so that the recorder does not record itself.
 //!   [`Live`] is for callers that need events as they occur.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `tracefs` | where tracefs is |
-//! | `instance` | a recorder's own buffers in it; those that dead recorders left |
-//! | `watcher` | a process that outlives a killed recorder, and removes its instance |
-//! | `recording` | which events are recorded, with which clock, and their text |
-//! | `live` | a recording that is read while it is recorded |
-//! | `statistics` | events kept and events dropped |
-//! | `idle` | whether the kernel records what its idle threads do |
-//! | `kernel` | the kernel's release and tick rate, and its free memory |
-//! | `error` | why nothing was recorded, and what to do |
 
 mod error;
 mod idle;

@@ -12,23 +12,16 @@ use tickless_core::time::CpuId;
 /// The clock of the trace's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceClock {
-    /// CLOCK_MONOTONIC, the clock of most timers' deadlines
     #[default]
     Mono,
-    /// CLOCK_MONOTONIC_RAW, which is never slewed
     MonoRaw,
-    /// CLOCK_BOOTTIME, which advances while the machine is suspended
     Boot,
-    /// CLOCK_TAI
     Tai,
-    /// The scheduler's clock: fast, and may differ between CPUs
     Local,
-    /// The scheduler's clock, kept in one order across all CPUs, which is slow
     Global,
 }
 
 impl TraceClock {
-    /// All clocks.
     pub const ALL: [TraceClock; 6] = [
         TraceClock::Mono,
         TraceClock::MonoRaw,
@@ -59,7 +52,6 @@ pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
 pub struct Options {
     /// The size of each CPU's buffer; `None` for a default that suits the machine.
     pub buffer_kb: Option<u64>,
-    /// The clock.
     pub clock: TraceClock,
     /// Events to record in addition to those that a replay needs, as `SYSTEM:EVENT` or `SYSTEM`.
     pub more: Vec<String>,
@@ -181,7 +173,7 @@ impl Recording {
     pub fn freezer(&self) -> Result<Freezer, RecordError> {
         let file = self.instance.path().join(TRACING_ON);
         let file = File::options().write(true).open(file);
-        Ok(Freezer { file: file.map_err(|error| RecordError::Instance { error })? })
+        Ok(Freezer { file: file.map_err(RecordError::Instance)? })
     }
 
     /// Returns how many events were kept and dropped.
@@ -196,8 +188,7 @@ impl Recording {
         let (release, clock) = (kernel::release(), self.clock.name());
         let recorded = recorded.replace(char::is_control, " ");
         let head = format!("# recorded: {recorded}\n# kernel {release}{hz} clock={clock}\n");
-        let trace = File::open(self.instance.path().join("trace"))
-            .map_err(|error| RecordError::Read { error })?;
+        let trace = File::open(self.instance.path().join("trace")).map_err(RecordError::Read)?;
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
@@ -217,7 +208,7 @@ impl Recording {
         loop {
             line.clear();
             let read = text.read_until(b'\n', &mut line);
-            if read.map_err(|error| RecordError::Read { error })? == 0 {
+            if read.map_err(RecordError::Read)? == 0 {
                 break;
             }
             if let Some(cpu) = idle_thread(&line) {
@@ -334,6 +325,17 @@ mod tests {
             }
             fake
         }
+
+        fn settings(
+            &self,
+            more: &[&str],
+            notes: &mut Vec<String>,
+        ) -> Result<Vec<String>, RecordError> {
+            let more = more.iter().map(ToString::to_string).collect();
+            let options = Options { clock: TraceClock::MonoRaw, more, ..Options::default() };
+            let settings = settings(&self.0, &options, 64, notes)?;
+            Ok(settings.iter().map(|(file, value)| format!("{file} {value}")).collect())
+        }
     }
 
     impl Drop for Fake {
@@ -354,28 +356,21 @@ mod tests {
     /// others; a filter is set before its event is enabled.
     #[test]
     fn only_needed_events_are_enabled() {
-        let fake = Fake::with("all", &ALL);
-        let mut notes = Vec::new();
-        let options = Options { clock: TraceClock::MonoRaw, ..Options::default() };
-        let written = settings(&fake.0, &options, 64, &mut notes).unwrap();
-        let written: Vec<String> = written.iter().map(|(f, v)| format!("{f} {v}")).collect();
-        assert_eq!(
-            written,
-            [
-                "buffer_size_kb 64",
-                "trace_clock mono_raw",
-                "events/timer/enable 1",
-                "events/irq_vectors/local_timer_entry/enable 1",
-                "events/irq_vectors/local_timer_exit/enable 1",
-                "events/msr/write_msr/filter msr == 0x6e0",
-                "events/msr/write_msr/enable 1",
-            ]
-        );
+        let (fake, mut notes) = (Fake::with("all", &ALL), Vec::new());
+        let written = fake.settings(&["sched:sched_switch", "sched"], &mut notes).unwrap();
+        let needed = [
+            "buffer_size_kb 64",
+            "trace_clock mono_raw",
+            "events/timer/enable 1",
+            "events/irq_vectors/local_timer_entry/enable 1",
+            "events/irq_vectors/local_timer_exit/enable 1",
+            "events/msr/write_msr/filter msr == 0x6e0",
+            "events/msr/write_msr/enable 1",
+        ];
+        assert_eq!(written[..7], needed);
+        assert_eq!(written[7..], ["events/sched/sched_switch/enable 1", "events/sched/enable 1"]);
+        assert_eq!(fake.settings(&[], &mut notes).unwrap(), needed);
         assert_eq!(notes, [""; 0]);
-        let more = vec!["sched:sched_switch".to_string(), "sched".to_string()];
-        let more = settings(&fake.0, &Options { more, ..options }, 64, &mut notes).unwrap();
-        assert_eq!(more[7].0, "events/sched/sched_switch/enable");
-        assert_eq!(more[8].0, "events/sched/enable");
     }
 
     /// Goal: another active tracer is reported, and an inactive one is not.
@@ -383,33 +378,25 @@ mod tests {
     fn another_tracer_is_reported() {
         let fake = Fake::with("tracer", &ALL);
         assert_eq!(other_tracer(&fake.0), None);
-        for (tracer, is_active) in [("nop\n", false), ("function_graph\n", true)] {
-            fs::write(fake.0.join("current_tracer"), tracer).unwrap();
-            let note = other_tracer(&fake.0);
-            assert_eq!(note.is_some(), is_active, "{note:?}");
-            assert!(note.is_none_or(|note| note.contains("(function_graph)")));
-        }
+        fs::write(fake.0.join("current_tracer"), "nop\n").unwrap();
+        assert_eq!(other_tracer(&fake.0), None);
+        fs::write(fake.0.join("current_tracer"), "function_graph\n").unwrap();
+        assert!(other_tracer(&fake.0).is_some_and(|note| note.contains("(function_graph)")));
     }
 
     /// Goal: missing events are reported, and only missing timer events are an error; no path
     /// outside the events is accepted.
     #[test]
     fn missing_events_are_reported() {
-        let fake = Fake::with("few", &ALL[..1]);
-        let mut notes = Vec::new();
-        let of = |more: &str, notes: &mut Vec<String>| {
-            let more = vec![more.to_string()];
-            settings(&fake.0, &Options { more, ..Options::default() }, 64, notes)
-        };
-        assert!(settings(&fake.0, &Options::default(), 64, &mut notes).is_ok());
+        let (fake, mut notes) = (Fake::with("few", &ALL[..1]), Vec::new());
+        assert!(fake.settings(&[], &mut notes).is_ok());
         assert_eq!(notes.len(), 2, "{notes:?}");
         assert!(notes[0].contains("local_timer") && notes[1].contains("write_msr"), "{notes:?}");
         for wrong in ["sched:nothing", "../instances", "", "timer:", ":", "timer:a:b"] {
-            let error = of(wrong, &mut notes).unwrap_err();
+            let error = fake.settings(&[wrong], &mut notes).unwrap_err();
             assert!(matches!(error, RecordError::NoEvent { .. }), "{wrong}: {error}");
         }
-        let none = Fake::with("none", &[]);
-        let error = settings(&none.0, &Options::default(), 64, &mut notes).unwrap_err();
+        let error = Fake::with("none", &[]).settings(&[], &mut notes).unwrap_err();
         assert!(matches!(error, RecordError::NoTimerEvents), "{error}");
     }
 
@@ -420,12 +407,14 @@ mod tests {
         let fake = Fake::with("left", &[]);
         let instances = fake.0.join("instances");
         let tracefs = Tracefs::at(fake.0.clone());
-        let mine = make(&tracefs);
+        let mine = Instance::make(&tracefs).unwrap();
+        // An ordinary folder must be empty to be removed.
+        fs::remove_file(mine.path().join("tracing_on")).unwrap();
         let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
-        let words: Vec<&str> = name.split('-').collect();
         // The number of a running process with another start time: the recorder has ended, and its
         // number was used again.
-        let reused = format!("tickless-{}-{}1-0", words[1], words[2]);
+        let (recorder, _) = name.rsplit_once('-').unwrap();
+        let reused = format!("{recorder}1-0");
         let dead = "tickless-4294967295-7-0".to_string();
         for other in [reused.as_str(), dead.as_str(), "other-program", "tickless-of-mine"] {
             fs::create_dir(instances.join(other)).unwrap();
@@ -438,13 +427,5 @@ mod tests {
         for left in [name.as_str(), "other-program", "tickless-of-mine"] {
             assert!(instances.join(left).is_dir(), "{left}");
         }
-    }
-
-    /// Makes an instance in a fake tracefs. Removes its file `tracing_on`, because an ordinary
-    /// folder must be empty to be removed.
-    fn make(tracefs: &Tracefs) -> Instance {
-        let instance = Instance::make(tracefs).unwrap();
-        fs::remove_file(instance.path().join("tracing_on")).unwrap();
-        instance
     }
 }

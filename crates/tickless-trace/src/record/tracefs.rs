@@ -30,7 +30,7 @@ impl Tracefs {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Err(RecordError::NotPermitted)
             }
-            Err(error) => Err(RecordError::NotMounted { error }),
+            Err(error) => Err(RecordError::NotMounted(error)),
         }
     }
 
@@ -65,7 +65,7 @@ fn refused(errno: Errno) -> RecordError {
     match errno {
         Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,
         Errno::NODEV => RecordError::NoTracefs,
-        errno => RecordError::NotMounted { error: errno.into() },
+        errno => RecordError::NotMounted(errno.into()),
     }
 }
 

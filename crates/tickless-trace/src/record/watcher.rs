@@ -26,7 +26,6 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Starts a process of `program` that watches this one.
     pub(super) fn start(program: &Path) -> io::Result<Watcher> {
         let process = Command::new(program)
             .args([WATCH, &own_prefix()])

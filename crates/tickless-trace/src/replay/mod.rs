@@ -5,19 +5,6 @@
 //! fires and when to program the event devices, under each [`ReplayPolicy`]. So a trace shows what
 //! each policy would have cost on the machine that recorded it.
 //!
-//! | file | contents |
-//! |---|---|
-//! | `script` | the trace as operations: what was done, when, on which CPU |
-//! | `streams` | the same operations for other engines, by timer |
-//! | `platform` | the core's platform: a clock and event devices that the engine moves |
-//! | `policy` | the ways to program an event device |
-//! | `engine` | performs a script under one policy |
-//! | `agreement` | compares a replay under the kernel's own policy with the recording |
-//! | `lateness` | how late timers fired |
-//! | `overlap` | periodic timers that expire together, and what spreading them would change |
-//! | `timeline` | recording and replay as a timeline for viewers |
-//! | `summary` | all results of a replay |
-//!
 //! # Fidelity
 //!
 //! A kernel programs its event device for high-resolution timers only. The periodic tick is one of

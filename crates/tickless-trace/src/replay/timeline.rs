@@ -85,7 +85,6 @@ impl Timeline<'_> {
         }))
     }
 
-    /// Names processes and tracks.
     fn names(&mut self, trace: &Trace, policies: &[ReplayPolicy]) -> io::Result<()> {
         let mut tracks: Vec<String> =
             ["idle", "timer interrupts", "coarse timers", "device writes: recorded"]
@@ -107,7 +106,6 @@ impl Timeline<'_> {
         Ok(())
     }
 
-    /// Writes what the trace recorded.
     fn recorded(&mut self, trace: &Trace) -> io::Result<()> {
         let begins = trace.records.first().map_or(Ns::ZERO, |record| record.time);
         let has_states = trace.count(EventKind::CpuIdle) > 0;

@@ -79,11 +79,60 @@ impl Plant {
 
     /// Adds a sleep that ends on time.
     fn well(&mut self) {
-        let due = self.at + self.chance(500, 3_000);
-        self.sleep(due, 0, "<idle>-0");
-        let late = self.chance(1, 20);
-        self.fire(due + late, "<idle>-0");
-        self.runs(due + late + 10, "<idle>-0");
+        let (due, late) = (self.at + self.chance(500, 3_000), self.chance(1, 20));
+        self.sleep(due, 0, IDLE);
+        self.fire(due + late, IDLE);
+        self.runs(due + late + 10, IDLE);
+    }
+
+    /// Adds a sleep that ends about `late` microseconds after its deadline, because of this cause.
+    fn late_sleep(&mut self, cause: &str, late: u64) {
+        let due = self.at + 1_000;
+        // The slack; what runs until then; when the interrupt comes, and when the thread runs.
+        let (slack, task, fires, runs) = match cause {
+            SPINNER => (0, "spin-99", 3, late),
+            SOFTIRQ => (0, "other-5", 3, late),
+            INTERRUPTS_OFF => (0, "driver-6", late, late + 10),
+            SLACK => (late, IDLE, late + 4, late + 12),
+            QUOTA => (0, IDLE, 3, late),
+            LOST_EVENT => (0, IDLE, late, late + 10),
+            _ => return self.far_wheel_timer(late),
+        };
+        self.sleep(due, slack, task);
+        if cause == SOFTIRQ {
+            self.line(due - 20, task, 0, "..s1.", "softirq_entry: vec=3 [action=NET_RX]");
+        }
+        self.fire(due + fires, task);
+        if cause == SOFTIRQ {
+            self.line(due + late - 5, task, 0, "..s1.", "softirq_exit: vec=3 [action=NET_RX]");
+        }
+        if cause == QUOTA {
+            let event = "hrtimer_expire_entry: hrtimer=0b function=sched_cfs_period_timer now=1";
+            self.line(due + late - 20, task, 0, "d.h1.", event);
+            self.line(due + late - 15, task, 0, "d.h1.", "hrtimer_expire_exit: hrtimer=0b");
+        }
+        self.runs(due + runs, task);
+    }
+
+    fn far_wheel_timer(&mut self, late: u64) {
+        // Late by less than an eighth of the duration; jiffies of 4 ms.
+        let (at, tick) = (self.at, 4_000);
+        let jiffy = |at: u64| 4_294_000_000 + at / tick;
+        let (now, expires) = (jiffy(at), jiffy(at + late * 9));
+        let timer = "timer=0c function=process_timeout";
+        let timeout = expires - now;
+        let event =
+            format!("timer_start: {timer} expires={expires} [timeout={timeout}] cpu=0 flags=");
+        self.line(at, "sleeper-77", 0, "d..1.", &event);
+        self.switch(at + 2, "sleeper-77", IDLE);
+        let fires = (at + late * 10) / tick * tick;
+        let now = jiffy(fires);
+        let event = format!("timer_expire_entry: {timer} now={now} baseclk={now}");
+        self.line(fires, IDLE, 0, "..s1.", &event);
+        let event = "sched_wakeup: comm=sleeper pid=77 prio=120 target_cpu=000";
+        self.line(fires + 1, IDLE, 0, "d.s2.", event);
+        self.line(fires + 2, IDLE, 0, "..s1.", "timer_expire_exit: timer=0c");
+        self.runs(fires + 9, IDLE);
     }
 
     fn explained(self) -> Late {
@@ -98,103 +147,30 @@ impl Plant {
     }
 }
 
-/// The name of a cause, and a function that plants it.
-type Planted = (&'static str, fn(&mut Plant, u64));
+const IDLE: &str = "<idle>-0";
 
-fn spinner(plant: &mut Plant, late: u64) {
-    let due = plant.at + 1_000;
-    plant.sleep(due, 0, "spin-99");
-    plant.fire(due + 3, "spin-99");
-    plant.runs(due + late, "spin-99");
-}
+const SPINNER: &str = "thread spin-99 kept the CPU";
+const SOFTIRQ: &str = "softirq NET_RX kept the CPU";
+const INTERRUPTS_OFF: &str = "interrupts off in driver-6";
+const SLACK: &str = "timer slack: the sleeper allowed it";
+const QUOTA: &str = "CPU limit: the group's quota was used up";
+const LOST_EVENT: &str = "the timer device's event was lost";
+const FAR_TIMER: &str = "timer wheel: far deadlines are rounded up";
 
-fn long_softirq(plant: &mut Plant, late: u64) {
-    let due = plant.at + 1_000;
-    plant.sleep(due, 0, "other-5");
-    plant.line(due - 20, "other-5", 0, "..s1.", "softirq_entry: vec=3 [action=NET_RX]");
-    plant.fire(due + 3, "other-5");
-    plant.line(due + late - 5, "other-5", 0, "..s1.", "softirq_exit: vec=3 [action=NET_RX]");
-    plant.runs(due + late, "other-5");
-}
-
-fn interrupts_off(plant: &mut Plant, late: u64) {
-    let due = plant.at + 1_000;
-    plant.sleep(due, 0, "driver-6");
-    plant.fire(due + late, "driver-6");
-    plant.runs(due + late + 10, "driver-6");
-}
-
-fn wide_slack(plant: &mut Plant, late: u64) {
-    let due = plant.at + 1_000;
-    plant.sleep(due, late, "<idle>-0");
-    plant.fire(due + late + 4, "<idle>-0");
-    plant.runs(due + late + 12, "<idle>-0");
-}
-
-fn quota(plant: &mut Plant, late: u64) {
-    let due = plant.at + 1_000;
-    plant.sleep(due, 0, "<idle>-0");
-    plant.fire(due + 3, "<idle>-0");
-    let refill = due + late - 20;
-    let event = "hrtimer_expire_entry: hrtimer=0b function=sched_cfs_period_timer now=1";
-    plant.line(refill, "<idle>-0", 0, "d.h1.", event);
-    plant.line(refill + 5, "<idle>-0", 0, "d.h1.", "hrtimer_expire_exit: hrtimer=0b");
-    plant.runs(due + late, "<idle>-0");
-}
-
-fn lost_event(plant: &mut Plant, late: u64) {
-    let due = plant.at + 1_000;
-    plant.sleep(due, 0, "<idle>-0");
-    plant.fire(due + late, "<idle>-0");
-    plant.runs(due + late + 10, "<idle>-0");
-}
-
-fn far_wheel_timer(plant: &mut Plant, late: u64) {
-    // Late by less than an eighth of the duration; jiffies of 4 ms.
-    let (at, tick) = (plant.at, 4_000);
-    let jiffy = |at: u64| 4_294_000_000 + at / tick;
-    let due = at + late * 9;
-    let (now, expires) = (jiffy(at), jiffy(due));
-    let event = format!(
-        "timer_start: timer=0c function=process_timeout expires={expires} [timeout={}] cpu=0 \
-         idx=64 flags=",
-        expires - now
-    );
-    plant.line(at, "sleeper-77", 0, "d..1.", &event);
-    plant.switch(at + 2, "sleeper-77", "<idle>-0");
-    let fires = (due + late) / tick * tick;
-    let now = jiffy(fires);
-    let event =
-        format!("timer_expire_entry: timer=0c function=process_timeout now={now} baseclk={now}");
-    plant.line(fires, "<idle>-0", 0, "..s1.", &event);
-    let event = "sched_wakeup: comm=sleeper pid=77 prio=120 target_cpu=000";
-    plant.line(fires + 1, "<idle>-0", 0, "d.s2.", event);
-    plant.line(fires + 2, "<idle>-0", 0, "..s1.", "timer_expire_exit: timer=0c");
-    plant.runs(fires + 9, "<idle>-0");
-}
-
-const PLANTED: [Planted; 7] = [
-    ("thread spin-99 kept the CPU", spinner),
-    ("softirq NET_RX kept the CPU", long_softirq),
-    ("interrupts off in driver-6", interrupts_off),
-    ("timer slack: the sleeper allowed it", wide_slack),
-    ("CPU limit: the group's quota was used up", quota),
-    ("the timer device's event was lost", lost_event),
-    ("timer wheel: far deadlines are rounded up", far_wheel_timer),
-];
+const CAUSES: [&str; 7] = [SPINNER, SOFTIRQ, INTERRUPTS_OFF, SLACK, QUOTA, LOST_EVENT, FAR_TIMER];
 
 /// Goal: a planted cause is the first of the ranking in all of twenty runs; sleeps that end on time
 /// are not explained.
 #[test]
 fn planted_causes_are_named_first() {
-    for (cause, plant) in PLANTED {
+    for cause in CAUSES {
         for seed in 0..20 {
             let mut planted = Plant::new(seed);
             let (mut wells, mut lates) = (0, 0);
             for _ in 0..30 {
                 if planted.chance(0, 3) == 0 {
                     let late = planted.chance(12_000, 40_000);
-                    plant(&mut planted, late);
+                    planted.late_sleep(cause, late);
                     lates += 1;
                 } else {
                     planted.well();
@@ -213,9 +189,9 @@ fn planted_causes_are_named_first() {
 /// Goal: the hops of a sleep add up to its lateness, and are in order.
 #[test]
 fn hops_add_up() {
-    for (cause, plant) in PLANTED {
+    for cause in CAUSES {
         let mut planted = Plant::new(3);
-        plant(&mut planted, 20_000);
+        planted.late_sleep(cause, 20_000);
         let late = planted.explained();
         let worst = &late.worst[0];
         assert_eq!((worst.thread.as_str(), worst.pid, worst.cpu), ("sleeper", SLEEPER, 0));
@@ -252,7 +228,7 @@ fn lateness_counts_from_the_arming() {
 fn one_wakeup_is_explained() {
     let mut planted = Plant::new(5);
     planted.well();
-    spinner(&mut planted, 20_000);
+    planted.late_sleep(SPINNER, 20_000);
     let ran = planted.at - 50;
     planted.switch(ran + 100, "sleeper-77", "other-5");
     planted.switch(ran + 9_100, "other-5", "sleeper-77");
@@ -266,7 +242,7 @@ fn one_wakeup_is_explained() {
     assert_eq!((late.due_ns, late.late_ns), (due, 20_010_000));
     assert_eq!(late.hops.iter().map(|hop| hop.ns).sum::<u64>(), late.late_ns, "{late:?}");
     let causes: Vec<&str> = late.hops.iter().map(|hop| hop.cause.as_str()).collect();
-    assert!(causes.contains(&"thread spin-99 kept the CPU"), "{late:?}");
+    assert!(causes.contains(&SPINNER), "{late:?}");
     assert_eq!(
         (late.hops.last().unwrap().hop, *causes.last().unwrap()),
         ("after", "the thread itself")

@@ -6,9 +6,9 @@
 //! programmed), and prints what Linux would print.
 
 use crate::support::{
-    all, fired, older_kernel, replay, seeded, spurious, text_without, wakeups, without_flags,
-    writes,
+    all, fired, older_kernel, replay, spurious, text_without, wakeups, without_flags, writes,
 };
+use crate::trace_damage::seeded;
 use proptest::prelude::*;
 use std::fmt::Write;
 

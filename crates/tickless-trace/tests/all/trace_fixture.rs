@@ -3,9 +3,7 @@
 use crate::support::{sample_path, sample_text};
 use std::collections::HashMap;
 use tickless_core::time::Ns;
-use tickless_trace::read::{
-    Cause, Context, Event, EventKind, Format, Jiffy, MissingPlace, Record, Trace,
-};
+use tickless_trace::read::{Cause, Context, Event, EventKind, Format, Jiffy, MissingPlace, Trace};
 
 fn nginx() -> Trace {
     Trace::read(&sample_path("nginx")).unwrap_or_else(|error| panic!("{error}"))
@@ -27,34 +25,6 @@ fn every_event_is_read_as_its_kind() {
     }
     assert!(counted.is_empty(), "not read: {counted:?}");
     assert_eq!((trace.lines, trace.records.len(), trace.skipped_lines), (130_000, 129_986, 0));
-}
-
-/// Goal: the forms of all tools are read alike. Method: convert the recording to the forms of perf
-/// and trace-cmd 2, and compare the events.
-#[test]
-fn the_forms_of_all_tools_are_read_alike() {
-    let text = sample_text("nginx");
-    let (mut perf, mut trace_cmd) = (String::new(), "cpus=2\n".to_owned());
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (task, rest) = line.trim_start().split_once(" [").unwrap();
-        let (comm, pid) = task.trim_end().rsplit_once('-').unwrap();
-        let (cpu, rest) = rest.split_once("] ").unwrap();
-        let (_flags, rest) = rest.split_once(' ').unwrap();
-        let (time, event) = rest.trim_start().split_once(": ").unwrap();
-        let (name, fields) = event.split_once(": ").unwrap();
-        perf += &format!("{comm:>16} {pid:>7} [{cpu}] {time:>12}: timer:{name}: {fields}\n");
-        trace_cmd += &format!("{comm:>16}-{pid:<5} [{cpu}] {time:>12}: {name:<21} {fields}\n")
-            .replacen(&format!(" {name} "), &format!(" {name}: "), 1);
-    }
-    let original = nginx();
-    for (format, text) in [(Format::Perf, perf), (Format::TraceCmd, trace_cmd)] {
-        let trace = Trace::parse("rewritten", text.as_bytes()).unwrap();
-        assert_eq!((trace.header.format, trace.skipped_lines), (format, 0));
-        assert_eq!(trace.records.len(), original.records.len());
-        assert!(trace.records.iter().all(|record| record.context == Context::NotRecorded));
-        let told = |record: Record| (record.time, record.cpu, record.event);
-        assert!(trace.records.iter().map(told).eq(original.records.iter().map(told)), "{format:?}");
-    }
 }
 
 #[test]

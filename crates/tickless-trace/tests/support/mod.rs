@@ -2,13 +2,10 @@
 #![allow(dead_code)]
 
 use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
-use proptest::prelude::ProptestConfig;
-use proptest::test_runner::RngSeed;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, summarise};
 
@@ -73,16 +70,6 @@ pub fn spurious(summary: &Summary) -> [u64; 3] {
 
 pub fn fired(summary: &Summary) -> [u64; 3] {
     all(summary, |result| result.expirations)
-}
-
-/// A random configuration, or that of `TICKLESS_SEED`, which a failure shows.
-pub fn seeded(test: &str, cases: u32) -> ProptestConfig {
-    let given = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
-    let seed = given("TICKLESS_SEED").unwrap_or_else(|| RandomState::new().hash_one(test));
-    println!("replay: TICKLESS_SEED={seed} cargo test -p tickless-trace --test all {test}::");
-    let cases = given("PROPTEST_CASES").map_or(cases, |cases| cases as u32);
-    let rng_seed = RngSeed::Fixed(seed);
-    ProptestConfig { failure_persistence: None, rng_seed, cases, ..ProptestConfig::default() }
 }
 
 /// The first lines of a trace whose clock is CLOCK_MONOTONIC.

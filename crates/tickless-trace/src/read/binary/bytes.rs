@@ -61,18 +61,3 @@ impl<'a> Bytes<'a> {
 pub(super) fn from(all: &[u8], offset: u64) -> Option<Bytes<'_>> {
     all.get(usize::try_from(offset).ok()?..).map(Bytes)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reading_past_the_end_returns_none() {
-        let mut bytes = Bytes(b"\x01\x02\x03name\0rest");
-        assert_eq!((bytes.u8(), bytes.u16()), (Some(1), Some(0x302)));
-        assert_eq!(bytes.string(), Some(&b"name"[..]));
-        assert_eq!((bytes.u64(), bytes.string(), bytes.take_u64(u64::MAX)), (None, None, None));
-        assert_eq!(bytes.u32(), Some(u32::from_le_bytes(*b"rest")));
-        assert!(from(b"abc", 4).is_none() && from(b"abc", u64::MAX).is_none());
-    }
-}

@@ -5,17 +5,6 @@
 //! Three kinds of recordings consist of these parts: `trace.dat` of trace-cmd; `perf.data`; and
 //! what [`Live`](crate::record::Live) reads during a recording. All three become the same
 //! [`Record`](super::Record)s as the text that the tools print.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `bytes` | numbers and strings from a buffer that may be cut anywhere |
-//! | `format` | the fields of an event, from the kernel's text |
-//! | `decode` | an event's bytes as a [`Record`](super::Record) |
-//! | `page` | the events of a ring buffer's page |
-//! | `packed` | what trace-cmd compresses, and a CPU's pages in sequence |
-//! | `symbols` | functions by their addresses |
-//! | `head` | the formats and symbols at the beginning of trace.dat and perf.data |
-//! | `trace_dat`, `perf_data` | the two files |
 
 mod bytes;
 mod decode;

@@ -1,14 +1,13 @@
 //! Unpacks what trace-cmd compresses: the sections of a trace.dat, and the pages of a CPU's buffer.
 
 use super::bytes::Bytes;
-use core::fmt;
 use core::ops::Range;
 use flate2::read::ZlibDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::io::Read;
 
 /// How sections and pages are compressed.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default)]
 pub(super) enum Compression {
     #[default]
     None,
@@ -21,12 +20,6 @@ pub(super) enum Compression {
 struct Unpacker {
     compression: Compression,
     zstd: FrameDecoder,
-}
-
-impl fmt::Debug for Unpacker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unpacker").field("compression", &self.compression).finish_non_exhaustive()
-    }
 }
 
 impl Unpacker {
@@ -63,7 +56,6 @@ pub(super) fn unpacked(bytes: &mut Bytes<'_>, compression: Compression) -> Optio
 }
 
 /// The pages of a CPU's buffer, one after the other.
-#[derive(Debug)]
 pub(super) struct Pages<'a> {
     source: Source<'a>,
     page_size: usize,
@@ -71,14 +63,12 @@ pub(super) struct Pages<'a> {
     current: Range<usize>,
 }
 
-#[derive(Debug)]
 enum Source<'a> {
     Plain(&'a [u8]),
     Packed(Box<Chunks<'a>>),
 }
 
 /// Compressed pieces of some pages each.
-#[derive(Debug)]
 struct Chunks<'a> {
     bytes: Bytes<'a>,
     left: u32,

@@ -138,16 +138,4 @@ mod tests {
         assert_eq!(Page::new(&uncounted).unwrap().lost(), Some(0));
         assert_eq!(Page::new(&page(0, &event, b"")).unwrap().lost(), None);
     }
-
-    /// Goal: a page that is cut anywhere yields its complete events.
-    #[test]
-    fn a_cut_page_yields_complete_events() {
-        let event = [&header(1, 1)[..], b"aaaa", &header(0, 1), &12_u32.to_le_bytes()].concat();
-        let whole = page(0, &event, b"");
-        for length in 0..whole.len() {
-            assert!(events(&whole[..length]).len() <= 1, "{length}");
-        }
-        let too_long = page(0, &header(0, 1), b"");
-        assert_eq!(events(&too_long), []);
-    }
 }

@@ -6,7 +6,7 @@ use super::symbols::{Symbols, build_id_of_this_kernel};
 use crate::read::Trace;
 use crate::read::header::Format;
 use crate::read::prefix;
-use crate::read::problem::{Cause, TraceError};
+use crate::read::problem::{Cause, Unusable};
 use crate::read::reader::Reader;
 use linux_perf_data::linux_perf_event_reader::EventRecord;
 use linux_perf_data::{DsoKey, Feature, PerfFileReader, PerfFileRecord};
@@ -25,10 +25,9 @@ pub(in crate::read) fn is_perf_data(head: &[u8]) -> bool {
     head.starts_with(MAGIC) || head.starts_with(MAGIC_BIG_ENDIAN)
 }
 
-pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError> {
-    let damaged = || TraceError::DamagedBinary { path: path.to_owned(), what: "perf.data" };
-    let convert =
-        |what| TraceError::Convert { path: path.to_owned(), what, with: "perf script -i" };
+pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
+    let damaged = || Unusable::DamagedBinary("perf.data");
+    let convert = |what| Unusable::Convert { what, with: "perf script -i" };
     if file.starts_with(MAGIC_BIG_ENDIAN) {
         return Err(convert("recorded by perf on a big-endian machine"));
     }

@@ -13,7 +13,7 @@ use super::symbols::Symbols;
 use crate::read::Trace;
 use crate::read::header::Format;
 use crate::read::prefix;
-use crate::read::problem::TraceError;
+use crate::read::problem::Unusable;
 use crate::read::reader::Reader;
 use core::ops::Range;
 use std::borrow::Cow;
@@ -25,14 +25,13 @@ pub(in crate::read) fn is_trace_dat(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, TraceError> {
+pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> {
     let mut file = File { bytes: file, ..File::default() };
     let Some(Contents { decoder, symbols, tasks, pages, kernel, clock, .. }) = file.contents()
     else {
-        let path = path.to_owned();
         return Err(match file.unsupported {
-            Some(what) => TraceError::Convert { path, what, with: "trace-cmd report -i" },
-            None => TraceError::DamagedBinary { path, what: "trace.dat" },
+            Some(what) => Unusable::Convert { what, with: "trace-cmd report -i" },
+            None => Unusable::DamagedBinary("trace.dat"),
         });
     };
     let mut reader = Reader::new(Format::TraceCmd, symbols);
@@ -279,7 +278,6 @@ impl<'a> File<'a> {
         bytes.u16()
     }
 
-    /// Returns a section's contents.
     fn section(&self, offset: u64) -> Option<Cow<'a, [u8]>> {
         let flags = self.section_flags(offset)?;
         let mut bytes = from(self.bytes, offset + 4)?;

@@ -60,7 +60,6 @@ impl Clocks {
         clocks
     }
 
-    /// Converts a time on the trace's clock to the replay's clock.
     pub(super) fn replay_time(&self, trace_time: Ns) -> Ns {
         trace_time.after(self.shift)
     }

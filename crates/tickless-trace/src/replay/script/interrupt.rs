@@ -29,7 +29,6 @@ const LASTS_MAX: Ns = Ns::from_ms(1);
 /// The interrupt that a CPU is in.
 #[derive(Debug)]
 pub(super) struct Interrupt {
-    /// When it began.
     pub(super) moment: Moment,
     /// The latest reading of the clock with which the handler is known to have expired timers.
     pub(super) now: Ns,

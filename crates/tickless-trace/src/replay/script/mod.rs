@@ -15,15 +15,6 @@
 //! - The kernel may not record a CPU on its way into or out of idle, and events may be lost. The
 //!   script also has the operations that must have happened without a record, and counts them; see
 //!   [`inference`].
-//!
-//! | file | contents |
-//! |---|---|
-//! | `writer` | from records to operations |
-//! | `timers` | the timer of each record |
-//! | `paired` | cancels that are parts of other operations |
-//! | `interrupt` | where interrupts begin and end, recorded or not |
-//! | `inference` | operations without a record |
-//! | `clocks` | all times on one clock |
 
 mod clocks;
 mod inference;
@@ -42,23 +33,17 @@ use tickless_core::time::{CpuId, Ns, Tick, Window};
 /// Whether operations without a record are inferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inference {
-    /// Operations are inferred where the records contradict each other without them.
     #[default]
     On,
-    /// No operation is inferred: the script has only what was recorded.
     Off,
 }
 
 /// The operations to replay.
 #[derive(Debug)]
 pub(super) struct Script {
-    /// In order of time.
     pub(super) items: Vec<Item>,
-    /// The operations of all items.
     pub(super) ops: Vec<Op>,
-    /// The starts of all operations.
     pub(super) starts: Vec<Start>,
-    /// By timer.
     pub(super) families: Vec<Family>,
     /// By timer: whether it ends the time slices of the scheduler. Linux 7.1 treats this timer as
     /// lazy: the device is not programmed when it is cancelled or moves later.
@@ -69,16 +54,12 @@ pub(super) struct Script {
     pub(super) counts: [FamilyCounts; 2],
     /// For each callback function, the numbers of starts of wheel timers and of queue timers.
     pub(super) starts_by_function: Vec<[u64; 2]>,
-    /// How late the kernel expired timers that were armed within the recording.
     pub(super) late: Lateness,
-    /// Cancels of timers that were started before the recording.
     pub(super) unknown_cancels: u64,
     /// Operations without a record; see [`inference`].
     pub(super) inferred: u64,
     /// Starts that are left out, because their expiry cannot be converted to the replay's clock.
     pub(super) unplaced: u64,
-    /// Whether the trace has timer interrupts. If not, each is assumed to begin with its first
-    /// expiry.
     pub(super) has_interrupts: bool,
     /// What advances the wheel.
     pub(super) wheel: WheelEvents,
@@ -97,13 +78,11 @@ pub(super) struct Item {
     record: u32,
     pub(super) cpu: CpuId,
     pub(super) kind: ItemKind,
-    /// The range of its operations in [`Script::ops`].
     ops: (u32, u32),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ItemKind {
-    /// An operation outside timer interrupts.
     Operation,
     Interrupt {
         /// The current time that the interrupt handler read: `at` or a little later.
@@ -117,15 +96,11 @@ pub(super) enum ItemKind {
 /// One operation on one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Op {
-    /// Starts a timer. The number is the index of the start in [`Script::starts`].
     Start(u32),
-    /// Cancels a timer.
     Cancel(u32),
-    /// The kernel ran the timer's callback.
     Expire(u32),
     /// A start that the trace does not show; it does not show its device writes either.
     InferredStart(u32),
-    /// A cancel without a record.
     InferredCancel(u32),
 }
 
@@ -140,13 +115,9 @@ pub(super) struct Start {
 /// How often the kernel performed each operation on one family of timers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct FamilyCounts {
-    /// Starts, including restarts.
     pub start: u64,
-    /// Starts of timers that were pending.
     pub restart: u64,
-    /// Cancels.
     pub cancel: u64,
-    /// Expiries.
     pub expire: u64,
 }
 
@@ -215,7 +186,6 @@ impl Script {
         self.items.push(Item { at, record, cpu, kind, ops: (from, self.ops.len() as u32) });
     }
 
-    /// Adds a start, and returns its place.
     fn push_start(&mut self, start: Start) -> u32 {
         self.starts.push(start);
         self.starts.len() as u32 - 1

@@ -17,9 +17,7 @@ pub(super) struct Writer {
     slice_function: Option<NameId>,
     ends: Ends,
     timers: Timers,
-    /// The place of the current record.
     pub(super) place: u32,
-    /// By timer.
     pub(super) states: Vec<State>,
     pub(super) cpus: Vec<Cpu>,
     pub(super) script: Script,
@@ -51,7 +49,6 @@ pub(super) enum Known {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Armed {
-    /// The place in [`Script::starts`].
     pub(super) start: u32,
     pub(super) at: Ns,
     pub(super) is_guess: bool,
@@ -69,7 +66,6 @@ pub(super) struct Cpu {
 struct Seen<'t> {
     record: &'t Record,
     timer: u32,
-    /// The record's time on the replay's clock.
     at: Ns,
 }
 
