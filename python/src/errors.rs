@@ -4,6 +4,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use serde::de::{DeserializeOwned, IntoDeserializer};
+use std::path::PathBuf;
 
 create_exception!(tickless, TicklessError, PyException, "Why something could not be done.");
 
@@ -21,6 +22,12 @@ pub fn error(what: impl ToString) -> PyErr {
         let _ = value.setattr("cause", cause);
         error
     })
+}
+
+/// Writes a file.
+pub fn write(path: PathBuf, text: &str) -> PyResult<()> {
+    let written = std::fs::write(&path, text);
+    written.map_err(|cause| error(format!("{}: cannot be written: {cause}", path.display())))
 }
 
 /// Splits `FILE:LINE: CAUSE` and `FILE: CAUSE`. A file's name has a dot or a slash, and no space.

@@ -1,6 +1,6 @@
 //! A summary of many traces.
 
-use crate::errors::error;
+use crate::errors::{error, write};
 use crate::table::{Table, number, text, whole};
 use crate::wait::{AfterInterrupt, run};
 use pyo3::prelude::*;
@@ -82,8 +82,7 @@ impl Fleet {
 
     /// Writes the page.
     fn save(&self, path: PathBuf) -> PyResult<()> {
-        let write = std::fs::write(&path, self.to_html()?);
-        write.map_err(|cause| error(format!("{}: cannot be written: {cause}", path.display())))
+        write(path, &self.to_html()?)
     }
 
     fn __len__(&self) -> usize {

@@ -1,7 +1,8 @@
 //! Machines that can be changed and saved.
 
-use crate::errors::{error, unknown_key};
+use crate::errors::{error, unknown_key, write};
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use tickless_lab::machines;
 use tickless_machine::machines::FILES;
 use tickless_machine::size::sized;
@@ -71,9 +72,8 @@ impl Machine {
         Machine { spec: sized(&self.spec, cpus).spec }
     }
 
-    fn save(&self, path: &str) -> PyResult<()> {
-        let write = std::fs::write(path, self.spec.to_toml());
-        write.map_err(|cause| error(format!("{path}: cannot be written: {cause}")))
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        write(path, &self.spec.to_toml())
     }
 
     fn to_toml(&self) -> String {

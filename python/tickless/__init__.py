@@ -56,7 +56,7 @@ class Campaign:
     """A campaign in a folder. Cells that have a result are not performed again."""
 
     def __init__(self, spec: Path, out: Path) -> None:
-        self._native = _native.Campaign(_os.fspath(spec), _os.fspath(out))
+        self._native = _native.Campaign(spec, out)
 
     def run(
         self,
@@ -85,7 +85,7 @@ class Campaign:
 
     def merge(self, to: Path) -> int:
         """Writes all rows as a ``.parquet`` or ``.csv`` file; returns how many."""
-        return self._native.merge(_os.fspath(to))
+        return self._native.merge(to)
 
 
 def _machine(machine: Machine | str) -> Machine:
@@ -137,9 +137,8 @@ def replay(
     """
     if isinstance(paths, str | _os.PathLike):
         paths = [paths]
-    every = [_os.fspath(path) for path in paths]
     chosen = None if policies is None else list(policies)
-    return _native.replay(every, chosen, inference=inference, progress=progress)
+    return _native.replay([*paths], chosen, inference=inference, progress=progress)
 
 
 def fleet(paths: Path | _Iterable[Path], *, progress: Progress | None = None) -> Fleet:
@@ -149,7 +148,7 @@ def fleet(paths: Path | _Iterable[Path], *, progress: Progress | None = None) ->
     """
     if isinstance(paths, str | _os.PathLike):
         paths = [paths]
-    return _native.fleet([_os.fspath(path) for path in paths], progress=progress)
+    return _native.fleet([*paths], progress=progress)
 
 
 def project(
@@ -165,7 +164,7 @@ def project(
 ) -> Table:
     """Lays a kernel trace onto a simulated machine, once for each number of CPUs and policy."""
     return _native.project(
-        _os.fspath(path),
+        path,
         _machine(machine),
         cpus=None if cpus is None else list(cpus),
         clock=clock,
@@ -178,7 +177,7 @@ def project(
 
 def read_trace(path: Path, *, progress: Progress | None = None) -> Table:
     """The events of a kernel trace, one a row."""
-    return _native.read_trace(_os.fspath(path), progress=progress)
+    return _native.read_trace(path, progress=progress)
 
 
 def sweep(
@@ -212,7 +211,7 @@ def report(
 ) -> tuple[str, str]:
     """Writes the report of all studies; returns the paths of its page and of its JSON."""
     page, json = _native.report(
-        _os.fspath(out),
+        out,
         quick=quick,
         only=None if only is None else list(only),
         live=live,
