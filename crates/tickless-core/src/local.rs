@@ -278,8 +278,7 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
-    /// of timers.
+    /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start(&mut self, key: Key, after: Duration) -> Result<(), LocalError> {
         let distance = Ns::from_duration(after);
@@ -295,8 +294,7 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
-    /// of timers.
+    /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start_at(&mut self, key: Key, deadline: Instant) -> Result<(), LocalError> {
         let deadline = Ns::from(deadline);
@@ -321,8 +319,7 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
-    /// of timers.
+    /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start_range(
         &mut self,
@@ -356,8 +353,7 @@ impl<T> LocalTimers<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
-    /// of timers.
+    /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn cancel(&mut self, key: Key) -> Result<bool, LocalError> {
         let slot = key.coarse();

@@ -92,7 +92,7 @@ pub struct Device {
 
 impl Device {
     /// Creates a device that is not armed.
-    pub const fn new(policy: Policy, limits: Limits) -> Device {
+    pub fn new(policy: Policy, limits: Limits) -> Device {
         Device {
             policy,
             lazy_timers: LazyTimers::Ignored,
@@ -101,7 +101,7 @@ impl Device {
             armed: Ns::NEVER,
             phase: Phase::Waiting,
             entered: Ns::ZERO,
-            counts: DeviceCounts::ZERO,
+            counts: DeviceCounts::default(),
         }
     }
 

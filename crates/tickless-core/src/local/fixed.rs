@@ -192,8 +192,7 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
-    /// of timers.
+    /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn start(&mut self, key: FixedKey) -> Result<(), LocalError> {
         let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;
@@ -219,8 +218,7 @@ impl<T> FixedTimeouts<T> {
     ///
     /// # Errors
     ///
-    /// [`LocalError::NoSuchTimer`] if the timer has been removed, or the key belongs to another set
-    /// of timers.
+    /// [`LocalError::NoSuchTimer`].
     #[inline]
     pub fn cancel(&mut self, key: FixedKey) -> Result<bool, LocalError> {
         let record = self.table.records.find_mut(key.slot()).ok_or(LocalError::NoSuchTimer)?;

@@ -25,44 +25,28 @@ pub struct DeviceCounts {
 }
 
 impl DeviceCounts {
-    pub(super) const ZERO: DeviceCounts = DeviceCounts {
-        writes: 0,
-        events: 0,
-        spurious: 0,
-        forced: 0,
-        hangs: 0,
-        late: 0,
-        lost: 0,
-        refused: 0,
-    };
-
     /// The sum over two devices.
     #[must_use]
     pub fn plus(self, other: DeviceCounts) -> DeviceCounts {
-        DeviceCounts {
-            writes: self.writes + other.writes,
-            events: self.events + other.events,
-            spurious: self.spurious + other.spurious,
-            forced: self.forced + other.forced,
-            hangs: self.hangs + other.hangs,
-            lost: self.lost + other.lost,
-            late: self.late + other.late,
-            refused: self.refused + other.refused,
-        }
+        self.with(other, |one, other| one + other)
     }
 
     /// What has been counted since `earlier`, a copy of the same device's counts.
     #[must_use]
     pub fn since(self, earlier: DeviceCounts) -> DeviceCounts {
+        self.with(earlier, |now, earlier| now - earlier)
+    }
+
+    fn with(self, other: DeviceCounts, of: impl Fn(u64, u64) -> u64) -> DeviceCounts {
         DeviceCounts {
-            writes: self.writes - earlier.writes,
-            events: self.events - earlier.events,
-            spurious: self.spurious - earlier.spurious,
-            forced: self.forced - earlier.forced,
-            hangs: self.hangs - earlier.hangs,
-            lost: self.lost - earlier.lost,
-            late: self.late - earlier.late,
-            refused: self.refused - earlier.refused,
+            writes: of(self.writes, other.writes),
+            events: of(self.events, other.events),
+            spurious: of(self.spurious, other.spurious),
+            forced: of(self.forced, other.forced),
+            hangs: of(self.hangs, other.hangs),
+            late: of(self.late, other.late),
+            lost: of(self.lost, other.lost),
+            refused: of(self.refused, other.refused),
         }
     }
 }

@@ -10,9 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
-use tickless_core::bases::{IfPending, Options, StartError, Started};
+use tickless_core::bases::{IfPending, Options, StartError};
 use tickless_core::rearm::Policy;
-use tickless_core::time::Window;
 
 fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
@@ -35,29 +34,6 @@ fn a_history_can_be_replayed() {
         let plan = Plan::random(&mut Random::new(seed));
         assert_eq!(run(plan, seed), run(plan, seed));
     });
-}
-
-/// Goal: a callback's restart does not override a concurrent arming (R9), and takes effect if that
-/// was cancelled.
-#[test]
-fn a_restart_gives_way_to_a_start() {
-    for (family, cancelled) in Family::both_with_bool() {
-        let scene = lazy();
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(10));
-        scene.go(ms(10));
-        scene.handle(HERE, |_| {
-            scene.start(&timer, THERE, ms(50));
-            if cancelled {
-                assert_eq!(on(THERE, || timer.cancel()), Cancel::Running);
-            }
-            CallbackResult::Restart(exactly(START.after(ms(20))))
-        });
-        let expected = if cancelled { ms(20) } else { ms(50) };
-        assert_eq!(scene.armed(HERE), Some(expected), "{family:?}");
-        let view = scene.bases.view(HERE).expect("a base");
-        assert_eq!(view.coarse + view.precise, 1, "it is pending once");
-    }
 }
 
 /// Goal: after a shut-down every arming is refused, including the callback's restart (X5).
@@ -96,36 +72,6 @@ fn nothing_arms_a_timer_that_was_shut_down() {
         refused(&scene, &running);
         assert_eq!(scene.armed(HERE), None);
     }
-}
-
-/// Goal: `Reduce` only makes a timer earlier, by the expiry that its family is ordered by; `Leave`
-/// changes nothing.
-#[test]
-fn reduce_and_leave_never_make_a_timer_later() {
-    for family in Family::BOTH {
-        let scene = lazy();
-        let timer = scene.timer(family, 0);
-        let start = |pending, after| {
-            let options = Options { pending, ..Options::default() };
-            scene.start_with(&timer, HERE, ms(after), options)
-        };
-        assert_eq!(start(IfPending::Reduce, 30), Started::Idle);
-        assert_eq!(start(IfPending::Reduce, 30), Started::Kept);
-        assert_eq!(start(IfPending::Reduce, 31), Started::Kept);
-        assert_eq!(start(IfPending::Leave, 1), Started::Kept);
-        assert_eq!(start(IfPending::Reduce, 29), Started::Pending);
-        assert_eq!(scene.armed(HERE), Some(ms(29)), "{family:?}");
-    }
-    let scene = lazy();
-    let timer = scene.timer(Family::Coarse, 0);
-    let reduce = Options { pending: IfPending::Reduce, ..Options::default() };
-    scene.start(&timer, HERE, ms(30));
-    let early = Window::new(START.after(ms(20)), START.after(ms(60)));
-    assert_eq!(
-        timer.start(early, START, reduce),
-        Ok(Started::Pending),
-        "coarse timers are ordered by soft"
-    );
 }
 
 /// Goal: a timer that moves to another base is active all the time (R10), also when it is started

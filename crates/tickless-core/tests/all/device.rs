@@ -13,8 +13,6 @@ enum Move {
     /// A local removal of a timer that expired then; the remaining timers are due at the second
     /// time.
     Remove(u64, Option<u64>),
-    /// A local restart, from and to, and when the earliest timer is due afterwards.
-    Restart(u64, u64, Option<u64>),
     /// The event is delivered, and its handler fires a timer.
     Enter,
     /// The handler ends; the remaining timers are due then.
@@ -22,7 +20,7 @@ enum Move {
     /// The handler gives up.
     BackOff,
 }
-use Move::{BackOff, Enter, Leave, Remove, Restart, Start};
+use Move::{BackOff, Enter, Leave, Remove, Start};
 
 /// The expected result of a move: no change, programmed for a time, or stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,14 +39,6 @@ fn make(device: &mut Device, step: Move, now: Ns) -> Expected {
     let rearm = match step {
         Start(at) => device.started(us(Some(at)), || now),
         Remove(at, left) => device.removed(us(Some(at)), Locality::Local, || us(left), || now),
-        Restart(old, new, left) => device.restarted(
-            Urgency::Prompt,
-            us(Some(old)),
-            us(Some(new)),
-            Locality::Local,
-            || us(left),
-            || now,
-        ),
         Enter => {
             device.enter(now);
             Rearm::Keep
@@ -127,48 +117,6 @@ fn a_deferred_rearm_is_one_write() {
 
 const MIN_100_US: Limits = Limits { min_delta: Ns::from_us(100), ..Limits::NONE };
 
-/// Goal: each policy's removals and restarts (R2, R4, R12).
-#[test]
-fn each_policy_programs_removals_and_restarts_its_way() {
-    let common = [(0, Start(500), Arm(500)), (0, Start(800), Keep), (1, Start(500), Keep)];
-    type Row = (u64, Move, Expected);
-    let rows: [(Policy, [Row; 5]); 3] = [
-        (
-            Policy::Lazy,
-            [
-                (2, Remove(500, Some(800)), Keep),
-                (3, Start(500), Keep),
-                (4, Start(499), Arm(499)),
-                (5, Restart(499, 900, Some(800)), Keep),
-                (6, Remove(800, None), Keep),
-            ],
-        ),
-        (
-            Policy::RestartAware,
-            [
-                (2, Remove(500, Some(800)), Arm(800)),
-                (3, Start(500), Arm(500)),
-                (4, Restart(500, 500, Some(500)), Keep),
-                (5, Restart(500, 900, Some(800)), Arm(800)),
-                (6, Remove(800, None), Stop),
-            ],
-        ),
-        (
-            Policy::Eager,
-            [
-                (2, Remove(500, Some(800)), Arm(800)),
-                (3, Start(500), Arm(500)),
-                (4, Remove(500, Some(800)), Arm(800)),
-                (5, Remove(500, Some(800)), Keep),
-                (6, Remove(800, None), Stop),
-            ],
-        ),
-    ];
-    for (policy, row) in rows {
-        play(policy, Limits::NONE, &[&common[..], &row].concat());
-    }
-}
-
 /// Goal: after its passes a handler backs off for as long as it took but at most 100 ms, and the
 /// hang is counted (R7).
 #[test]
@@ -185,28 +133,6 @@ fn backing_off_is_bounded() {
     }
     let short = Limits { backoff_max: Ns::from_us(7), ..MIN_100_US };
     play(Policy::Lazy, short, &[(0, Enter, Keep), (50, BackOff, Arm(150))]);
-}
-
-/// Goal: a loop cannot postpone an event that comes as soon as possible (R8).
-/// Method: passed deadlines, near ones, and starts that alternate with removals.
-#[test]
-fn a_loop_does_not_postpone_a_forced_event() {
-    for policy in Policy::ALL {
-        let table = [
-            (1_000, Start(500), Arm(1_100)),
-            (1_010, Start(400), Keep),
-            (1_020, Start(1_020), Keep),
-            (1_030, Start(1_050), Keep),
-            (1_040, Start(1_100), Keep),
-            (1_050, Remove(1_100, Some(400)), Keep),
-            (1_060, Restart(1_100, 1_065, Some(400)), Keep),
-            (1_070, Remove(400, None), Keep),
-            (1_080, Start(600), Keep),
-            (1_100, Enter, Keep),
-        ];
-        let device = play(policy, MIN_100_US, &table);
-        assert_eq!((device.counts().writes, device.counts().forced), (1, 1), "{policy:?}");
-    }
 }
 
 /// Goal: the event clears its forced mark (R8): the next one is programmed as usual.

@@ -8,10 +8,8 @@ use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{Family, exactly};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::expiry::CallbackResult;
 use tickless_core::bases::{Options, Settings};
-use tickless_core::queues::wheel::Wakes;
 use tickless_core::rearm::Policy;
 use tickless_core::time::Ns;
 
@@ -69,31 +67,6 @@ fn a_wrong_current_time_does_not_move_other_timers() {
         }
         assert_eq!(fired.len(), timers.len() + 1, "{family:?} {hint:?}");
     }
-}
-
-/// Goal: a deferrable timer arms no device, fires with another timer's event, and stays deferrable
-/// when its callback restarts it.
-#[test]
-fn deferrable_timers_stay_deferrable() {
-    let scene = scene();
-    let [lazy, other] = [0, 1].map(|task| scene.timer(Family::Coarse, task));
-    let defer = Options { wakes: Wakes::No, ..Options::default() };
-    scene.start_with(&lazy, HERE, ms(10), defer);
-    assert_eq!(scene.armed(HERE), None);
-    scene.start(&other, HERE, ms(30));
-    scene.go(ms(30));
-    let mut fired = Vec::new();
-    let again = exactly(START.after(ms(40)));
-    scene.handle(HERE, |firing| {
-        fired.push((firing.task, firing.wakes()));
-        CallbackResult::Restart(again)
-    });
-    assert_eq!(fired, [(0, Wakes::No), (1, Wakes::Yes)]);
-    assert_eq!(on(HERE, || other.cancel()), Cancel::Pending);
-    scene.fire(HERE);
-    assert_eq!(scene.armed(HERE), None, "the deferrable timer causes no event");
-    scene.go(ms(50));
-    assert_eq!(scene.fire(HERE), [0]);
 }
 
 /// Goal: a back-off is bounded by 100 ms, however long the handler took (R7).

@@ -1,6 +1,5 @@
 //! Local timers: keys, operations in callbacks, order, budgets (W1, W2, W4, W5, W6).
 
-use crate::support::random::Random;
 use crate::support::timers::Family;
 mod fixed;
 #[expect(unsafe_code, reason = "a waker of one thread is made from its functions")]
@@ -12,8 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 use tickless_core::local::{Key, LocalError, LocalTimers};
-use tickless_core::queues::wheel::PushOut;
-use tickless_core::time::{Instant, Tick};
+use tickless_core::time::Instant;
 
 const fn ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
@@ -121,51 +119,6 @@ fn values_are_dropped_once() {
     assert_eq!(Rc::strong_count(&value), 1 + 480);
     drop(timers);
     assert_eq!(Rc::strong_count(&value), 1);
-}
-
-/// Goal: thousands of timers that are started, cancelled and removed at random fire once, not
-/// before their deadlines and within the bound on lateness (W1, W9).
-#[test]
-fn thousands_of_timers_fire_once_and_in_time() {
-    for push_out in [PushOut::Lazy, PushOut::Eager] {
-        let mut random = Random::new(7);
-        let count = if cfg!(miri) { 40 } else { 4_000 };
-        let mut timers = LocalTimers::with_push_out(ms(3), Tick::default(), push_out);
-        let mut keys: Vec<Key> =
-            (0..count).map(|n| insert(&mut timers, Family::Coarse, n)).collect();
-        let mut armed: Vec<Option<(Instant, Instant)>> = vec![None; count];
-        for _ in 0..if cfg!(miri) { 20 } else { 400 } {
-            for _ in 0..random.below(if cfg!(miri) { 40 } else { 2_000 }) {
-                let id = random.below(count as u64) as usize;
-                match random.below(8) {
-                    0 => assert_eq!(timers.cancel(keys[id]), Ok(armed[id].take().is_some())),
-                    1 => {
-                        assert_eq!(timers.remove(keys[id]), Some(id));
-                        keys[id] = insert(&mut timers, Family::Coarse, id);
-                        armed[id] = None;
-                    }
-                    _ => {
-                        let reach = random.pick(&[100, 5_000, 60_000]);
-                        let after = Duration::from_nanos(random.below(reach * 1_000_000));
-                        assert_eq!(timers.start(keys[id], after), Ok(()));
-                        let deadline = timers.now() + after;
-                        armed[id] =
-                            Some((deadline, deadline + after * 10 / 77 + Duration::from_millis(1)));
-                    }
-                }
-            }
-            let step = random.pick(&[2, 50, 3_000]);
-            let now = timers.now() + Duration::from_nanos(random.below(step * 1_000_000));
-            timers.advance(now, |timers, key| {
-                let id = *timers.get(key).expect("it fired");
-                let (deadline, _) = armed[id].take().expect("it was armed");
-                assert!(deadline <= now, "early");
-            });
-            let pending = armed.iter().flatten().count();
-            assert_eq!(timers.pending(), pending);
-            assert!(armed.iter().flatten().all(|&(_, latest)| latest > now), "late");
-        }
-    }
 }
 
 /// Goal: a wakeup that finds only pushed-out timers is counted; the settled next event avoids it.

@@ -195,20 +195,6 @@ fn queue_stays_balanced_however_it_is_filled_and_emptied() {
     }
 }
 
-/// Goal: the queue may be moved, because nodes have no pointers to it.
-#[test]
-fn queue_may_be_moved_while_timers_are_in_it() {
-    let timers = Timers::new(8);
-    let mut queue = Queue::new();
-    for timer in 0..8 {
-        queue.insert(timers.node(timer), exact(timer as u64));
-    }
-    let mut elsewhere = Box::new(std::mem::take(&mut queue));
-    assert!(queue.is_empty());
-    assert_eq!(elsewhere.check(), Ok(()));
-    assert_eq!(fire(&mut elsewhere, &timers, 9), [0, 1, 2, 3, 4, 5, 6, 7]);
-}
-
 /// Goal: holding timers back behind one that may not fire yet costs no wakeup.
 /// Method: timers of mixed slack, none cancelled; wake at the smallest hard expiry, and compare the
 /// wakeups with those of a list that fires everything whose soft expiry has passed.

@@ -120,21 +120,6 @@ fn an_old_time_does_not_move_a_forced_event() {
     }
 }
 
-/// Goal: with `WheelEvents::Tick` coarse timers do not arm the device.
-#[test]
-fn coarse_timers_do_not_arm_the_device_with_ticks() {
-    let settings = Settings { wheel: WheelEvents::Tick, ..Settings::default() };
-    let scene = Scene::new(settings, 1);
-    let (coarse, precise) = (scene.timer(Family::Coarse, 1), scene.timer(Family::Precise, 2));
-    scene.start(&coarse, HERE, ms(10));
-    assert_eq!(scene.armed(HERE), None);
-    scene.start(&precise, HERE, ms(20));
-    assert_eq!(scene.armed(HERE), Some(ms(20)));
-    scene.go(ms(10));
-    assert_eq!(scene.fire(HERE), [1], "fired by the tick");
-    assert_eq!(scene.armed(HERE), Some(ms(20)));
-}
-
 fn cross<A: Copy, B: Copy, const M: usize, const N: usize>(a: [A; M], b: [B; N]) -> Vec<(A, B)> {
     a.into_iter().flat_map(|a| b.into_iter().map(move |b| (a, b))).collect()
 }
