@@ -14,7 +14,6 @@ use tickless_core::clock::ratchet::Ratchet;
 use tickless_core::clock::segment::SourceId;
 use tickless_core::clock::sources::Fault;
 use tickless_core::clock::timekeeper::{ClockReader, Report, Timekeeper};
-use tickless_core::local::LocalTimers;
 use tickless_core::time::Ns;
 
 /// Each test runs on one thread, so accesses need no ordering.
@@ -359,41 +358,4 @@ fn steps_and_suspends() {
         machine.keeper.steer(tickless_core::clock::slope::Slope::of(2_994_375_731));
     }
     assert_eq!(machine.reports, [], "a suspend is not a fault");
-}
-
-/// Goal: on a clock whose counter fails, each timer fires exactly once and never before its
-/// deadline on that clock.
-#[test]
-fn timers_on_a_failing_counter_fire_once() {
-    let distortions: [Distortion; 4] = [
-        |_, begin| begin,
-        |since, begin| begin + since / 3,
-        |since, begin| begin + since + 2 * HOUR,
-        |since, begin| (begin + since) & 0xffff_ffff,
-    ];
-    for distortion in distortions {
-        let mut machine = Machine::new(distortion);
-        let mut timers = LocalTimers::new(machine.now().into());
-        let deadlines: Vec<Ns> = (1..=100).map(|n| Ns(n * 100 * MS)).collect();
-        for deadline in &deadlines {
-            let key = timers.insert_precise(*deadline).unwrap();
-            timers.start_at(key, (*deadline).into()).unwrap();
-        }
-        let mut fired = Vec::new();
-        for _ in 0..26 {
-            for _ in 0..500 {
-                machine.truth.fetch_add(MS, RELAXED);
-                let now = machine.now();
-                timers.advance(now.into(), |timers, key| {
-                    let deadline = *timers.get(key).unwrap();
-                    assert!(now >= deadline, "early");
-                    fired.push(deadline);
-                });
-            }
-            machine.maintain();
-        }
-        fired.sort_unstable();
-        assert_eq!(fired, deadlines, "lost or fired twice");
-        assert_eq!(machine.reports.len(), 1);
-    }
 }

@@ -69,20 +69,6 @@ fn a_wrong_current_time_does_not_move_other_timers() {
     }
 }
 
-/// Goal: a back-off is bounded by 100 ms, however long the handler took (R7).
-#[test]
-fn a_long_hang_backs_off_for_100_ms() {
-    let scene = scene();
-    let timer = scene.timer(Family::Precise, 0);
-    scene.start(&timer, HERE, ms(1));
-    scene.go(ms(1));
-    let expired = scene.handle(HERE, |_| {
-        scene.platform().set_time(scene.platform().time().after(Ns::from_secs(1)));
-        CallbackResult::Restart(exactly(START))
-    });
-    assert_eq!(expired.next, scene.platform().time().after(ms(100)));
-}
-
 /// Goal: callbacks may free other timers, including due ones of the same pass.
 #[test]
 fn a_callback_may_drop_its_siblings() {

@@ -177,24 +177,3 @@ fn a_waiter_sees_what_the_callback_wrote() {
     let sum = counts(&bases);
     assert_eq!(sum.armed, sum.fired + sum.cancelled);
 }
-
-/// Goal: one of several first starts gives a timer its base, and the others find it there.
-#[test]
-fn first_starts_race_safely() {
-    for _ in 0..if cfg!(miri) { 8 } else { 2_000 } {
-        let bases = bases();
-        let timer = AnyTimer::new(&bases, Family::Precise, 0);
-        std::thread::scope(|scope| {
-            for cpu in (0..BASES).map(CpuId) {
-                let timer = &timer;
-                scope.spawn(move || {
-                    let at = exactly(Ns(1_000 + u64::from(cpu.0)));
-                    on(cpu, || timer.start(at, Ns(1), Options::default())).expect("not shut");
-                });
-            }
-        });
-        let sum = counts(&bases);
-        assert_eq!((sum.armed, sum.rearmed), (1, u64::from(BASES) - 1));
-        assert_eq!(timer.cancel(), Cancel::Pending);
-    }
-}
