@@ -8,7 +8,6 @@ use crate::fiber;
 use crate::machine_state::{MachineState, with_running};
 use crate::ps::Ps;
 use crate::trace::Event;
-use tickless_core::time::CpuId;
 
 pub use crate::cpu_state::{Usage, Waited};
 
@@ -19,7 +18,7 @@ impl MachineState {
         self.count(cpu);
         if let Some(faults) = &mut self.faults {
             let now = self.cpus[cpu].clock;
-            let stolen = faults.steal(CpuId(cpu as u16), now.to_ns());
+            let stolen = faults.steal(now.to_ns());
             self.cpus[cpu].clock = now + Ps::from_ns(stolen);
         }
         let segment = Segment::new(self.cpus[cpu].clock, work, self.rate(cpu), limit);

@@ -5,7 +5,7 @@ use crate::act::act;
 use crate::machine_state::{Counter, MachineState, with};
 use crate::ps::Ps;
 use crate::trace::Event;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::Ns;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CounterId(usize);
@@ -32,7 +32,7 @@ impl MachineState {
         self.count(cpu);
         self.record(cpu, Event::Instant("device write"));
         let delay = match &mut self.faults {
-            Some(faults) => faults.device(CpuId(cpu as u16), at),
+            Some(faults) => faults.device(at),
             None => Some(Ns::ZERO),
         };
         let state = &mut self.cpus[cpu];

@@ -25,7 +25,7 @@ impl MachineState {
         };
         let now = self.cpus[from].clock.to_ns();
         let delay = match &mut self.faults {
-            Some(faults) => faults.interrupt(to, vector, now),
+            Some(faults) => faults.interrupt(vector, now),
             None => Some(Ns::ZERO),
         };
         let state = &mut self.cpus[from];

@@ -24,7 +24,7 @@ pub mod cpu;
 mod cpu_state;
 pub mod device;
 pub mod engine;
-pub mod fault;
+mod fault;
 #[expect(unsafe_code, reason = "a fiber suspends itself through a pointer")]
 mod fiber;
 pub mod fuzz;

@@ -15,17 +15,15 @@
 //! |---|---|
 //! | `facts` | the data that was gathered about a machine |
 //! | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
-//! | `checks` | judging: the list of checks; those for a mechanism are in its study's folder |
-//! | `finding` | the result of a check |
+//! | `checks` | judging: the list of checks and their result; those for a mechanism are in its study's folder |
 
 pub mod checks;
 pub mod facts;
-pub(crate) mod finding;
 pub mod gather;
 
-pub use checks::{Check, Need, checks};
+pub use checks::{Check, Finding, Need, Verdict, checks};
+pub(crate) use checks::{Judged, Judgement};
 pub use facts::Facts;
-pub use finding::{Finding, Verdict};
 
 pub fn judge(checks: &[&Check], facts: &Facts) -> Vec<Finding> {
     checks.iter().map(|check| check.judge(facts)).collect()

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tickless::time::Instant;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Plan {
     pub interval: Duration,
     /// One entry for each thread: the CPU to which it is bound, or `None` for any CPU.
@@ -30,7 +30,7 @@ pub struct Plan {
 }
 
 /// When a measurement ends: at the first of the two limits that is reached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Until {
     pub loops: Option<u64>,
     pub duration: Option<Duration>,
@@ -132,13 +132,8 @@ mod tests {
     fn a_phase_is_after_whole_intervals() {
         let mut plan = Plan {
             interval: Duration::from_nanos(1_000),
-            threads: Vec::new(),
-            priority: None,
-            slack_ns: 1,
-            phase: None,
             until: Until { loops: Some(3), duration: None },
-            stop: Arc::default(),
-            break_at: None,
+            ..Plan::default()
         };
         assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(6_300));
         plan.phase = Some(Duration::from_nanos(250));
@@ -165,12 +160,10 @@ mod tests {
         let plan = |above, freeze| Plan {
             interval: Duration::from_millis(1),
             threads: vec![None, None],
-            priority: None,
             slack_ns: 1,
-            phase: None,
             until: Until { loops: Some(30), duration: None },
-            stop: Arc::default(),
             break_at: Some(Arc::new(Break::new(above, freeze))),
+            ..Plan::default()
         };
         let sleepers = [Sleeper::ClockNanosleep, Sleeper::Hrtimer];
         let never =

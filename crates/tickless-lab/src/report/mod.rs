@@ -14,7 +14,6 @@
 //! | file | contents |
 //! |---|---|
 //! | `run` | runs the simulated studies in parallel, then the live ones one by one |
-//! | `facts` | the properties of this machine |
 //! | `verdict` | each mechanism in one figure, without the mechanism and with it |
 //! | `page`, `section`, `table` | the page |
 //! | `sheet` | parts that all pages of this program share |
@@ -23,7 +22,6 @@
 //! | `readme` | the picture and the table in the book, from simulated figures |
 
 mod draw;
-mod facts;
 pub mod files;
 mod page;
 pub mod readme;
@@ -33,9 +31,8 @@ pub mod sheet;
 mod table;
 mod verdict;
 
-pub use facts::Facts;
 pub use page::page;
-pub use run::{Done, Part, Plan, make};
+pub use run::{Done, Facts, Part, Plan, make};
 pub use verdict::Verdict;
 
 use serde::Serialize;

@@ -9,7 +9,6 @@
 //! | file | holds |
 //! |---|---|
 //! | here | the phases, and the results of a history |
-//! | `plan` | late and lost interrupts, stopped CPUs, a clock that stops or jumps |
 //! | `program` | what each CPU does with its timers; bases and CPUs that go offline and online |
 //! | `oracle` | the checkers |
 //!
@@ -32,15 +31,14 @@
 // armed for the first timer).
 
 mod oracle;
-mod plan;
 mod program;
 
 use crate::engine::{Ended, Machine};
+use crate::fault::FaultPlan;
 use crate::os::{Class, Clocked, Config, IdleSleep, IdleTick, Kernel, Skew};
 use crate::random::Random;
 use crate::spec::Spec;
 use oracle::{Oracle, TestTimer, test_timer};
-use plan::FaultPlan;
 use program::Program;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -127,7 +125,7 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 /// The end of the safety phase. No fault is injected after it.
-const SAFE_UNTIL: Ns = Ns::from_ms(30);
+pub(crate) const SAFE_UNTIL: Ns = Ns::from_ms(30);
 /// The longest time ahead for which a timer is armed.
 const FARTHEST: Ns = Ns::from_ms(8);
 /// A timer that fires later than this breaks a rule. It allows for a coarse timer's granularity, a

@@ -80,9 +80,6 @@ pub enum Clocked {
 pub enum Skew {
     /// No offset: all CPUs tick at exactly the same time, unlike on any real machine.
     None,
-    /// The ticks of the CPUs are spread evenly over half a period, as Linux does with
-    /// `skew_tick=1`.
-    HalfPeriod,
     /// Each CPU has a fixed random offset, as on real machines, whose timer devices differ
     /// slightly.
     Drawn { most: Ns, seed: u64 },
@@ -90,10 +87,9 @@ pub enum Skew {
 
 impl Skew {
     /// Returns by how much later than the multiples of the period a CPU's ticks come.
-    fn of(self, cpu: CpuId, cpus: usize, period: Ns) -> Ns {
+    fn of(self, cpu: CpuId) -> Ns {
         match self {
             Skew::None => Ns::ZERO,
-            Skew::HalfPeriod => Ns(period.0 / 2 * u64::from(cpu.0) / cpus.max(1) as u64),
             Skew::Drawn { most, seed } => {
                 Ns(Random::new(seed << 16 | u64::from(cpu.0)).below(most.0.saturating_add(1)))
             }
@@ -352,7 +348,7 @@ impl Kernel {
     fn start_tick(&self, cpu: CpuId) {
         let now = platform::now();
         let period = self.config.tick;
-        let offset = self.config.skew.of(cpu, self.cpus.len(), period);
+        let offset = self.config.skew.of(cpu);
         let past = now.since(offset);
         let next = Ns(past.0 - past.0 % period.0).after(period).after(offset);
         let _masked = Masked::new();

@@ -23,7 +23,6 @@ use crate::measure::{cpus, disturbance, wait};
 use crate::progress::{Hidden, Progress};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 use tickless_trace::read::{Event, Trace};
@@ -156,12 +155,9 @@ fn sleeps(duration: Duration) -> Seen<Sleeps> {
     let plan = Plan {
         interval: Duration::from_micros(INTERVAL_US),
         threads: vec![None],
-        priority: None,
         slack_ns: 1,
-        phase: None,
         until: Until { loops: None, duration: Some(duration.min(DURATION_MAX)) },
-        stop: Arc::default(),
-        break_at: None,
+        ..Plan::default()
     };
     let slices = latency::measure(&[Sleeper::ClockNanosleep], &plan, 1, &Hidden);
     let slices = slices.map_err(|error| error.to_string())?;

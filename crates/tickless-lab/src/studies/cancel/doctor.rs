@@ -1,8 +1,7 @@
 //! The doctor's check for cancelled timers: what share of timers is cancelled, and how often.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Judged, Judgement, Verdict};
-use crate::doctor::{Check, Need};
+use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 
 pub const CANCELS: Check = Check {

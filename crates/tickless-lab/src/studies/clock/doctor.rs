@@ -2,8 +2,7 @@
 //! the kernel trusts it.
 
 use crate::doctor::facts::{Facts, ReadCost};
-use crate::doctor::finding::{Judged, Judgement, Verdict};
-use crate::doctor::{Check, Need};
+use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 
 pub const SOURCE: Check = Check {

@@ -2,8 +2,7 @@
 //! wakes.
 
 use crate::doctor::facts::{Counted, Facts, IdleTicks, RecordedTimers};
-use crate::doctor::finding::{Judged, Judgement, Verdict};
-use crate::doctor::{Check, Need};
+use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 use std::collections::BTreeMap;
 use tickless_core::time::CpuId;

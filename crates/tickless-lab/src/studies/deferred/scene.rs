@@ -153,12 +153,10 @@ impl Scene {
                 Probe::Unpinned => vec![None],
                 Probe::Pinned => cpus().into_iter().map(Some).collect(),
             },
-            priority: None,
             slack_ns: 1,
             until: Until { loops: None, duration: Some(self.duration) },
             phase: self.phase,
-            break_at: None,
-            stop: Arc::default(),
+            ..Plan::default()
         }
     }
 

@@ -2,8 +2,7 @@
 //! CPU quotas of cgroups, and any others.
 
 use crate::doctor::facts::{Facts, Quota};
-use crate::doctor::finding::{Judged, Judgement, Verdict};
-use crate::doctor::{Check, Need};
+use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::time;
 use std::collections::BTreeMap;
 use tickless_trace::replay::Overlap;

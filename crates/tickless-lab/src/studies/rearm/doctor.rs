@@ -2,8 +2,7 @@
 //! made because a timer was removed.
 
 use crate::doctor::facts::Facts;
-use crate::doctor::finding::{Judged, Judgement, Verdict};
-use crate::doctor::{Check, Need};
+use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::figure;
 use tickless_trace::replay::{ReplayPolicy, Summary};
 
