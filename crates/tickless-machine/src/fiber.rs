@@ -51,8 +51,6 @@ pub(crate) enum Resumed {
 }
 
 impl Fiber {
-    /// Returns a fiber that runs `body` when it is first resumed. Fails when there is no memory for
-    /// its stack.
     pub(crate) fn new(body: impl FnOnce() + 'static) -> io::Result<Fiber> {
         let stack = DefaultStack::new(STACK_BYTES)?;
         let colour = COLOUR.get();

@@ -125,8 +125,6 @@ fn middle(values: &[f64]) -> Spread {
     Spread { low: at(1), high: at(9), ..Spread::of(sorted.iter().copied()) }
 }
 
-/// Makes a table of the prices (the times of single operations) on which the scenes depend, and of
-/// how each was obtained.
 fn prices(spec: &Spec) -> Exhibit {
     const SHOWN: [&str; 9] = [
         "line.hit_ns",

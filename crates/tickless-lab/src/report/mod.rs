@@ -53,8 +53,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the failed parts: the study's name, whether it was simulated or live, and the error
-    /// with what to do.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         self.studies.iter().flat_map(|done| {
             let parts = [("simulated", &done.sim), ("live", &done.live)];

@@ -57,8 +57,6 @@ fn failure(part: &Option<Part>, world: &str, study: &str) -> Markup {
     }
 }
 
-/// Makes the table of the mechanism's effects in the simulation. Next to each is the effect that
-/// there would be if the mechanism did nothing.
 fn claims(results: &Results<'_>) -> Markup {
     html! {
         @if let Some(sim) = results.sim { (table::of_claims(sim.cells.iter())) }
@@ -146,8 +144,6 @@ fn mark(world: World) -> Markup {
     }
 }
 
-/// Makes the details, which are hidden until the user opens them: all figures, the study's own
-/// tables, and its notes.
 fn details(results: &Results<'_>) -> Markup {
     let both = [("simulated", results.sim), ("live", results.live)];
     html! {

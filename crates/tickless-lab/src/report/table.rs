@@ -151,8 +151,6 @@ fn tooltip(cell: &Cell) -> String {
 const CLAIM_COLUMNS: [&str; 7] =
     ["what the mechanism changes", "effect", "published", "null model", "wanted", "score", ""];
 
-/// Makes the table of the effects that the mechanism has on the figures, with the verdict on each
-/// effect. Empty if no figure has an expected effect.
 pub fn of_claims<'a>(cells: impl Iterator<Item = &'a Cell>) -> Markup {
     let claims: Vec<(&Cell, [String; 5])> =
         cells.filter_map(|cell| Some((cell, claim(cell)?))).collect();

@@ -78,8 +78,6 @@ impl Results<'_> {
         entry(self.live, &self.here(id))
     }
 
-    /// Returns the name of a figure that is measured on this machine: `id`, with this machine's
-    /// number of CPUs in place of `*`.
     pub fn here(&self, id: &str) -> String {
         id.replace('*', &self.cpus.to_string())
     }

@@ -37,8 +37,6 @@ pub fn groups<'a>(
     groups
 }
 
-/// Draws plots of the same name as one picture in SVG. Its colours are variables of the style
-/// sheet, see [`canvas`].
 pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let Some((_, first)) = parts.first() else { return Ok(String::new()) };
     let svg = match &first.shape {

@@ -64,8 +64,6 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Measures batches of calls with warm caches. Returns the median time of a call, in counts of
-    /// the stopwatch.
     pub fn warm(&self, watch: &Stopwatch, call: Call, finds: Finds, batches: usize) -> f64 {
         let one_batch = |_: usize| {
             set_up(&self.batch, finds);

@@ -158,8 +158,6 @@ fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatc
     }
 }
 
-/// Adds tables like the published one, with a column for each number of bases, in cycles and in
-/// nanoseconds.
 fn tables(study: &mut StudyResult, bases: &[u16]) {
     let header: Vec<String> =
         [String::new()].into_iter().chain(bases.iter().map(|bases| format!("{bases}p"))).collect();

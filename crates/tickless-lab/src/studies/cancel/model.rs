@@ -243,7 +243,6 @@ fn figure(spec: &Spec, case: Case) -> io::Result<Spread> {
 
 type Timers = Vec<OwnedTimer<Sim, QueueLink>>;
 
-/// Simulates one case and returns the mean cycles of a call.
 pub fn cycles(spec: &Spec, case: Case, seed: u64) -> io::Result<f64> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
@@ -298,8 +297,6 @@ fn keep_timers_busy(timers: &Timers, offsets: &[u64]) {
     }
 }
 
-/// Arms a timer, waits about a tick and cancels it, over and over. Returns the total time of the
-/// cancels.
 fn call(bases: &Arc<Bases<Sim>>, case: Case, period: Ns, random: &mut Random) -> Ps {
     let timer = OwnedTimer::<Sim, QueueLink>::new(bases, 0);
     let mut spent = Ps::ZERO;

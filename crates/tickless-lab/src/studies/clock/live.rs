@@ -40,7 +40,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let threads = threads[way / 2];
             let plan = Plan { policy, threads, duration, cpus: &cpus, clock: &clock };
             let counter = (device.open)().map_err(cannot_open)?;
-            Ok::<Taken, LabError>(plan.read(counter)?)
+            plan.read(counter)
         })?;
         let mut rows = Vec::new();
         for (pair, &threads) in taken.chunks(POLICIES.len()).zip(&threads) {

@@ -157,8 +157,6 @@ struct Published {
 }
 
 impl Published {
-    /// Adds the published figures and the expected effects to the first five cells (figures of the
-    /// study).
     fn claims(
         &self,
         cells: Vec<Cell>,
@@ -205,8 +203,6 @@ impl Published {
     }
 }
 
-/// Returns which part of the jobs that are lost with direct reads is regained with combined reads,
-/// in percent.
 fn share(tsc: f64, direct: f64, combined: f64) -> f64 {
     100.0 * (combined - direct) / (tsc - direct)
 }

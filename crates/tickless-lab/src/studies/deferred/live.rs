@@ -28,8 +28,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     Ok(study)
 }
 
-/// Measures in all circumstances. Returns for each of them, and for each variant compared in it,
-/// the results of all turns.
 fn circumstances(
     request: &Request,
     progress: &dyn Progress,
@@ -50,7 +48,8 @@ fn circumstances(
             })
         })
         .collect();
-    let mut taken = play(&scenes, turns, "ticking", progress)?.into_iter();
+    let mut taken =
+        interleave("ticking", scenes.len(), turns, progress, |at| scenes[at].play())?.into_iter();
     let of_ways = |here: &Circumstances| taken.by_ref().take(here.ways.len()).collect();
     Ok(CIRCUMSTANCES.iter().map(of_ways).collect())
 }
@@ -71,17 +70,8 @@ fn phases(request: &Request, progress: &dyn Progress) -> Result<Vec<Vec<Vec<Take
     };
     let scenes: Vec<Scene> =
         PHASES_US.iter().flat_map(|&us| BOTH.iter().map(move |&way| scene(us, way))).collect();
-    let taken = play(&scenes, turns, "phases", progress)?;
+    let taken = interleave("phases", scenes.len(), turns, progress, |at| scenes[at].play())?;
     Ok(taken.chunks(BOTH.len()).map(<[Vec<Taken>]>::to_vec).collect())
-}
-
-fn play(
-    scenes: &[Scene],
-    turns: usize,
-    what: &'static str,
-    progress: &dyn Progress,
-) -> Result<Vec<Vec<Taken>>, LabError> {
-    Ok(interleave(what, scenes.len(), turns, progress, |at| scenes[at].play())?)
 }
 
 pub struct Circumstances {

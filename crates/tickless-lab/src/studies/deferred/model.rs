@@ -205,8 +205,6 @@ pub fn run(spec: &Spec, case: Case, seed: u64) -> io::Result<Outcome> {
     })
 }
 
-/// Sleeps until the next deadline, over and over, and records how late it wakes, as cyclictest
-/// does.
 fn measure(kernel: &Kernel, case: Case, latencies: &RefCell<Vec<f64>>) {
     let alarm = kernel.alarm();
     for phase in 0..PHASES {

@@ -29,8 +29,6 @@ pub(super) fn refused(error: impl std::fmt::Display) -> LabError {
     )(std::io::Error::other(error.to_string()))
 }
 
-/// Adds by how much the CPU time that two groups use deviates from their quotas, and the cost of a
-/// thousand groups.
 pub(super) fn cells(
     study: &mut StudyResult,
     request: &Request,
@@ -41,8 +39,6 @@ pub(super) fn cells(
     cost(study, Duration::from_millis(request.effort.pick(300, 3_000, 10_000)))
 }
 
-/// Measures how much CPU time two groups use over 100 periods, if they always want more than their
-/// quota.
 fn error(study: &mut StudyResult, work: Work, period: Duration) -> Result<(), LabError> {
     const PERIODS: u32 = 100;
     let quota = period * work.workers as u32 / 4;

@@ -67,11 +67,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         match &ways[way] {
             Placement::Library { phase, .. } => library(work, quota, phase(seed)),
             Placement::Kernel { pair, places_ns, .. } => {
-                kernel(work, [&groups[pair[0]], &groups[pair[1]]]).map(|done| Taken {
-                    done,
-                    wakeups: None,
-                    places_ns: *places_ns,
-                })
+                let done = work.run(|group| groups[pair[group]].enter())?;
+                Ok(Taken { done, wakeups: None, places_ns: *places_ns })
             }
         }
     })?;
@@ -166,10 +163,6 @@ impl Taken {
     }
 }
 
-fn kernel(work: Work, groups: [&Cgroup; 2]) -> Result<Done, LabError> {
-    Ok(work.run(|group| groups[group].enter())?)
-}
-
 const COLUMNS: [Column<Taken>; 7] = [
     ("apart", "apart ms", "ms", |taken| taken.apart_ns() as f64 / 1e6),
     ("overlap", "overlap", "", |taken| taken.done.overlap),
@@ -234,8 +227,6 @@ fn strip(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
     study.plots.push(Plot::new("strip", title, shape));
 }
 
-/// Returns the plot's row for one group: the mean of all turns, with times relative to the first
-/// group's refill.
 fn lane(name: String, side: Side, taken: &[Taken], group: usize) -> Lane {
     let period_ns = PERIOD.as_nanos() as u64;
     let of_turn = |taken: &Taken| {

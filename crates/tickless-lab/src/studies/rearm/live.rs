@@ -171,8 +171,6 @@ const TIMES: [Time; 3] = [
     ("system", |taken| taken.usage.system_s),
 ];
 
-/// Makes a table in the form of the published one: a column for each run, then the average and the
-/// median.
 fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     let runs = (1..=taken.len()).map(|run| run.to_string());
     let header = [String::new()].into_iter().chain(runs).chain(["AVG".into(), "MED".into()]);
@@ -203,8 +201,6 @@ fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     }
 }
 
-/// Plots the device writes under each policy. They do not depend on the threads' CPUs, so only one
-/// pairing is plotted.
 fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
     if !place.prefix.is_empty() {
         return;

@@ -151,7 +151,6 @@ struct Notes {
     ran_after: Shared<u64>,
 }
 
-/// Simulates one run: two tasks that pass a byte back and forth `rounds` times.
 pub fn run(spec: &Spec, policy: Policy, others: Others, rounds: u32) -> io::Result<Outcome> {
     let mut machine = Machine::new(spec.costs());
     let millis = |key| Ns((spec.value(key).max(1.0) * 1e6) as u64);

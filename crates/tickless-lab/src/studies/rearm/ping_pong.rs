@@ -104,7 +104,6 @@ impl Plan {
     }
 }
 
-/// Runs the round trips. The calling thread sends the first byte of each.
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
     // So many round trips take long enough for a driver thread, which the first deadline woke, to
     // check that deadline and sleep again.
