@@ -111,8 +111,8 @@ impl FaultPlan {
         Ns(self.random.below(STOLEN_MAX))
     }
 
-    /// Returns what the cycle counters of all CPUs show at the time `at`. The result never decreases
-    /// as `at` grows.
+    /// Returns what the cycle counters of all CPUs show at the time `at`. The result never
+    /// decreases as `at` grows.
     pub(crate) fn clock(&mut self, at: Ns) -> Ns {
         let error = self.clock_errors.iter().find(|error| (error.from..error.to).contains(&at));
         let Some(error) = error else { return at };

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `facts` | the data that was gathered about a machine |
 //! | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
-//! | `checks` | judging: the list of checks and their result; those for a mechanism are in its study's folder |
+//! | `checks` | judging: the checks; a study's folder has those for its mechanism |
 
 pub mod checks;
 pub mod facts;

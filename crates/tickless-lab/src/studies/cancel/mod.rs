@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `calls` | the time of a cancel with warm and cold caches, on the caller's own base and on another CPU's |
+//! | `calls` | the time of a cancel, with warm and cold caches, on both CPUs' bases |
 
 mod calls;
 mod doctor;
