@@ -5,7 +5,7 @@ use crate::status::{Outcome, Status, failure, null_callback, write_optional};
 use crate::timers::{duration, period};
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use tickless::slots::{OnFired, OnPeriod};
+use tickless::slots::OnFired;
 use tickless::time::Instant;
 
 /// A timer that fires, as its callback sees it. Opaque; valid until the callback returns, in the
@@ -57,14 +57,8 @@ impl<E> CCallback<E> {
 
 impl OnFired for CCallback<Expiry> {
     fn fired(self, fired: &mut tickless::Fired<'_>) {
-        self.call(Expiry { fired: NonNull::from(fired).cast(), overruns: 0 });
-    }
-}
-
-impl OnPeriod for CCallback<Expiry> {
-    fn period(self, period: &mut tickless::Fired<'_>) {
-        let overruns = period.overruns();
-        self.call(Expiry { fired: NonNull::from(period).cast(), overruns });
+        let overruns = fired.overruns();
+        self.call(Expiry { fired: NonNull::from(fired).cast(), overruns });
     }
 }
 

@@ -86,9 +86,8 @@ impl Timers {
 }
 
 impl Builder {
-    /// Creates a builder with the defaults: a base (a queue of timers with its own lock) per CPU, a
-    /// tick of 1 ms, and the CPU's time stamp counter as the clock if it is reliable. Removing a
-    /// timer, or moving it to a later time, does not reprogram the event device.
+    /// Creates a builder with the defaults: a base per CPU, a tick of 1 ms, and the CPU's time
+    /// stamp counter as the clock if it is reliable.
     pub fn new() -> Builder {
         let limits = Limits { tolerance: Ns::from_ms(1), ..Limits::NONE };
         let core = Settings { limits, patience: Ns::from_ms(100), ..Settings::default() };
@@ -130,30 +129,26 @@ impl Builder {
     }
 
     /// Sets what driver threads sleep on until a timer is due; the default is [`Device::Futex`]. If
-    /// the system refuses the calls of another device, drivers use a futex, and
-    /// [`Timers::device_fallback`](crate::Timers::device_fallback) returns the refused call.
+    /// the system refuses another device, [`Timers::device_fallback`] returns why.
     pub fn device(mut self, device: Device) -> Builder {
         self.device = device;
         self
     }
 
     /// Sets how driver threads wake up in time for a deadline; the default is [`Wakeup::Sleep`].
-    /// With the other variants a driver wakes before the deadline and spins until then. With no
-    /// variant does a timer fire early.
     ///
     /// This applies to every wakeup of a driver thread, and so also to coarse timeouts and the ends
-    /// of windows: timers that may be late should have slack, or a set of their own. Drivers do not
-    /// spin for ticks and [`recheck`](Builder::recheck). A program's event loop and virtual time
-    /// ignore this setting. [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time that
-    /// drivers have spun.
+    /// of windows: timers that may be late should have slack, or a set of their own. A program's
+    /// event loop and virtual time ignore this setting.
+    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time that drivers have spun.
     pub fn wakeup(mut self, wakeup: Wakeup) -> Builder {
         self.setup.wakeup = wakeup;
         self
     }
 
     /// Sets the least time from the moment at which a timer is armed, or a driver has woken, to the
-    /// driver's next wakeup; the default is 0. This bounds how often a driver wakes. A timer that
-    /// is due earlier is late by at most this time.
+    /// driver's next wakeup; 0 by default. A timer that is due earlier is late by at most this
+    /// time.
     pub fn min_delta(mut self, delta: Duration) -> Builder {
         self.setup.core.limits.min_delta = Ns::from_duration(delta);
         self
@@ -168,12 +163,9 @@ impl Builder {
 
     /// Makes a driver pause if it cannot catch up: after this many passes (at least one) in a row
     /// that each found timers due, it backs off for as long as the passes took, at most `longest`.
-    /// [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts the back-offs, if
-    /// `longest` is not zero.
-    ///
-    /// By default a driver thread never backs off, since the system's scheduler keeps it from
-    /// starving other threads. In an event loop the default is 3 passes and 100 ms, as in the
-    /// kernel.
+    /// [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts the back-offs. By default
+    /// a driver thread never backs off, and an event loop does so after 3 passes, for at most 100
+    /// ms.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);
@@ -198,9 +190,8 @@ impl Builder {
     }
 
     /// Starts an expiry thread for each base, which runs the callbacks of timeouts and of precise
-    /// timers that are [`deferred`](crate::HrTimer::deferred). So a slow callback does not delay
-    /// timers that fire in the driver. Each batch of expiries costs a wakeup of the thread. By
-    /// default these callbacks run in the driver.
+    /// timers that are [`deferred`](crate::HrTimer::deferred), so that a slow one does not delay
+    /// timers that fire in the driver. Each batch of expiries costs a wakeup of the thread.
     pub fn expiry_threads(mut self) -> Builder {
         self.setup.core.deferral = Deferral::OnExpiry;
         self
@@ -229,9 +220,8 @@ impl Builder {
     }
 
     /// Sets a function that is called, on the driver thread, with the payload of a callback's
-    /// panic. The program's panic hook has already printed the panic. The reporter may drop the
-    /// timer that panicked; a panic of its own is ignored. A program built with `panic = "abort"`
-    /// ends instead, without calling it.
+    /// panic. It may drop the timer that panicked; a panic of its own is ignored. A program built
+    /// with `panic = "abort"` ends instead, without calling it.
     pub fn on_panic(
         mut self,
         reporter: impl Fn(&(dyn Any + Send)) + Send + Sync + 'static,
@@ -257,17 +247,16 @@ impl Builder {
         self
     }
 
-    /// In builds with debug assertions, records where each timer was last armed, for
-    /// [`Timers::leaks`] and [`Timers::timer_list`]. Each arming then takes a lock that all timers
-    /// share. Other builds record nothing.
+    /// In debug builds, records where each timer was last armed, for [`Timers::leaks`] and
+    /// [`Timers::timer_list`]. Each arming then takes a lock that all timers share.
     pub fn note_armings(mut self) -> Builder {
         self.setup.notes_armings = true;
         self
     }
 
-    /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) as late as on a real clock, where
-    /// they fire when their bucket of the timer wheel comes due. By default they fire exactly at
-    /// their deadlines there. Timers on a real clock ignore this setting.
+    /// Makes coarse timers on [`VirtualTime`](crate::VirtualTime) as late as on a real clock. By
+    /// default they fire exactly at their deadlines there. Timers on a real clock ignore this
+    /// setting.
     pub fn coarse_like_real(mut self) -> Builder {
         self.coarse_like_real = true;
         self

@@ -1,28 +1,12 @@
-//! Clocks for programs, independent of the clock that timers run on: counters of this machine, slow
-//! counters that one thread reads on behalf of several, and a clock that uses the best of several
-//! counters.
+//! Clocks for programs, independent of the clock that timers run on.
 //!
 //! - [`Combined`]: many threads read a slow shared counter, and one device read serves them all.
 //!   For PTP hardware clocks, device counters behind a bus, and any `clock_gettime` that is a
-//!   system call. Not for a counter that costs less than a few cache misses.
+//!   system call.
 //! - [`Clock`]: monotonic, boottime and realtime over the best of several counters, with a watchdog
 //!   that detects a faulty counter and switches to the next one.
 //! - Counters: [`Tsc`], [`SystemClock`], or anything that implements [`Counter`]. A counter that
 //!   may go back needs a [`Ratchet`].
-//!
-//! ```
-//! use tickless::clock::{Combined, SystemClock};
-//!
-//! // The CPU time of this process: a system call for each reading.
-//! let slow = SystemClock::open(SystemClock::PROCESS_CPU)?;
-//! let cpu_time = Combined::new(slow);
-//! std::thread::scope(|s| {
-//!     for _ in 0..2 {
-//!         s.spawn(|| assert!(cpu_time.read() <= cpu_time.read()));
-//!     }
-//! });
-//! # Ok::<(), tickless::clock::OpenClockError>(())
-//! ```
 
 pub use crate::clock_timer::{ClockFired, ClockTimer};
 #[doc(inline)]

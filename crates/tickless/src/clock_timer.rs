@@ -1,13 +1,12 @@
 //! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
 //!
-//! The core has only one clock, the timers' clock. A deadline on another clock is converted with
-//! the current difference of the two. When the core fires the timer, the timer's own clock is
-//! checked, so the timer is not early. After a step of the clock or a suspend, every deadline is
-//! converted again, so it is not late either; [`watch`](crate::platform::watch) explains how steps
-//! are detected.
+//! The core has only the timers' clock. A deadline on another clock is converted with the current
+//! difference of the two. When the core fires the timer, its own clock is checked, so it is not
+//! early. After a step of the clock or a suspend, every deadline is converted again, so it is not
+//! late; [`watch`](crate::platform::watch) explains how steps are detected.
 //!
 //! Lock order: the list of all clock timers, the deadline of one timer, a base. Callbacks and drops
-//! run without any of these locks.
+//! run without them.
 
 mod firing;
 mod watching;
@@ -89,9 +88,8 @@ impl Timers {
         self.shared.now_on(base).into()
     }
 
-    /// Returns how many times it was detected that a clock had been set, or that the system had
-    /// been suspended. None are detected before the first [`clock_timer`](Timers::clock_timer) is
-    /// created.
+    /// Returns how many times it was detected that a clock had been set, or the system suspended,
+    /// since the first [`clock_timer`](Timers::clock_timer) was created.
     pub fn clock_steps(&self) -> u64 {
         self.shared.clock_timers.watch.steps()
     }
@@ -131,8 +129,7 @@ impl ClockTimer {
     }
 
     /// Arms or rearms the timer for a point in time on its clock; if that has passed, it fires at
-    /// once. [`realtime`](crate::clock::realtime) converts from the standard library's
-    /// `SystemTime`.
+    /// once.
     ///
     /// # Errors
     ///
@@ -141,8 +138,7 @@ impl ClockTimer {
         self.start_range(deadline, deadline)
     }
 
-    /// Arms or rearms the timer to fire anywhere in a window of its clock: see
-    /// [`HrTimer::start_range`](crate::HrTimer::start_range).
+    /// Arms or rearms the timer to fire anywhere in a window of its clock.
     ///
     /// # Errors
     ///
@@ -214,9 +210,8 @@ impl ClockTimer {
         self.inner.timer.is_active()
     }
 
-    /// Returns the deadline that the timer is armed for, if that is on the timer's own clock;
-    /// `None` if the timer is idle, or armed by [`start`](Self::start) on realtime or monotonic
-    /// time.
+    /// Returns the deadline that the timer is armed for, if that is on the timer's own clock: not
+    /// after [`start`](Self::start) on realtime or monotonic time.
     pub fn deadline(&self) -> Option<Instant> {
         if self.inner.timer.shared().is_forked_child() {
             return None;

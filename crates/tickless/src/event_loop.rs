@@ -79,11 +79,9 @@ impl<W> EventLoopDriver<W> {
         self.base
     }
 
-    /// Runs the timers that are due. Returns how many fired.
-    ///
-    /// Costs a clock reading if nothing is due; otherwise the callbacks and, with a descriptor, two
-    /// system calls. If a callback keeps rearming its timer for the current time, this returns
-    /// after a few passes: see [`Builder::back_off`](crate::Builder::back_off).
+    /// Runs the timers that are due. Returns how many fired. Costs a clock reading if nothing is
+    /// due; otherwise the callbacks and, with a descriptor, two system calls. If a callback keeps
+    /// rearming its timer for the current time, this returns after a few passes.
     pub fn run(&mut self) -> u64 {
         if self.shared.is_forked_child() {
             return 0;
@@ -93,8 +91,6 @@ impl<W> EventLoopDriver<W> {
     }
 
     /// Returns when to call [`run`](Self::run) next; `None` means not before a timer is armed.
-    /// Makes no system call.
-    ///
     /// After this call, arming a timer for an earlier time calls
     /// [`on_rearm`](crate::Builder::start_in_loop_with).
     pub fn next_event(&mut self) -> Option<Instant> {
@@ -105,9 +101,8 @@ impl<W> EventLoopDriver<W> {
         (next != Ns::NEVER).then_some(next.into())
     }
 
-    /// Returns how long the loop may wait from now: zero if a timer is due, `None` if there is no
-    /// limit until a timer is armed. Round it up, because a loop that wakes early finds no timer
-    /// due.
+    /// Returns how long the loop may wait from now; `None` if there is no limit until a timer is
+    /// armed. Round it up, because a loop that wakes early finds no timer due.
     pub fn timeout(&mut self) -> Option<Duration> {
         let next = self.next_event()?;
         Some(next - Instant::from(self.shared.now()))
@@ -141,8 +136,7 @@ impl<W> EventLoopDriver<W> {
 #[cfg(linux_platform)]
 impl AsFd for EventLoopDriver<Arc<OwnedFd>> {
     /// Returns the descriptor, which is readable exactly while [`run`](Self::run) should be called.
-    /// Suits poll, select, epoll (level- or edge-triggered) and anything built on them. It is a
-    /// timerfd that the driver reads and sets: do not do so yourself.
+    /// It is a timerfd that the driver reads and sets: do not do so yourself.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes_by.as_fd()
     }

@@ -98,26 +98,13 @@ pub fn interval(period: Duration) -> Interval {
 
 /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed. As
 /// accurate as [`sleep`].
-///
-/// ```
-/// use std::time::Duration;
-/// use tickless::future::timeout;
-///
-/// # pollster::block_on(async {
-/// assert_eq!(timeout(Duration::from_secs(5), async { 42 }).await, Ok(42));
-/// assert!(timeout(Duration::from_millis(5), std::future::pending::<()>()).await.is_err());
-/// # })
-/// ```
 pub fn timeout<F: Future>(after: Duration, future: F) -> Timeout<F> {
     Timeout::new(sleep(after), future)
 }
 
-/// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed.
-/// `Elapsed` is returned up to 13 % of `after` late. For timeouts that seldom fire: cheaper than
-/// [`timeout`], above all when the deadline is moved to a later time.
-///
-/// For an idle timeout, put one of these around each read. To move the deadline of a pending one,
-/// pin it and call `reset` of the [`Timeout`]:
+/// Like [`timeout`], but on the timer wheel: `Elapsed` is returned up to 13 % of `after` late, and
+/// moving the deadline to a later time is cheap. For an idle timeout, put one around each read. To
+/// move the deadline of a pending one, pin it and call `reset` of the [`Timeout`]:
 ///
 /// ```
 /// use std::pin::pin;

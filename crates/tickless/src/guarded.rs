@@ -75,9 +75,9 @@ impl<T: ?Sized> CallbackLock<T> {
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T> {
-        // The thread that holds the lock may itself be waiting, in a synchronous cancel, for the
-        // callback that runs on this thread: a deadlock. Enter this wait in the table of all waits,
-        // so that the holder's cancel detects it and returns an error; `lock` cannot return one.
+        // The thread that holds the lock may itself wait, in a synchronous cancel, for the callback
+        // that runs on this thread. Enter this wait in the table of all waits, so that the holder's
+        // cancel detects the deadlock and returns an error; `lock` cannot return one.
         let entered = waits::enter_lock(&self.holder);
         let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         drop(entered);

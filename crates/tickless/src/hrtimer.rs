@@ -17,11 +17,8 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 ///
 /// It never fires early, and is late by one thread wakeup, a few microseconds on a system that is
 /// not busy. Arming and cancelling cost O(log n), take one uncontended lock and allocate nothing.
-/// Arming makes a system call only if the base's driver sleeps and the new deadline is earlier than
-/// the one it waits for.
-///
-/// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
-/// callback does not wait: if the timer's callback is running, it completes and is then freed.
+/// Arming makes a system call only if the base's driver sleeps past the new deadline. Dropping it
+/// works as for a [`Timeout`](crate::Timeout).
 ///
 /// ```
 /// use std::time::Duration;
@@ -76,9 +73,8 @@ impl HrTimer {
         self
     }
 
-    /// Makes the callback run in the expiry thread of its base, if the base has one (see
-    /// [`Builder::expiry_threads`](crate::Builder::expiry_threads)); otherwise it runs in the
-    /// driver.
+    /// Makes the callback run in the base's [expiry thread](crate::Builder::expiry_threads), if
+    /// there is one; otherwise it runs in the driver.
     pub fn deferred(mut self) -> HrTimer {
         self.fires_in = FiresIn::Thread;
         self
@@ -93,7 +89,7 @@ impl HrTimer {
         self
     }
 
-    /// Like [`start`](Self::start), but with this slack for this arming only. For the C interface.
+    /// Like [`start`](Self::start), with this slack for this arming only. For the C interface.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
 //! The methods that [`Timeout`](crate::Timeout) and [`HrTimer`](crate::HrTimer) share.
 
 /// Adds the common methods to a type with a field `timer`, an `Owned`, and with the functions
-/// `around(timer)`, `window(deadline)` and `options(pending)`. The attribute is set on the methods
-/// that are inlined for one of the types only.
+/// `around(timer)`, `window(deadline)` and `options(pending)`.
 macro_rules! timer_methods {
     ($type:ident, $link:ident $(, #[$inline:meta])?) => {
         impl $type {
@@ -42,9 +41,8 @@ macro_rules! timer_methods {
             }
 
             /// Like [`start`](Self::start), but counted from `now`, which the caller has just read
-            /// with [`Timers::now`]. This saves a reading of the clock. If `now` is in the past, the
-            /// timer fires earlier by that much, and later if it is in the future. Other timers are
-            /// unaffected.
+            /// with [`Timers::now`]. This saves a reading of the clock. If `now` is not the current
+            /// time, the timer fires earlier or later by that much.
             ///
             /// # Errors
             ///
@@ -84,10 +82,9 @@ macro_rules! timer_methods {
             /// Cancels the timer without waiting for its callback. Takes no lock if the timer is
             /// idle.
             ///
-            /// [`Cancel::Running`] means that the callback may still be running. It may even rearm
-            /// the timer, by [`Fired::restart`] or [`forward`](Fired::forward). Where that matters,
-            /// use [`cancel_sync`](Self::cancel_sync), or a flag that the callback checks. (A
-            /// [`Periodic`](crate::Periodic) does not start again after a cancel.)
+            /// [`Cancel::Running`] means that the callback may still be running, and may even rearm
+            /// the timer by [`Fired::restart`]. Where that matters, use
+            /// [`cancel_sync`](Self::cancel_sync), or a flag that the callback checks.
             $(#[$inline])?
             pub fn cancel(&self) -> Cancel {
                 self.timer.cancel()
@@ -123,8 +120,8 @@ macro_rules! timer_methods {
             }
 
             /// Like [`cancel_sync`](Self::cancel_sync) but a little cheaper, for a timer that is
-            /// never armed while its callback runs, neither by the callback nor by another thread.
-            /// If the timer is pending, this does not check whether its callback is running.
+            /// never armed while its callback runs: if it is pending, this does not check whether
+            /// the callback is running.
             ///
             /// # Errors
             ///
@@ -136,8 +133,8 @@ macro_rules! timer_methods {
                 self.timer.cancel_single_shot()
             }
 
-            /// Cancels the timer for good and waits like [`cancel_sync`](Self::cancel_sync): every
-            /// later arming fails with [`StartError::Shut`].
+            /// Cancels the timer for good and waits: every later arming fails with
+            /// [`StartError::Shut`].
             ///
             /// # Errors
             ///

@@ -36,8 +36,7 @@ impl Builder {
     }
 
     /// Makes drivers wake on every tick, like a kernel with a periodic tick, and check whether
-    /// timeouts have expired; precise timers still have wakeups of their own. This exists for
-    /// comparison: with a tick of 1 ms it costs a thousand wakeups a second.
+    /// timeouts have expired. With a tick of 1 ms it costs a thousand wakeups a second.
     pub fn ticking(mut self) -> Builder {
         self.setup.core.wheel = WheelEvents::Tick;
         self.setup.ticks = true;

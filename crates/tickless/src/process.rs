@@ -31,9 +31,8 @@ impl Timers {
 
 static TIMERS: PerProcess<Timers> = PerProcess::new();
 
-/// Returns the timers of this process; `None` if they cannot be started at the moment.
-///
-/// The first call starts them, and the first call in a forked child starts a set for the child.
+/// Returns the timers of this process, and starts them if necessary; `None` if they cannot be
+/// started at the moment. The first call in a forked child starts a set for the child.
 #[inline]
 pub(crate) fn timers() -> Option<&'static Timers> {
     TIMERS.get(is_ours, || Builder::new().start_for_process().ok())

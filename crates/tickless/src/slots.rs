@@ -12,7 +12,6 @@ use crate::timer::frame;
 use crate::timer::shared::Shared;
 use crate::timer::slot::{self, Callback, OwnOrLent};
 use crate::timers::Timers;
-use core::fmt;
 use core::ptr::NonNull;
 use std::sync::Mutex;
 use tickless_core::link::QueueLink;
@@ -27,12 +26,6 @@ pub type PreciseSlot<F> = Slot<QueueLink, F>;
 pub struct PeriodSlot<F> {
     slot: Slot<QueueLink, Beat<F>>,
     run: Mutex<Run>,
-}
-
-impl<F> fmt::Debug for PeriodSlot<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeriodSlot").finish_non_exhaustive()
-    }
 }
 
 /// The callback of a periodic timer in a slot.
@@ -50,16 +43,10 @@ impl<F: Copy> Clone for Beat<F> {
 
 impl<F: Copy> Copy for Beat<F> {}
 
-/// A callback of a [`Timeout`] or an [`HrTimer`] in a slot. The library calls a copy of it, on any
-/// thread, so the slot may be freed inside the callback.
+/// A callback of a timer in a slot. The library calls a copy of it, on any thread, so the slot may
+/// be freed inside the callback.
 pub trait OnFired: Copy + Send + Sync + 'static {
     fn fired(self, fired: &mut Fired<'_>);
-}
-
-/// A callback of a [`Periodic`] in a slot. The library calls a copy of it, on any thread, so the
-/// slot may be freed inside the callback.
-pub trait OnPeriod: Copy + Send + Sync + 'static {
-    fn period(self, period: &mut Fired<'_>);
 }
 
 impl<F: OnFired> Callback for F {
@@ -68,14 +55,14 @@ impl<F: OnFired> Callback for F {
     }
 }
 
-impl<F: OnPeriod> Callback for Beat<F> {
+impl<F: OnFired> Callback for Beat<F> {
     fn call(self, fired: &mut Fired<'_>) {
         // SAFETY: `self.run` points into the slot. `pass` uses it before the callback, when the
         // slot is still in use, and after the callback only if the callback did not give back the
         // slot.
         let run = || periodic::lock(unsafe { self.run.as_ref() });
         periodic::pass(run, fired, |period| {
-            self.callback.period(period);
+            self.callback.fired(period);
             if frame::is_detached() { AfterCallback::TimerFreed } else { AfterCallback::TimerAlive }
         });
     }
@@ -115,7 +102,7 @@ pub unsafe fn hrtimer<F: OnFired>(
 ///
 /// # Safety
 /// The caller must keep to the requirements of [`timeout`].
-pub unsafe fn periodic<F: OnPeriod>(
+pub unsafe fn periodic<F: OnFired>(
     timers: &Timers,
     slot: NonNull<PeriodSlot<F>>,
     missed: Missed,
@@ -139,7 +126,7 @@ pub unsafe fn periodic<F: OnPeriod>(
 const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dropped");
 
 macro_rules! give_back {
-    ($type:ident) => {
+    ($type:ident $(, $stop:ident)?) => {
         impl $type {
             /// Labels the timer like `labelled`, but takes the timer by reference. Takes a lock and
             /// may allocate.
@@ -159,6 +146,7 @@ macro_rules! give_back {
             /// The timer was created in a slot. After a success the caller only drops it.
             #[doc(hidden)]
             pub unsafe fn give_back(&mut self) -> Result<(), CancelError> {
+                $(self.$stop();)?
                 // SAFETY: the caller promises that the timer is in a slot, and is only dropped
                 // after a success.
                 unsafe { self.timer.give_back() }
@@ -169,29 +157,7 @@ macro_rules! give_back {
 
 give_back!(Timeout);
 give_back!(HrTimer);
-
-impl Periodic {
-    #[doc(hidden)]
-    pub fn relabel(&self, label: &'static str) {
-        self.timer.set_label(label);
-    }
-
-    /// Stops the timer, then gives back its slot like [`HrTimer::give_back`].
-    ///
-    /// # Errors
-    /// [`CancelError::EachOther`] or [`Lock`](CancelError::Lock) if waiting would never end. The
-    /// timer is shut down then, but still uses its slot; call this again.
-    ///
-    /// # Safety
-    /// The timer was created in a slot. After a success the caller only drops it.
-    #[doc(hidden)]
-    pub unsafe fn give_back(&mut self) -> Result<(), CancelError> {
-        self.halt();
-        // SAFETY: the caller promises that the timer is in a slot, and is only dropped after a
-        // success.
-        unsafe { self.timer.give_back() }
-    }
-}
+give_back!(Periodic, halt);
 
 pub fn is_forked_child(timers: &Timers) -> bool {
     timers.shared.is_forked_child()

@@ -41,9 +41,8 @@ struct Anchor {
     own: Instant,
 }
 
-/// Returns the pair of readings that all conversions of this process use, so that they are
-/// consistent. The system's clock is read last, so a converted deadline of `std` is late by the
-/// time between the two readings, and never early.
+/// Returns the pair of readings that all conversions of this process use. The system's clock is
+/// read last, so a converted deadline of `std` is late by the time in between, and never early.
 fn anchor() -> Anchor {
     // Not a `OnceLock`: if the process forks while another thread initialises it, the child would
     // wait forever.

@@ -18,11 +18,9 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 /// It never fires early, and is late by at most 13 % of the time from arming to the deadline, plus
 /// a tick (1 ms by default). Moving the deadline of a pending timeout to a later time ("pushing
 /// out") takes no lock; all other operations take one uncontended lock. No operation allocates.
-/// Arming makes a system call only if the base's driver sleeps and the new deadline is earlier than
-/// the one it waits for.
-///
-/// A pending timeout that is pushed out, from any CPU, stays on its base until it fires or is armed
-/// for an earlier time. The driver may wake once at the old deadline without firing it.
+/// Arming makes a system call only if the base's driver sleeps past the new deadline. A timeout
+/// that is pushed out, from any CPU, stays on its base; the driver may wake once at the old
+/// deadline.
 ///
 /// Dropping a timer cancels it and waits until its callback has returned. A drop inside any
 /// callback does not wait: if the timer's callback is running, it completes and is then freed.
@@ -65,8 +63,7 @@ impl Timeout {
     }
 
     /// Makes the timer deferrable: it fires with the first event of its base after its deadline,
-    /// and never causes one. This is for work that can wait until the driver wakes for another
-    /// timer.
+    /// and never causes one.
     pub fn deferrable(mut self) -> Timeout {
         self.options.wakes = Wakes::No;
         self

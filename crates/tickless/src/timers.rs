@@ -56,9 +56,9 @@ impl Timers {
         self.shared.bases.platform().clock.source()
     }
 
-    /// Returns why the timers use the system's clock instead of the CPU's counter: there is no
-    /// counter, the kernel does not trust it, or it became unsteady while the timers ran on it.
-    /// `None` if they use the counter, or if the program chose another clock.
+    /// Returns why the timers use the system's clock instead of the CPU's counter, from the start
+    /// or since the counter became unsteady; `None` if they do not, or if the program chose the
+    /// clock.
     pub fn clock_fallback(&self) -> Option<Fallback> {
         self.shared.bases.platform().clock.fallback()
     }
@@ -73,9 +73,8 @@ impl Timers {
         host.devices.iter().filter_map(BaseDevice::name).min_by_key(|&device| device as u8)
     }
 
-    /// Returns an error that names the system call whose refusal, at the start or later, keeps a
-    /// driver from using the device that the program asked for. The timers keep working, on a
-    /// futex.
+    /// Returns an error that names the system call whose refusal keeps a driver from using the
+    /// device that the program asked for. The timers keep working, on a futex.
     pub fn device_fallback(&self) -> Option<io::Error> {
         self.shared.bases.platform().device_fallback().map(io::Error::from)
     }
@@ -100,10 +99,8 @@ impl Timers {
 
     /// Takes a base out of use, as the kernel does when a CPU goes offline. Its timers move to the
     /// next base that is online, and so do timers that are armed later, pinned ones included.
-    /// Returns how many timers moved.
-    ///
-    /// Does not wait. A timer whose callback runs on that base stays until the callback has
-    /// returned. Takes two locks for each timer.
+    /// Returns how many timers moved. Does not wait: a timer whose callback runs stays until that
+    /// has returned.
     ///
     /// # Errors
     ///

@@ -77,8 +77,8 @@ pub use std::time::Duration;
 pub use timeout::{Timeout, timeout, timeout_at};
 
 /// Returns the timers of this module, for libraries that take a
-/// [`TimerSource`](crate::future::TimerSource), such as the adapters for hyper, quinn and tower.
-/// Each future belongs to the runtime in which it is created.
+/// [`TimerSource`](crate::future::TimerSource). Each future belongs to the runtime in which it is
+/// created.
 pub fn timers() -> crate::future::TimerSource {
     crate::future::TimerSource::of_context()
 }

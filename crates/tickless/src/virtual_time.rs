@@ -177,8 +177,7 @@ impl VirtualTime {
     }
 
     /// Returns when the next timer expires; `None` if no timer is pending, or only deferrable ones.
-    /// For a timeout beyond the wheel's range (12 days with a tick of 1 ms) this may be an earlier
-    /// event, at which the timeout only moves within the wheel.
+    /// A timeout beyond the wheel's range may have earlier events, at which it only moves.
     pub fn next_event(&self) -> Option<Instant> {
         if self.is_forked_child() {
             return None;

@@ -157,8 +157,7 @@ impl Controller {
     }
 
     /// Takes permits without the lock, if enough are available. In a forked child this returns
-    /// [`Take::AskGroup`]: the caller then calls [`enter`](Controller::enter), which returns the
-    /// error.
+    /// [`Take::AskGroup`]: the caller then calls [`enter`](Controller::enter), which fails.
     pub(super) fn take(&self, permits: u64) -> Take {
         match self.is_forked_child() {
             false => self.permits.0.take(permits, self.timers.shared.now()),

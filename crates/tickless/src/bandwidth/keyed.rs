@@ -96,10 +96,8 @@ impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
 }
 
 impl BandwidthBuilder<Limiter> {
-    /// Starts a rate limit for each key, with `HashMap`'s default hasher. Allocates.
-    ///
-    /// Keys are hashed and compared under a lock: `Hash` and `Eq` must not use this limiter. If one
-    /// of them panics, that call takes no permits.
+    /// Starts a rate limit for each key, with `HashMap`'s default hasher. Allocates. Keys are
+    /// hashed and compared under a lock: `Hash` and `Eq` must not use this limiter.
     ///
     /// # Errors
     ///
@@ -216,10 +214,8 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     }
 
     /// Removes the keys that have all their permits, and frees the limiters of keys that are not in
-    /// use any more. Returns how many keys it removed.
-    ///
-    /// Adding keys does this, too, so a call only frees memory earlier. O(keys); locks one of the
-    /// 64 shards at a time.
+    /// use any more, as adding keys does. Returns how many keys it removed. O(keys); locks one of
+    /// the 64 shards at a time.
     pub fn remove_idle(&self) -> usize {
         if self.inner.timers.shared.is_forked_child() {
             return 0;

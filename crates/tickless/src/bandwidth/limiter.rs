@@ -114,8 +114,7 @@ impl BandwidthBuilder<Limiter> {
     ///
     /// # Errors
     ///
-    /// [`BandwidthError`] if permits or period are out of range, the phase is not available, or the
-    /// timers have ended.
+    /// [`BandwidthError`] if a setting is out of range, or in a forked child.
     pub fn start(self) -> Result<Limiter, BandwidthError> {
         Ok(Limiter { controller: Controller::start(&self.timers, self.plan, Begin::Full)? })
     }
@@ -124,14 +123,11 @@ impl BandwidthBuilder<Limiter> {
 impl Limiter {
     /// Takes permits if they are available. Never waits for permits. Takes a lock on the first call
     /// of a period, which refills the permits, and while other callers wait; otherwise no lock.
-    /// Makes no system call while the lock is uncontended.
     ///
     /// # Errors
     ///
-    /// [`Empty`](AcquireError::Empty) if too few are left, or earlier callers wait for them;
-    /// [`NeverEnough`](AcquireError::NeverEnough) if the limiter never has that many at once;
-    /// [`Closed`](AcquireError::Closed) once it is closed;
-    /// [`NoTimers`](AcquireError::NoTimers) in a forked child.
+    /// [`Empty`](AcquireError::Empty), [`NeverEnough`](AcquireError::NeverEnough),
+    /// [`Closed`](AcquireError::Closed), or [`NoTimers`](AcquireError::NoTimers) in a forked child.
     #[inline]
     pub fn try_acquire(&self, permits: u64) -> Result<(), AcquireError> {
         match self.controller.try_take(permits) {
@@ -160,11 +156,9 @@ impl Limiter {
     }
 
     /// Blocks the thread until the permits are available, and takes them. Threads and the tasks of
-    /// [`acquire`](Limiter::acquire) wait in one queue. Allocates if it has to wait.
-    ///
-    /// Do not call it in an async task: it blocks the executor's thread. On a virtual clock that
-    /// advances automatically, use `time.block_on` with [`acquire`](Limiter::acquire), which keeps
-    /// the clock exact.
+    /// [`acquire`](Limiter::acquire) wait in one queue. Allocates if it has to wait. On a virtual
+    /// clock that advances automatically, use `time.block_on` with [`acquire`](Limiter::acquire),
+    /// which keeps the clock exact.
     ///
     /// # Errors
     ///
@@ -174,13 +168,11 @@ impl Limiter {
         self.block(permits, None)
     }
 
-    /// Like [`blocking_acquire`](Limiter::blocking_acquire), but waits for at most `timeout` on the
-    /// timers' clock.
+    /// Like [`blocking_acquire`](Limiter::blocking_acquire), but waits for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`TimedOut`](AcquireError::TimedOut) if the permits were not available in time; otherwise
-    /// fails as [`blocking_acquire`](Limiter::blocking_acquire) does.
+    /// Also [`TimedOut`](AcquireError::TimedOut) if the permits were not available in time.
     pub fn blocking_acquire_timeout(
         &self,
         permits: u64,
@@ -222,9 +214,8 @@ impl Limiter {
         }
     }
 
-    /// Returns a future that takes permits as soon as they are available. It does nothing until it
-    /// is polled, and works on any runtime. It fails as
-    /// [`blocking_acquire`](Limiter::blocking_acquire) does.
+    /// Returns a future that takes permits as soon as they are available, on any runtime. It fails
+    /// as [`blocking_acquire`](Limiter::blocking_acquire) does.
     pub fn acquire(
         &self,
         permits: u64,

@@ -1,8 +1,8 @@
 //! Threads that share a quota of CPU time per period.
 //!
 //! Only the kernel can preempt a thread. So a worker calls [`Worker::check`] in a loop, which parks
-//! it when the group has used up its quota. The thread's CPU time is read from
-//! `CLOCK_THREAD_CPUTIME_ID`, so time spent waiting for a lock or a socket is not charged.
+//! it when the quota is used up. The CPU time is read from `CLOCK_THREAD_CPUTIME_ID`, which
+//! excludes waiting.
 
 use super::controller::{Begin, Controller, Wake};
 use super::limiter::AcquireError;
@@ -83,8 +83,7 @@ impl BandwidthBuilder<Throttle> {
     ///
     /// # Errors
     ///
-    /// [`BandwidthError`] if quota or period are out of range, the phase is not available, or the
-    /// timers have ended.
+    /// [`BandwidthError`] if a setting is out of range, or in a forked child.
     pub fn start(self) -> Result<Throttle, BandwidthError> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         self.plan.settings.check_cpu_time(cpus)?;
@@ -98,7 +97,7 @@ impl Throttle {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::NoTimers`] if the timers have ended, so that nothing refills the quota.
+    /// [`AcquireError::NoTimers`] in a forked child.
     pub fn join(&self) -> Result<Worker, AcquireError> {
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;
         let id = state.group.join();
@@ -134,12 +133,12 @@ impl Worker {
     /// Parks this thread while the group's quota is used up. Returns whether it had to wait.
     ///
     /// Reads the thread's CPU time, a system call of about 100 ns, and takes the group's lock only
-    /// when a slice is used up. The CPU time by which the thread exceeds the quota between two
-    /// calls is subtracted from the next period's quota.
+    /// when a slice is used up. What the thread uses beyond the quota is subtracted from the next
+    /// period's quota.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::NoTimers`] if the timers have ended, so that nothing refills the quota.
+    /// [`AcquireError::NoTimers`] in a forked child.
     pub fn check(&mut self) -> Result<bool, AcquireError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
         if used < self.left {
@@ -165,12 +164,12 @@ impl Worker {
         }
     }
 
-    /// Returns the unused part of the thread's slice to the group: for a thread that will be idle
-    /// for long while others of its group work. Makes one system call and takes the group's lock.
+    /// Returns the unused part of the thread's slice to the group, before the thread is idle for
+    /// long. Makes one system call and takes the group's lock.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::NoTimers`] if the timers have ended, so that nothing refills the quota.
+    /// [`AcquireError::NoTimers`] in a forked child.
     pub fn rest(&mut self) -> Result<(), AcquireError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
         let (mut state, now) = self.controller.enter().map_err(no_timers)?;

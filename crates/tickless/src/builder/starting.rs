@@ -134,13 +134,12 @@ impl Builder {
         Ok((timers, driver))
     }
 
-    /// Like [`start_in_loop`](Builder::start_in_loop), but with as many bases as
-    /// [`bases`](Builder::bases) sets, or one per CPU, and a driver for each: for programs with a
-    /// loop on each CPU.
+    /// Like [`start_in_loop`](Builder::start_in_loop), with as many bases as
+    /// [`bases`](Builder::bases) sets, or one per CPU, and a driver for each.
     ///
     /// # Errors
     ///
-    /// [`StartTimersError::Descriptor`] if the system refuses a timerfd.
+    /// Fails as [`start_in_loop`](Builder::start_in_loop) does.
     #[cfg(linux_platform)]
     #[expect(clippy::type_complexity, reason = "an alias would be one more name to look up")]
     pub fn start_in_loops(
@@ -179,8 +178,8 @@ impl Builder {
     }
 
     /// Starts timers on one base, on the clock of an async runtime; a task of the runtime drives
-    /// them. If the runtime's clock is a virtual one that tests advance, the timers fire exactly at
-    /// their deadlines, in the order of their arming.
+    /// them. If tests advance the clock, timers fire exactly at their deadlines, in the order of
+    /// arming.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn start_in_runtime(
         mut self,

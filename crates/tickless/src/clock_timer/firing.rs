@@ -151,11 +151,9 @@ impl ClockFired<'_> {
     }
 
     /// Rearms the timer for its deadline plus a whole number of periods: for the first such time on
-    /// its own clock that has not passed. Returns the number of periods: 1 if the callback kept up
-    /// and the clock was not set. A period of zero counts as a nanosecond.
-    ///
-    /// A timer on realtime that was armed by [`start`](super::ClockTimer::start) stays relative:
-    /// setting the wall clock does not change its period.
+    /// its own clock that has not passed. Returns the number of periods, as [`Fired::forward`]
+    /// does. A timer on realtime that was armed by [`start`](super::ClockTimer::start) stays
+    /// relative.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let period = Ns::from_duration(period);
         let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {

@@ -3,16 +3,14 @@
 use super::Sleep;
 use crate::periodic::Missed;
 use crate::timer::shared::Handle;
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
-/// Ticks every period, without drift; from [`interval`](super::interval). Allocates once.
-///
-/// Ticks are due at whole periods after the first tick, however late the task awaits each of them.
-/// [`Missed::Delay`] and [`reset_at`](Interval::reset_at) change that.
+/// Ticks every period, without drift; from [`interval`](super::interval). Allocates once. Ticks are
+/// due at whole periods after the first tick, however late the task awaits each of them.
+#[derive(Debug)]
 pub struct Interval {
     sleep: Pin<Box<Sleep>>,
     period: Ns,
@@ -99,14 +97,5 @@ impl Future for NextTick<'_> {
     #[cfg_attr(debug_assertions, track_caller)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Tick> {
         self.0.poll_tick(cx)
-    }
-}
-
-impl fmt::Debug for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interval")
-            .field("period", &self.period)
-            .field("next", &self.sleep.deadline())
-            .finish_non_exhaustive()
     }
 }

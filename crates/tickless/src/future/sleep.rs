@@ -13,10 +13,8 @@ use tickless_core::time::{Instant, Ns};
 
 pin_project! {
     /// Completes when its deadline has passed; from [`sleep`](super::sleep) and
-    /// [`sleep_until`](super::sleep_until). 96 bytes.
-    ///
-    /// Never early; late by at most its slack and two thread wakeups. Arming and cancelling lock
-    /// one base and take O(log n).
+    /// [`sleep_until`](super::sleep_until). 96 bytes. Never early; late by at most its slack and
+    /// two thread wakeups.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Sleep {
         #[pin]
@@ -26,10 +24,8 @@ pin_project! {
 
 pin_project! {
     /// Completes when its deadline has passed, or later by up to 13 % of the time to sleep; from
-    /// [`coarse_sleep`](super::coarse_sleep). 88 bytes.
-    ///
-    /// Cheap to move to a later time: then [`reset`](CoarseSleep::reset) is one compare-and-swap.
-    /// The [`Timeout`](super::Timeout) of [`coarse_timeout`](super::coarse_timeout) contains one.
+    /// [`coarse_sleep`](super::coarse_sleep). 88 bytes. Moving it to a later time takes one
+    /// compare-and-swap.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
@@ -67,9 +63,7 @@ macro_rules! sleep {
 
             /// Like [`reset`](Self::reset), but counted from `now`, which the caller has just read
             /// with [`Timers::now`](crate::Timers::now). This saves a clock read, which is two
-            /// fifths of the instructions that moving a coarse sleep to a later time takes. If
-            /// `now` is in the past or in the future, this sleep completes that much earlier or
-            /// later. Other timers are unaffected.
+            /// fifths of the instructions that moving a coarse sleep to a later time takes.
             #[inline]
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset_from(self: Pin<&mut Self>, now: Instant, after: Duration) {

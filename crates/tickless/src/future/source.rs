@@ -4,13 +4,13 @@ use super::{CoarseSleep, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
 use crate::process;
 use crate::time;
+use crate::timer::shared::Handle;
 use crate::timers::Timers;
 #[cfg(feature = "tokio-time")]
 use crate::tokio_runtime::{self, current};
 use crate::virtual_time::VirtualTime;
-use std::fmt;
 use std::time::Duration;
-use tickless_core::time::Instant;
+use tickless_core::time::{Instant, Ns};
 
 /// The timers from which a library creates its futures: those of the process, timers that the
 /// program started, those of a [`VirtualTime`], or those of the tokio runtime that the caller is in
@@ -31,12 +31,12 @@ use tickless_core::time::Instant;
 /// assert_eq!(answer, None);
 /// # Ok::<(), tickless::driver::StartTimersError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct TimerSource {
     source: Source,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Source {
     /// The timers of the process. They never end, so their futures need not count references.
     Process,
@@ -63,10 +63,29 @@ impl TimerSource {
         TimerSource { source: Source::Context }
     }
 
+    /// Calls `make` with the timers for a new future, the current time on their clock, and a
+    /// function that returns the default slack for a duration.
+    fn make<T>(
+        &self,
+        make: impl FnOnce(Option<&Handle>, Instant, &dyn Fn(Duration) -> Ns) -> T,
+    ) -> T {
+        match &self.source {
+            Source::Process => make(process::handle(), process::now(), &process::default_slack),
+            Source::Own(timers) => {
+                make(Some(&timers.shared), timers.now(), &|after| timers.default_slack(after))
+            }
+            #[cfg(feature = "tokio-time")]
+            Source::Context => {
+                let timers = current();
+                make(timers.timers(), timers.now(), &|after| timers.slack(after))
+            }
+        }
+    }
+
     /// Returns the current time on the clock that the deadlines of the futures are on.
     pub fn now(&self) -> Instant {
         match &self.source {
-            Source::Process => super::now(),
+            Source::Process => process::now(),
             Source::Own(timers) => timers.now(),
             #[cfg(feature = "tokio-time")]
             Source::Context => tokio_runtime::now(),
@@ -81,58 +100,24 @@ impl TimerSource {
 
     /// Returns a future that completes when `after` has passed; see [`sleep`](super::sleep).
     pub fn sleep(&self, after: Duration) -> Sleep {
-        match &self.source {
-            Source::Process => super::sleep(after),
-            Source::Own(timers) => timers.sleep(after),
-            #[cfg(feature = "tokio-time")]
-            Source::Context => {
-                let timers = current();
-                Sleep::new(timers.timers(), timers.now() + after, timers.slack(after))
-            }
-        }
+        self.make(|timers, now, slack| Sleep::new(timers, now + after, slack(after)))
     }
 
     /// Returns a future that completes at `deadline`, a time on the clock of
     /// [`now`](TimerSource::now).
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        match &self.source {
-            Source::Process => super::sleep_until(deadline),
-            Source::Own(timers) => timers.sleep_until(deadline),
-            #[cfg(feature = "tokio-time")]
-            Source::Context => {
-                let timers = current();
-                let slack = timers.slack(deadline - timers.now());
-                Sleep::new(timers.timers(), deadline, slack)
-            }
-        }
+        self.make(|timers, now, slack| Sleep::new(timers, deadline, slack(deadline - now)))
     }
 
     /// Returns a future that completes when `after` has passed, or up to 13 % of that later. Moving
     /// it to a later time is cheap: one compare-and-swap.
     pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
-        match &self.source {
-            Source::Process => super::coarse_sleep(after),
-            Source::Own(timers) => timers.coarse_sleep(after),
-            #[cfg(feature = "tokio-time")]
-            Source::Context => {
-                let timers = current();
-                CoarseSleep::new(timers.timers(), timers.now() + after)
-            }
-        }
+        self.make(|timers, now, _| CoarseSleep::new(timers, now + after))
     }
 
     /// Returns an interval that ticks every `period`, starting one period from now.
     pub fn interval(&self, period: Duration) -> Interval {
-        match &self.source {
-            Source::Process => super::interval(period),
-            Source::Own(timers) => timers.interval(period),
-            #[cfg(feature = "tokio-time")]
-            Source::Context => {
-                let timers = current();
-                let first = timers.now() + period;
-                Interval::new(timers.timers(), first, period, timers.slack(period))
-            }
-        }
+        self.make(|timers, now, slack| Interval::new(timers, now + period, period, slack(period)))
     }
 
     /// Yields `future`'s output, or [`Elapsed`](super::Elapsed) if `future` is not ready before
@@ -153,8 +138,7 @@ impl TimerSource {
 
     /// Returns the timers, to read their statistics or to create timers with callbacks. If the
     /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
-    /// process. `None` if the system refuses the threads of the process's timers. In a forked child
-    /// that can happen although [`process`](TimerSource::process) succeeded in the parent.
+    /// process. `None` if the system refuses the threads of the process's timers.
     pub fn timers(&self) -> Option<&Timers> {
         match &self.source {
             Source::Own(timers) => Some(timers),
@@ -184,16 +168,5 @@ impl From<&VirtualTime> for TimerSource {
 impl From<&TimerSource> for TimerSource {
     fn from(source: &TimerSource) -> TimerSource {
         source.clone()
-    }
-}
-
-impl fmt::Debug for TimerSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.source {
-            Source::Process => "TimerSource::Process",
-            Source::Own(_) => "TimerSource::Own",
-            #[cfg(feature = "tokio-time")]
-            Source::Context => "TimerSource::Context",
-        })
     }
 }

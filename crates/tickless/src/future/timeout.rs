@@ -10,11 +10,9 @@ use tickless_core::time::Instant;
 
 pin_project! {
     /// Yields a future's output, or [`Elapsed`] if a deadline passes first; from
-    /// [`timeout`](super::timeout). The one from [`coarse_timeout`](super::coarse_timeout) has a
-    /// [`CoarseSleep`], and elapses up to 13 % late. 96 bytes larger than the future, or 88 with a
-    /// [`CoarseSleep`].
-    ///
-    /// The future is polled before the clock is read, so a future that is ready never elapses.
+    /// [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 96 bytes larger
+    /// than the future, or 88 with a [`CoarseSleep`]. The future is polled before the clock is
+    /// read, so a future that is ready never elapses.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Timeout<F, S = Sleep> {
         #[pin]

@@ -18,8 +18,7 @@
 use tickless_core::platform::{Ordering, Word};
 
 /// The number of rounds of [`Barriers::relax`] for which a thread yields to waiters after it has
-/// released the lock. In the last rounds it yields its CPU, because a waiting thread may need that
-/// CPU to run.
+/// released the lock. In the last rounds it yields its CPU, which a waiting thread may need.
 const PATIENCE: u32 = 102;
 
 /// The memory barriers that the protocol needs, and other properties of a platform.
@@ -80,9 +79,8 @@ impl<W: Barriers> Bias<W> {
         Bias { owner: word(), taken: word(), streak: word(), last: word(), wanted: word() }
     }
 
-    /// Takes the lock without the mutex, if the caller owns the bias; otherwise returns `false`.
-    /// `slot` is the caller's slot, `thread` the name of that slot, and `lock` the name of this
-    /// lock.
+    /// Takes the lock without the mutex, if the caller owns the bias. `slot` is the caller's slot,
+    /// `thread` the name of that slot, and `lock` the name of this lock.
     #[inline]
     pub fn enter(&self, lock: u64, thread: u64, slot: &ThreadSlot<W>) -> bool {
         if slot.inside.load(Ordering::Relaxed) != 0 {
@@ -100,9 +98,8 @@ impl<W: Barriers> Bias<W> {
         false
     }
 
-    /// Takes the mutex and revokes the bias of its owner. `me` identifies the caller, `slot_of`
-    /// finds a slot by its name, and `settle` returns the name of the caller's slot if the caller
-    /// can own the bias.
+    /// Takes the mutex and revokes the bias of its owner. `me` identifies the caller; `settle`
+    /// returns the name of the caller's slot if the caller can own the bias.
     #[inline(always)]
     pub fn take_mutex<'a>(
         &self,
@@ -153,9 +150,8 @@ impl<W: Barriers> Bias<W> {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits briefly until a waiting thread has taken the lock, which the caller has just released.
-    /// Otherwise a caller that takes the lock again would win the race for it every time, because
-    /// its CPU has the words of the lock in its cache.
+    /// Waits briefly until a waiting thread has taken the lock. Otherwise a caller that takes the
+    /// lock again would win the race every time, because its CPU has the lock's words in its cache.
     pub fn yield_to_waiters(&self) {
         for round in 0..PATIENCE {
             if !self.is_wanted() {

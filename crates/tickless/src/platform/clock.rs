@@ -47,9 +47,8 @@ pub enum ClockSource {
 }
 
 /// A monotonic clock in nanoseconds. Reading it takes no lock and makes no system call.
-// The order of the fields saves an instruction for each reading. Compilers recompute the address of
-// the first field, which is the address of the clock itself. So a field that most readings do not
-// need comes first.
+// The order of the fields saves an instruction for each reading: the address of the first field is
+// that of the clock itself. So a field that most readings do not need comes first.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HostClock {
@@ -97,8 +96,7 @@ const SYSTEM: SourceId = SourceId(1);
 
 const CALIBRATION: Ns = Ns::from_ms(1);
 /// If this many comparisons in a row do not fit the known rate, the counter is given up. A suspend
-/// does not cause so many: after two of them the rate just measured becomes the known rate, so only
-/// a counter that keeps changing its rate reaches this number.
+/// causes only two: then the rate just measured becomes the known rate.
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
@@ -188,8 +186,7 @@ impl HostClock {
     }
 
     /// Returns the fallback to the first caller after it was set, and `None` to all other callers.
-    /// The caller reports it to the user. The clock itself cannot do so, because it may be read
-    /// under a lock. Costs one load if there is no new fallback.
+    /// The clock itself cannot report it, because it may be read under a lock.
     #[inline]
     pub fn take_new_fallback(&self) -> Option<Fallback> {
         if !self.is_fallback_new.load(Ordering::Relaxed) {
@@ -254,8 +251,7 @@ impl HostClock {
     }
 
     /// Converts `deadline` from this clock to `CLOCK_MONOTONIC`, so that the kernel can wait for
-    /// it. For this it compares the two clocks. It also corrects this clock if the last correction
-    /// is older than [`EVERY`].
+    /// it. Also corrects this clock if the last correction is older than [`EVERY`].
     pub fn to_system(&self, deadline: Ns) -> Ns {
         if self.kind != Kind::Line || deadline == Ns::NEVER {
             return deadline;
@@ -267,9 +263,8 @@ impl HostClock {
         now.system.after(deadline.since(self.now_at(now)))
     }
 
-    /// Returns whether the clock should be corrected: because its last correction is older than
-    /// [`EVERY`], or because the counter has gone back to before that correction. Returns `false`
-    /// after the counter was given up.
+    /// Returns whether the last correction is older than [`EVERY`], or the counter has gone back to
+    /// before it. Returns `false` after the counter was given up.
     fn is_due(&self, now: Moment) -> bool {
         self.line.try_segment().is_some_and(|segment| {
             let age = segment.at(now.counter).ns.since(segment.start.ns);
@@ -304,10 +299,9 @@ impl HostClock {
                 return;
             }
         }
-        // Read the counter inside `redraw`, which replaces the line: no thread can read the clock
-        // during that call. All readings by the old line had a lower count than this, and all
-        // readings by the new line have a higher one. So time does not go back (C8: time is
-        // monotonic), even if this thread lost its CPU after the comparison.
+        // Read the counter inside `redraw`, during which no thread can read the clock. All readings
+        // by the old line had a lower count than this, and all by the new line have a higher one.
+        // So time does not go back (C8: time is monotonic).
         self.line.redraw(|old| {
             old.continued(counter::read_ordered(), course.slope).not_before(course.at_least)
         });

@@ -6,15 +6,13 @@ use crate::platform::system_clock::system_now;
 use tickless_core::clock::discipline::Moment;
 use tickless_core::time::Ns;
 
-/// An attempt reads the counter, then the system's clock, then the counter again. If the two counts
-/// are at most this many cycles apart, the three readings are close enough to count as
-/// simultaneous. This is about a microsecond; a preemption takes longer.
+/// If the counts before and after a reading of the system's clock are at most this many cycles
+/// apart, the readings count as simultaneous: about a microsecond; a preemption takes longer.
 const CLOSE: u64 = 3000;
 const TRIES: u32 = 30;
 
 /// Reads the system's clock and the counter at about the same moment. Uses the closest of three
-/// attempts, or of up to [`TRIES`] as long as none is close: a preemption between the two readings
-/// would falsify the comparison.
+/// attempts, or of up to [`TRIES`] as long as none is close.
 pub fn compare() -> Moment {
     let mut best = Moment { counter: 0, system: Ns::ZERO, doubt: u64::MAX };
     for tries in 0..TRIES {

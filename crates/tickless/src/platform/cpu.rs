@@ -1,8 +1,8 @@
 //! Maps the CPU that the caller runs on to its base, which holds the timers of that CPU.
 //!
-//! The kernel writes the number of the current CPU into each thread's restartable-sequence area
-//! (rseq, Linux 4.18; glibc registers it since 2.35), so reading it costs one load. Without rseq,
-//! the number comes from `getcpu` through the vDSO, at about ten times the cost.
+//! The kernel writes the number of the CPU into each thread's restartable-sequence area (rseq;
+//! glibc registers it since 2.35), so reading it costs one load. `getcpu` through the vDSO costs
+//! ten times that.
 
 use crate::platform::chance::Chance;
 use rustix::process::Pid;
@@ -25,9 +25,8 @@ pub struct CpuMap {
 }
 
 impl CpuMap {
-    /// Creates a map with one base for each CPU that any thread of the process may run on. The CPUs
-    /// of the calling thread are not enough: it may be pinned to one CPU, while threads on other
-    /// CPUs use the timers, too.
+    /// Creates a map with one base for each CPU that any thread of the process may run on: the
+    /// calling thread may be pinned to one CPU.
     pub fn of_this_process() -> CpuMap {
         let sets: Vec<CpuSet> =
             threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();

@@ -61,11 +61,8 @@ extern "C" fn in_child() {
 }
 
 /// A lock around a value that each process has once. In a forked child it is free and holds a
-/// default value, even if a thread of the parent held it and was changing the value. The child
-/// neither uses nor drops the parent's value.
-///
-/// Hold it only for a few instructions, or for work that happens once: a waiting thread is not
-/// woken, but spins, then sleeps for short intervals.
+/// default value; the child neither uses nor drops the parent's value. A waiting thread is not
+/// woken, but spins, then sleeps for short intervals: hold the lock only briefly.
 #[derive(Debug)]
 pub struct ProcessLock<T> {
     /// `2 * (generation + 1)` of the process that the value belongs to, plus 1 while a thread of

@@ -41,9 +41,8 @@ impl<T> Host<T> {
         Host::with_devices(clock, cpus, devices)
     }
 
-    /// Creates a host in which the driver thread of each base waits on a futex. The driver of the
-    /// first base runs from the beginning. The other drivers are started through `starter`, when
-    /// their bases are first used.
+    /// Creates a host in which the driver thread of each base waits on a futex. `starter` starts
+    /// the drivers when their bases are first used, except that of the first base.
     pub fn with_starter(clock: HostClock, cpus: CpuMap, starter: &Arc<Starter>) -> Host<T> {
         let device = |base| match base {
             0 => BaseDevice::futex(),

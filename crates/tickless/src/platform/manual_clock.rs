@@ -1,8 +1,6 @@
 //! A clock for virtual time: the program moves it forwards, stops it, or lets it run with real
-//! time.
-//!
-//! Several sets of timers may share one clock. Reading it takes no lock. No reader sees it go back,
-//! even if the program stops it during the reading.
+//! time. Reading it takes no lock. No reader sees it go back, even if it is stopped during the
+//! reading.
 
 use crate::platform::system_clock::system_now;
 use crate::platform::time_base::Steps;

@@ -1,7 +1,5 @@
-//! A full memory barrier on every running thread of the process, issued by one of them.
-//!
-//! It is the private expedited command of membarrier(2), which Linux has since 4.14. It takes about
-//! 0.3 µs if no other thread runs, and 1.3 µs if one runs on another CPU.
+//! A full memory barrier on every running thread of the process: the private expedited command of
+//! membarrier(2), since Linux 4.14. It takes 0.3 µs, or 1.3 µs if a thread runs on another CPU.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -30,9 +28,7 @@ pub fn is_available() -> bool {
 }
 
 /// Issues a full barrier on every running thread of this process. A thread that does not run has
-/// passed one when it was descheduled.
-///
-/// Only called after [`is_available`] has returned `true`.
+/// passed one when it was descheduled. Only called after [`is_available`] has returned `true`.
 pub fn on_every_thread() {
     // A forked child inherits the registration. In case a kernel loses it, register again. If that
     // does not help, use the slow global barrier, which needs no registration.
@@ -73,10 +69,8 @@ mod tests {
     struct Line(AtomicU64);
 
     /// Goal: one thread stores and then loads without a fence; another stores, issues this barrier
-    /// and then loads. At least one of them sees the other's store. The biased lock relies on this.
-    /// Method: a litmus test on real hardware. One thread, the owner, stores the number of its
-    /// round. The other, the revoker, stores the number of its barrier. Both record what they load.
-    /// There are 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`.
+    /// and then loads. At least one of them sees the other's store. Method: a litmus test on real
+    /// hardware, of 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`. Both record what they load.
     #[test]
     #[cfg_attr(any(miri, tickless_tsan), ignore = "there is no membarrier(2)")]
     fn one_of_two_threads_sees_the_others_store() {

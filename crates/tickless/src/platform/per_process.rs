@@ -24,9 +24,8 @@ impl<T: Sync> PerProcess<T> {
     }
 
     /// Returns the value of this process. Creates it with `make` if there is none, or if `is_ours`
-    /// returns `false`: then the value was inherited from the parent process. Returns `None` if
-    /// `make` fails; a later call tries again. Once the value exists, this costs one load. If one
-    /// thread is in `make`, other callers wait for it.
+    /// returns `false`: then it was inherited from the parent process. Returns `None` if `make`
+    /// fails. Once the value exists, this costs one load.
     #[inline]
     pub fn get(
         &self,

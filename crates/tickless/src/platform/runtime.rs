@@ -4,8 +4,7 @@ use core::fmt;
 use tickless_core::time::Ns;
 
 /// An asynchronous runtime, with a clock, and with a task that runs the timers. All methods may be
-/// called under the lock of a base (one CPU's timers), so an implementation must not panic or use
-/// timers.
+/// called under the lock of a base: they must not panic or use timers.
 pub trait Runtime: fmt::Debug + Send + Sync {
     fn now(&self) -> Ns;
 

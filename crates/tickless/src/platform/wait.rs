@@ -7,8 +7,7 @@ use rustix::time::Timespec;
 use tickless_core::time::Ns;
 
 /// Sleeps while `word` has this value, but no longer than until the time `until` on
-/// `CLOCK_MONOTONIC`. May return early, for example after a signal, so the caller checks the word
-/// again.
+/// `CLOCK_MONOTONIC`. May return early, so the caller checks the word again.
 pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
     let timeout = (until != Ns::NEVER).then_some(Timespec {
         tv_sec: (until.0 / 1_000_000_000) as i64,

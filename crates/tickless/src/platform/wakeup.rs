@@ -13,18 +13,15 @@ use tickless_core::time::Ns;
 #[non_exhaustive]
 pub enum Wakeup {
     /// The kernel wakes the driver at the deadline. Timers are late by the time that waking a
-    /// thread takes: 10 to 60 µs on most machines, more where CPUs enter deep idle states. Waiting
-    /// costs no CPU time.
+    /// thread takes: 10 to 60 µs on most machines. Waiting costs no CPU time.
     #[default]
     Sleep,
-    /// The driver wakes this long before the deadline, and spins until then. If the kernel wakes it
-    /// within that margin, timers are late by about a microsecond. Each wakeup costs up to the
-    /// whole margin in CPU time, and a CPU that spins does not idle.
+    /// The driver wakes this long before the deadline, and spins until then. Timers are late by
+    /// about a microsecond. Each wakeup costs up to the whole margin in CPU time.
     SpinBefore(Duration),
     /// The driver wakes before the deadline and spins, with a margin that it learns: what 99 in 100
-    /// of its recent wakeups needed, at most 1 ms. It spins for at most `cpu_share` of the time,
-    /// plus 1 ms in total. Where that does not cover every deadline, it sleeps until some of them,
-    /// as with [`Sleep`](Wakeup::Sleep).
+    /// of its recent wakeups needed, at most 1 ms. While `cpu_share` does not cover that, it
+    /// sleeps, as with [`Sleep`](Wakeup::Sleep).
     Auto {
         /// The share of one CPU's time, for each driver: `0.05` is 5 %. Values below 0 and NaN
         /// count as 0, values above 1 as 1.
@@ -137,8 +134,8 @@ mod tests {
     const READING: u64 = 500;
 
     /// Simulates a driver with a deadline every millisecond, whose wakeup in each round is late by
-    /// `late(round)` nanoseconds. Returns how late the driver was ready each time, and for how long
-    /// it spun in all.
+    /// `late(round)` ns. Returns how late the driver was each time, and for how long it spun in
+    /// all.
     fn simulate(waking: &mut Waking, late: impl Fn(u64) -> u64, rounds: u64) -> (Vec<u64>, u64) {
         let (mut ready_late, mut spun) = (Vec::new(), 0);
         let mut now = 0;

@@ -1,9 +1,8 @@
 //! How timers learn that the wall clock was set, or that the system was suspended.
 //!
-//! The kernel reports both by cancelling a timerfd on `CLOCK_REALTIME`. When the first timer is
-//! created on a clock that these events affect, a thread starts that waits for the cancellation. If
-//! the thread or the timerfd cannot be created, or an event loop drives the timers, the timers
-//! check their clock once a second instead.
+//! The kernel reports both by cancelling a timerfd on `CLOCK_REALTIME`, for which a thread waits.
+//! If either cannot be created, or an event loop drives the timers, they check their clock once a
+//! second.
 
 use crate::platform::device::fallback::RefusedCall;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -47,9 +47,8 @@ impl Watcher {
             // the timer notices.
             let read = rustix::io::read(&self.timer, &mut [0u8; 8]);
             self.arm().map_err(|errno| RefusedCall::new("timerfd_settime", errno))?;
-            // Reading the timer fails with another error than `EAGAIN` if it was cancelled. It
-            // succeeds if the timer has expired, because the clock was set to a time after its
-            // expiry.
+            // A cancelled timer fails to be read with another error than `EAGAIN`. A timer that has
+            // expired is read: the clock was set to a time after its expiry.
             if read != Err(Errno::AGAIN) {
                 stepped();
             }

@@ -2,7 +2,7 @@ use crate::timer::counters::CallbackTimes;
 use crate::timer::shared::Shared;
 use crate::timers::Timers;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless_core::bases::{BaseCounts, BaseView, DeferredCounts, Late};
 use tickless_core::histogram::Histogram;
@@ -141,7 +141,7 @@ impl BaseStats {
         let Late { coarse: late_coarse, precise: late_precise, .. } = late;
         let event_device = shared.bases.platform().devices.get(cpu.index())?;
         let bell = event_device.bell();
-        let (wake_calls, sleeps) = bell.counts();
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counters = &shared.counters;
         let (cancels_idle, cancels_running) = counters.cancels(cpu);
         Some(BaseStats {
@@ -165,11 +165,11 @@ impl BaseStats {
             deferred,
             relocated,
             longest_holding,
-            wake_calls,
-            sleeps,
-            spun: bell.spun().to_duration(),
+            wake_calls: read(&bell.wakes),
+            sleeps: read(&bell.sleeps),
+            spun: Duration::from_nanos(read(&bell.spun)),
             device_calls: event_device.calls(),
-            ticks: bell.ticks(),
+            ticks: read(&bell.ticks),
             expirer_calls: shared.expirers.wakes(cpu),
         })
     }

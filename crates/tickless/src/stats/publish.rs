@@ -1,7 +1,5 @@
-//! Publishes [`Stats`] to the `metrics` facade.
-//!
-//! Timer operations cost no more with this feature: the bases keep these counters anyway, and they
-//! are published only when the program calls for it.
+//! Publishes [`Stats`] to the `metrics` facade. The bases keep these counters anyway, and they are
+//! published only when the program calls for it.
 
 use super::figures::{BaseStats, Stats};
 use crate::timers::Timers;
@@ -13,11 +11,9 @@ use tickless_core::histogram::Histogram;
 const BUCKETS: [usize; 9] = [10, 13, 16, 19, 22, 25, 28, 31, 34];
 
 impl Timers {
-    /// Publishes [`stats`](Timers::stats) to the recorder of the `metrics` facade. Call it before
-    /// the recorder is read, or every few seconds.
-    ///
-    /// The metrics are gauges and counters, those of a base with the label `base`;
-    /// `docs/book/src/statistics.md` lists their names. Takes each base's lock once, and allocates.
+    /// Publishes [`stats`](Timers::stats) to the recorder of the `metrics` facade: call it before
+    /// the recorder is read. `docs/book/src/statistics.md` lists the names of the metrics. Takes
+    /// each base's lock once, and allocates.
     pub fn publish_metrics(&self) {
         let Stats { bases, panics } = self.stats();
         counter!("tickless_panics_total").absolute(panics);

@@ -60,11 +60,9 @@ pub struct ListedTimer {
 }
 
 impl Timers {
-    /// Lists every pending timer, base by base, with its owner and when it is due. For diagnosis:
-    /// O(pending) in time and memory.
-    ///
-    /// Locks a base for at most 64 timers at a time, so the list is no snapshot of a single moment.
-    /// In a forked child the list of bases is empty.
+    /// Lists every pending timer, base by base, with its owner and when it is due. O(pending) in
+    /// time and memory. Locks a base for at most 64 timers at a time, so the list is no snapshot of
+    /// a single moment. In a forked child it is empty.
     pub fn timer_list(&self) -> TimerList {
         TimerList::of(&self.shared)
     }

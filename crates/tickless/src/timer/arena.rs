@@ -369,10 +369,4 @@ mod tests {
     fn memory_is_flat_when_one_cpu_frees_what_another_made() {
         churn(if cfg!(miri) { 2_000 } else { 1_000_000 });
     }
-
-    #[test]
-    #[ignore = "takes minutes"]
-    fn memory_is_flat_over_a_hundred_million_timers() {
-        churn(100_000_000);
-    }
 }

@@ -20,9 +20,8 @@ pub enum CancelError {
     /// The callback waits for a [`CallbackLock`](crate::callback::CallbackLock) that the caller
     /// holds. Release it first.
     Lock,
-    /// The timer was armed again while its callback ran, which `cancel_single_shot` does not
-    /// support: use `cancel_sync` for such a timer. It has been cancelled, and its callback has
-    /// returned.
+    /// The timer was armed again while its callback ran: use `cancel_sync` for such a timer. It has
+    /// been cancelled, and its callback has returned.
     NotSingleShot,
 }
 

@@ -36,7 +36,7 @@ impl Shared {
             self.handle(base, &mut wakers);
             self.report_clock_fallback();
             if next_tick <= self.now() {
-                device.bell().count_tick();
+                device.bell().ticks.fetch_add(1, Ordering::Relaxed);
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
@@ -57,9 +57,8 @@ impl Shared {
         fired
     }
 
-    /// Emits an event, once, if the timers had to change from the CPU's counter to the system's
-    /// clock. The clock itself cannot emit it: it may detect the change under the lock of a base,
-    /// where no code of the program may run.
+    /// Emits an event, once, if the timers had to change to the system's clock. The clock itself
+    /// may detect that under the lock of a base, where no code of the program may run.
     fn report_clock_fallback(&self) {
         if let Some(why) = self.bases.platform().clock.take_new_fallback() {
             let emit = || tell(self, || events::clock_fell_back(why));

@@ -1,7 +1,7 @@
 //! When the memory of a timer may be freed.
 //!
-//! Generic over the platform, so that model checkers can run this file with their own. The caller
-//! must choose a function that does not wait where a wait could never end: see [`super::pinned`].
+//! Generic over the platform, so that model checkers run this file. The caller must choose a
+//! function that does not wait forever: see [`super::pinned`].
 
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::{Bases, Family};
@@ -39,9 +39,8 @@ pub fn end_own<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L
     found
 }
 
-/// Cancels a timer that only the caller arms, and waits for its callback. If this is called inside
-/// that callback, `detach_own` detaches the callback from the timer and returns `true`, and this
-/// does not wait.
+/// Cancels a timer that only the caller arms, and waits for its callback. Inside that callback,
+/// `detach_own` detaches it and returns `true`, and this does not wait.
 #[inline]
 pub fn disarm<P: Platform, L: Family<P>>(
     bases: &Bases<P>,

@@ -8,10 +8,8 @@ use tickless_core::bases::expiry::{CallbackResult, Expiry};
 use tickless_core::periodic;
 use tickless_core::time::{CpuId, Instant, Ns, Window};
 
-/// A timer that fires, as its callback sees it.
-///
-/// A callback can rearm its own timer through this, which costs less than through its handle. If
-/// another thread has armed the timer since it fired, that thread's deadline is kept.
+/// A timer that fires, as its callback sees it. A callback can rearm its own timer through this,
+/// unless another thread has armed the timer since it fired: that thread's deadline is kept.
 #[derive(Debug)]
 pub struct Fired<'a> {
     expiry: &'a Expiry,
@@ -68,10 +66,8 @@ impl<'a> Fired<'a> {
         self.expiry.cpu
     }
 
-    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now;
-    /// 0 if it keeps up, and for every other timer. With
-    /// [`Missed::Burst`](crate::periodic::Missed::Burst), the number of expiries that have yet to
-    /// be made up.
+    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now,
+    /// or have yet to be made up, with [`Missed::Burst`](crate::periodic::Missed::Burst).
     pub fn overruns(&self) -> u64 {
         self.overruns
     }
@@ -89,8 +85,7 @@ impl<'a> Fired<'a> {
 
     /// Rearms the timer a whole number of periods after its own deadline, for the first such time
     /// that has not passed, so that it does not drift. Returns the number of periods: 1 if the
-    /// callback keeps up, and one more for each expiry that was missed. A period of zero counts as
-    /// a nanosecond. Reads the clock.
+    /// callback keeps up. A period of zero counts as a nanosecond. Reads the clock.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let from = self.asked().unwrap_or(self.expiry.window);
         let (window, periods) =

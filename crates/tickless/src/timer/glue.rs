@@ -1,6 +1,5 @@
-//! The functions for each type of node, which is the memory of a timer and its callback: how to
-//! call the callback, free the node and name it. Each timer points to those for its node, and the
-//! core returns that pointer when the timer fires.
+//! The functions for each type of node, which is the memory of a timer and its callback. Each timer
+//! points to those for its node, and the core returns that pointer when the timer fires.
 
 use super::arena::Arena;
 use super::fired::Fired;

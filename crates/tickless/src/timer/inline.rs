@@ -19,9 +19,8 @@ use core::ptr::NonNull;
 use tickless_core::bases::Family;
 use tickless_core::link::Timer;
 
-/// The callback of a timer inside a struct. Closures implement this trait. A program can implement
-/// it for a type of its own, which has a name, because the field that contains the timer needs the
-/// name of that type.
+/// The callback of a timer inside a struct. Closures implement this trait. A program implements it
+/// for a type of its own if the field that contains the timer needs a type with a name.
 pub trait OnFire: Send + 'static {
     /// Called on a driver thread when the timer has fired.
     fn fired(&mut self, fired: &mut Fired<'_>);

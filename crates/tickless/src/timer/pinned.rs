@@ -176,8 +176,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Makes the deadline of a pending coarse timer later without taking a lock. Returns `false`,
-    /// and changes nothing, if that requires the lock. Harmless in a forked child, where no timer
-    /// fires.
+    /// and changes nothing, if that requires the lock.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn push_out(&self, window: Window, now: Ns) -> bool {
@@ -303,10 +302,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Ends a timer whose memory belongs to the program: shuts it down and waits for its callback,
-    /// even inside the callback of another timer. Inside its own callback it does not wait, but
-    /// detaches the callback. After an error the memory is still in use.
-    ///
-    /// In a forked child this always succeeds.
+    /// even inside the callback of another timer. Inside its own callback it detaches that instead.
+    /// After an error the memory is still in use. In a forked child this always succeeds.
     pub(super) fn end_in_place(&self) -> Result<(), CancelError> {
         if self.set.is_forked_child() {
             self.detach_own();
@@ -325,8 +322,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Ends a timer that only the caller arms and whose callback waits for nothing: cancels it and
-    /// waits for its callback, or detaches the callback if this is called inside it. The timer may
-    /// be armed again.
+    /// waits for its callback, or detaches that inside it. The timer may be armed again.
     #[inline]
     pub(super) fn disarm(self) {
         if self.set.is_forked_child() {

@@ -83,9 +83,8 @@ pub(crate) enum Lifetime {
     Users,
 }
 
-/// Keeps the drivers of a set running; every timer has one. The drivers themselves have none,
-/// otherwise they would never end. Cloning or dropping one only changes a counter of the caller's
-/// CPU, until the last `Timers` of the set has been dropped.
+/// Keeps the drivers of a set running; every timer has one. The drivers themselves have none.
+/// Cloning or dropping one only changes a counter of the caller's CPU, until the set is closed.
 #[derive(Debug)]
 pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
 
@@ -176,8 +175,7 @@ impl Shared {
     }
 
     /// Counts and reports the panic of a callback. Call it while the thread still counts as inside
-    /// that callback (see `frame`): the reporter, or the drop of the payload, may drop the timer,
-    /// and that drop must not wait for the callback.
+    /// that callback: the reporter may drop the timer, which must not wait for the callback.
     #[cold]
     pub(crate) fn callback_panicked(&self, payload: Box<dyn Any + Send>) {
         self.panics.fetch_add(1, Ordering::Relaxed);
@@ -385,9 +383,9 @@ impl Shared {
             starter.call();
         }
         self.clock_timers.end_watching();
-        // A callback that drops the last handle cannot wait for the driver that runs it, and must
-        // not wait for another driver, whose callback may be waiting for this one. The drivers end
-        // by themselves when their current callbacks have returned.
+        // A callback must not wait for the driver that runs it, nor for another driver, whose
+        // callback may be waiting for this one. The drivers end when their current callbacks have
+        // returned.
         let can_wait = !frame::is_in_callback();
         let threads = std::mem::take(&mut *self.threads());
         for thread in threads {

@@ -10,7 +10,6 @@ use super::glue::{Glue, Host, Task};
 use super::owned::Owned;
 use super::pinned::Pinned;
 use super::shared::Handle;
-use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -22,12 +21,6 @@ use tickless_core::link::Timer;
 pub struct Slot<L, F> {
     timer: Timer<Host, L>,
     callback: F,
-}
-
-impl<L, F> fmt::Debug for Slot<L, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").finish_non_exhaustive()
-    }
 }
 
 pub(crate) trait Callback: Copy + 'static {

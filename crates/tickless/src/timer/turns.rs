@@ -55,11 +55,9 @@ impl<B: Byte> Turns<B> {
         self.0.store(WAITING, Ordering::Relaxed);
     }
 
-    /// Calls `write`, which may access the waker, and must store one for the driver to wake.
-    /// Returns `false` if the timer has fired: then the task is ready. Only the task may call this.
-    ///
-    /// If the timer fires during a call of `write` that panics, the task is not woken. Its next
-    /// poll finds that the timer has fired.
+    /// Calls `write`, which may access the waker, and must store one. Returns `false` if the timer
+    /// has fired: then the task is ready. Only the task may call this. If the timer fires during a
+    /// call of `write` that panics, the task's next poll finds that.
     #[inline]
     pub fn register(&self, write: impl FnOnce()) -> bool {
         // Acquire: pairs with the Release in `fire`. A task that finds `FIRED` here is ready.
@@ -82,8 +80,8 @@ impl<B: Byte> Turns<B> {
     }
 
     /// Marks the timer as fired. Then calls `take`, which may access the waker, unless the task is
-    /// writing one at this moment: in that case `register` tells the task that the timer has fired.
-    /// Only the driver may call this, once for each arming.
+    /// registering: `register` then returns `false`. Only the driver may call this, once for each
+    /// arming.
     #[inline]
     pub fn fire<T>(&self, take: impl FnOnce() -> T) -> Option<T> {
         // AcqRel: Acquire, to see the waker that `register` stored. Release, for the Acquire in

@@ -93,9 +93,8 @@ pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     (Entered(PhantomData), circle(&waits, thread))
 }
 
-/// Enters a wait of this thread for a lock, whose word `holder` has the number of the thread that
-/// holds it, and makes the threads that wait for this thread's callbacks check for a deadlock
-/// again.
+/// Enters a wait of this thread for the lock that has this word, and makes the threads that wait
+/// for this thread's callbacks check for a deadlock again.
 pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
     // SAFETY: the wait is removed from the table before the borrow of `holder` ends.
     let (entered, _) = enter(Goal::Lock(unsafe { Holder::new(holder) }));
@@ -110,9 +109,8 @@ pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
 fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     let mine = waits.iter().find(|wait| wait.thread == thread)?;
     let mut goal = mine.goal;
-    // Each step goes to the wait of another thread. The limit ends the walk if it enters a circle
-    // that this thread is not in: the thread that closed that circle has found it, and is about to
-    // remove its wait.
+    // Each step goes to the wait of another thread. The limit ends the walk in a circle without
+    // this thread: the thread that closed that circle is about to remove its wait.
     for _ in 0..=waits.len() {
         let next = match goal {
             Goal::Callback(callback) if mine.within.contains(&callback) => {

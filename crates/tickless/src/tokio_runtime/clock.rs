@@ -78,9 +78,8 @@ impl RuntimeClock {
         self.is_virtual.load(Ordering::Relaxed)
     }
 
-    /// Checks whether the clock has ever been paused, and returns the result. If this is the first
-    /// check to find that, wakes the task that drives the timers. Only a caller in the runtime can
-    /// check; for others this returns what earlier checks have found.
+    /// Checks whether the clock has ever been paused. If this is the first check to find that,
+    /// wakes the task that drives the timers. A caller outside the runtime gets the last result.
     pub(super) fn check(&self) -> bool {
         if !self.can_pause || self.is_known_virtual() {
             return self.is_known_virtual();

@@ -12,25 +12,15 @@ const NO_TIMERS: &str = "timers are disabled";
 /// Runs a test on a new multi-thread runtime of tokio's, with this many workers, its reactor, and a
 /// new virtual clock, which the test gets. Returns the test's output.
 ///
-/// All workers have [entered](VirtualTime::enter) the clock, so the timers of this module run on it.
-/// Whenever all workers wait, the clock advances to the next expiry. It does not wait for I/O, nor
-/// for `spawn_blocking`: wrap such a future in [`VirtualTime::outside`].
+/// All workers have [entered](VirtualTime::enter) the clock, so the timers of this module run on
+/// it. Whenever all workers wait, the clock advances to the next expiry. It does not wait for I/O,
+/// nor for `spawn_blocking`: wrap such a future in [`VirtualTime::outside`].
 ///
-/// ```
-/// use std::time::Duration;
-/// use tickless::tokio_time::{self as time, run_in_virtual_time};
+/// # Panics
 ///
-/// let hour = Duration::from_secs(3600);
-/// let slept = run_in_virtual_time(4, |clock| async move {
-///     let begin = clock.now();
-///     let tasks: Vec<_> = (1..=10).map(|_| tokio::spawn(time::sleep(hour))).collect();
-///     for task in tasks {
-///         task.await.unwrap();
-///     }
-///     clock.now() - begin
-/// });
-/// assert_eq!(slept, hour); // in no time at all
-/// ```
+/// If the test panics, with the same panic, or if the system refuses a thread, or if there is no
+/// worker. A task that creates one of tokio's own timers panics, too: they would wait for real
+/// time.
 ///
 /// # Panics
 ///

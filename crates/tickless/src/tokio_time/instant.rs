@@ -2,12 +2,11 @@
 
 use crate::time;
 use crate::tokio_runtime;
-use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 
 /// A point in time on the clock of this module's timers. Range: 584 years from the system's start.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
@@ -121,11 +120,5 @@ impl Sub<Duration> for Instant {
 impl SubAssign<Duration> for Instant {
     fn sub_assign(&mut self, duration: Duration) {
         *self = *self - duration;
-    }
-}
-
-impl fmt::Debug for Instant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Instant").field(&self.0).finish()
     }
 }

@@ -38,6 +38,7 @@ struct State {
 
 /// Keeps the clock from advancing automatically; from [`VirtualTime::busy`]. Send it along with
 /// work: to a thread that you start, or in a message.
+#[derive(Debug)]
 #[must_use = "the clock moves on as soon as this is dropped"]
 pub struct Busy {
     time: VirtualTime,
@@ -76,26 +77,8 @@ impl VirtualTime {
 
     /// Advances the clock to the next expiry and fires the timers that are due then, unless a
     /// thread is busy, the clock runs with real time, or the caller is a callback. Returns whether
-    /// a timer fired.
-    ///
-    /// For executors with a hook that runs when they are idle, such as tokio's `on_thread_park`:
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tickless::VirtualTime;
-    ///
-    /// let time = VirtualTime::new();
-    /// let idle = time.clone();
-    /// let runtime = tokio::runtime::Builder::new_current_thread()
-    ///     .on_thread_park(move || { idle.idle(); })
-    ///     .build()?;
-    /// let timers = time.timers().clone();
-    /// runtime.block_on(async move {
-    ///     let task = tokio::spawn(timers.sleep(Duration::from_secs(3600)));
-    ///     task.await.unwrap(); // takes no time at all
-    /// });
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
+    /// a timer fired. For executors with a hook that runs when they are idle, such as tokio's
+    /// `on_thread_park`.
     pub fn idle(&self) -> bool {
         self.refuse_in_child();
         let state = self.inner.work.state();
@@ -165,8 +148,7 @@ impl VirtualTime {
     }
 
     /// If no thread is busy, advances the clock to the next expiry and fires the timers that are
-    /// due. Returns whether a timer fired. Takes and returns the lock guard, because it unlocks the
-    /// state while callbacks run.
+    /// due. Returns whether a timer fired. Unlocks the state while callbacks run.
     fn move_if_idle<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -292,9 +274,8 @@ impl Busy {
     }
 
     /// Runs `wait`, which blocks until another thread or task has waited for time. The calling
-    /// thread is not busy until `wait` has returned. To keep the clock from advancing between the
-    /// other thread's answer and that moment, send a guard with the answer:
-    /// `tx.send((result, time.busy()))`.
+    /// thread is not busy until then. To keep the clock from advancing before that, send a guard
+    /// with the other thread's answer: `tx.send((result, time.busy()))`.
     pub fn wait<R>(&mut self, wait: impl FnOnce() -> R) -> R {
         self.counts = false;
         self.time.leave();
@@ -336,12 +317,6 @@ impl Drop for Busy {
         if self.counts {
             self.time.leave();
         }
-    }
-}
-
-impl fmt::Debug for Busy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Busy").finish_non_exhaustive()
     }
 }
 

@@ -147,7 +147,7 @@ impl BaseDevice {
             }
             Kind::Loop(device) => {
                 if device.ring() {
-                    self.bell.count_wake();
+                    self.bell.wakes.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
@@ -171,16 +171,16 @@ impl BaseDevice {
         }
     }
 
-    /// Sleeps until the deadline of the device, but no longer than until `limit`. Returns early if
-    /// the deadline changes or `stop` is set. If there is a margin, spins for that last part of the
-    /// time. Only driver threads call this.
+    /// Sleeps until the deadline of the device, but no longer than until `limit`, and spins for the
+    /// last part, the margin. Returns early if the deadline changes or `stop` is set. Only driver
+    /// threads call this.
     pub fn sleep(&self, clock: &HostClock, limit: Ns, stop: &AtomicBool, waking: &mut Waking) {
         let margin = self.margin();
         let sleep_from = waking.spins().then(|| (clock.now(), self.bell.rings()));
         match &self.kind {
             #[cfg(linux_platform)]
             Kind::Timerfd(device) if device.refused().is_none() => {
-                self.bell.count_sleep();
+                self.bell.sleeps.fetch_add(1, Ordering::Relaxed);
                 let left = limit - clock.now();
                 device.wait((limit != Ns::NEVER).then_some(left));
             }

@@ -1,11 +1,10 @@
 //! Two protocols that wake a waiting driver thread or event loop when a timer is armed for an
-//! earlier time than it waits for.
+//! earlier time than it waits for. They are generic over the atomic words, so that the model
+//! checkers run this file.
 //!
-//! They are generic over the type of the atomic words, so that the model checkers, which have a
-//! type of their own, run this file. In both, an arming thread writes the deadline and then checks
-//! whether the driver waits; the driver announces that it waits and then checks the deadline again.
-//! All four accesses are sequentially consistent, so at least one side sees the other. The deadline
-//! is decided and written under the lock of the base, which holds one CPU's timers.
+//! An arming thread writes the deadline, under the lock of the base, and then checks whether the
+//! driver waits; the driver announces that it waits and then checks the deadline again. All four
+//! accesses are sequentially consistent, so at least one side sees the other.
 
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
@@ -29,8 +28,8 @@ pub struct DriverBell<W, R> {
     /// the base, so that the writes have the order of the decisions.
     deadline: W,
     /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] plus the number of
-    /// rings that the driver has seen. Zero while the driver is awake, and after another thread has
-    /// woken it from that sleep.
+    /// rings that the driver has seen. Zero while the driver is awake, and after a thread has woken
+    /// it.
     asleep: W,
 }
 
@@ -93,8 +92,8 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     }
 
     /// Announces that the driver sleeps, and then calls `wait` to sleep, unless a ring has come in
-    /// between or `is_cancelled` returns `true`. `wait` gets the number of rings that the driver
-    /// has seen, and the result of `until` for the deadline.
+    /// between or `is_cancelled` returns `true`. `wait` gets the number of rings, and the result of
+    /// `until`.
     pub fn sleep<T>(
         &self,
         until: impl FnOnce(Ns) -> T,
@@ -102,8 +101,7 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         wait: impl FnOnce(&R, u32, T),
     ) {
         // Read the number of rings before the deadline. If another thread sets a new deadline in
-        // between, its ring changes the number, and the check below prevents a sleep until the old
-        // deadline.
+        // between, its ring changes the number, and the check below prevents the sleep.
         let seen = self.rings.load(Ordering::SeqCst);
         let until = until(self.deadline());
         self.asleep.store(ASLEEP | u64::from(seen), Ordering::SeqCst);
@@ -116,8 +114,7 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
 }
 
 /// Wakes a program's event loop when a deadline is armed that is earlier than the one that the loop
-/// waits for. While the loop runs timers, and until it asks for the next deadline, no thread needs
-/// to wake it.
+/// waits for. While the loop runs timers, no thread needs to wake it.
 #[derive(Debug)]
 pub struct LoopBell<W> {
     /// The deadline of the device, on the host's clock. Written under the base's lock.

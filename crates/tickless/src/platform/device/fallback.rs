@@ -11,14 +11,12 @@ use std::io;
 #[non_exhaustive]
 pub enum Device {
     /// A futex with a timeout; a condition variable on systems other than Linux. Uses no file
-    /// descriptor. A thread that arms a timer makes a system call only if the deadline is the
-    /// earliest one and the driver sleeps. That call wakes the driver, which then sleeps again
-    /// until the new deadline.
+    /// descriptor. A thread that arms the earliest timer wakes a sleeping driver by a system call,
+    /// and the driver sleeps again until the new deadline.
     #[default]
     Futex,
-    /// Linux only. A timerfd in an epoll. A thread that arms a timer for the earliest deadline
-    /// makes a system call, and the driver continues to sleep. Uses three file descriptors for each
-    /// base (one CPU's timers).
+    /// Linux only. A timerfd in an epoll: three file descriptors for each base. A thread that arms
+    /// the earliest timer makes a system call, and the driver continues to sleep.
     #[cfg(linux_platform)]
     Timerfd,
 }

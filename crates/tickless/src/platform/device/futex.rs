@@ -18,10 +18,14 @@ use tickless_core::time::Ns;
 #[repr(align(128))]
 pub struct Doorbell {
     bell: DriverBell<AtomicU64, AtomicU32>,
-    wakes: AtomicU64,
-    sleeps: AtomicU64,
-    ticks: AtomicU64,
-    spun: AtomicU64,
+    /// The number of system calls that woke the driver.
+    pub wakes: AtomicU64,
+    /// The number of sleeps of the driver, on this futex or in another device.
+    pub sleeps: AtomicU64,
+    /// The number of periodic ticks that the driver has run.
+    pub ticks: AtomicU64,
+    /// How long the driver has spun before deadlines, in nanoseconds.
+    pub spun: AtomicU64,
     /// Starts the driver thread when the bell is first rung; `None` if the driver runs from the
     /// beginning.
     starter: Option<Arc<Starter>>,
@@ -82,36 +86,12 @@ impl Doorbell {
     /// woken by another thread. Otherwise makes no system call.
     pub fn ring(&self) {
         self.bell.ring(|rings| {
-            self.count_wake();
+            self.wakes.fetch_add(1, Ordering::Relaxed);
             match &self.starter {
                 Some(starter) if !self.is_driven.load(Ordering::Relaxed) => starter.call(),
                 _ => wait::wake_one(rings),
             }
         });
-    }
-
-    pub fn counts(&self) -> (u64, u64) {
-        (self.wakes.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed))
-    }
-
-    pub fn count_sleep(&self) {
-        self.sleeps.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn count_wake(&self) {
-        self.wakes.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn count_tick(&self) {
-        self.ticks.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub fn ticks(&self) -> u64 {
-        self.ticks.load(Ordering::Relaxed)
-    }
-
-    pub fn spun(&self) -> Ns {
-        Ns(self.spun.load(Ordering::Relaxed))
     }
 
     pub fn rings(&self) -> u32 {
@@ -163,7 +143,7 @@ impl Doorbell {
         };
         let is_cancelled = || stop.load(Ordering::SeqCst);
         self.bell.sleep(until, is_cancelled, |rings, seen, until| {
-            self.count_sleep();
+            self.sleeps.fetch_add(1, Ordering::Relaxed);
             wait::wait(rings, seen, until);
         });
     }
@@ -187,8 +167,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// Goal: the driver notices every ring, even one that comes just when it is going to sleep.
-    /// Method: two threads ring, and each time wait until the driver has answered. The driver only
-    /// answers and sleeps, without a deadline that would wake it.
+    /// Method: two threads ring, and each time wait until the driver, which has no deadline, has
+    /// answered.
     #[test]
     fn no_ring_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 15_000 };
@@ -229,8 +209,8 @@ mod tests {
             bell.set(Ns::ZERO);
             // Wake the driver by the futex: `ring`, which this test checks, may be broken.
             wait::wake_one(bell.bell.rings());
-            assert_eq!(all, [true, true], "a ring was lost, {:?}", bell.counts());
+            assert_eq!(all, [true, true], "a ring was lost, {:?}", (&bell.wakes, &bell.sleeps));
         });
-        println!("wake calls and sleeps: {:?}", bell.counts());
+        println!("wake calls and sleeps: {:?}", (&bell.wakes, &bell.sleeps));
     }
 }

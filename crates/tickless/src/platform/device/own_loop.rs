@@ -1,7 +1,6 @@
 //! The event device of a program that runs timers in its own event loop: a descriptor that the loop
-//! polls, or a callback that wakes the loop when an earlier deadline is armed (see `bell`). In an
-//! asynchronous runtime, a task runs the timers. It waits for the descriptor; while the program
-//! moves the runtime's clock, other threads wake the task instead.
+//! polls, or a callback that wakes the loop (see `bell`). In an asynchronous runtime, a task waits
+//! for the descriptor; while the program moves the runtime's clock, other threads wake it.
 
 use super::bell::LoopBell;
 #[cfg(linux_platform)]
@@ -35,9 +34,8 @@ enum Signal {
     #[cfg(linux_platform)]
     Descriptor(Timerfd),
     Callback(Box<OnRearm>),
-    /// For a task in an asynchronous runtime. The timerfd becomes readable at the deadline. The
-    /// runtime polls it edge-triggered, so it is never read. There is no timerfd if the program has
-    /// moved the runtime's clock from the start.
+    /// For a task in an asynchronous runtime, which polls the timerfd edge-triggered, so it is
+    /// never read. There is no timerfd if the program has moved the runtime's clock from the start.
     Runtime {
         #[cfg(linux_platform)]
         timer: Option<Timerfd>,
@@ -102,9 +100,8 @@ impl LoopDevice {
         #[cfg(linux_platform)]
         if let Some(timer) = self.descriptor() {
             self.written.store(deadline.0, Ordering::SeqCst);
-            // Ignore an error: a timerfd that could be armed once can be armed again, unless the
-            // program installs a seccomp filter against that. The event loop must then wait no
-            // longer than `timeout` says.
+            // Ignore an error: only a new seccomp filter can refuse this. The event loop must then
+            // wait no longer than `timeout` says.
             let _ = timer.set(clock.to_system(deadline));
             return true;
         }
@@ -134,9 +131,8 @@ impl LoopDevice {
         }
     }
 
-    /// Records that a pending timer was disarmed. While the program moves the clock of a runtime,
-    /// the clock moves to the deadline that the runtime's task waits for. So wake the task: it must
-    /// not wait for a timer that is not pending any more.
+    /// Records that a pending timer was disarmed. A runtime's virtual clock moves to the deadline
+    /// that the task waits for, so wake the task: it must not wait for a timer that is not pending.
     #[cfg(feature = "tokio-time")]
     #[inline]
     pub fn disarmed(&self) {
@@ -154,7 +150,6 @@ impl LoopDevice {
 
     /// Records that the loop runs timers: until it waits again, no thread needs to wake it. Returns
     /// whether a timer is due at `now`, or so soon that the descriptor may already be readable.
-    /// Only the loop's own thread calls this.
     pub fn begin_run(&self, now: Ns) -> bool {
         self.bell.begin_run();
         let is_due = self.bell.deadline() <= now;

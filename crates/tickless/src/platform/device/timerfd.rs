@@ -2,12 +2,9 @@
 //! it.
 //!
 //! The thread that arms a timer programs the device by one `timerfd_settime`, under the lock of the
-//! base. Only the expiry wakes the driver, so an earlier deadline costs a system call and no
-//! wakeup.
-//!
-//! The epoll is edge-triggered: each expiry wakes the driver once, and no thread has to read it.
-//! Programming the device discards an expiry that the driver has not seen yet. That is correct: the
-//! new deadline was decided on under the lock, after the expiry.
+//! base. Only the expiry wakes the driver. The epoll is edge-triggered: each expiry wakes the
+//! driver once, and no thread has to read it. Programming the device discards an expiry that the
+//! driver has not seen yet, and that is correct: the new deadline was decided on after the expiry.
 //!
 //! If the system refuses one of these calls later (because of a new seccomp filter), the device
 //! wakes its driver through an eventfd, and the driver waits on its futex from then on.
@@ -127,8 +124,7 @@ impl EpollDevice {
     }
 
     /// Waits until the timerfd expires, another thread uses [`call`](EpollDevice::call), or
-    /// `at_most` has passed. That is rounded up to milliseconds, because the epoll of older kernels
-    /// has no finer timeout.
+    /// `at_most` has passed, rounded up to milliseconds for the epoll of older kernels.
     pub fn wait(&self, at_most: Option<core::time::Duration>) {
         let timeout = at_most.map(|left| {
             let ms = left.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i64;

@@ -7,15 +7,12 @@ use tickless_core::clock::combined::{self, Patience, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 
 /// A slow shared counter. One thread at a time reads it, for all threads that need a value at that
-/// moment: a call costs one device read, or waits for the thread that is reading. A value may be
-/// older than the call by at most one device read. If the counter never goes back, neither do the
-/// values: on any thread, and across threads that synchronise with each other.
+/// moment. A value may be older than the call by at most one device read. If the counter never goes
+/// back, neither do the values: on any thread, and across threads that synchronise with each other.
 ///
-/// A reading thread that loses its CPU delays the others only briefly: after about four times the
-/// usual duration of a reading, one of them reads the device for all. A forked child, in which the
-/// reading thread does not exist, recovers in the same way.
-///
-/// A waiting thread spins, and calls `sched_yield` after about 40 µs. Reading allocates nothing.
+/// If the reading thread loses its CPU, or does not exist in a forked child, one of the waiting
+/// threads reads the device for all of them after about four times the usual duration of a reading.
+/// A waiting thread spins, and yields after about 40 µs. Reading allocates nothing.
 #[derive(Debug)]
 pub struct Combined<C> {
     inner: combined::Combined<AtomicU64, C, fn(u32)>,
@@ -78,9 +75,8 @@ impl<C: Counter> Combined<C> {
     }
 }
 
-/// Returns how many rounds of waiting take as long as [`READINGS`] readings of this counter.
-/// Returns at least 100: otherwise a reading thread that a short interrupt delays would be taken
-/// for one that has lost its CPU.
+/// Returns how many rounds of waiting take as long as [`READINGS`] readings of this counter: at
+/// least 100, so that a short interrupt does not count as a lost CPU.
 fn patience_for(counter: &impl Counter) -> Patience {
     const TRIES: u32 = 3;
     const ROUNDS: u32 = 64;

@@ -26,8 +26,7 @@ pub struct Tsc {
 
 impl Tsc {
     /// Opens the TSC, if the kernel keeps time with it. The CPU may reorder a reading with the
-    /// instructions around it, by some nanoseconds; that suits timeouts. Blocks for 10 ms to
-    /// measure the frequency, to within about 10 ppm.
+    /// instructions around it, by some nanoseconds. Blocks for 10 ms to measure the frequency.
     ///
     /// # Errors
     ///
@@ -37,19 +36,18 @@ impl Tsc {
         Ok(Tsc { is_ordered: false, hertz: measure_tsc(Ns::from_ms(10)) })
     }
 
-    /// Like [`new`](Tsc::new), but the CPU does not reorder readings. That suits timestamps that
-    /// threads compare, and costs 5 to 15 ns more for each reading.
+    /// Like [`new`](Tsc::new), but the CPU does not reorder readings, for timestamps that threads
+    /// compare. Costs 5 to 15 ns more for each reading.
     ///
     /// # Errors
     ///
-    /// [`Fallback`], with the reason, if there is no TSC or the kernel does not trust it.
+    /// Fails as [`new`](Tsc::new) does.
     pub fn ordered() -> Result<Tsc, Fallback> {
         Ok(Tsc { is_ordered: true, ..Tsc::new()? })
     }
 
-    /// Measures how far the TSC differs between the CPUs of this process: the longest distance by
-    /// which a reading was behind an earlier reading on another CPU, zero if none was. Starts one
-    /// thread per CPU and blocks for some milliseconds.
+    /// Measures the longest distance by which a reading was behind an earlier reading on another
+    /// CPU. Starts one thread per CPU and blocks for some milliseconds.
     pub fn skew(&self) -> Duration {
         const TURNS: u32 = 5_000;
         let handover = Handover::<AtomicU64>::new(Width::FULL, counter::read_ordered());
@@ -95,10 +93,8 @@ impl Counter for Tsc {
     }
 }
 
-/// One of the system's clocks, read by `clock_gettime`, as a counter of nanoseconds.
-///
-/// Depending on the clock and the machine, a reading costs about 30 ns (through the vDSO) or a
-/// system call. If several threads read a slow clock, use [`Combined`](super::combined::Combined).
+/// One of the system's clocks, as a counter of nanoseconds. A reading costs about 30 ns (through
+/// the vDSO) or a system call; for several threads, see [`Combined`](super::combined::Combined).
 #[derive(Debug)]
 pub struct SystemClock {
     id: i32,
@@ -141,16 +137,13 @@ impl SystemClock {
         SystemClock::checked(id, name.into(), None)
     }
 
-    /// Opens a PTP hardware clock, for example `/dev/ptp0`: a counter of nanoseconds in a network
-    /// card or a hypervisor. Reads it once. A reading costs a system call and usually a bus
-    /// transaction, a microsecond or more.
+    /// Opens a PTP hardware clock, for example `/dev/ptp0`. Reads it once. A reading costs a system
+    /// call and usually a bus transaction, a microsecond or more.
     ///
     /// # Errors
     ///
-    /// [`OpenClockError::NoDevice`] if there is no such device,
-    /// [`NoPermission`](OpenClockError::NoPermission) if this user may not open it,
-    /// [`System`](OpenClockError::System) if opening it fails otherwise, and
-    /// [`NotAClock`](OpenClockError::NotAClock) if it cannot be read as a clock.
+    /// [`OpenClockError`], which tells apart a missing device, a lack of permission, and a device
+    /// that is not a clock.
     pub fn open_ptp(path: impl AsRef<Path>) -> Result<SystemClock, OpenClockError> {
         let path = path.as_ref();
         let device = File::open(path).map_err(|error| match error.kind() {

@@ -58,8 +58,7 @@ impl Clock {
         Clock::with_tolerance(counters, Tolerance::DEFAULT)
     }
 
-    /// Like [`over`](Clock::over), but sets how large a difference between counters the watchdog
-    /// tolerates.
+    /// Like [`over`](Clock::over), with this tolerance for differences between counters.
     ///
     /// # Errors
     ///
