@@ -39,12 +39,9 @@ pub struct Builder {
     bases: Option<u16>,
     clock: Clock,
     device: Device,
-    /// How many times in a row a driver checks for due timers and runs them before it returns or
-    /// pauses. `None` for the default, which depends on what drives the timers.
+    /// Passes in a row; `None` for the default, which depends on what drives the timers.
     passes: Option<u32>,
     pinning: Pinning,
-    /// Whether coarse timers on virtual time are late as on a real clock: they then fire when their
-    /// bucket of the timer wheel comes due. Otherwise they fire exactly at their deadlines.
     coarse_like_real: bool,
 }
 
@@ -54,7 +51,6 @@ enum Clock {
     System,
 }
 
-/// Whether a driver thread may move between CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pinning {
     Free,

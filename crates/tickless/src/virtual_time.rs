@@ -91,10 +91,8 @@ pub struct VirtualTime {
 struct Inner {
     clock: Arc<ManualClock>,
     first: Timers,
-    /// All sets of timers on this clock, including `first`.
     all: Mutex<Arc<[Timers]>>,
-    /// Held by the thread that advances the clock and runs callbacks: only one thread at a time may
-    /// run a base's expiry.
+    /// Held by the thread that advances the clock and runs callbacks.
     moving: Mutex<Wakers>,
     /// The number of the thread that holds `moving`, or 0.
     holder: AtomicU64,
@@ -106,14 +104,12 @@ struct Inner {
 struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
-    /// The clock's time in the last round of callbacks.
     at: Instant,
     /// The number of rounds of callbacks since the clock reached that time.
     rounds: u32,
 }
 
-/// The number of rounds of callbacks at one instant after which the clock panics, because callbacks
-/// appear to rearm timers for that instant forever.
+/// So many rounds at one instant mean that timers are rearmed forever.
 const ROUNDS_MAX: u32 = 2_000;
 
 impl Drop for Moving<'_> {
@@ -165,7 +161,6 @@ impl VirtualTime {
         &self.inner.first
     }
 
-    /// Returns whether `self` and `other` are clones of the same virtual time.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn is_same(&self, other: &VirtualTime) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -274,8 +269,7 @@ impl VirtualTime {
         self.advance_to(self.now());
     }
 
-    /// Returns whether this thread is advancing the clock: then the caller is one of the clock's
-    /// callbacks, or a waker.
+    /// Returns whether the caller is one of the clock's callbacks, or a waker.
     fn moves_here(&self) -> bool {
         // Relaxed: only a value that this thread wrote itself can compare equal.
         self.inner.holder.load(Ordering::Relaxed) == waits::this_thread()
@@ -285,8 +279,7 @@ impl VirtualTime {
         self.inner.first.shared.is_forked_child()
     }
 
-    /// Panics in a forked child: another thread may have held any of the locks at the fork, and
-    /// then this thread would wait forever.
+    /// Panics in a forked child, where any lock may be held forever.
     fn refuse_in_child(&self) {
         assert!(
             !self.is_forked_child(),
@@ -294,8 +287,7 @@ impl VirtualTime {
         );
     }
 
-    /// Waits until this thread is the one that may advance the clock and run callbacks. Returns
-    /// `None` if it already is.
+    /// Waits until this thread may advance the clock. Returns `None` if it already may.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         self.refuse_in_child();
         if self.moves_here() {

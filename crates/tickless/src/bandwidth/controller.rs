@@ -38,8 +38,7 @@ use tickless_core::time::{Ns, Window};
 pub(super) struct Controller {
     timers: Timers,
     slot: Option<PhaseSlot>,
-    /// How late a refill may be. If `None`, [`crowd_slack`] computes it from the number of groups
-    /// that share the period.
+    /// How late a refill may be; [`crowd_slack`] if `None`.
     slack: Option<Duration>,
     refill: Periodic,
     /// Releases the next batch of waiting members. After a refill not all of them are released at
@@ -50,16 +49,14 @@ pub(super) struct Controller {
     state: Mutex<State>,
 }
 
-/// Keeps a written word off the cache lines of read-only fields. 128 bytes, because some CPUs fetch
-/// cache lines in pairs.
+/// On cache lines of its own; 128 bytes, because some CPUs fetch cache lines in pairs.
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
 /// How many permits a group starts with, and when it is first refilled.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Begin {
-    /// The group starts with the quota of one period. It is first refilled at its phase, which is
-    /// its place in the period.
+    /// The quota of one period; the first refill comes at the group's phase.
     Full,
     /// The group starts with this many permits, and is next refilled at this time.
     With(u64, Ns),
@@ -67,8 +64,7 @@ pub(super) enum Begin {
 
 pub(super) struct State {
     pub(super) group: Group,
-    /// The wakers of the members that wait for permits. When a member is released, its entry is
-    /// removed.
+    /// The wakers of the members that wait; a released member has no entry.
     pub(super) waiting: HashMap<MemberId, Wake>,
     is_active: bool,
     /// Whether [`Controller::close`] was called: the group grants no more permits.
@@ -230,16 +226,14 @@ impl Controller {
         self.slot.as_ref().map(|slot| slot.phase().to_duration())
     }
 
-    /// Applies due refills and releases members without waiting for a timer to fire. The release
-    /// timer calls this, and so does a member that has waited longer than a refill should take.
+    /// Applies due refills and releases members, without waiting for the refill timer.
     pub(super) fn poke(&self) {
         if let Ok((state, now)) = self.enter() {
             self.finish(state, now);
         }
     }
 
-    /// Stops granting permits and wakes the queued tasks, which then find the group closed. Does
-    /// nothing in a forked child.
+    /// Stops granting permits and wakes the queued tasks, which then find the group closed.
     pub(super) fn close(&self) {
         let Ok((mut state, now)) = self.enter() else { return };
         state.is_closed = true;
@@ -273,8 +267,8 @@ impl Controller {
         self.finish(state, now);
     }
 
-    /// How long a member waits for a refill before it calls [`poke`](Controller::poke) itself, in
-    /// case a long callback delays the driver and with it the refill timer.
+    /// How long a member waits for the refill timer before it calls [`poke`](Controller::poke)
+    /// itself.
     pub(super) fn patience(&self) -> Duration {
         let now = self.timers.shared.now();
         let patience = |group: &Group| group.next_refill().since(now).after(group.period());
@@ -290,8 +284,7 @@ impl Controller {
         &self.timers
     }
 
-    /// The available permits and the time of the next refill: enough to restore the group later.
-    /// `None` if a member waits, the group is closed, or this is a forked child.
+    /// The available permits and the next refill; `None` if a member waits or the group is closed.
     pub(super) fn remains(&self) -> Option<(u64, Ns)> {
         if self.is_forked_child() {
             return None;
@@ -318,14 +311,13 @@ impl Controller {
             self.wake(|| wake.wake());
         }
         if let Some(at) = effects.release_at {
-            // An error is ignored: it occurs only after a shutdown, which waiters notice without
-            // this timer. If the timer was already armed, it was for the same batch.
+            // Fails only after a shutdown. If the timer was already armed, it was for the same
+            // batch.
             let _ = self.release.start_at(at.into());
         }
     }
 
-    /// Calls a waker, which is the runtime's code, and catches its panics: a panic must neither
-    /// keep the other members waiting nor stop the refills.
+    /// Calls a waker and catches its panics, so that the other members are woken, too.
     fn wake(&self, wake: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(wake)) {
             self.timers.shared.callback_panicked(panic);

@@ -234,8 +234,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
 }
 
 impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
-    /// Returns the key's hash and the current time. Fails in a forked child, where a shard may stay
-    /// locked forever: a thread of the parent may have held its lock at the fork.
+    /// Returns the key's hash and the current time. Fails in a forked child.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
             return Err(AcquireError::NoTimers);
@@ -296,8 +295,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         done
     }
 
-    /// Returns the key's limiter. If the key is compact, creates a limiter with the permits that it
-    /// has left.
+    /// Returns the key's limiter, or makes one with the permits that the key has left.
     fn limiter_of(&self, state: &mut KeyState, now: Ns) -> Result<Limiter, AcquireError> {
         let compact = match state {
             KeyState::Limiter(limiter) => return Ok(limiter.clone()),
@@ -315,11 +313,9 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
     }
 }
 
-/// The result of taking permits of a key under the shard's lock.
 struct KeyTake {
     take: Take,
-    /// The key's own limiter, if it has one. The caller takes the permits from this limiter after
-    /// unlocking the shard, because that may wake a waiter.
+    /// The caller takes from it after unlocking the shard, because that may wake a waiter.
     limiter: Option<Limiter>,
 }
 
@@ -357,8 +353,7 @@ impl<K> Shard<K> {
         self.keys.find(hash, |keyed| keyed.key.borrow() == key).map(|keyed| &keyed.state)
     }
 
-    /// Removes the keys that have all their permits, and replaces limiters that are no longer used
-    /// by compact entries. O(keys).
+    /// Removes the full keys, and makes keys whose limiters are no longer used compact. O(keys).
     fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> Swept<K> {
         let mut swept = Swept::default();
         let settings = &inner.plan.settings;

@@ -256,8 +256,7 @@ impl Limiter {
     }
 }
 
-/// Returns the error for a request that cannot be met now: the limiter never has so many permits,
-/// or it has too few at the moment.
+/// Returns why a request cannot be met now.
 pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
     if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
 }
@@ -319,8 +318,7 @@ impl Acquire {
         }
     }
 
-    /// Completes if the queued member was released or the limiter was closed; otherwise stores the
-    /// new waker.
+    /// Completes if the member was released or the limiter closed; otherwise stores the waker.
     fn poll_queued(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
         let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
         let closed = if state.is_closed { state.waiting.remove(&id) } else { None };

@@ -63,13 +63,11 @@ impl<T> fmt::Debug for BandwidthBuilder<T> {
 pub(super) struct Plan {
     pub(super) settings: Settings,
     pub(super) phase: Phase,
-    /// `None`: [`crowd_slack`].
     pub(super) slack: Option<Duration>,
 }
 
 impl Plan {
-    /// Creates the settings of a group that gets `quota` in every period and is refilled at a
-    /// different time from other groups with the same period.
+    /// Creates the settings of a group that gets `quota` in every period.
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
         // The gap between two batches: long enough for a batch to start running, and short compared

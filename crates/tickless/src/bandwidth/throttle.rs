@@ -181,14 +181,12 @@ impl Worker {
         Ok(())
     }
 
-    /// Parks until the worker is released. If the refill timer is late, for example behind a long
-    /// callback, refills the group itself.
+    /// Parks until the worker is released. Refills the group itself if the refill timer is late.
     fn wait(&mut self) -> Result<(), AcquireError> {
         loop {
             let (mut state, now) = self.controller.enter().map_err(no_timers)?;
             if !state.waiting.contains_key(&self.id) {
-                // No entry in `waiting`: the group has released this worker and granted it a slice.
-                // `ask` returns the size of the slice.
+                // The group has released this worker: `ask` returns the size of its slice.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
                     self.left = left;
                     self.controller.finish(state, now);

@@ -72,7 +72,6 @@ pub struct HostClock {
     runtime: Option<Arc<dyn Runtime>>,
 }
 
-/// What a [`HostClock`] reads. The kind of a clock never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Line,
@@ -100,7 +99,6 @@ const CALIBRATION: Ns = Ns::from_ms(1);
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {
-    /// Creates the best clock that this machine has. Blocks for a millisecond, to calibrate it.
     pub fn new() -> HostClock {
         if let Err(fallback) = counter::trust() {
             let clock = HostClock::system();
@@ -128,8 +126,6 @@ impl HostClock {
         Ns(shown.0.saturating_add_signed(self.steps().of(base)))
     }
 
-    /// Returns how far the program has moved boottime and realtime, which it does in virtual time
-    /// and in tests.
     pub fn steps(&self) -> &Steps {
         &self.manual.steps
     }
@@ -315,8 +311,6 @@ impl HostClock {
         }
     }
 
-    /// Makes the clock follow `CLOCK_MONOTONIC` from here on, starting at the time that it shows
-    /// now.
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());

@@ -28,7 +28,6 @@ mod imp {
         }
     }
 
-    /// Returns whether the CPU guarantees that its counter runs at a constant rate.
     pub fn is_invariant() -> bool {
         use core::arch::x86_64::__cpuid;
         const LEAF: u32 = 0x8000_0007;
@@ -39,8 +38,8 @@ mod imp {
         cpuid(0x8000_0000).eax >= LEAF && cpuid(LEAF).edx & 1 << 8 != 0
     }
 
-    /// Returns `Ok` if the kernel keeps time with the TSC: it has checked that the counter is
-    /// invariant and synchronised between CPUs, and keeps watching it.
+    /// Returns `Ok` if the kernel keeps time with the TSC, which it has tested and goes on
+    /// watching.
     pub fn trust() -> Result<(), Fallback> {
         if !is_invariant() {
             return Err(Fallback::NotInvariant);
@@ -55,7 +54,6 @@ mod imp {
     use crate::platform::trusted::check_kernel_uses;
     use core::arch::asm;
 
-    /// Reads the virtual counter. The CPU may move the reading among the instructions around it.
     #[inline]
     pub fn read() -> u64 {
         let count: u64;
@@ -64,7 +62,6 @@ mod imp {
         count
     }
 
-    /// Reads the counter after all earlier instructions and before any later one.
     #[inline]
     pub fn read_ordered() -> u64 {
         let count: u64;
@@ -75,8 +72,7 @@ mod imp {
         count
     }
 
-    /// Returns `Ok` if the kernel keeps time with this counter. The architecture guarantees a
-    /// constant rate; on CPUs with known errors the kernel uses another counter.
+    /// Returns `Ok` if the kernel keeps time with this counter.
     pub fn trust() -> Result<(), Fallback> {
         check_kernel_uses("arch_sys_counter")
     }

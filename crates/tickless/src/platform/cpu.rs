@@ -10,12 +10,10 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Arc;
 use tickless_core::time::CpuId;
 
-/// The CPUs that the process may run on, and their bases. Bases are numbered without gaps, in the
-/// order of CPU numbers.
+/// The CPUs that the process may run on, and their bases, numbered without gaps.
 #[derive(Debug, Clone)]
 pub struct CpuMap {
     current: CurrentCpu,
-    /// The number of each CPU's base, indexed by CPU number.
     base_of: Box<[u16]>,
     /// The CPUs in ascending order: base `n` belongs to `cpus[n]`.
     cpus: Vec<u32>,
@@ -40,8 +38,7 @@ impl CpuMap {
         CpuMap::new(cpus, None)
     }
 
-    /// Lets the calling thread run on every CPU that has a base. A thread that does not call this
-    /// has the affinity of the thread that started it.
+    /// Lets the calling thread run on every CPU that has a base.
     pub fn roam(&self) {
         let mut set = CpuSet::new();
         self.cpus.iter().for_each(|cpu| set.set(*cpu as usize));
@@ -138,8 +135,7 @@ fn current(rseq_offset: isize) -> usize {
                     options(nostack, readonly, preserves_flags),
                 );
             }
-            // The field is negative if glibc could not register this thread's rseq area with the
-            // kernel.
+            // Negative if glibc could not register this thread's rseq area.
             if cpu < 1 << 30 { cpu as usize } else { getcpu() }
         }
     }
@@ -159,8 +155,7 @@ fn getcpu() -> usize {
     if cfg!(miri) { 0 } else { rustix::thread::sched_getcpu() }
 }
 
-/// Returns the offset of glibc's rseq areas from the thread pointer; `None` if glibc has no such
-/// areas.
+/// Returns the offset of glibc's rseq areas from the thread pointer, if glibc has them.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn rseq_offset() -> Option<isize> {

@@ -33,8 +33,7 @@ impl Expirers {
         Expirers { calls, ..Expirers::default() }
     }
 
-    /// Wakes the thread that `call` names, if any. The base returned `call` when its driver checked
-    /// for due timers.
+    /// Wakes the thread that `call`, which the base has returned, names, if any.
     pub fn call(&self, cpu: CpuId, call: Call) {
         match call {
             Call::Nobody => {}
@@ -55,8 +54,7 @@ impl Expirers {
         self.stuck_changed.notify_all();
     }
 
-    /// The body of a base's expiry thread: runs `fire`, which runs callbacks, after each call of
-    /// the thread, until `stop` is set.
+    /// The body of a base's expiry thread: runs `fire` after each call, until `stop` is set.
     pub fn serve(&self, cpu: CpuId, stop: &AtomicBool, mut fire: impl FnMut()) {
         let calls = &self.calls[cpu.index()].made;
         let mut served = 0;
@@ -75,8 +73,7 @@ impl Expirers {
         }
     }
 
-    /// The body of the rescuer thread: runs `fire`, which runs callbacks, for each base whose
-    /// expiry thread is stuck, until `stop` is set.
+    /// The body of the rescuer: runs `fire` for each base whose expiry thread is stuck.
     pub fn rescue(&self, stop: &AtomicBool, mut fire: impl FnMut(CpuId)) {
         loop {
             let mut stuck = self.stuck();

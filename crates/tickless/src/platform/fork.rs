@@ -46,8 +46,7 @@ impl Process {
         Process { generation: GENERATION.load(Ordering::Relaxed), current: &GENERATION }
     }
 
-    /// Returns whether this value identifies the calling process. In a forked child, returns
-    /// `false` for a value that was created in the parent.
+    /// Returns whether this is the calling process: `false` in a forked child.
     #[inline]
     pub fn is_this(self) -> bool {
         // Relaxed: the count is written only in a new child, while it has one thread.
@@ -65,8 +64,7 @@ extern "C" fn in_child() {
 /// woken, but spins, then sleeps for short intervals: hold the lock only briefly.
 #[derive(Debug)]
 pub struct ProcessLock<T> {
-    /// `2 * (generation + 1)` of the process that the value belongs to, plus 1 while a thread of
-    /// that process holds the lock.
+    /// `2 * (generation + 1)` of the value's process, plus 1 while a thread holds the lock.
     state: AtomicU32,
     value: UnsafeCell<T>,
 }
@@ -90,8 +88,7 @@ impl<T> ProcessLock<T> {
 }
 
 impl<T: Default> ProcessLock<T> {
-    /// Waits until the lock is free and takes it. Does not wait for a thread of the parent process,
-    /// which does not exist in a child.
+    /// Takes the lock. Does not wait for a thread of the parent process.
     pub fn lock(&self) -> ProcessGuard<'_, T> {
         let Process { generation, .. } = Process::this();
         let free = generation.wrapping_add(1).wrapping_mul(2);

@@ -18,17 +18,12 @@ use tickless_core::time::{CpuId, Ns};
 /// The node that links a coarse timer into one of the lists of the timer wheel.
 pub type WheelLink = tickless_core::link::WheelLink<AtomicU64>;
 
-/// The machine as timers use it: its clock, CPUs and event devices. `T` is the type that a timer
-/// stores, and that it gives back when it fires.
+/// The machine as timers use it. `T` is what a timer stores, and gives back when it fires.
 #[derive(Debug)]
 pub struct Host<T> {
-    /// The clock that deadlines are given on.
     pub clock: HostClock,
-    /// Finds the base (one CPU's timers) that belongs to the CPU on which the caller runs.
     pub cpus: CpuMap,
-    /// The event device of each base, which wakes the base when its next timer is due.
     pub devices: Box<[BaseDevice]>,
-    /// The system call whose refusal keeps the bases from using the requested kind of device.
     refused: Option<RefusedCall>,
     /// Wakes the thread that starts driver threads on demand, if there is such a thread.
     pub starter: Option<Arc<Starter>>,
@@ -52,8 +47,7 @@ impl<T> Host<T> {
         Host { starter: Some(Arc::clone(starter)), ..Host::with_devices(clock, cpus, devices) }
     }
 
-    /// Creates a host with this kind of device for each base. If the system refuses one of the
-    /// devices, all bases get futexes instead.
+    /// Creates a host with such devices, or with futexes if the system refuses one.
     pub fn with_device(clock: HostClock, cpus: CpuMap, device: Device) -> Host<T> {
         let one = |_| match device {
             Device::Futex => Ok(BaseDevice::futex()),
@@ -78,8 +72,6 @@ impl<T> Host<T> {
         }
     }
 
-    /// Returns the system call whose refusal makes a base use a futex in place of the requested
-    /// device; `None` if every base has the device that was requested.
     pub fn device_fallback(&self) -> Option<RefusedCall> {
         self.refused.or_else(|| self.devices.iter().find_map(BaseDevice::refused))
     }

@@ -58,8 +58,7 @@ impl Barriers for Threads {
     }
 }
 
-/// The slot in which a thread names the lock that it is inside. It is never freed, because other
-/// threads may read it at any time. When its thread ends, another thread gets it.
+/// The slot in which a thread names the lock that it is inside. Reused, and never freed.
 #[repr(align(128))]
 struct Slot(ThreadSlot<Threads>);
 
@@ -73,7 +72,6 @@ thread_local! {
     // This is a pointer, because in older versions of Rust a constant cannot contain a reference to
     // a static with interior mutability.
     static SLOT: Cell<*const Slot> = const { Cell::new(&raw const NO_SLOT) };
-    /// When the thread ends, its destructor puts the thread's slot into `FREE_SLOTS`.
     static SLOT_RETURN: SlotReturn = const { SlotReturn };
 }
 
@@ -165,8 +163,7 @@ fn slot() -> &'static Slot {
     unsafe { &*SLOT.get() }
 }
 
-/// Returns this thread's own slot, and first gives it one if it has none. Returns `None` if the
-/// thread is ending, because nothing would give the slot back.
+/// Returns this thread's slot, and first gives it one if necessary; `None` if it is ending.
 fn take_slot() -> Option<&'static Slot> {
     if slot().is_shared() && SLOT_RETURN.try_with(|_| ()).is_ok() {
         let free = FREE_SLOTS.lock().pop();

@@ -15,8 +15,7 @@ pub struct ManualClock {
     /// While the clock runs: its time minus `CLOCK_MONOTONIC`, in wrapping arithmetic.
     ahead: AtomicU64,
     runs: AtomicBool,
-    /// How far the program has moved boottime and realtime, the other clocks of virtual time,
-    /// against this one.
+    /// How far the program has moved boottime and realtime against this clock.
     pub steps: Steps,
 }
 

@@ -7,8 +7,7 @@ const CMD_GLOBAL: libc::c_int = 1;
 const CMD_PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const CMD_REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 
-/// Returns whether barriers are available. The first call registers the process for them with the
-/// kernel.
+/// Returns whether barriers are available. The first call registers the process.
 pub fn is_available() -> bool {
     // Not a `OnceLock`: another thread might hold it when the process forks, and the child would
     // wait for that thread forever. Two threads may both call the kernel here; they get the same
@@ -63,8 +62,7 @@ mod tests {
     use super::*;
     use core::sync::atomic::{AtomicBool, AtomicU64, compiler_fence};
 
-    /// A word on its own cache lines, so that each store stays in its CPU's store buffer for a
-    /// while.
+    /// On its own cache lines, so that each store stays in its CPU's store buffer for a while.
     #[repr(align(128))]
     struct Line(AtomicU64);
 

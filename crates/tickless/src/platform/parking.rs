@@ -5,12 +5,10 @@ use crate::platform::wait;
 use core::sync::atomic::AtomicU32;
 use tickless_core::time::Ns;
 
-/// Sleeps while `word` has this value. May return early, so the caller checks the word again.
 pub fn park(word: &AtomicU32, value: u32) {
     wait::wait(word, value, Ns::NEVER);
 }
 
-/// Wakes all threads that sleep on the word.
 pub fn unpark(word: &AtomicU32) {
     wait::wake_all(word);
 }

@@ -3,8 +3,7 @@
 use crate::platform::fork::ProcessLock;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value that exists once in each process. A forked child can create its own, in place of the one
-/// that it inherited.
+/// A value that exists once in each process: a forked child creates its own.
 #[derive(Debug)]
 pub struct PerProcess<T> {
     value: AtomicPtr<T>,

@@ -19,8 +19,7 @@ thread_local! {
     static LABEL: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Calls `poll`, which polls a future. The timers that this thread arms during the call get this
-/// label.
+/// Calls `poll`. The timers that this thread arms during the call get this label.
 pub(crate) fn labelling<R>(label: &'static str, poll: impl FnOnce() -> R) -> R {
     /// Restores the label of the outer future, also when `poll` panics.
     struct Restore(Option<&'static str>);
@@ -57,8 +56,6 @@ pub(crate) struct Note {
 }
 
 impl Notes {
-    /// Creates an empty table. With `armings`, debug builds note where in the program each timer is
-    /// armed.
     #[expect(clippy::fn_params_excessive_bools, reason = "one caller, which has just asked")]
     pub(crate) fn new(armings: bool) -> Notes {
         // Release builds do not use it.
@@ -86,15 +83,13 @@ impl Notes {
         self.hold().of(timer)
     }
 
-    /// Locks the table. A timer that the caller finds alive while it has the guard keeps its notes
-    /// until the guard is dropped.
+    /// Locks the table: a timer that is found alive now keeps its notes until the guard is dropped.
     pub(crate) fn hold(&self) -> HeldNotes<'_> {
         // Relaxed: a caller that must find a note has synchronised with the thread that wrote it.
         HeldNotes(self.any.load(Ordering::Relaxed).then(|| self.notes()))
     }
 
-    /// Removes the notes on a timer, and returns its label. From here on, another timer may be made
-    /// at its address.
+    /// Removes the notes on a timer, whose address may be used again. Returns its label.
     #[inline]
     pub(crate) fn forget(&self, timer: usize) -> Option<&'static str> {
         if self.any.load(Ordering::Relaxed) { self.remove(timer) } else { None }

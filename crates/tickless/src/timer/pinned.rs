@@ -41,8 +41,7 @@ use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{NewTimer, Timer, TimerRef};
 use tickless_core::time::{Ns, Window};
 
-/// A timer that does not move, and the set that it belongs to. `S` is a handle, which keeps the set
-/// running, or a reference to the set's state.
+/// A timer that does not move, and its set: a handle that keeps it running, or a reference.
 pub(crate) struct Pinned<S, L> {
     timer: NonNull<Timer<Host, L>>,
     set: S,
@@ -86,8 +85,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         self.timer.addr().get()
     }
 
-    /// Forgets the address of the timer, after its memory has been given back to the program. From
-    /// here on, only drop this.
+    /// Forgets the address, because the memory was given back. From here on, only drop this.
     pub(super) fn forget_timer(&mut self) {
         self.timer = NonNull::dangling();
     }
@@ -285,8 +283,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
         !self.set.is_forked_child() && self.set.bases.is_active(self.timer())
     }
 
-    /// Ends the timer: shuts it down and waits for its callback. Inside any callback it does not
-    /// wait, because two callbacks could wait for each other, or one for itself.
+    /// Ends the timer: shuts it down and waits for its callback, except inside any callback.
     pub(super) fn end_or_leave(&self) -> End {
         if self.set.is_forked_child() {
             return End::LeftByFork;

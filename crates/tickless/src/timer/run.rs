@@ -12,8 +12,7 @@ use tickless_core::bases::expiry::{self, CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::time::CpuId;
 
-/// The callbacks that one thread runs in one go for the due timers of a base, which has the timers
-/// of one CPU.
+/// The callbacks that one thread runs in one go for the due timers of a base.
 pub(super) struct Batch<'a> {
     shared: &'a Shared,
     runs: Runs,
@@ -96,8 +95,7 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
     }
 }
 
-/// Returns the label of the timer whose callback runs on this thread, or the default label of its
-/// type if the callback has been detached from the timer.
+/// Returns the label of the timer whose callback runs, or the default label of its type.
 fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
     let timer = frame::innermost().map_or(0, |callback| callback.timer);
     shared.label_of(timer, firing.task)
@@ -117,8 +115,7 @@ fn timed(shared: &Shared, firing: &Firing<Host>, took: Duration) {
     }
 }
 
-/// Emits an event to the program's subscriber. If that panics, the panic is counted and reported
-/// like one of a callback.
+/// Emits an event. A panic of the subscriber is counted like one of a callback.
 pub(super) fn tell(shared: &Shared, emit: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(emit)) {
         shared.callback_panicked(payload);

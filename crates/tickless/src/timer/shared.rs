@@ -43,8 +43,7 @@ pub(crate) struct Shared {
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
-    /// The phases of periodic timers: at which point within its period each of them expires.
-    /// Starting or stopping such a timer takes the lock; an expiry does not.
+    /// Locked to start or stop a periodic timer, and not by an expiry.
     phases: Mutex<Phases>,
     pub(crate) clock_timers: ClockTimers,
     /// The process that created the set. Only in this process do its timers fire.
@@ -94,8 +93,7 @@ pub(crate) struct Handle(ManuallyDrop<Arc<Shared>>);
 #[derive(Debug)]
 pub(crate) struct OpenSet(ManuallyDrop<Handle>);
 
-/// The process aborts at this number of clones, before the counter can overflow, as `Arc` does.
-/// Only a program that leaks clones in a loop has so many.
+/// The process aborts at this number of clones, before the counter overflows, as `Arc` does.
 const CLONES_MAX: usize = isize::MAX as usize;
 
 impl fmt::Debug for Shared {
@@ -153,20 +151,17 @@ impl Shared {
         self.bases.platform().clock.now_on(base)
     }
 
-    /// After a clock was set or the system was suspended, computes again when the timers on such
-    /// clocks are due.
+    /// Computes again when the clock timers are due, after a clock was set.
     pub(crate) fn clocks_stepped(&self) {
         self.clock_timers.stepped();
     }
 
-    /// Returns the label of the timer at this address, or the default label of its type if it has
-    /// none.
+    /// Returns the label of the timer at this address, or the default label of its type.
     pub(crate) fn label_of(&self, timer: usize, task: Task) -> &'static str {
         self.notes.of(timer).label.unwrap_or_else(|| task.label())
     }
 
-    /// Counts a cancel that found the timer idle or its callback running. (The bases count those
-    /// that found it pending.)
+    /// Counts a cancel that found the timer idle or its callback running.
     #[inline]
     pub(crate) fn count_cancel(&self, found: Cancel) {
         if found != Cancel::Pending {
@@ -217,8 +212,7 @@ impl Shared {
     }
 }
 
-/// Drops the payload of a panic. If the drop panics, too, the payload of that second panic is
-/// leaked.
+/// Drops the payload of a panic. If the drop panics, too, leaks the second payload.
 fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
@@ -328,8 +322,7 @@ impl Drop for Handle {
 }
 
 impl Handle {
-    /// Stops the drivers and drops the state, because this handle was the last user of a closed
-    /// set.
+    /// Stops the drivers and drops the state: this was the last user of a closed set.
     #[cold]
     fn end(&mut self) {
         if self.is_forked_child() {
@@ -345,8 +338,7 @@ impl Handle {
 }
 
 impl Shared {
-    /// Locks the phases of periodic timers. Do not call it in a forked child: another thread may
-    /// have held the lock at the fork, and then this would wait forever.
+    /// Do not call it in a forked child: the lock may be held forever.
     pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
         self.phases.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -364,8 +356,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Detaches the calling thread from the set, because it ends while the set goes on. Otherwise
-    /// the system would keep its stack until the set ends.
+    /// Detaches the calling thread: otherwise the system keeps its stack until the set ends.
     pub(crate) fn detach_this_thread(&self) {
         self.threads().retain(|worker| !worker.is_this_thread());
     }

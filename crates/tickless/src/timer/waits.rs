@@ -45,8 +45,7 @@ impl Holder {
         Holder(NonNull::from(holder))
     }
 
-    /// Returns the number of the thread that holds the lock, or 0. Call this only while the
-    /// `Holder` is in the table of waits.
+    /// Call this only while the `Holder` is in the table of waits.
     fn thread(self) -> u64 {
         // SAFETY: `new` requires that the word is valid while this is in the table, and every
         // caller has found this there, under the table's mutex.
@@ -56,16 +55,13 @@ impl Holder {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Circle {
-    /// The callbacks wait for each other.
     Callbacks,
-    /// The callback waits for a lock that the calling thread holds.
     Lock,
 }
 
 #[derive(Debug)]
 struct Wait {
     thread: u64,
-    /// The callbacks on the thread's stack.
     within: Vec<CallbackId>,
     goal: Goal,
 }
@@ -83,8 +79,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// Enters a wait of this thread into the table. If it closes a circle of waits, so that it would
-/// never end, returns the kind of circle.
+/// Enters a wait of this thread. If it closes a circle of waits, returns the kind of circle.
 pub fn enter(goal: Goal) -> (Entered<'static>, Option<Circle>) {
     let (thread, within) = (this_thread(), frame::callbacks());
     let mut waits = WAITS.lock();

@@ -14,7 +14,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// wait for the whole batch, and the memory is bounded.
 const FULL: usize = 64;
 
-/// Whether a batch should pause when its callback has returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pause {
     Yes,

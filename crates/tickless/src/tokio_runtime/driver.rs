@@ -31,8 +31,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Starts timers for the runtime, which the caller is in, and spawns the task that drives them.
-    /// Returns `None` if the system provides no event device for them.
+    /// Spawns the task that drives the timers. `None` if the system provides no event device.
     #[track_caller]
     pub(super) fn start(runtime: &Handle) -> Option<Weak<RuntimeTimers>> {
         let clock = Arc::new(RuntimeClock::of(runtime));
@@ -68,8 +67,7 @@ impl Driver {
         Some(weak)
     }
 
-    /// Returns whether the timerfd has expired since the last call. When it expires again, the
-    /// runtime polls the task.
+    /// Returns whether the timerfd has expired since the last call.
     #[cfg(linux_platform)]
     fn poll_descriptor(&mut self, cx: &mut Context<'_>) -> bool {
         let mut has_expired = false;
@@ -84,8 +82,7 @@ impl Driver {
         has_expired
     }
 
-    /// While the program moves the clock: runs the timers that are due, and makes the runtime poll
-    /// the task at the next deadline.
+    /// Runs the due timers, and makes the runtime poll the task at the next deadline.
     fn poll_virtual(&mut self, cx: &mut Context<'_>) {
         loop {
             self.driver.run_and_rearm();

@@ -39,7 +39,6 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 }
 
 impl Sleep {
-    /// Creates a sleep with the default slack for this duration.
     pub(super) fn new(timers: &Current, deadline: time::Instant, duration: Duration) -> Sleep {
         let slack = timers.slack(duration);
         Sleep { inner: crate::future::Sleep::new(timers.timers(), deadline, slack) }
@@ -71,7 +70,6 @@ impl Sleep {
         self.project().inner.reset_at(deadline.0);
     }
 
-    /// Returns the current time on the clock that the deadline of this sleep is on.
     pub(super) fn now(&self) -> Instant {
         Instant(self.inner.now())
     }

@@ -15,8 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// How often, in real time, a waiting thread checks whether a thread that is not busy has armed a
-/// timer.
+/// How often a waiting thread checks whether a thread that is not busy has armed a timer.
 const POLL: Duration = Duration::from_millis(1);
 
 /// Which threads are busy.
@@ -186,8 +185,7 @@ impl VirtualTime {
     }
 }
 
-/// A call of [`VirtualTime::block_on`] that has not returned. It counts its thread as busy, unless
-/// an outer call on the same thread has done so.
+/// A call of [`VirtualTime::block_on`]. Counts its thread as busy, unless an outer call does.
 struct Blocking {
     busy: Busy,
     is_inner: bool,
@@ -222,8 +220,7 @@ impl Drop for Blocking {
     }
 }
 
-/// Marks the end of an automatic advance of the clock to the next expiry, so that any thread may
-/// begin the next one. Dropped after the advance, also if that panics.
+/// Marks the end of an automatic advance of the clock, also if that panics.
 struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {

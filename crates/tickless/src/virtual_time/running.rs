@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest time for which the thread that drives a running clock sleeps. It is short, because
-/// arming an earlier timer does not wake the thread.
+/// How long the driving thread sleeps at most: arming an earlier timer does not wake it.
 const NAP: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
@@ -51,8 +50,7 @@ impl Runner {
     }
 }
 
-/// Fires the timers of a clock that runs with real time, until the clock is paused or its last
-/// `VirtualTime` is dropped.
+/// Fires timers until the clock is paused or its last `VirtualTime` is dropped.
 fn run(inner: Weak<Inner>) {
     loop {
         let Some(inner) = inner.upgrade() else { return };

@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tickless_core::time::Instant;
 
-/// The number of bases of a shuffled virtual time. Two timers get the same base, and so fire in the
-/// order of arming, with a probability of one in this number.
+/// Two timers get the same base, and so fire in order, with a probability of one in 16.
 const BASES: u16 = 16;
 
 #[derive(Debug)]
@@ -58,8 +57,7 @@ impl Shuffle {
         Shuffle { seed, chance: Arc::new(Chance::new(seed)), is_printed: AtomicBool::new(false) }
     }
 
-    /// Prints the seed, once, if the calling thread is panicking, so that the failed test can be
-    /// repeated in the same order.
+    /// Prints the seed, once, if the calling thread is panicking.
     #[expect(clippy::print_stderr, reason = "a failed test must print how to reproduce it")]
     pub(super) fn report_panic(&self) {
         if std::thread::panicking() && !self.is_printed.swap(true, Ordering::Relaxed) {

@@ -16,8 +16,7 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Debug)]
 pub struct BaseDevice {
     bell: Doorbell,
-    /// How long before its deadline the driver wakes, to spin until then, in ns. Only the driver
-    /// writes this.
+    /// How long before its deadline the driver wakes, to spin, in ns. Only the driver writes this.
     margin: AtomicU64,
     kind: Kind,
 }
@@ -35,8 +34,7 @@ impl BaseDevice {
         BaseDevice::new(Kind::Futex)
     }
 
-    /// Makes a device whose driver waits on a futex. The driver thread does not exist yet:
-    /// `starter` starts it when the device is first rung.
+    /// Makes a device whose driver thread `starter` starts when the device is first rung.
     pub fn futex_started_by(starter: Arc<Starter>) -> BaseDevice {
         BaseDevice { bell: Doorbell::started_by(starter), ..BaseDevice::futex() }
     }
@@ -55,8 +53,7 @@ impl BaseDevice {
         BaseDevice { bell: Doorbell::default(), margin: AtomicU64::new(0), kind }
     }
 
-    /// Sets how long before a deadline the driver wakes, to spin until then. Only the driver calls
-    /// this, while the device is not armed.
+    /// Only the driver calls this, while the device is not armed.
     pub fn set_margin(&self, margin: Ns) {
         // Relaxed: threads that program the device do so under the lock of the base. The driver
         // takes that lock next, and so publishes the margin to them.
@@ -105,8 +102,7 @@ impl BaseDevice {
         }
     }
 
-    /// Programs the device for the time `at`. The caller holds the lock of the base. Returns what
-    /// it must do after it has released the lock.
+    /// Programs the device, under the lock of the base. Returns what the caller must do afterwards.
     pub fn program(&self, clock: &HostClock, cpu: CpuId, at: Ns) -> Rearm {
         match &self.kind {
             Kind::Futex => self.bell.set(at),
@@ -135,7 +131,7 @@ impl BaseDevice {
         Rearm::Kick(cpu)
     }
 
-    /// Wakes the driver or event loop if it has to check the deadline again. The caller holds no
+    /// Wakes the driver or event loop if it must check the deadline again. The caller holds no
     /// lock.
     pub fn ring(&self) {
         match &self.kind {

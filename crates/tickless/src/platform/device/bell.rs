@@ -9,8 +9,7 @@
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// Added to the number of rings in `DriverBell::asleep`, so that the sum is never zero, which would
-/// mean that the driver is awake.
+/// Added to the rings in `DriverBell::asleep`, where zero means that the driver is awake.
 const ASLEEP: u64 = 1 << 32;
 
 /// The number of rings: an atomic word that a driver thread sleeps on until it changes.
@@ -24,8 +23,7 @@ pub trait Rings {
 pub struct DriverBell<W, R> {
     /// Incremented for every new deadline. The driver sleeps until it changes.
     rings: R,
-    /// The deadline of the device, in nanoseconds of the host's clock. Written under the lock of
-    /// the base, so that the writes have the order of the decisions.
+    /// The deadline, in ns of the host's clock. Written under the lock of the base.
     deadline: W,
     /// Identifies the sleep that the driver is in or about to begin: [`ASLEEP`] plus the number of
     /// rings that the driver has seen. Zero while the driver is awake, and after a thread has woken
@@ -43,8 +41,7 @@ impl<W: Word, R: Rings + Default> DriverBell<W, R> {
 }
 
 impl<W: Word, R: Rings> DriverBell<W, R> {
-    /// Sets the deadline. The caller holds the lock of the base. It must call
-    /// [`ring`](DriverBell::ring) after it has released the lock.
+    /// Sets the deadline, under the lock of the base. Then call [`ring`](DriverBell::ring).
     pub fn set(&self, deadline: Ns) {
         self.deadline.store(deadline.0, Ordering::Relaxed);
         // SeqCst: pairs with the store to `asleep` in `sleep`. This thread increments `rings` and
@@ -54,8 +51,7 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         self.rings.add_one(Ordering::SeqCst);
     }
 
-    /// Records that the driver is about to check its base's timers. From here on the device counts
-    /// as not armed.
+    /// The driver is about to check its timers: from here on the device counts as not armed.
     pub fn quiet(&self) {
         self.deadline.store(Ns::NEVER.0, Ordering::Relaxed);
     }
@@ -65,8 +61,7 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         self.asleep.store(0, Ordering::Relaxed);
     }
 
-    /// Calls `wake` if the driver sleeps, has not seen the last ring, and was not woken by another
-    /// thread.
+    /// Calls `wake` if the driver sleeps, has not seen the last ring, and was not woken yet.
     pub fn ring(&self, wake: impl FnOnce(&R)) {
         let sleep = self.asleep.load(Ordering::SeqCst);
         let all_seen = ASLEEP | u64::from(self.rings.load(Ordering::SeqCst));
@@ -113,16 +108,14 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     }
 }
 
-/// Wakes a program's event loop when a deadline is armed that is earlier than the one that the loop
-/// waits for. While the loop runs timers, no thread needs to wake it.
+/// Wakes a program's event loop when a deadline is armed before the one that the loop waits for.
 #[derive(Debug)]
 pub struct LoopBell<W> {
     /// The deadline of the device, on the host's clock. Written under the base's lock.
     deadline: W,
     /// The deadline that the loop waits for: the result of its last `begin_wait`.
     waits_for: W,
-    /// The number of the wait that the loop is in or about to begin. Zero while the loop runs
-    /// timers, and after another thread has called it out of that wait.
+    /// The number of the current wait; zero while the loop runs timers, or after it was called.
     waits: W,
     last_wait: W,
 }
@@ -133,8 +126,7 @@ impl<W: Word> LoopBell<W> {
         LoopBell { deadline: never(), waits_for: never(), waits: W::new(0), last_wait: W::new(0) }
     }
 
-    /// Sets the deadline. The caller holds the lock of the base. It must call
-    /// [`ring`](LoopBell::ring) after it has released the lock.
+    /// Sets the deadline, under the lock of the base. Then call [`ring`](LoopBell::ring).
     pub fn set(&self, deadline: Ns) {
         // SeqCst: pairs with the store to `waits` in `begin_wait`, so that at least one of the two
         // threads sees what the other has written.
@@ -149,8 +141,7 @@ impl<W: Word> LoopBell<W> {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Calls the loop, by `call`, if the loop waits for a later deadline than that of the device
-    /// and no other thread has called it yet. Returns whether it was called.
+    /// Calls the loop if it waits for a later deadline and was not called yet; returns whether.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
         let waits_for = self.waits_for.load(Ordering::SeqCst);
@@ -186,8 +177,7 @@ impl<W: Word> LoopBell<W> {
         }
     }
 
-    /// Records that the loop runs timers: no thread needs to call it until it waits again. Only the
-    /// loop's own thread calls this.
+    /// The loop runs timers: no thread needs to call it until it waits again.
     pub fn begin_run(&self) {
         self.waits.store(0, Ordering::SeqCst);
     }

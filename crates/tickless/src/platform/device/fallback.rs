@@ -21,8 +21,7 @@ pub enum Device {
     Timerfd,
 }
 
-/// A system call that the system refused. Because of that, drivers wait on a futex instead of the
-/// configured device, or timers are not notified when a clock is set.
+/// A system call that the system refused, so that a simpler mechanism replaces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedCall {
     pub call: &'static str,

@@ -26,8 +26,7 @@ pub struct Doorbell {
     pub ticks: AtomicU64,
     /// How long the driver has spun before deadlines, in nanoseconds.
     pub spun: AtomicU64,
-    /// Starts the driver thread when the bell is first rung; `None` if the driver runs from the
-    /// beginning.
+    /// Starts the driver thread when the bell is first rung, unless it runs already.
     starter: Option<Arc<Starter>>,
     is_driven: AtomicBool,
 }
@@ -40,8 +39,7 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Wakes the thread that starts drivers, so that it checks which drivers it must start, and
-    /// whether it must end.
+    /// Wakes the thread that starts drivers, to check what it must start, and whether it must end.
     pub fn call(&self) {
         // Release: pairs with the Acquire in `calls`, so that the woken thread sees the ring
         // because of which it was called.
@@ -53,8 +51,7 @@ impl Starter {
         self.calls.load(Ordering::Acquire)
     }
 
-    /// Sleeps while the number of calls is `calls`, but no longer than until this time on
-    /// `CLOCK_MONOTONIC`. May return early.
+    /// Sleeps while the number of calls is `calls`, until this time at most. May return early.
     pub fn wait(&self, calls: u32, until: Ns) {
         wait::wait(&self.calls, calls, until);
     }
@@ -82,8 +79,7 @@ impl Doorbell {
         self.bell.quiet();
     }
 
-    /// Wakes the driver by one system call if it sleeps, has not seen the last ring, and was not
-    /// woken by another thread. Otherwise makes no system call.
+    /// Wakes the driver by one system call, if it sleeps and has not seen the last ring.
     pub fn ring(&self) {
         self.bell.ring(|rings| {
             self.wakes.fetch_add(1, Ordering::Relaxed);
@@ -98,8 +94,7 @@ impl Doorbell {
         self.bell.rings().load(Ordering::SeqCst)
     }
 
-    /// Tells `waking` how late the kernel woke the driver for its deadline. The driver began to
-    /// sleep at `slept_from`, and no thread has rung since.
+    /// Reports to `waking` how late the kernel woke the driver, which slept since `slept_from`.
     pub fn note_woken(&self, clock: &HostClock, margin: Ns, slept_from: Ns, waking: &mut Waking) {
         let deadline = self.bell.deadline();
         let asked = deadline.since(margin);
@@ -109,15 +104,13 @@ impl Doorbell {
         }
     }
 
-    /// Returns whether the deadline is so close, within the margin, that the driver should not
-    /// sleep.
+    /// Returns whether the deadline is within the margin, so that the driver should not sleep.
     pub fn is_near(&self, margin: Ns, now: Ns) -> bool {
         let deadline = self.bell.deadline();
         margin != Ns::ZERO && deadline != Ns::NEVER && deadline.since(margin) <= now
     }
 
-    /// Spins until the deadline, if the deadline is within the margin. Returns early if the
-    /// deadline changes or `stop` is set.
+    /// Spins until a near deadline. Returns early if the deadline changes or `stop` is set.
     pub fn spin(&self, clock: &HostClock, margin: Ns, stop: &AtomicBool, waking: &mut Waking) {
         // Read the number of rings before the deadline: if another thread sets a new deadline in
         // between, `is_called` notices. The driver counts as awake while it spins, so a thread that

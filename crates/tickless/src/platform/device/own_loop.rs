@@ -20,8 +20,7 @@ pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 pub struct LoopDevice {
     bell: LoopBell<AtomicU64>,
     signal: Signal,
-    /// The deadline for which the descriptor was last armed. Unlike the deadline in `bell`, it is
-    /// kept while the loop runs timers.
+    /// The deadline for which the descriptor was last armed, also while the loop runs timers.
     #[cfg(linux_platform)]
     written: AtomicU64,
     /// How many times the descriptor had been armed when its expiry was last read.
@@ -118,8 +117,7 @@ impl LoopDevice {
         }
     }
 
-    /// Wakes the loop if it waits for a later deadline than that of the device and no other thread
-    /// has woken it yet. Returns whether it was woken.
+    /// Wakes the loop if it waits for a later deadline. Returns whether it was woken.
     pub fn ring(&self) -> bool {
         match &self.signal {
             #[cfg(linux_platform)]
@@ -160,8 +158,7 @@ impl LoopDevice {
         }
     }
 
-    /// Returns whether the descriptor has expired or may expire at any moment. Reads the expiry, so
-    /// that the descriptor is not readable any more.
+    /// Returns whether the descriptor has expired or may expire at any moment. Reads the expiry.
     #[cfg(linux_platform)]
     fn has_expired(&self, timer: &Timerfd, now: Ns) -> bool {
         // Read the number of armings before the descriptor. If another thread arms the descriptor

@@ -33,8 +33,7 @@ pub struct Timerfd {
 pub struct EpollDevice {
     timer: Timerfd,
     epoll: OwnedFd,
-    /// An eventfd, which becomes readable and stays so when the driver must wait on its futex
-    /// instead.
+    /// Becomes readable when the driver must wait on its futex instead.
     called: OwnedFd,
     is_called: AtomicBool,
     refused: OnceLock<RefusedCall>,
@@ -68,8 +67,7 @@ impl Timerfd {
         timerfd_settime(&self.file, TimerfdTimerFlags::ABSTIME, &time).map(drop)
     }
 
-    /// Reads an expiry, so that the descriptor is not readable any more. Returns whether there was
-    /// one.
+    /// Reads an expiry. Returns whether there was one.
     pub fn clear(&self) -> bool {
         rustix::io::read(&self.file, &mut [0u8; 8]).is_ok()
     }
@@ -116,8 +114,7 @@ impl EpollDevice {
         }
     }
 
-    /// Programs the device. Returns `false` if the system refuses that, or has refused a call
-    /// before. The caller must then wake the driver by [`call`](EpollDevice::call).
+    /// Programs the device. Returns `false` if the caller must use [`call`](EpollDevice::call).
     pub fn set(&self, at: Ns) -> bool {
         self.refused.get().is_none()
             && self.timer.set(at).map_err(|errno| self.give_up(SETTIME, errno)).is_ok()
@@ -138,8 +135,7 @@ impl EpollDevice {
         }
     }
 
-    /// Wakes the driver, and lets it never wait in this device again. Costs one system call, or
-    /// none if another thread has already done this.
+    /// Wakes the driver, and lets it never wait in this device again. At most one system call.
     pub fn call(&self) {
         if !self.is_called.load(Ordering::Relaxed) {
             let _ = rustix::io::write(&self.called, &1u64.to_ne_bytes());
@@ -149,8 +145,7 @@ impl EpollDevice {
         }
     }
 
-    /// Returns the system call that was refused, if any. After a refusal the device is not used any
-    /// more.
+    /// Returns the refused call, if any. Then the device is not used any more.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }

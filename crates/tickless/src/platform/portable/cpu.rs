@@ -72,8 +72,7 @@ impl CpuMap {
     }
 }
 
-/// Reads the number of the calling thread. On Linux, the type of this name reads the number of the
-/// thread's CPU instead.
+/// Reads the number of the calling thread; on Linux, of its CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentCpu;
 

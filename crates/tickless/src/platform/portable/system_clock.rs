@@ -15,8 +15,7 @@ pub fn system_now() -> Ns {
     BEGINNING.after(Ns::from_duration(BEGUN.get_or_init(Instant::now).elapsed()))
 }
 
-/// Returns the current time of one of the system's clocks. If realtime is set to before 1970,
-/// returns zero.
+/// Returns the time of one of the system's clocks; realtime before 1970 is zero.
 pub fn system_time(base: TimeBase) -> Ns {
     match base {
         TimeBase::Monotonic => system_now(),

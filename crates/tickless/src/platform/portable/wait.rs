@@ -46,8 +46,7 @@ fn wake(slot: &Slot) {
     slot.changed.notify_all();
 }
 
-/// Sleeps while `word` has this value, but no longer than until the time `until` of [`system_now`].
-/// May return early, so the caller checks the word again.
+/// Sleeps while `word` has this value, until this time at most. May return early.
 pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
     sleep(slot(word), || word.load(Ordering::SeqCst) == value, until);
 }

@@ -25,8 +25,7 @@ const YIELD_NS: u64 = 300;
 /// A thread waits for another thread's reading as long as this many readings usually take.
 const READINGS: u64 = 4;
 
-/// Pauses for one round of a waiting loop: spins, or in later rounds yields. Never sleeps, because
-/// a thread that has waited too long reads the device itself.
+/// Spins, or later yields. Never sleeps: a thread that has waited too long reads the device.
 fn relax(round: u32) {
     if round < SPINS { core::hint::spin_loop() } else { std::thread::yield_now() }
 }
@@ -40,8 +39,7 @@ impl<C: Counter> Combined<C> {
         Combined { inner: combined::Combined::new(counter, relax).with_patience(patience) }
     }
 
-    /// Sets whether readings are combined. [`ReadPolicy::Direct`] makes each thread read the
-    /// device, so that studies can compare the two.
+    /// [`ReadPolicy::Direct`] makes each thread read the device, so that studies can compare.
     #[doc(hidden)]
     #[must_use]
     pub fn with_policy(self, policy: ReadPolicy) -> Self {
@@ -99,7 +97,6 @@ fn patience_for(counter: &impl Counter) -> Patience {
     Patience((spins + yields.min(3e6)) as u32)
 }
 
-/// Lets a [`Clock`](super::kept::Clock) run on a combined counter.
 impl<C: Counter> Counter for Combined<C> {
     #[inline]
     fn read(&self) -> u64 {

@@ -202,8 +202,7 @@ impl Counter for SystemClock {
     }
 }
 
-/// The last value of a clock. A reading that fails returns this value. So a clock that can no
-/// longer be read seems to have stopped, which a watchdog detects.
+/// The last value of a clock, which a failed reading returns: the clock seems to have stopped.
 #[derive(Debug, Default)]
 struct LastReading {
     value: AtomicU64,

@@ -160,8 +160,7 @@ impl Clock {
     }
 }
 
-/// Converts a counter's index to its number in `tickless_core`; `None` above 255, because a clock
-/// uses no more than 256 counters.
+/// Converts a counter's index; `None` above 255.
 fn source_id(index: usize) -> Option<SourceId> {
     u8::try_from(index).ok().map(SourceId)
 }
