@@ -37,18 +37,12 @@ use tickless_core::time::{Ns, Tick};
 pub struct Builder {
     pub(crate) setup: Setup,
     bases: Option<u16>,
-    clock: Clock,
+    reads_system_clock: bool,
     device: Device,
     /// Passes in a row; `None` for the default, which depends on what drives the timers.
     passes: Option<u32>,
     pinning: Pinning,
     coarse_like_real: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Clock {
-    Best,
-    System,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +96,7 @@ impl Builder {
         Builder {
             setup,
             bases: None,
-            clock: Clock::Best,
+            reads_system_clock: false,
             device: Device::default(),
             passes: None,
             pinning: Pinning::Free,
@@ -203,7 +197,7 @@ impl Builder {
     /// Always reads the time with the system's `CLOCK_MONOTONIC`, even if the TSC, the CPU's time
     /// stamp counter, is reliable enough to be read directly.
     pub fn system_clock(mut self) -> Builder {
-        self.clock = Clock::System;
+        self.reads_system_clock = true;
         self
     }
 

@@ -61,7 +61,6 @@ pub struct ClockTimer {
     inner: Arc<Inner>,
 }
 
-/// A timer and its deadline, shared by the program's handle and the set's list of clock timers.
 struct Inner {
     timer: Owned<QueueLink>,
     state: Arc<State>,
@@ -169,8 +168,8 @@ impl ClockTimer {
         if self.inner.timer.shared().is_forked_child() {
             return self.inner.timer.try_cancel();
         }
-        // Hold the lock across both changes, the cancel and `Idle`: a concurrent start, or a
-        // concurrent conversion after a step of the clock, must not see one without the other.
+        // Hold the lock across both changes: a concurrent start, or a conversion after a step of
+        // the clock, must not see one without the other.
         let mut state = locked(&self.inner.state.armed);
         let found = self.inner.timer.try_cancel();
         if found != Cancel::Running {
@@ -210,8 +209,7 @@ impl ClockTimer {
         self.inner.timer.is_active()
     }
 
-    /// Returns the deadline that the timer is armed for, if that is on the timer's own clock: not
-    /// after [`start`](Self::start) on realtime or monotonic time.
+    /// Returns the deadline that the timer is armed for, if that is on the timer's own clock.
     pub fn deadline(&self) -> Option<Instant> {
         if self.inner.timer.shared().is_forked_child() {
             return None;
@@ -245,8 +243,7 @@ impl ClockTimer {
         }
         let found = cancel();
         if !is_forked_child {
-            // A callback that ran during the cancel may have stored a new deadline here, although
-            // the cancel kept the core from arming the timer for it.
+            // A callback that ran during the cancel may have stored a new deadline here.
             let mut state = locked(&self.inner.state.armed);
             if !self.inner.timer.is_active() {
                 *state = Armed::Idle;
@@ -260,16 +257,14 @@ impl Drop for ClockTimer {
     fn drop(&mut self) {
         let shared = self.inner.timer.shared();
         if !shared.is_forked_child() {
-            // `remove` returns the list's reference to the timer, so it is dropped here, after the
-            // list's lock was released. After that only `inner` refers to the timer.
+            // Drop the list's reference here, after its lock was released.
             drop(shared.clock_timers.remove(self.id));
         }
     }
 }
 
 impl Inner {
-    /// Converts the deadline to the timers' clock and arms the timer for it in the core. The caller
-    /// holds the lock of `state.armed`.
+    /// Arms the timer in the core. The caller holds the lock of `state.armed`.
     fn start(&self, armed: Armed) -> Result<Started, StartError> {
         let shared = self.timer.shared();
         let now = shared.now();
@@ -279,12 +274,10 @@ impl Inner {
 }
 
 impl OnStep for Inner {
-    /// Rearms the timer after a clock was set, if the timer's deadline is on its own clock. A
-    /// deadline on the timers' clock stays as it is.
+    /// Rearms the timer after a clock was set, if its deadline is on its own clock.
     fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
-        // A timer that has a deadline but is not active was cancelled: its callback requested the
-        // deadline, but the cancel kept the core from arming the timer for it.
+        // A timer with a deadline that is not active was cancelled while its callback ran.
         if matches!(*state, Armed::Own(_)) && self.timer.is_active() {
             // An error means that the timer was shut down concurrently.
             let _ = self.start(*state);

@@ -54,15 +54,12 @@
 //!
 //! # Dropping
 //!
-//! Dropping such a timer cancels it and waits until its callback has returned. There are two
-//! special cases:
-//! - Inside the timer's own callback the drop does not wait: the callback outlives its timer. So a
-//!   callback may drop the last reference to the struct that its timer belongs to.
-//! - Inside another callback the drop does wait. (Timers that are not part of a struct do not wait
-//!   there, because their memory can be freed later.) Such a wait would never end if each of two
-//!   callbacks drops the other's timer, or if the timer's callback waits for a
-//!   [`CallbackLock`](crate::callback::CallbackLock) that the caller holds. In that case the
-//!   process prints a message and aborts.
+//! Dropping such a timer cancels it and waits until its callback has returned. Inside the timer's
+//! own callback the drop does not wait: the callback outlives its timer, and may drop the last
+//! reference to the struct that its timer belongs to. Inside another callback the drop does wait.
+//! Such a wait would never end if each of two callbacks drops the other's timer, or if the timer's
+//! callback waits for a [`CallbackLock`](crate::callback::CallbackLock) that the caller holds: then
+//! the process prints a message and aborts.
 
 use crate::hrtimer::HrTimer;
 use crate::platform::host::WheelLink;
@@ -79,7 +76,6 @@ use tickless_core::link::QueueLink;
 
 pub use crate::timer::inline::OnFire;
 
-/// Borrows a timer inside a struct as its ordinary type, [`Timeout`] or [`HrTimer`].
 #[derive(Debug)]
 struct Lent<'a, T> {
     timer: ManuallyDrop<T>,

@@ -41,14 +41,11 @@ type DefaultWake = ();
 /// # Rules
 ///
 /// - The loop calls [`run`](Self::run) when the descriptor is readable, or when the
-///   [`timeout`](EventLoopDriver::timeout) has passed; calling it more often is harmless and costs
-///   no system call while nothing is due.
+///   [`timeout`](EventLoopDriver::timeout) has passed; calling it more often is harmless.
 /// - Callbacks run inside `run`, on the calling thread, one at a time. On another thread, a
-///   synchronous cancel or a drop of a timer waits for its running callback. Inside the timer's own
-///   callback a synchronous cancel returns an error. Elsewhere on the loop's thread neither a
-///   cancel nor a drop waits, because no callback is running.
-/// - While the driver is not run, nothing fires. After it has been dropped nothing ever fires;
-///   timers can still be armed, cancelled and dropped.
+///   synchronous cancel or a drop of a timer waits for its running callback.
+/// - While the driver is not run, and after it has been dropped, nothing fires. Timers can still be
+///   armed, cancelled and dropped.
 /// - In a forked child no timer is due. The descriptor is shared with the parent; dropping the
 ///   driver closes the child's copy.
 pub struct EventLoopDriver<W = DefaultWake> {
@@ -73,8 +70,7 @@ impl<W> EventLoopDriver<W> {
         EventLoopDriver { shared, base, wakers: Wakers::default(), wakes_by }
     }
 
-    /// Returns the driver's base. A program with a loop for each base keeps a timer in one loop by
-    /// [pinning](crate::HrTimer::pinned) it to that base.
+    /// Returns the driver's base, to [pin](crate::HrTimer::pinned) timers to this loop.
     pub fn base(&self) -> CpuId {
         self.base
     }
@@ -115,8 +111,7 @@ impl<W> EventLoopDriver<W> {
         self.shared.is_stopped()
     }
 
-    /// Runs the timers that are due. Unlike [`run`](Self::run), programs the device for the next
-    /// deadline even if no timer is due.
+    /// Unlike [`run`](Self::run), programs the device even if no timer is due.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn run_and_rearm(&mut self) -> u64 {
         if self.shared.is_forked_child() {

@@ -17,16 +17,14 @@ use tickless_core::bases::expiry::Firing;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// Emits an event, if the feature is enabled and a subscriber is interested. The values are
-/// evaluated only then.
+/// Emits an event, if the feature is enabled and a subscriber is interested.
 macro_rules! event {
     ($level:ident, $message:literal $(, $field:ident = $value:expr)*) => {{
         #[cfg(feature = "tracing")]
         tracing::event!(
             target: "tickless", tracing::Level::$level, $($field = $value,)* $message
         );
-        // A closure that is never called mentions the values: this avoids warnings about unused
-        // variables without evaluating them.
+        // Mentions the values, to avoid warnings, without evaluating them.
         #[cfg(not(feature = "tracing"))]
         let _ = || {
             $(let _ = &$value;)*
@@ -59,8 +57,8 @@ pub(crate) fn fired<P: Platform>(label: impl Fn() -> &'static str, firing: &Firi
     event!(TRACE, "fired", timer = label(), base = firing.cpu.0, late_ns = firing.late.0);
 }
 
-/// Reports that a timer fired late by more than [`Builder::slow_after`](crate::Builder::slow_after)
-/// allows.
+/// Reports that a timer fired late by more than
+/// [`Builder::slow_after`](crate::Builder::slow_after).
 pub(crate) fn overdue<P: Platform>(label: impl Fn() -> &'static str, firing: &Firing<P>, by: Ns) {
     event!(WARN, "overdue", timer = label(), base = firing.cpu.0, by_ns = by.0);
 }

@@ -32,22 +32,17 @@
 //! # Accuracy
 //!
 //! No future completes early. [`Sleep`] and [`Interval`] are late by two thread wakeups, the
-//! driver's and the task's, and by their slack: the time by which they may be late to share a
-//! wakeup. The default slack is a thousandth of the time to sleep, at most 50 ms: 1 ms for a
-//! second, and negligible for 1 ms. [`coarse_timeout`] and [`CoarseSleep`] use a timer wheel:
-//! moving their deadline to a later time ("pushing out") costs one compare-and-swap, and they are
-//! late by up to 13 % of the time to sleep.
+//! driver's and the task's, and by their slack, which lets expiries share a wakeup: a thousandth of
+//! the time to sleep by default, at most 50 ms. [`coarse_timeout`] and [`CoarseSleep`] use a timer
+//! wheel: moving their deadline to a later time ("pushing out") costs one compare-and-swap, and
+//! they are late by up to 13 % of the time to sleep.
 //!
 //! # Corner cases
 //!
 //! - A future that has completed is ready again whenever it is polled.
-//! - A duration counts from the call that creates the future, not from the first poll. The first
-//!   poll arms the timer.
-//! - A leaked future (`mem::forget`) keeps its memory and its timers' drivers alive. If it was
-//!   polled, it fires once and wakes its task, which may have ended: wakers allow that.
-//! - A runtime that ends drops its tasks and their futures, so no timer stays pending.
+//! - A duration counts from the call that creates the future. The first poll arms the timer.
+//! - A leaked future (`mem::forget`) keeps its memory and its timers' drivers alive.
 //! - A future may move from one runtime to another: its timer wakes the task that polled it last.
-//! - If a runtime does not poll a future until after its deadline, the future is ready then.
 //! - In the child of a fork, futures of the parent never become ready. New futures do.
 //! - If the system refuses threads for the timers of the process, each poll reads the clock and
 //!   wakes its task immediately: the future completes in time, but keeps a CPU busy.
@@ -135,8 +130,6 @@ pub fn now() -> Instant {
 }
 
 impl Timers {
-    /// Returns how late a sleep of this duration may be by default; zero in virtual time, where
-    /// sleeps are exact.
     fn default_slack(&self, after: Duration) -> Ns {
         if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) }
     }

@@ -111,8 +111,7 @@ impl Timers {
 }
 
 impl Periodic {
-    /// Creates a periodic timer from a precise timer, whose callback must call [`pass`] with this
-    /// run.
+    /// The callback of the timer must call [`pass`] with this run.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
@@ -227,7 +226,7 @@ impl Periodic {
     }
 
     /// Arms the timer and stores the window in which it should expire next. The caller holds the
-    /// lock of the run: an expiry that saw the arming without the window would be ignored as stale.
+    /// lock of the run: an expiry must not see the arming without the window.
     #[cfg_attr(debug_assertions, track_caller)]
     fn begin(
         &self,
@@ -298,8 +297,7 @@ impl Periodic {
     ///
     /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        // `halt` releases the run's lock before the wait below: an expiry takes the lock after its
-        // callback, so holding it here would deadlock.
+        // `halt` releases the run's lock before the wait: an expiry takes it after its callback.
         let was_stopped = self.halt();
         Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
     }
@@ -314,8 +312,8 @@ impl Periodic {
         Ok(Self::cancel_result(self.timer.shutdown_sync()?, was_stopped))
     }
 
-    /// Stops the periods without cancelling the underlying timer: if that still expires, the expiry
-    /// is ignored as stale. Returns whether the timer had been stopped before.
+    /// Stops the periods: a later expiry is ignored as stale. Returns whether they were stopped
+    /// before.
     pub(crate) fn halt(&self) -> bool {
         if self.timer.shared().is_forked_child() {
             return true;
@@ -331,8 +329,7 @@ impl Periodic {
     #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
     fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
-            // The timer was already stopped, while its callback ran, and the callback's request has
-            // armed it since. That expiry would be ignored, so report the timer as idle.
+            // The callback's request has armed the stopped timer. That expiry would be ignored.
             Cancel::Pending if was_stopped => Cancel::Idle,
             found => found,
         }
@@ -356,8 +353,7 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        // Do not lock the run in a forked child, where a thread of the parent may have left it
-        // locked, nor after `give_back`, when its memory is no longer valid.
+        // Do not lock the run in a forked child, nor after `give_back`, when its memory is gone.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
             let slot = lock(&self.run).slot.take();
             self.leave_phase(slot);

@@ -31,8 +31,7 @@ impl Timers {
 
 static TIMERS: PerProcess<Timers> = PerProcess::new();
 
-/// Returns the timers of this process, and starts them if necessary; `None` if they cannot be
-/// started at the moment. The first call in a forked child starts a set for the child.
+/// Returns the timers of this process, or of this forked child, and starts them if necessary.
 #[inline]
 pub(crate) fn timers() -> Option<&'static Timers> {
     TIMERS.get(is_ours, || Builder::new().start_for_process().ok())
@@ -51,8 +50,7 @@ pub(crate) fn now() -> Instant {
     timers().map_or_else(|| system_now().into(), Timers::now)
 }
 
-/// Returns the slack of a sleep for which the caller chose none: a thousandth of the duration, at
-/// most 50 ms.
+/// Returns the default slack of a sleep: a thousandth of the duration, at most 50 ms.
 pub(crate) fn default_slack(after: Duration) -> Ns {
     Ns(Ns::from_duration(after).0 / 1_000).min(Ns::from_ms(50))
 }

@@ -128,8 +128,7 @@ const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dro
 macro_rules! give_back {
     ($type:ident $(, $stop:ident)?) => {
         impl $type {
-            /// Labels the timer like `labelled`, but takes the timer by reference. Takes a lock and
-            /// may allocate.
+            /// Labels the timer like `labelled`, but takes the timer by reference.
             #[doc(hidden)]
             pub fn relabel(&self, label: &'static str) {
                 self.timer.set_label(label);
@@ -163,8 +162,7 @@ pub fn is_forked_child(timers: &Timers) -> bool {
     timers.shared.is_forked_child()
 }
 
-/// Returns how many timers of all types keep this set of timers alive; 0 for the timers of the
-/// process. Exact only if no other thread makes or drops timers. Costs a load for each CPU.
+/// Returns how many timers keep this set alive. Exact only if no thread makes or drops any.
 pub fn users(timers: &Timers) -> usize {
     timers.shared.users.count()
 }

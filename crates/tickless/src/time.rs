@@ -33,8 +33,7 @@ use crate::platform::per_process::PerProcess;
 use crate::platform::system_clock::system_now;
 use std::time;
 
-/// A reading of the standard library's clock and one of the system's clock, taken at about the same
-/// moment.
+/// A reading of each of the two clocks, taken at about the same moment.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     std: time::Instant,

@@ -30,8 +30,7 @@ use tokio::runtime::{Handle, Id};
 thread_local! {
     /// The virtual clocks that this thread has entered. The innermost is last.
     static ENTERED: RefCell<Vec<VirtualTime>> = const { RefCell::new(Vec::new()) };
-    /// The runtime whose timers this thread used last, and these timers. It saves a search in
-    /// `ALL`.
+    /// The runtime whose timers this thread used last: saves a search in `ALL`.
     static LAST_USED: RefCell<Option<(Id, Weak<RuntimeTimers>)>> = const { RefCell::new(None) };
 }
 
@@ -43,8 +42,7 @@ pub(crate) struct RuntimeTimers {
     clock: Arc<RuntimeClock>,
 }
 
-/// The timers that the caller's context uses. A virtual clock that its thread has entered comes
-/// first, then the runtime that it is in, then the process.
+/// The timers of the caller's context: an entered virtual clock, a runtime, or the process.
 #[derive(Debug)]
 pub(crate) enum Current {
     Process,
@@ -52,8 +50,7 @@ pub(crate) enum Current {
     Runtime(Arc<RuntimeTimers>),
 }
 
-/// Returns the timers that the caller's context uses. Starts those of a runtime if they are not
-/// running yet.
+/// Returns the timers that the caller's context uses, and starts them if necessary.
 pub(crate) fn current() -> Current {
     if let Some(time) = entered() {
         return Current::Virtual(time);
@@ -62,8 +59,7 @@ pub(crate) fn current() -> Current {
     timers.map_or(Current::Process, Current::Runtime)
 }
 
-/// Returns the time on the clock of the timers that [`current`] would return, without starting
-/// them.
+/// Returns the time on the clock of [`current`], without starting timers.
 pub(crate) fn now() -> Instant {
     if let Some(time) = entered() {
         return time.now();
@@ -110,8 +106,7 @@ impl Current {
     }
 }
 
-/// Returns the timers of a runtime that the caller is in, and starts them if necessary. `None` if
-/// the runtime has been shut down or the system refuses an event device.
+/// Returns the timers of a runtime that the caller is in, and starts them if necessary.
 fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     if let Some(timers) = last_used(runtime) {
         return Some(timers);
@@ -127,8 +122,7 @@ fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
         Some((last, timers)) if *last == runtime.id() => timers.upgrade(),
         _ => None,
     });
-    // While a thread's thread-locals are being destroyed, they cannot be read, so this returns
-    // `None`.
+    // `None` while a thread's thread-locals are being destroyed.
     last_used.ok().flatten()
 }
 

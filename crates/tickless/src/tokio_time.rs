@@ -22,33 +22,27 @@
 //!
 //! A runtime of tokio's drives its own timers: no thread of this library is involved. On Linux the
 //! first use spawns a task that waits in the runtime's reactor, on a timerfd, so the runtime must
-//! be built with `enable_io`. A worker that waits for events wakes when a timer is due, and runs
-//! the task that waits for it.
+//! be built with `enable_io`.
 //!
-//! - A sleep belongs to the runtime in which it is created. A program may have several runtimes.
-//! - While all workers of a runtime are blocked, its timers are late, and those of other runtimes
-//!   are not. The futures of [`tickless::future`](crate::future) fire on threads of the library.
+//! - A sleep belongs to the runtime in which it is created. Outside of a runtime, and with
+//!   `runtime.block_on(sleep(...))`, it uses the timers of the process
+//!   ([`tickless::future`](crate::future)).
+//! - While all workers of a runtime are blocked, its timers are late. A thread that has only entered
+//!   a current-thread runtime does not drive it, so no sleep completes.
 //! - When a runtime shuts down, its pending sleeps complete, as those of tokio do.
-//! - A thread that has only entered a current-thread runtime does not drive it, so no sleep
-//!   completes.
 //! - On systems other than Linux the timers are those of the process, unless the clock is paused.
-//!
-//! Outside of a runtime the timers are those of the process
-//! ([`tickless::future`](crate::future)). That includes `runtime.block_on(sleep(...))`, where the
-//! sleep is created before the runtime is entered.
 //!
 //! # A paused clock
 //!
-//! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move
-//! these timers, too: while the clock of a runtime is paused, the task that drives them waits in a
-//! sleep of tokio's. All timers of the runtime fire in the order of their deadlines, and with
+//! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move these
+//! timers, too. All timers of the runtime then fire in the order of their deadlines, and with
 //! tokio's resolution of a millisecond. [`pause`], [`resume`] and [`advance`] require the feature
 //! `tokio-test-util`, as tokio's require `test-util`.
 //!
 //! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
 //! any runtime, but does not move tokio's own timers: `run_in_virtual_time` starts a runtime of
-//! several threads on such a clock (feature `tokio-test-util`), and [`VirtualTime::enter`](crate::VirtualTime::enter) puts the threads of
-//! other runtimes on one.
+//! several threads on such a clock (feature `tokio-test-util`), and
+//! [`VirtualTime::enter`](crate::VirtualTime::enter) puts the threads of other runtimes on one.
 //!
 //! # Differences
 //!

@@ -109,7 +109,7 @@ struct Moving<'a> {
     rounds: u32,
 }
 
-/// So many rounds at one instant mean that timers are rearmed forever.
+/// After this many rounds at one instant, the clock panics: timers are rearmed forever.
 const ROUNDS_MAX: u32 = 2_000;
 
 impl Drop for Moving<'_> {

@@ -227,7 +227,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
             let hash_of = |keyed: &Keyed<K>| self.inner.hasher.hash_one(&keyed.key);
             shard.keys.shrink_to(SWEEP_MIN, hash_of);
             drop(shard);
-            swept.keys.len()
+            swept.0.len()
         };
         self.inner.shards.iter().map(sweep).sum()
     }
@@ -279,7 +279,7 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         let mut shard = self.write(hash);
         let swept = match shard.keys.len() >= shard.sweep_at {
             true => shard.sweep(self, now),
-            false => Swept::default(),
+            false => Default::default(),
         };
         let hash_of = |keyed: &Keyed<K>| self.hasher.hash_one(&keyed.key);
         let (done, spare) = match shard.keys.entry(hash, |keyed| keyed.key == key, hash_of) {
@@ -332,18 +332,6 @@ impl KeyState {
     }
 }
 
-/// The removed entries, which the caller drops after unlocking the shard.
-struct Swept<K> {
-    keys: Vec<Keyed<K>>,
-    limiters: Vec<Limiter>,
-}
-
-impl<K> Default for Swept<K> {
-    fn default() -> Self {
-        Swept { keys: Vec::new(), limiters: Vec::new() }
-    }
-}
-
 impl<K> Shard<K> {
     fn find<Q>(&self, hash: u64, key: &Q) -> Option<&KeyState>
     where
@@ -354,8 +342,9 @@ impl<K> Shard<K> {
     }
 
     /// Removes the full keys, and makes keys whose limiters are no longer used compact. O(keys).
-    fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> Swept<K> {
-        let mut swept = Swept::default();
+    /// The caller drops the results after unlocking the shard.
+    fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> (Vec<Keyed<K>>, Vec<Limiter>) {
+        let (mut removed, mut limiters) = (Vec::new(), Vec::new());
         let settings = &inner.plan.settings;
         for keyed in self.keys.iter_mut() {
             let KeyState::Limiter(limiter) = &keyed.state else { continue };
@@ -367,7 +356,7 @@ impl<K> Shard<K> {
             if let Some((left, until)) = limiter.controller.remains() {
                 let compact = KeyState::Compact(Permits::with(left.min(settings.most()), until));
                 if let KeyState::Limiter(old) = std::mem::replace(&mut keyed.state, compact) {
-                    swept.limiters.push(old);
+                    limiters.push(old);
                 }
             }
         }
@@ -375,8 +364,8 @@ impl<K> Shard<K> {
             KeyState::Compact(compact) => compact.refill(settings, now).0 >= settings.most(),
             KeyState::Limiter(_) => false,
         };
-        swept.keys.extend(self.keys.extract_if(is_full));
+        removed.extend(self.keys.extract_if(is_full));
         self.sweep_at = (2 * self.keys.len()).max(SWEEP_MIN);
-        swept
+        (removed, limiters)
     }
 }

@@ -1,6 +1,6 @@
 //! Starts a set of timers: with driver threads, in the program's event loop, or in virtual time.
 
-use super::{Builder, Clock, Pinning, StartTimersError};
+use super::{Builder, Pinning, StartTimersError};
 use crate::event_loop::EventLoopDriver;
 use crate::events;
 use crate::platform::chance::Chance;
@@ -35,11 +35,9 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// the next base. Without a limit, a timer that rearms itself for the current instant would keep it
 /// there.
 const VIRTUAL_PASSES: u32 = 1_024;
-/// How many times in a row a driver thread runs due timers before it returns to its main loop,
-/// where it checks whether to wake an expiry thread, and whether to end. That costs a system call.
+/// Passes in a row before a driver thread returns to its main loop, which costs a system call.
 const DRIVER_PASSES: u32 = 16;
 
-/// The task of one of the library's threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Job {
     Driver,
@@ -71,8 +69,7 @@ impl Builder {
         self.start_set()
     }
 
-    /// Starts the set that the whole process shares. Unlike other sets it has no number in the
-    /// names of its threads, and it never ends.
+    /// Starts the set that the whole process shares, which never ends.
     pub(crate) fn start_for_process(mut self) -> Result<Timers, StartTimersError> {
         self.setup.lifetime = Lifetime::Process;
         self.start_set()
@@ -209,10 +206,7 @@ impl Builder {
     }
 
     fn host_clock(&self) -> HostClock {
-        let clock = match self.clock {
-            Clock::Best => HostClock::new(),
-            Clock::System => HostClock::system(),
-        };
+        let clock = if self.reads_system_clock { HostClock::system() } else { HostClock::new() };
         if let Some(why) = clock.take_new_fallback() {
             events::clock_fell_back(why);
         }
@@ -224,8 +218,7 @@ impl Builder {
         added.map_err(|error| StartTimersError::Thread { base, error })
     }
 
-    /// Creates a set of timers without driver threads on this virtual clock. With `chance`, each
-    /// timer goes to a random base.
+    /// Creates a set on this virtual clock. With `chance`, each timer goes to a random base.
     pub(crate) fn start_virtual(
         mut self,
         clock: Arc<ManualClock>,
@@ -234,8 +227,7 @@ impl Builder {
         if !self.coarse_like_real {
             self.setup.core.coarse = CoarseExpiry::AtDeadline;
         }
-        // Timers with equal deadlines must fire in the order of their arming, which only `Eager`
-        // guarantees.
+        // Timers with equal deadlines must fire in the order of their arming.
         self.setup.core.push_out = PushOut::Eager;
         // Limit the number of passes in a row, to detect a timer that is always rearmed for the
         // current instant. Disable the back-off: it would never end, because virtual time does not
@@ -261,8 +253,7 @@ impl Builder {
     }
 }
 
-/// Creates the event device of a base: a timerfd, with the file descriptor that the program's loop
-/// polls.
+/// Creates the event device of a base, with the descriptor that the program's loop polls.
 #[cfg(linux_platform)]
 fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
     let timer = Timerfd::new()?;
@@ -270,7 +261,6 @@ fn polled_device() -> Result<(Arc<OwnedFd>, BaseDevice), RefusedCall> {
     Ok((descriptor, BaseDevice::own_loop(LoopDevice::with_descriptor(timer))))
 }
 
-/// Starts one of the library's threads for a set of timers, unless the set has ended.
 fn add_thread(shared: &Arc<Shared>, pinning: Pinning, base: CpuId, job: Job) -> io::Result<()> {
     let own = Arc::clone(shared);
     let cpu = match (pinning, job) {
@@ -304,8 +294,7 @@ const RETRY: Ns = Ns::from_ms(100);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driver {
     None,
-    /// The system refused the thread, so the base was taken offline: its timers moved to the next
-    /// base.
+    /// The system refused the thread, so the base was taken offline.
     Refused,
     Started,
 }

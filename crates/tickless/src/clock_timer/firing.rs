@@ -31,8 +31,7 @@ pub(super) struct State {
 /// The window that a timer is armed for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Armed {
-    /// The timer is not armed. If the core fires it anyway, it was cancelled at the same time, and
-    /// the expiry is ignored.
+    /// If the core fires the timer anyway, it was cancelled concurrently: the expiry is ignored.
     Idle,
     /// A window on the timer's own clock.
     Own(Window),
@@ -63,8 +62,8 @@ impl State {
             Armed::Timers(window) => return window,
             Armed::Own(window) => window,
         };
-        // Read the timers' clock first: if the thread loses its CPU between the two readings, the
-        // result is too early rather than too late. An early expiry checks the clock again.
+        // Read the timers' clock first: if the thread loses its CPU in between, the result is too
+        // early, and an early expiry checks the clock again.
         let (now, own_now) = (clock.now(), clock.now_on(self.base));
         let farthest = match self.base != TimeBase::Monotonic && self.watch.polls() {
             true => now.after(POLL_EVERY),
@@ -77,8 +76,8 @@ impl State {
         Window::new(place(own.soft), place(own.hard))
     }
 
-    /// The callback that the core runs when the converted deadline has passed. It checks the
-    /// timer's own clock, and runs the user's callback only if the deadline has passed there too.
+    /// Called when the converted deadline has passed. Runs the user's callback only if the deadline
+    /// has passed on the timer's own clock, too.
     pub(super) fn fire(
         &self,
         fired: &mut Fired<'_>,
@@ -89,8 +88,7 @@ impl State {
         let window = match *armed {
             // The timer was cancelled after the core had begun to fire it.
             Armed::Idle => return,
-            // The timer was rearmed after the core had begun to fire it: the core will fire it
-            // again for the new window.
+            // The timer was rearmed since: the core will fire it again for the new window.
             Armed::Timers(window) if fired.found_at() < window.soft.into() => return,
             Armed::Timers(window) => window,
             Armed::Own(window) if clock.now_on(self.base) < window.soft => {
@@ -110,8 +108,7 @@ impl State {
         callback(&mut expiry);
         let Some(restart) = expiry.restart else { return };
         let mut armed = locked(&self.armed);
-        // If another thread has armed the timer since the callback began, that arming takes
-        // precedence over the callback's request.
+        // An arming by another thread since the callback began takes precedence.
         if matches!(*armed, Armed::Idle) {
             *armed = restart;
             let again = self.on_timers_clock(restart, clock);
@@ -121,14 +118,13 @@ impl State {
 }
 
 impl ClockFired<'_> {
-    /// Returns the deadline that the timer was armed with. It is on the timer's own clock, or on
-    /// the timers' clock if the timer was armed by [`start`](super::ClockTimer::start) on realtime.
+    /// Returns the deadline that the timer was armed with: on the timers' clock if it was armed by
+    /// [`start`](super::ClockTimer::start) on realtime, otherwise on its own.
     pub fn deadline(&self) -> Instant {
         self.window.soft.into()
     }
 
-    /// Returns the end of the window that the timer was armed with, on the same clock as
-    /// [`deadline`](Self::deadline).
+    /// Returns the end of the window that the timer was armed with.
     pub fn hard_deadline(&self) -> Instant {
         self.window.hard.into()
     }
@@ -144,8 +140,7 @@ impl ClockFired<'_> {
         self.restart = Some(Armed::Own(Window::at(deadline)));
     }
 
-    /// Rearms the timer to fire when `after` has passed, as [`start`](super::ClockTimer::start)
-    /// does.
+    /// Rearms the timer, as [`ClockTimer::start`](super::ClockTimer::start) does.
     pub fn restart(&mut self, after: Duration) {
         self.restart = Some(Armed::relative(self.clock, self.base, after));
     }

@@ -12,8 +12,7 @@ use crate::timer::shared::Handle;
 use std::sync::Arc;
 
 impl Handle {
-    /// Arranges that timers are told when a clock was set. If that is not possible, makes them poll
-    /// their clock. Only the first call has an effect.
+    /// Arranges that timers are told when a clock was set, or poll it. Only the first call counts.
     pub(super) fn watch_clocks(&self) {
         self.clock_timers.watch.source(|| {
             if self.is_virtual() {
@@ -39,8 +38,7 @@ impl Handle {
         let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
         let watch = move || {
             if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
-                // From now on, timers must poll. Convert all deadlines once more: from here on a
-                // conversion limits how long a timer waits before it checks its clock.
+                // From now on, timers must poll: convert all deadlines once more.
                 shared.clock_timers.watch.fall_back(why);
                 shared.clocks_stepped();
             }

@@ -87,8 +87,7 @@ impl Interval {
     }
 }
 
-/// The future of one tick. It is a named type so that its `poll` can be `track_caller`, which
-/// records where the tick is awaited.
+/// A named type, so that its `poll` can be `track_caller`.
 struct NextTick<'a>(&'a mut Interval);
 
 impl Future for NextTick<'_> {

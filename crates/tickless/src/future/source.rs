@@ -63,8 +63,7 @@ impl TimerSource {
         TimerSource { source: Source::Context }
     }
 
-    /// Calls `make` with the timers for a new future, the current time on their clock, and a
-    /// function that returns the default slack for a duration.
+    /// Calls `make` with the timers, the current time on their clock, and their default slack.
     fn make<T>(
         &self,
         make: impl FnOnce(Option<&Handle>, Instant, &dyn Fn(Duration) -> Ns) -> T,

@@ -15,8 +15,7 @@ pub(crate) struct Run {
     pub(super) missed: Missed,
     /// Counts starts and stops.
     pub(super) turn: u64,
-    /// The phase that the program chose, and the place in the period that it resulted in; `None`
-    /// without a phase.
+    /// The phase that the program chose, and the resulting place in the period.
     pub(super) slot: Option<(Phase, PhaseSlot)>,
 }
 
@@ -27,8 +26,7 @@ impl Run {
 }
 
 impl Run {
-    /// Stops the timer: every later expiry is stale and will be ignored. Returns whether the timer
-    /// had been stopped before.
+    /// Stops the timer: later expiries are stale. Returns whether it had been stopped before.
     pub(super) fn stop(&mut self) -> bool {
         self.turn += 1;
         self.expected.take().is_none()
@@ -56,12 +54,11 @@ impl Run {
         }
     }
 
-    /// Discards the request of a stale expiry and of its callback: requests the window that a later
-    /// start has stored, or nothing if the timer was stopped.
+    /// Requests what a later start has stored, or nothing if the timer was stopped.
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
-            // The timer is already armed for that window, so the core ignores this request (R9: a
-            // restart yields to a concurrent arming).
+            // The timer is already armed for that window (R9: a restart yields to a concurrent
+            // arming).
             Some(window) => fired.restart_window(window),
             None => fired.stop(),
         }
@@ -71,13 +68,12 @@ impl Run {
 /// Whether a periodic timer still exists after its callback.
 pub(crate) enum AfterCallback {
     TimerAlive,
-    /// The callback has given the timer's memory back to its owner. The timer's [`Run`] was in that
-    /// memory, so it must not be used any more.
+    /// The timer's memory, and with it the [`Run`], was given back to its owner.
     TimerFreed,
 }
 
 /// Handles one expiry of a periodic timer, unless it is stale: requests the next period, then runs
-/// the callback, which may change that request.
+/// the callback.
 pub(crate) fn pass<'a>(
     run: impl Fn() -> MutexGuard<'a, Run>,
     fired: &mut Fired<'_>,

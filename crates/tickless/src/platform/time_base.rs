@@ -18,13 +18,11 @@ pub enum TimeBase {
     Realtime,
 }
 
-/// How far the program has moved boottime and realtime against monotonic time, which it does in
-/// virtual time and in tests.
+/// How far the program has moved boottime and realtime against monotonic time.
 #[derive(Debug, Default)]
 pub struct Steps([AtomicI64; 2]);
 
-/// How far realtime is ahead of monotonic time when virtual time begins. So a virtual clock that
-/// begins at zero begins on 2000-01-01 at 0:00 UTC.
+/// How far realtime is ahead when virtual time begins, so that zero is 2000-01-01 at 0:00 UTC.
 const VIRTUAL_EPOCH_NS: i64 = 946_684_800_000_000_000;
 
 impl Steps {
@@ -32,8 +30,7 @@ impl Steps {
         Steps([AtomicI64::new(0), AtomicI64::new(VIRTUAL_EPOCH_NS)])
     }
 
-    /// Moves a clock by this number of nanoseconds. A call for monotonic time, which cannot be
-    /// moved, is ignored.
+    /// Moves a clock by this number of nanoseconds. Monotonic time cannot be moved.
     pub fn step(&self, base: TimeBase, by_ns: i64) {
         if base != TimeBase::Monotonic {
             self.word(base).fetch_add(by_ns, Ordering::Relaxed);

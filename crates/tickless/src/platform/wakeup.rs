@@ -23,20 +23,18 @@ pub enum Wakeup {
     /// of its recent wakeups needed, at most 1 ms. While `cpu_share` does not cover that, it
     /// sleeps, as with [`Sleep`](Wakeup::Sleep).
     Auto {
-        /// The share of one CPU's time, for each driver: `0.05` is 5 %. Values below 0 and NaN
-        /// count as 0, values above 1 as 1.
+        /// The share of one CPU's time, for each driver: `0.05` is 5 %. Limited to 0 to 1.
         cpu_share: f64,
     },
 }
 
-/// A driver's margin before it has learned anything.
 const MARGIN_FIRST: Ns = Ns::from_us(60);
 const MARGIN_LEAST: Ns = Ns::from_us(2);
 const MARGIN_MOST: Ns = Ns::from_ms(1);
 /// The most CPU time that a driver can save up while it does not spin.
 const SAVED_MOST: Ns = Ns::from_ms(1);
-/// If a wakeup was later than the margin, the margin is raised by one 16th of itself; otherwise it
-/// is lowered by one 99th of that amount. So it settles where one wakeup in 100 is later.
+/// A late wakeup raises the margin by a 16th, and another one lowers it by a 99th of that. So it
+/// settles where one wakeup in 100 is later.
 const RAISED_BY: u64 = 16;
 
 /// The margin of one driver, and the CPU time that it may spin.
@@ -80,8 +78,7 @@ impl Waking {
         self.wakeup != Wakeup::Sleep
     }
 
-    /// Returns how long before its next deadline the driver should wake; zero if it should sleep
-    /// until the deadline.
+    /// Returns how long before its next deadline the driver should wake.
     pub fn margin(&mut self, now: Ns) -> Ns {
         if let Wakeup::Auto { .. } = self.wakeup {
             self.account.pay_in(now);
@@ -92,8 +89,7 @@ impl Waking {
         self.margin
     }
 
-    /// Learns from a wakeup: the kernel was asked to wake the driver at `asked`, and did so at
-    /// `woke`.
+    /// Learns from a wakeup for which the kernel was asked at `asked`, and which came at `woke`.
     pub fn note_woken(&mut self, asked: Ns, woke: Ns) {
         let Wakeup::Auto { .. } = self.wakeup else { return };
         let step = (self.margin.0 / RAISED_BY).max(99);
@@ -118,8 +114,7 @@ impl Waking {
             core::hint::spin_loop();
             ended = now();
         }
-        // Do not charge the time after the deadline: the thread had lost its CPU then, and did not
-        // spin.
+        // Do not charge the time after the deadline, when the thread had lost its CPU.
         let spun = ended.min(deadline).since(begun);
         self.account.saved_ns -= spun.0 as f64;
         spun

@@ -12,8 +12,7 @@ use tickless_core::time::Ns;
 #[derive(Debug, Default)]
 pub struct ClockWatch {
     source: Mutex<Option<StepSource>>,
-    /// The system call whose refusal makes timers poll their clock; empty if the program chose to
-    /// poll.
+    /// The system call whose refusal makes timers poll their clock, unless the program chose that.
     refused: OnceLock<RefusedCall>,
     steps: AtomicU64,
 }
@@ -28,7 +27,6 @@ pub enum StepSource {
     Polling,
 }
 
-/// How often timers check their clock if nothing reports to them that it was set.
 pub const POLL_EVERY: Ns = Ns::from_secs(1);
 
 impl ClockWatch {

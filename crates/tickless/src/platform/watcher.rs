@@ -18,8 +18,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Creates a watcher. It notices when the clock is set from here on, even before `watch` is
-    /// called.
+    /// Creates a watcher, which notices when the clock is set from here on.
     pub fn new() -> Result<Watcher, RefusedCall> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Realtime, flags)
@@ -31,8 +30,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Waits, and calls `stepped` each time that the clock has been set. Blocks until
-    /// [`end`](Watcher::end) is called. Returns an error if the system refuses a call.
+    /// Calls `stepped` each time that the clock has been set, until [`end`](Watcher::end) is
+    /// called, or the system refuses a call.
     pub fn watch(&self, mut stepped: impl FnMut()) -> Result<(), RefusedCall> {
         loop {
             let mut files = [&self.timer, &self.end].map(|file| PollFd::new(file, PollFlags::IN));
@@ -43,8 +42,7 @@ impl Watcher {
             if !files[1].revents().is_empty() {
                 return Ok(());
             }
-            // Rearm the timer before calling `stepped`: if the clock is set again during that call,
-            // the timer notices.
+            // Rearm the timer first, so that it notices if the clock is set again during that call.
             let read = rustix::io::read(&self.timer, &mut [0u8; 8]);
             self.arm().map_err(|errno| RefusedCall::new("timerfd_settime", errno))?;
             // A cancelled timer fails to be read with another error than `EAGAIN`. A timer that has
@@ -61,8 +59,7 @@ impl Watcher {
     }
 
     fn arm(&self) -> Result<(), Errno> {
-        // The kernel cancels only a timer that is armed. It should not expire, so arm it for the
-        // year 2242.
+        // The kernel cancels only an armed timer. It should not expire: arm it for the year 2242.
         let far = Timespec { tv_sec: 1 << 33, tv_nsec: 0 };
         let time = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: far };
         let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
@@ -97,8 +94,8 @@ mod tests {
                 let passed = Itimerspec { it_interval, it_value };
                 let begun = Instant::now();
                 while steps.load(Ordering::SeqCst) < round {
-                    // Repeat this until it is noticed: the watcher may just be rearming the timer,
-                    // which discards the expiry.
+                    // Repeat this: the watcher may just be rearming the timer, which discards the
+                    // expiry.
                     let flags = TimerfdTimerFlags::ABSTIME;
                     assert!(timerfd_settime(&watcher.timer, flags, &passed).is_ok());
                     assert!(begun.elapsed() < Duration::from_secs(20), "the step is not reported");

@@ -1,9 +1,8 @@
 //! The library's threads, and a way to wait until one of them runs no more callbacks.
 //!
-//! A caller that ends a thread waits until the thread's last callback has returned. It does not
-//! wait for wakers (those of asynchronous tasks), because a waker may need a lock that the caller
-//! holds. So a thread sets the flag `WAKING` before it runs wakers. A caller that sees the flag
-//! stops waiting: the thread ends by itself after the wakers have returned.
+//! A caller that ends a thread waits until its last callback has returned, but not for wakers (of
+//! asynchronous tasks), which may need a lock that the caller holds. So a thread sets the flag
+//! `WAKING` before it runs wakers, and ends by itself after they have returned.
 //!
 //! | caller | thread |
 //! |---|---|
@@ -12,9 +11,8 @@
 //! | waits until `WAKING` or `ENDED` is set | runs wakers |
 //! | | clears `WAKING`; checks whether it must end |
 //!
-//! The flags are bits of one word, and every change of the word is an atomic read-modify-write. So
-//! a thread that clears `WAKING` after the caller has set `WAITED` also sees that it was asked to
-//! end.
+//! The flags are bits of one word. So a thread that clears `WAKING` after the caller has set
+//! `WAITED` also sees that it was asked to end.
 
 use crate::platform::wait;
 use core::cell::Cell;
@@ -28,7 +26,6 @@ use tickless_core::time::Ns;
 const WAKING: u32 = 1;
 /// The thread has ended.
 const ENDED: u32 = 2;
-/// A caller waits for the thread.
 const WAITED: u32 = 4;
 
 #[derive(Debug)]
@@ -42,8 +39,7 @@ pub struct Worker {
 struct Stage(AtomicU32);
 
 thread_local! {
-    /// The flags of this thread; null on a thread that is not the library's. The variable has no
-    /// destructor.
+    /// The flags of this thread; null on a thread that is not the library's. Has no destructor.
     static STAGE: Cell<*const Stage> = const { Cell::new(core::ptr::null()) };
 }
 
@@ -63,8 +59,7 @@ impl Worker {
         self.thread.thread().id() == std::thread::current().id()
     }
 
-    /// Waits until the thread has ended or is running wakers. The caller must have asked it to end
-    /// before.
+    /// Waits until the thread, which was asked to end before, has ended or is running wakers.
     pub fn finish(self) {
         // AcqRel: a thread that changes the word after this sees the request to end.
         let mut stage = self.stage.0.fetch_or(WAITED, Ordering::AcqRel) | WAITED;
@@ -109,8 +104,7 @@ impl Drop for Ended {
     }
 }
 
-/// Runs `body`, which calls wakers. Until it has returned, [`Worker::finish`] does not wait for
-/// this thread.
+/// Runs `body`, which calls wakers. [`Worker::finish`] does not wait for that.
 pub fn run_wakers(body: impl FnOnce()) {
     struct Awake<'a>(&'a Stage);
     impl Drop for Awake<'_> {

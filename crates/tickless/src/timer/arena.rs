@@ -21,8 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The size of a cache line. The size of a slot is a multiple of it.
 const LINE: usize = 64;
-/// The number of slot sizes that are pooled: one cache line and two. Larger timers come from the
-/// general allocator.
+/// Slots of one cache line and of two are pooled. Larger timers come from the general allocator.
 const CLASSES: usize = 2;
 const FIRST_CHUNK: usize = 16 << 10;
 /// The size of a huge page on x86-64 and most other architectures.
@@ -54,8 +53,7 @@ struct Cache(TryLock<FreeSlots, AtomicU64>);
 struct FreeSlots {
     /// The batch from which slots are taken, and to which they are given back.
     first: Batch,
-    /// A spare batch, full or empty. It is swapped with `first` when that is empty or full, so a
-    /// CPU that takes and gives back slots in turn seldom needs the depot.
+    /// A spare batch, full or empty, which is swapped with `first` when that is empty or full.
     second: Batch,
 }
 
@@ -154,8 +152,7 @@ impl Class {
         });
     }
 
-    /// Calls `body` with the free slots of this CPU, or with those of another CPU if a thread is
-    /// using this CPU's.
+    /// Calls `body` with the free slots of this CPU, or of another one if these are in use.
     #[inline]
     fn with_cache<R>(&self, cpu: usize, body: impl FnOnce(&mut FreeSlots) -> R) -> R {
         let mut round = 0;
@@ -180,8 +177,7 @@ impl Class {
         free.first.pop().map(NonNull::cast)
     }
 
-    /// Makes room in the first batch of a CPU, which is full: swaps it with the second one, and if
-    /// that is full, too, gives that to the depot.
+    /// Swaps the first batch of a CPU, which is full, with the second, or gives that to the depot.
     #[cold]
     fn make_room(&self, free: &mut FreeSlots) {
         swap(&mut free.first, &mut free.second);
@@ -215,8 +211,7 @@ impl Batch {
 }
 
 impl Depot {
-    /// Takes a batch: a full one that was given back, or new slots of this size. `None` if the
-    /// system has no memory left.
+    /// Takes a batch that was given back, or cuts new slots. `None` if there is no memory left.
     fn take(&mut self, size: usize) -> Option<Batch> {
         if let Some(top) = self.batches {
             // SAFETY: the top slot of a batch in the depot is free, so it contains a `FreeSlot`.

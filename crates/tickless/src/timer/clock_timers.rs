@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A timer whose deadline depends on a clock that can be set.
 pub(crate) trait OnStep: Send + Sync {
-    /// Converts the deadline to the clock of the set again, after the timer's own clock was set or
-    /// the system was suspended.
+    /// Converts the deadline to the clock of the set again, after the timer's own clock was set.
     fn convert_deadline(&self);
 }
 
@@ -36,14 +35,12 @@ impl ClockTimers {
         id
     }
 
-    /// Removes a timer and returns it, so that the caller drops it when the list is not locked any
-    /// more.
+    /// Removes a timer. The caller drops it when the list is not locked any more.
     pub(crate) fn remove(&self, id: u64) -> Option<Arc<dyn OnStep>> {
         locked(&self.list).timers.remove(&id)
     }
 
-    /// Converts the deadlines of all timers in the list again, after a clock was set or the system
-    /// was suspended.
+    /// Converts the deadlines of all timers in the list again, after a clock was set.
     pub(super) fn stepped(&self) {
         self.watch.count_step();
         for timer in locked(&self.list).timers.values() {

@@ -41,8 +41,7 @@ impl CallbackTimes {
 pub(crate) struct Counters {
     bases: Box<[OfBase]>,
     pub(crate) times: bool,
-    /// A callback that takes this long counts as slow, and an expiry that is later than this as
-    /// overdue.
+    /// The limit for slow callbacks and overdue expiries.
     pub(crate) slow_after: Ns,
 }
 
@@ -67,8 +66,7 @@ impl Counters {
         let Some(base) = self.bases.get(here.index()) else { return };
         match found {
             Cancel::Pending => {}
-            // No atomic addition, because a cancel of an idle timer must stay cheap. Two threads
-            // that count at the same time may count only one cancel.
+            // No atomic addition, because a cancel of an idle timer must stay cheap.
             Cancel::Idle => base.idle.store(base.idle.load(RELAXED) + 1, RELAXED),
             Cancel::Running => _ = base.running.fetch_add(1, RELAXED),
         }
@@ -79,8 +77,7 @@ impl Counters {
         self.bases[base.index()].overdue.fetch_add(1, RELAXED);
     }
 
-    /// Counts a callback. If it is the longest so far, calls `label` to get its label. Returns
-    /// whether it was slow.
+    /// Counts a callback; if it is the longest so far, with its label. Returns whether it was slow.
     pub(crate) fn count_callback(
         &self,
         base: CpuId,

@@ -48,8 +48,7 @@ impl Shared {
         }
     }
 
-    /// Runs the callbacks that are due, called by an event loop of the program. Returns how many
-    /// timers fired.
+    /// Runs the due callbacks, in an event loop of the program. Returns how many timers fired.
     pub(crate) fn run_loop(&self, base: CpuId, wakers: &mut Wakers) -> u64 {
         self.bases.platform().devices[base.index()].quiet();
         let fired = self.expire(base, wakers).fired;
@@ -66,8 +65,7 @@ impl Shared {
         }
     }
 
-    /// Handles an event of a base: runs the callbacks that are due, and wakes the base's expiry
-    /// thread for those that run there.
+    /// Handles an event of a base: runs the due callbacks, and wakes the base's expiry thread.
     fn handle(&self, base: CpuId, wakers: &mut Wakers) {
         if self.bases.settings().deferral == Deferral::None {
             self.expire(base, wakers);
@@ -84,8 +82,7 @@ impl Shared {
         self.expirers.serve(base, &self.stop, || self.fire(base, Runner::Thread, &mut wakers));
     }
 
-    /// The main loop of the rescuer, a thread that takes over the work of an expiry thread which is
-    /// stuck in a callback.
+    /// The main loop of the rescuer, which takes over from an expiry thread that is stuck.
     pub(crate) fn rescue(&self) {
         let mut wakers = Wakers::default();
         self.expirers.rescue(&self.stop, |base| self.fire(base, Runner::Rescuer, &mut wakers));
@@ -96,8 +93,7 @@ impl Shared {
         self.end_batch(wakers);
     }
 
-    /// After a batch of callbacks, frees timers that were dropped while their callback ran
-    /// (orphans), and wakes the tasks whose timers have fired.
+    /// Frees orphans (timers that were dropped while their callback ran), and wakes tasks.
     fn end_batch(&self, wakers: &mut Wakers) {
         self.orphans.free_ended(self);
         if !wakers.is_empty() {
@@ -105,12 +101,10 @@ impl Shared {
         }
     }
 
-    /// Wakes the tasks whose timers have fired in a batch. Called when the thread is in no
-    /// callback.
+    /// Wakes the tasks whose timers have fired. Called when the thread is in no callback.
     #[cold]
     pub(super) fn wake(&self, wakers: &mut Wakers) {
-        // Counts as a callback: a waker may drop the last handle of the set, and that drop must not
-        // wait for the driver that calls the waker.
+        // Counts as a callback: a waker may drop the set, which must not wait for this driver.
         let panicked = frame::within(&Runs::nowhere(self), 0, || wakers.wake());
         self.panics.fetch_add(panicked, Ordering::Relaxed);
     }

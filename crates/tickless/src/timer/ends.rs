@@ -13,11 +13,9 @@ use tickless_core::platform::Platform;
 pub enum End {
     /// No thread uses it any more: free it.
     Over,
-    /// Its callback runs, and the caller must not wait for it: free it when the callback has
-    /// returned.
+    /// Its callback runs, and the caller must not wait: free it when the callback has returned.
     Runs,
-    /// This process is a forked child. The timer's driver exists in the parent only, and may have
-    /// been using the memory when the process forked: never free it.
+    /// This is a forked child: the timer's driver may have been using the memory. Never free it.
     LeftByFork,
 }
 
@@ -31,8 +29,7 @@ pub fn end_or_leave<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef
     if bases.is_running(timer) { End::Runs } else { End::Over }
 }
 
-/// Shuts a timer down inside its own callback, and detaches the callback: the memory may be used
-/// for another timer from here on.
+/// Shuts a timer down inside its own callback, and detaches the callback from it.
 pub fn end_own<P: Platform, L: Family<P>>(bases: &Bases<P>, timer: TimerRef<P, L>) -> Cancel {
     let found = bases.shutdown(timer);
     bases.detach(timer);

@@ -28,11 +28,10 @@ use tickless_core::time::{Ns, Window};
 pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
     waker: UnsafeCell<Option<Waker>>,
-    /// `None` if the system refused the driver threads: then no timer fires, and each poll compares
-    /// the deadline with the clock.
+    /// `None` if the system refused the driver threads: each poll then compares with the clock.
     shared: Option<Handle>,
-    /// The earliest time at which the timer fires. A reset writes it after the steps that may
-    /// panic, so an entry that is marked as fired has always passed this deadline.
+    /// Written after the steps that may panic, so an entry that is marked as fired has always
+    /// passed this deadline.
     deadline: Cell<Ns>,
     /// Units of 1.024 µs.
     slack: Cell<u32>,
@@ -131,8 +130,7 @@ impl<L: Family<Host>> Entry<L> {
         Poll::Pending
     }
 
-    /// Changes the deadline, whether the entry has fired or not. An armed entry stays armed. Moving
-    /// the deadline of a coarse timer to a later time takes one compare-and-swap.
+    /// Changes the deadline, whether the entry has fired or not. An armed entry stays armed.
     #[cfg_attr(debug_assertions, track_caller)]
     #[inline(always)]
     pub(crate) fn reset(self: Pin<&mut Self>, deadline: Ns, now: Ns) {
@@ -187,8 +185,7 @@ impl<L: Family<Host>> Entry<L> {
         })
     }
 
-    /// Polls an entry for which no timers could be started: compares the deadline with the clock,
-    /// and asks to be polled again at once.
+    /// Polls an entry without timers: compares with the clock, and asks to be polled again.
     #[cold]
     fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.deadline() <= system_now() {
@@ -227,8 +224,7 @@ impl<L: Family<Host>> Entry<L> {
         }
     }
 
-    /// Makes the driver pause after this callback, to call the wakers that it has collected, before
-    /// it runs the next callback of its batch.
+    /// Makes the driver pause after this callback, to call the wakers that it has collected.
     #[cold]
     fn pause_batch(&self) {
         if let (Some(shared), Some(callback)) = (self.shared(), frame::innermost()) {

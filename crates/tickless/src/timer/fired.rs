@@ -116,8 +116,7 @@ impl<'a> Fired<'a> {
         }
     }
 
-    /// Keeps a waker, which the driver calls when it pauses between two callbacks. Returns whether
-    /// the driver should pause after this callback.
+    /// Keeps a waker for the driver's next pause. Returns whether the driver should pause now.
     pub(crate) fn wake_later(&mut self, waker: Waker) -> Pause {
         self.wakers.collect(waker)
     }

@@ -23,8 +23,7 @@ pub struct CallbackId {
     pub set: usize,
     pub cpu: CpuId,
     pub runner: Runner,
-    /// The timer's address; 0 if this is not a timer's callback, or has been detached from its
-    /// timer.
+    /// The timer's address; 0 without a timer, or if the callback was detached from it.
     pub timer: usize,
 }
 
@@ -34,8 +33,7 @@ impl CallbackId {
     }
 }
 
-/// A set of timers, as its callbacks' frames refer to it. Code inside a callback uses this to make
-/// the threads that wait for the callback check for a deadlock.
+/// A set of timers, which a callback asks to make the threads that wait for it check again.
 pub(crate) trait RecheckWaits {
     fn recheck_waits(&self, cpu: CpuId);
 }
@@ -52,8 +50,7 @@ impl Runs {
         Runs { set: from_ref(set), cpu, runner }
     }
 
-    /// Makes the `Runs` for code that counts as a callback of this set, but that no base runs, such
-    /// as wakers.
+    /// Makes the `Runs` for code that counts as a callback, but that no base runs, such as wakers.
     pub(crate) fn nowhere<S: RecheckWaits + 'static>(set: &S) -> Runs {
         Runs::on(set, CpuId(u16::MAX), Runner::Handler)
     }
@@ -96,13 +93,11 @@ impl Frame {
 }
 
 thread_local! {
-    /// The innermost frame of this thread's chain. Has no destructor, so it is usable until the
-    /// thread ends.
+    /// The innermost frame of this thread's chain. Has no destructor.
     static INNERMOST: Cell<*const Frame> = const { Cell::new(null()) };
 }
 
-/// Calls `body`, which counts as the callback of the timer at this address; with 0, as code that
-/// belongs to no timer but must not wait for callbacks either.
+/// Calls `body`, which counts as the callback of this timer; with 0, of no timer.
 #[inline(always)]
 pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
     let frame = Frame::new(runs, timer);
@@ -121,8 +116,8 @@ impl Drop for Entered {
     }
 }
 
-/// If this thread is in the callback of this timer, detaches the callback from the timer and
-/// returns `true`. From then on, the runner of the callback neither calls nor rearms the timer.
+/// If this thread is in the callback of this timer, detaches the callback: its runner neither calls
+/// nor rearms the timer any more. Returns whether it was.
 pub(super) fn detach(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).map(|frame| frame.timer.set(0)).is_some()
 }
@@ -168,8 +163,7 @@ pub(super) fn recheck_waiters(is_waited_for: impl Fn(CallbackId) -> bool) {
     });
 }
 
-/// Returns the innermost frame that `is_it` accepts. The frame stays on the chain while the caller
-/// runs, because the caller runs inside that callback.
+/// Returns the innermost frame that `is_it` accepts, which stays on the chain during the call.
 #[inline]
 fn find<'a>(mut is_it: impl FnMut(&'a Frame) -> bool) -> Option<&'a Frame> {
     let mut at = INNERMOST.get();

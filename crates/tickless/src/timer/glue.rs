@@ -26,11 +26,9 @@ pub struct Glue {
 }
 
 impl Glue {
-    /// Makes the glue for a timer inside another object, which ends the timer itself before its
-    /// memory is freed.
+    /// Makes the glue for a timer inside another object, which ends the timer itself.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
-        // `is_running` and `free` are never called: they are for timers whose memory is freed after
-        // they were dropped (`orphans`), which that of an embedded timer never is.
+        // Never called: they are for orphans, and the memory of an embedded timer never is one.
         const fn is_running(_: &Bases, _: NonNull<()>) -> bool {
             false
         }
@@ -45,8 +43,7 @@ impl Glue {
         Glue { label, ..self }
     }
 
-    /// Returns the default label: the type of the callback, unless this glue was made with another
-    /// one.
+    /// Returns the default label, by default the type of the callback.
     pub(crate) fn label(&self) -> &'static str {
         (self.label)().trim_end_matches("::{{closure}}")
     }

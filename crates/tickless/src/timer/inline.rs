@@ -59,8 +59,7 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
         }
     }
 
-    /// Returns an owner through which a borrower arms and cancels the timer. It must not be
-    /// dropped, because that would end the timer.
+    /// Returns an owner for a borrower. Dropping it would end the timer, so it must not be dropped.
     pub(crate) fn owner(self: Pin<&Self>) -> ManuallyDrop<Owned<L>> {
         // SAFETY: `self` is pinned, so it stays in place until its drop, which ends the timer
         // first. The owner made here is never dropped, so neither is the copy of the handle.
@@ -85,7 +84,7 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
 }
 
 /// Holds a callback while it runs. The drop, also after a panic, moves the callback back into its
-/// timer, unless it has been detached from the timer, whose memory may then be gone.
+/// timer, unless it has been detached.
 struct Taken<F> {
     place: *mut Option<F>,
     callback: Option<F>,
@@ -115,8 +114,7 @@ impl<L: Family<Host>, F: OnFire> Drop for Inline<L, F> {
     }
 }
 
-/// Aborts the process: a callback has dropped a timer whose own callback is waiting for that
-/// callback to return, or for a lock that it holds.
+/// Aborts the process: a drop can neither wait for the timer's callback nor return.
 #[cold]
 #[expect(clippy::print_stderr, reason = "the process ends and should say why")]
 fn never_ends() -> ! {

@@ -14,8 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static LABELS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The label of the future that this thread polls. Has no destructor, so it can be used until
-    /// the thread ends.
+    /// The label of the future that this thread polls. Has no destructor.
     static LABEL: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 

@@ -1,24 +1,19 @@
 //! Counts the users of a set of timers, to find out when the last one is gone: in a counter for
 //! each CPU while the set is open, in one counter afterwards.
 //!
-//! Generic over the atomic word, so that model checkers can run this file with their own atomics.
-//!
-//! Each timer is a user. A timer may be made on one CPU and dropped on another, so a single CPU's
-//! count may be negative, and only the sum over all CPUs is the number of users. The sum is needed
-//! only after the last [`Timers`](crate::Timers) has been dropped: from then on, the set ends when
-//! it reaches zero. The thread that drops it closes the counts:
+//! Generic over the atomic word, so that model checkers run this file. A timer may be made on one
+//! CPU and dropped on another, so only the sum over all CPUs is the number of users. After the last
+//! [`Timers`](crate::Timers) has been dropped, the set ends when the sum reaches zero. The thread
+//! that drops it closes the counts:
 //!
 //! | a thread that adds or removes a user | the thread that closes the counts |
 //! |---|---|
 //! | changes its CPU's count | takes each CPU's count, leaving `CLOSED` |
 //! | if that was `CLOSED`: changes `all`, too | adds what it took to `all`, minus `OPEN` |
 //!
-//! Each change reaches `all` exactly once, either in what was taken from a CPU's count or directly,
-//! because both threads change that count by an atomic read-modify-write. While the counts are
-//! being taken, `all` is still near `OPEN`, so no thread finds it zero. After a CPU's count has
-//! been closed, only its bit `CLOSED` is used.
-//!
-//! This is the idea of Linux's percpu-ref, with an atomic addition in place of its grace period.
+//! Each change reaches `all` exactly once, because both threads change a CPU's count by an atomic
+//! read-modify-write. While the counts are being taken, `all` is still near `OPEN`, so no thread
+//! finds it zero. This is the idea of Linux's percpu-ref, without its grace period.
 
 use core::sync::atomic::Ordering;
 

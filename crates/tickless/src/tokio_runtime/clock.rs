@@ -14,8 +14,7 @@ use std::time;
 use tickless_core::time::Ns;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// If readings of tokio's clock and of the system's clock differ by more than this, the two clocks
-/// are compared exactly.
+/// If tokio's clock and the system's differ by more than this, they are compared exactly.
 const APART: time::Duration = time::Duration::from_micros(20);
 
 /// The clock of one runtime, and the waker of the task that drives the timers on it.
@@ -23,11 +22,9 @@ const APART: time::Duration = time::Duration::from_micros(20);
 pub(super) struct RuntimeClock {
     runtime: Handle,
     can_pause: bool,
-    /// Whether a check has found that the program paused the clock. Stays `true` after the clock
-    /// was resumed, because it then stays behind the system's.
+    /// Whether the clock was ever paused. It then stays behind the system's.
     is_virtual: AtomicBool,
-    /// Whether the runtime has dropped the task. Then this clock returns the end of time, so that
-    /// all pending timers fire.
+    /// Whether the runtime has ended: all pending timers fire then.
     has_ended: AtomicBool,
     /// Wakes the task that drives the timers. Set when that task is first polled.
     driver: OnceLock<Waker>,
@@ -58,8 +55,7 @@ impl RuntimeClock {
         clock
     }
 
-    /// Returns the time. The caller must be in the runtime. Also checks whether the clock has been
-    /// paused.
+    /// Returns the time, in the runtime. Also checks whether the clock has been paused.
     pub(super) fn now_here(&self) -> Ns {
         if !self.can_pause || self.has_ended.load(Ordering::Relaxed) {
             return self.now();

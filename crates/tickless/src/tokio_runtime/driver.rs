@@ -22,8 +22,7 @@ use tokio::time::{Instant, Sleep};
 pub(super) struct Driver {
     driver: EventLoopDriver<()>,
     timers: Arc<RuntimeTimers>,
-    /// A timerfd, which becomes readable at the next deadline. `None` if the runtime's clock was
-    /// paused from the start.
+    /// A timerfd for the next deadline, unless the clock was paused from the start.
     #[cfg(linux_platform)]
     descriptor: Option<AsyncFd<Arc<OwnedFd>>>,
     /// While the program moves the runtime's clock: a sleep of tokio's until the next deadline.
@@ -73,8 +72,7 @@ impl Driver {
         let mut has_expired = false;
         if let Some(descriptor) = &self.descriptor {
             while let Poll::Ready(Ok(mut ready)) = descriptor.poll_read_ready(cx) {
-                // Tokio's reactor reports each expiry of the timerfd once, so the descriptor need
-                // not be read.
+                // Tokio's reactor reports each expiry once, so the descriptor need not be read.
                 ready.clear_ready();
                 has_expired = true;
             }
@@ -87,8 +85,7 @@ impl Driver {
         loop {
             self.driver.run_and_rearm();
             let Some(next) = self.driver.next_event() else {
-                // Without a pending timer there must be no sleep: while tokio's clock is paused,
-                // the runtime would advance it to the end of that sleep.
+                // Tokio would advance a paused clock to the end of the sleep.
                 self.sleep = None;
                 return;
             };
@@ -115,14 +112,12 @@ impl Future for Driver {
             self.poll_virtual(cx);
             return Poll::Pending;
         }
-        // A timer that was armed before the task's first poll has set the timerfd, too. So no timer
-        // is due unless that has expired.
+        // Earlier armings have set the timerfd, too: no timer is due unless it has expired.
         #[cfg(linux_platform)]
         if has_expired {
             self.driver.run_and_rearm();
         }
-        // Record that the task waits: if the clock is paused later, a thread that arms an earlier
-        // timer wakes the task.
+        // If the clock is paused later, a thread that arms an earlier timer wakes the task.
         self.driver.next_event();
         Poll::Pending
     }

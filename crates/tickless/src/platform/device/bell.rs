@@ -141,7 +141,8 @@ impl<W: Word> LoopBell<W> {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Calls the loop if it waits for a later deadline and was not called yet; returns whether.
+    /// Calls the loop if it waits for a later deadline and was not called yet. Returns whether it
+    /// was called.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
         let waits_for = self.waits_for.load(Ordering::SeqCst);

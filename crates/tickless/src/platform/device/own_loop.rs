@@ -192,13 +192,13 @@ impl LoopDevice {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::all_are_answered;
     use super::*;
     use crate::platform::manual_clock::ManualClock;
     use std::sync::Arc;
     use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
     use std::thread::Thread;
-    use std::time::{Duration, Instant};
 
     /// Goal: the loop is called for every earlier deadline, even one that is armed just when it
     /// begins to wait. Method: two threads arm earlier deadlines, and each time wait until the loop
@@ -215,46 +215,23 @@ mod tests {
                 thread.unpark();
             }
         }));
-        let (clock, stop) =
-            (HostClock::manual(Arc::new(ManualClock::at(Ns(1)))), AtomicBool::new(false));
-        let (asked, seen) = ([const { AtomicU64::new(0) }; 2], [const { AtomicU64::new(0) }; 2]);
-        std::thread::scope(|s| {
-            let looping = s.spawn(|| {
-                waker.get_or_init(std::thread::current);
-                while !stop.load(Ordering::Acquire) {
-                    device.begin_run(Ns(1));
-                    device.quiet();
-                    for (asked, seen) in asked.iter().zip(&seen) {
-                        seen.store(asked.load(Ordering::SeqCst), Ordering::SeqCst);
-                    }
-                    if device.begin_wait() == Ns::NEVER {
-                        std::thread::park();
-                    }
-                }
-            });
-            let armers = [0usize, 1].map(|me| {
-                let (asked, seen, device, clock) = (&asked[me], &seen[me], &device, &clock);
-                s.spawn(move || {
-                    for round in 1..=rounds {
-                        asked.store(round, Ordering::SeqCst);
-                        (0..round % 29).for_each(|_| core::hint::spin_loop());
-                        device.set(Ns(2 + round % 127 * me as u64), clock);
-                        device.ring();
-                        let begun = Instant::now();
-                        while seen.load(Ordering::SeqCst) < round {
-                            if begun.elapsed() > Duration::from_secs(10) {
-                                return false;
-                            }
-                            core::hint::spin_loop();
-                        }
-                    }
-                    true
-                })
-            });
-            let all = armers.map(|armer| armer.join().is_ok_and(|seen| seen));
-            stop.store(true, Ordering::Release);
-            looping.thread().unpark();
-            assert_eq!(all, [true, true], "a call was lost");
-        });
+        let clock = HostClock::manual(Arc::new(ManualClock::at(Ns(1))));
+        let stop = &AtomicBool::new(false);
+        let arm = |me, round| {
+            (0..round % 29).for_each(|_| core::hint::spin_loop());
+            device.set(Ns(2 + round % 127 * me), &clock);
+            device.ring();
+        };
+        let serve = |answer: &dyn Fn()| {
+            waker.get_or_init(std::thread::current);
+            device.begin_run(Ns(1));
+            device.quiet();
+            answer();
+            if device.begin_wait() == Ns::NEVER {
+                std::thread::park();
+            }
+        };
+        let end = || waker.get().unwrap().unpark();
+        assert!(all_are_answered(rounds, stop, arm, serve, end), "a call was lost");
     }
 }
