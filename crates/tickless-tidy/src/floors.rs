@@ -48,9 +48,19 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless::platform",
         &[
-            &["bias", "chance", "clock_error", "driver", "relax", "runtime", "time_base", "wait"],
+            &[
+                "bias",
+                "chance",
+                "clock_error",
+                "driver",
+                "locked",
+                "relax",
+                "runtime",
+                "time_base",
+                "wait",
+            ],
             &["try_lock", "wakeup"],
-            &["cpu", "fork", "system_clock", "membarrier", "trusted"],
+            &["cpu", "fork", "system_clock", "membarrier"],
             &["counter", "lock", "manual_clock", "per_process", "portable"],
             &["comparison", "expirer", "parking", "worker"],
             &["clock"],

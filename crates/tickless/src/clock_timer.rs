@@ -1,9 +1,9 @@
 //! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
 //!
-//! The core has only the timers' clock. A deadline on another clock is converted with the current
-//! difference of the two. When the core fires the timer, its own clock is checked, so it is not
-//! early. After a step of the clock or a suspend, every deadline is converted again, so it is not
-//! late; [`watch`](crate::platform::watch) explains how steps are detected.
+//! A deadline on another clock is converted with its current difference to the timers' clock. When
+//! the core fires the timer, the timer's own clock is checked, so it is not early. After a step of
+//! the clock or a suspend, every deadline is converted again; see
+//! [`watch`](crate::platform::watch).
 //!
 //! Lock order: the list of all clock timers, the deadline of one timer, a base. Callbacks and drops
 //! run without them.
@@ -14,13 +14,14 @@ mod watching;
 pub use firing::ClockFired;
 
 use crate::platform::clock::HostClock;
+use crate::platform::locked::locked;
 use crate::platform::time_base::TimeBase;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::clock_timers::OnStep;
 use crate::timer::owned::Owned;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
-use firing::{Armed, State, locked};
+use firing::{Armed, State};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};

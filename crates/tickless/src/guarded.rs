@@ -1,5 +1,6 @@
 //! A mutex for which synchronous cancels detect deadlocks.
 
+use crate::platform::locked::locked;
 use crate::timer::waits;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -79,7 +80,7 @@ impl<T: ?Sized> CallbackLock<T> {
         // that runs on this thread. Enter this wait in the table of all waits, so that the holder's
         // cancel detects the deadlock and returns an error; `lock` cannot return one.
         let entered = waits::enter_lock(&self.holder);
-        let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = locked(&self.mutex);
         drop(entered);
         guard
     }

@@ -1,9 +1,8 @@
 //! Periodic timers, and their phases.
 //!
-//! A [`Periodic`] expires at its first deadline plus whole periods, for as long as it runs: it does
-//! not drift, however late its callback runs. [`Missed`] selects what happens to missed periods. A
-//! [`Phase`] selects where in its period a timer fires: all timers at multiples of the period, each
-//! at its own place, or spread evenly, so that they do not all fire at once.
+//! A [`Periodic`] expires at its first deadline plus whole periods: it does not drift, however late
+//! its callback runs. [`Missed`] selects what happens to missed periods. A [`Phase`] selects where
+//! in its period a timer fires, so that timers with one period all fire at once, or spread evenly.
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
@@ -27,6 +26,7 @@ mod error;
 mod run;
 
 use crate::hrtimer::HrTimer;
+use crate::platform::locked::locked;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::fired::Fired;
 use crate::timer::slot::OwnOrLent;
@@ -39,7 +39,7 @@ use tickless_core::phase::PhaseSlot;
 use tickless_core::time::{Instant, Ns, Window};
 
 pub use error::PeriodError;
-pub(crate) use run::{AfterCallback, Run, lock, pass};
+pub(crate) use run::{AfterCallback, Run, pass};
 pub use tickless_core::phase::Phase;
 
 /// What happens to periods that were missed because the system or the callback was late.
@@ -104,7 +104,7 @@ impl Timers {
                 callback(period);
                 AfterCallback::TimerAlive
             };
-            pass(|| lock(&shared_run), fired, call);
+            pass(|| locked(&shared_run), fired, call);
         });
         Periodic::around(timer, OwnOrLent::Own(run))
     }
@@ -120,7 +120,7 @@ impl Periodic {
     pub fn missed(self, missed: Missed) -> Periodic {
         // Do not lock the run in a forked child: a thread of the parent may have left it locked.
         if !self.timer.shared().is_forked_child() {
-            lock(&self.run).missed = missed;
+            locked(&self.run).missed = missed;
         }
         self
     }
@@ -165,7 +165,7 @@ impl Periodic {
         if shared.is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
-        let mut run = lock(&self.run);
+        let mut run = locked(&self.run);
         let length = Ns::from_duration(period);
         let keeps = |&(by, ref slot): &(Phase, PhaseSlot)| by == phase && slot.period() == length;
         let slot = match run.slot.take() {
@@ -220,7 +220,7 @@ impl Periodic {
         if self.timer.shared().is_forked_child() {
             return Err(PeriodError::Start(StartError::Shut));
         }
-        let mut run = lock(&self.run);
+        let mut run = locked(&self.run);
         self.leave_phase(run.slot.take());
         self.begin(&mut run, first.into(), period, Ns::from_duration(slack))
     }
@@ -251,7 +251,7 @@ impl Periodic {
         if is_forked_child {
             return None;
         }
-        lock(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
+        locked(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())
     }
 
     fn leave_phase(&self, slot: Option<(Phase, PhaseSlot)>) {
@@ -267,7 +267,7 @@ impl Periodic {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
         }
-        let mut run = lock(&self.run);
+        let mut run = locked(&self.run);
         let was_stopped = run.stop();
         self.leave_phase(run.slot.take());
         let found = self.timer.cancel();
@@ -280,7 +280,7 @@ impl Periodic {
         if self.timer.shared().is_forked_child() {
             return Cancel::Idle;
         }
-        let mut run = lock(&self.run);
+        let mut run = locked(&self.run);
         match self.timer.try_cancel() {
             Cancel::Running => Cancel::Running,
             found => {
@@ -319,7 +319,7 @@ impl Periodic {
             return true;
         }
         let (was_stopped, slot) = {
-            let mut run = lock(&self.run);
+            let mut run = locked(&self.run);
             (run.stop(), run.slot.take())
         };
         self.leave_phase(slot);
@@ -339,14 +339,14 @@ impl Periodic {
     /// answer may be out of date at once.
     pub fn is_pending(&self) -> bool {
         !self.timer.shared().is_forked_child()
-            && lock(&self.run).expected.is_some()
+            && locked(&self.run).expected.is_some()
             && self.timer.is_pending()
     }
 
     /// Returns `true` if the timer was started and has not been stopped since.
     pub fn is_active(&self) -> bool {
         !self.timer.shared().is_forked_child()
-            && lock(&self.run).expected.is_some()
+            && locked(&self.run).expected.is_some()
             && self.timer.is_active()
     }
 }
@@ -355,7 +355,7 @@ impl Drop for Periodic {
     fn drop(&mut self) {
         // Do not lock the run in a forked child, nor after `give_back`, when its memory is gone.
         if !self.timer.shared().is_forked_child() && !self.timer.is_given_back() {
-            let slot = lock(&self.run).slot.take();
+            let slot = locked(&self.run).slot.take();
             self.leave_phase(slot);
         }
     }

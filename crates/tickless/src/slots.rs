@@ -5,6 +5,7 @@
 use crate::hrtimer::HrTimer;
 use crate::periodic::{self, AfterCallback, Missed, Periodic, Run};
 use crate::platform::host::WheelLink;
+use crate::platform::locked::locked;
 use crate::timeout::Timeout;
 use crate::timer::cancel_error::CancelError;
 use crate::timer::fired::Fired;
@@ -60,7 +61,7 @@ impl<F: OnFired> Callback for Beat<F> {
         // SAFETY: `self.run` points into the slot. `pass` uses it before the callback, when the
         // slot is still in use, and after the callback only if the callback did not give back the
         // slot.
-        let run = || periodic::lock(unsafe { self.run.as_ref() });
+        let run = || locked(unsafe { self.run.as_ref() });
         periodic::pass(run, fired, |period| {
             self.callback.fired(period);
             if frame::is_detached() { AfterCallback::TimerFreed } else { AfterCallback::TimerAlive }

@@ -97,10 +97,9 @@ impl Timers {
         (!is_forked_child).then(|| self.shared.phases().view(Ns::from_duration(period)))?
     }
 
-    /// Takes a base out of use, as the kernel does when a CPU goes offline. Its timers move to the
-    /// next base that is online, and so do timers that are armed later, pinned ones included.
-    /// Returns how many timers moved. Does not wait: a timer whose callback runs stays until that
-    /// has returned.
+    /// Takes a base out of use, as the kernel does when a CPU goes offline. Its timers, and those
+    /// armed later, go to the next base that is online, pinned ones included. Returns how many
+    /// timers moved. A timer whose callback runs stays until that has returned.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! The timers of tokio's runtimes, and the choice of timers by the context in which the caller
 //! runs.
 //!
-//! Each runtime has one set of timers with one base, and a task that drives it. The task polls a
-//! timerfd in tokio's reactor, so the worker that waits for events fires the timers. While the
-//! program moves the runtime's clock (`tokio::time::pause`), the task waits in a sleep of tokio's
-//! instead, so that tokio advances its clock to the deadlines of these timers, too.
+//! Each runtime has one set of timers with one base, and a task that drives it, which polls a
+//! timerfd in tokio's reactor. While the program moves the runtime's clock (`tokio::time::pause`),
+//! the task waits in a sleep of tokio's instead, so that tokio advances its clock to the deadlines
+//! of these timers, too.
 //!
 //! The task owns the set; all other references are weak. When the runtime shuts down, it drops the
 //! task, and all pending timers of the set fire, as those of tokio do.

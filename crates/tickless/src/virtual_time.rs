@@ -28,6 +28,7 @@ mod shuffle;
 pub use auto::Busy;
 
 use crate::builder::Builder;
+use crate::platform::locked::locked;
 use crate::platform::manual_clock::ManualClock;
 use crate::platform::time_base::TimeBase;
 use crate::timer::waits;
@@ -37,7 +38,7 @@ use auto::Work;
 use running::Runner;
 use shuffle::Shuffle;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tickless_core::time::{CpuId, Instant, Ns};
 
@@ -151,7 +152,7 @@ impl VirtualTime {
     pub fn add_timers(&self, builder: Builder) -> Timers {
         self.refuse_in_child();
         let timers = timers_on(&self.inner.clock, builder, self.inner.shuffle.as_ref());
-        let mut all = self.inner.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.inner.all);
         *all = all.iter().chain([&timers]).cloned().collect();
         timers
     }
@@ -294,7 +295,7 @@ impl VirtualTime {
             return None;
         }
         let Inner { moving, holder, .. } = &*self.inner;
-        let wakers = moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let wakers = locked(moving);
         holder.store(waits::this_thread(), Ordering::Relaxed);
         Some(Moving { holder, wakers, at: Instant::ZERO, rounds: 0 })
     }
@@ -327,7 +328,7 @@ impl VirtualTime {
     }
 
     fn all(&self) -> Arc<[Timers]> {
-        Arc::clone(&self.inner.all.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&locked(&self.inner.all))
     }
 
     /// Fires the due timers of all bases. Returns how many fired.

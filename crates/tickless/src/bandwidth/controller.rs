@@ -1,36 +1,34 @@
 //! Adds a refill timer and a queue of wakers to a bandwidth group of the core, whose members
 //! (threads or tasks) share a quota of permits or CPU time per period.
 //!
-//! # Ground rules
-//!
 //! - Lock order: the group's state first, then the locks that its timers take, or the table of
-//!   phases. A refill locks the state like any caller.
+//!   phases.
 //! - The permit word is an atomic with the permits that can be taken without the lock. A thread
 //!   that locks the state closes the word before it reads the group, and reopens it if the timer
-//!   runs. While the timer does not run the word stays closed, so that the first caller takes the
-//!   lock and starts the timer.
+//!   runs. While the timer does not run, the first caller takes the lock and starts the timer.
 //! - Wakers are called, cloned and dropped only after the state has been unlocked.
 //! - The timer runs only while a refill would change something. Every thread that locks the state
-//!   first applies the refills that are due: their times are fixed when the group is created. So
-//!   neither a stopped timer nor a long callback delays the group.
+//!   first applies the refills that are due, so neither a stopped timer nor a long callback delays
+//!   the group.
 //! - The timers hold a weak reference to the group. Dropping its last handle stops the timers, and
 //!   waits for a refill that is running, except inside a callback.
 
+use super::limiter::AcquireError;
 use super::plan::{Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
 use crate::periodic::Periodic;
+use crate::platform::locked::locked;
 use crate::timer::fired::Fired;
 use crate::timers::Timers;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::Duration;
 use tickless_core::bandwidth::{BandwidthError, Counts, Group, MemberId, Permits, Take};
-use tickless_core::bases::StartError;
 use tickless_core::phase::{PhaseError, PhaseSlot};
 use tickless_core::time::{Ns, Window};
 
@@ -176,9 +174,9 @@ impl Controller {
 
     /// Locks the state and applies the refills that are due. The caller must pass the guard to
     /// [`finish`](Controller::finish). Fails in a forked child.
-    pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), StartError> {
+    pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), AcquireError> {
         if self.is_forked_child() {
-            return Err(StartError::Shut);
+            return Err(AcquireError::NoTimers);
         }
         let mut state = self.lock();
         let now = self.timers.shared.now();
@@ -332,7 +330,7 @@ impl Controller {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         state.group.close(&self.permits.0);
         state
     }

@@ -1,14 +1,12 @@
 //! Rate limits by key, such as an address, a user or a tenant.
 //!
-//! # Ground rules
-//!
 //! - A compact key is two words in a table that count its permits, without a lock, timer or group.
-//!   When a caller wants to wait for its permits, the entry is replaced by a [`Limiter`] until that
-//!   is no longer in use.
+//!   When a caller wants to wait, the entry is replaced by a [`Limiter`] until that is no longer in
+//!   use.
 //! - Taking permits locks one shard of the table for reading. Adding a key, refilling a key once a
 //!   period, and removing idle keys lock it for writing.
-//! - A key that has all its permits behaves like an unknown key, so it may be removed. A shard is
-//!   swept for such keys whenever its number of keys has doubled: amortized O(1) per added key.
+//! - A key that has all its permits behaves like an unknown key. A shard is swept for such keys
+//!   whenever its number of keys has doubled: amortized O(1) per added key.
 //! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: they
 //!   run the user's code, and dropping a limiter may wait for a refill.
 

@@ -146,7 +146,7 @@ impl Limiter {
             Take::Refused => return Err(refusal(permits, self.controller.most())),
             Take::AskGroup => {}
         }
-        let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
+        let (mut state, now) = self.controller.enter()?;
         let took = match state.is_closed {
             false => state.group.try_take(permits).map_err(AcquireError::from),
             true => Err(AcquireError::Closed),
@@ -220,7 +220,7 @@ impl Limiter {
         &self,
         permits: u64,
     ) -> impl Future<Output = Result<(), AcquireError>> + Send + Sync + use<> {
-        Acquire { controller: Arc::clone(&self.controller), permits, state: QueueState::Idle }
+        Acquire { controller: Arc::clone(&self.controller), permits, queued: None }
     }
 
     /// Closes the limiter, for a shutdown. The tasks and threads that wait are woken and fail with
@@ -275,18 +275,13 @@ impl std::task::Wake for Unpark {
 struct Acquire {
     controller: Arc<Controller>,
     permits: u64,
-    state: QueueState,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum QueueState {
-    Idle,
-    Queued(MemberId),
+    /// The member that waits for the permits.
+    queued: Option<MemberId>,
 }
 
 impl Acquire {
     fn ask(&mut self, waker: Wake) -> Poll<Result<(), AcquireError>> {
-        let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
+        let (mut state, now) = self.controller.enter()?;
         if state.is_closed {
             self.controller.finish(state, now);
             return Poll::Ready(Err(AcquireError::Closed));
@@ -298,7 +293,7 @@ impl Acquire {
             match state.group.ask(id, self.permits, now) {
                 Ok(Grant::Wait) => {
                     state.waiting.insert(id, waker);
-                    self.state = QueueState::Queued(id);
+                    self.queued = Some(id);
                 }
                 // The group did not queue the request. This is not expected, since `try_take` has
                 // just failed under the same lock. Charge the permits if they were granted.
@@ -320,10 +315,10 @@ impl Acquire {
 
     /// Completes if the member was released or the limiter closed; otherwise stores the waker.
     fn poll_queued(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
-        let (mut state, now) = self.controller.enter().map_err(|_| AcquireError::NoTimers)?;
+        let (mut state, now) = self.controller.enter()?;
         let closed = if state.is_closed { state.waiting.remove(&id) } else { None };
         if let Some(old) = closed {
-            self.state = QueueState::Idle;
+            self.queued = None;
             state.group.leave(id);
             self.controller.finish(state, now);
             drop(old);
@@ -335,7 +330,7 @@ impl Acquire {
             drop(old);
             return Poll::Pending;
         }
-        self.state = QueueState::Idle;
+        self.queued = None;
         state.group.leave(id);
         self.controller.finish(state, now);
         Poll::Ready(Ok(()))
@@ -346,7 +341,7 @@ impl Future for Acquire {
     type Output = Result<(), AcquireError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.state == QueueState::Idle {
+        if self.queued.is_none() {
             match self.controller.take(self.permits) {
                 Take::Taken => return Poll::Ready(Ok(())),
                 Take::Refused | Take::AskGroup => {}
@@ -354,16 +349,16 @@ impl Future for Acquire {
         }
         // Clone before locking: cloning a waker runs the runtime's code.
         let waker = Wake::Task(context.waker().clone(), self.permits);
-        match self.state {
-            QueueState::Idle => self.ask(waker),
-            QueueState::Queued(id) => self.poll_queued(id, waker),
+        match self.queued {
+            None => self.ask(waker),
+            Some(id) => self.poll_queued(id, waker),
         }
     }
 }
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        let QueueState::Queued(id) = self.state else { return };
+        let Some(id) = self.queued else { return };
         if let Ok((mut state, now)) = self.controller.enter() {
             let wake = state.waiting.remove(&id);
             if wake.is_none() {

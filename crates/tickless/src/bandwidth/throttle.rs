@@ -13,7 +13,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 use tickless_core::bandwidth::{BandwidthError, Counts, Grant, Group, MemberId};
-use tickless_core::bases::StartError;
 use tickless_core::time::Ns;
 
 /// Threads that share a quota of CPU time; from [`Timers::throttle`]. Cheap to clone.
@@ -99,7 +98,7 @@ impl Throttle {
     ///
     /// [`AcquireError::NoTimers`] in a forked child.
     pub fn join(&self) -> Result<Worker, AcquireError> {
-        let (mut state, now) = self.controller.enter().map_err(no_timers)?;
+        let (mut state, now) = self.controller.enter()?;
         let id = state.group.join();
         self.controller.finish(state, now);
         Ok(Worker {
@@ -144,7 +143,7 @@ impl Worker {
         if used < self.left {
             return Ok(false);
         }
-        let (mut state, now) = self.controller.enter().map_err(no_timers)?;
+        let (mut state, now) = self.controller.enter()?;
         state.group.charge(self.id, used);
         self.charged += used;
         // `ask` cannot fail: the worker has joined, and 1 never exceeds the quota.
@@ -172,7 +171,7 @@ impl Worker {
     /// [`AcquireError::NoTimers`] in a forked child.
     pub fn rest(&mut self) -> Result<(), AcquireError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
-        let (mut state, now) = self.controller.enter().map_err(no_timers)?;
+        let (mut state, now) = self.controller.enter()?;
         state.group.charge(self.id, used);
         state.group.rest(self.id, 0);
         self.charged += used;
@@ -184,7 +183,7 @@ impl Worker {
     /// Parks until the worker is released. Refills the group itself if the refill timer is late.
     fn wait(&mut self) -> Result<(), AcquireError> {
         loop {
-            let (mut state, now) = self.controller.enter().map_err(no_timers)?;
+            let (mut state, now) = self.controller.enter()?;
             if !state.waiting.contains_key(&self.id) {
                 // The group has released this worker: `ask` returns the size of its slice.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
@@ -211,10 +210,6 @@ impl Drop for Worker {
             drop(wake);
         }
     }
-}
-
-fn no_timers(_: StartError) -> AcquireError {
-    AcquireError::NoTimers
 }
 
 /// The CPU time that the calling thread has used, in nanoseconds. One system call.

@@ -112,10 +112,7 @@ impl Builder {
 
     /// Linux only. Starts timers on one base that the program's event loop drives. The loop polls
     /// the driver, which is a file descriptor; see [`EventLoopDriver`]. Settings of driver threads
-    /// are ignored.
-    ///
-    /// Arming a timer that is due before all others makes one system call; other armings and
-    /// cancels make none.
+    /// are ignored. Only arming a timer that is due before all others makes a system call.
     ///
     /// # Errors
     ///

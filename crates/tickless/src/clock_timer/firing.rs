@@ -1,10 +1,11 @@
 //! A clock timer's deadline, its conversion to the timers' clock, and its expiry.
 
 use crate::platform::clock::HostClock;
+use crate::platform::locked::locked;
 use crate::platform::time_base::TimeBase;
 use crate::platform::watch::{ClockWatch, POLL_EVERY};
 use crate::timer::fired::Fired;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tickless_core::periodic;
 use tickless_core::time::{Instant, Ns, Window};
@@ -37,10 +38,6 @@ pub(super) enum Armed {
     Own(Window),
     /// A window on the timers' clock. Setting the timer's own clock does not change it.
     Timers(Window),
-}
-
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Armed {

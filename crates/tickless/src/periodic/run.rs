@@ -2,7 +2,7 @@
 
 use super::Missed;
 use crate::timer::fired::Fired;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use tickless_core::phase::{Phase, PhaseSlot};
 use tickless_core::time::{Ns, Window};
 
@@ -85,10 +85,6 @@ pub(crate) fn pass<'a>(
         AfterCallback::TimerAlive => run().end(turn, fired),
         AfterCallback::TimerFreed => {}
     }
-}
-
-pub(crate) fn lock(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
-    run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Fired<'_> {

@@ -2,18 +2,17 @@
 //!
 //! Its time is a linear function of the CPU's counter, called the *line*. A reading costs about 11
 //! ns, and one of `CLOCK_MONOTONIC` through the vDSO about 27 ns. Driver threads compare the two
-//! from time to time, and replace the line by one with a corrected slope. The new line begins where
-//! the old one ends, so time never goes back.
+//! from time to time and correct the slope: a new line begins where the old one ends, so time never
+//! goes back.
 //!
-//! The rate is mostly within a few ppm of that of the system's clock; after a disturbed calibration
-//! or a suspend it is within a few hundred ppm for a while. So a deadline that is exact on this
-//! clock may be a fraction of a microsecond early on the system's clock. If the counter counts
-//! during a suspend, so does this clock. A program that cannot accept this uses the system's clock
-//! (`Builder::system_clock`).
+//! The rate is mostly within a few ppm of that of the system's clock, and for a while within a few
+//! hundred ppm after a disturbed calibration or a suspend. So a deadline that is exact here may be
+//! a fraction of a microsecond early on the system's clock; `Builder::system_clock` selects that
+//! instead.
 //!
 //! Without a counter that the kernel trusts, every reading is one of `CLOCK_MONOTONIC`. If the
 //! kernel stops trusting the counter later, or the counter contradicts the system's clock
-//! repeatedly, this clock continues from its current time at the rate of `CLOCK_MONOTONIC`;
+//! repeatedly, this clock continues at the rate of `CLOCK_MONOTONIC`;
 //! [`fallback`](HostClock::fallback) returns the reason.
 
 use crate::platform::clock_error::Fallback;
@@ -317,12 +316,6 @@ impl HostClock {
             let slope = Slope::ONE;
             Segment { source: SYSTEM, count0: system_now().0, start, slope, ..old }
         });
-    }
-}
-
-impl Default for HostClock {
-    fn default() -> Self {
-        HostClock::new()
     }
 }
 

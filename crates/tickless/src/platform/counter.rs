@@ -1,11 +1,12 @@
 //! The CPU's time counter: the TSC on x86-64, the virtual counter on aarch64, and none elsewhere.
 
+#[cfg(linux_platform)]
 use crate::platform::clock_error::Fallback;
 
 #[cfg(all(target_arch = "x86_64", linux_platform, not(miri)))]
 mod imp {
+    use super::check_kernel_uses;
     use crate::platform::clock_error::Fallback;
-    use crate::platform::trusted::check_kernel_uses;
 
     /// Reads the counter. The CPU may execute the reading earlier or later than the instructions
     /// around it. That is an error of some nanoseconds, far below a timer's resolution.
@@ -38,8 +39,7 @@ mod imp {
         cpuid(0x8000_0000).eax >= LEAF && cpuid(LEAF).edx & 1 << 8 != 0
     }
 
-    /// Returns `Ok` if the kernel keeps time with the TSC, which it has tested and goes on
-    /// watching.
+    /// Returns `Ok` if the counter can keep time, or the reason why not.
     pub fn trust() -> Result<(), Fallback> {
         if !is_invariant() {
             return Err(Fallback::NotInvariant);
@@ -50,8 +50,8 @@ mod imp {
 
 #[cfg(all(target_arch = "aarch64", linux_platform, not(miri)))]
 mod imp {
+    use super::check_kernel_uses;
     use crate::platform::clock_error::Fallback;
-    use crate::platform::trusted::check_kernel_uses;
     use core::arch::asm;
 
     #[inline]
@@ -72,7 +72,6 @@ mod imp {
         count
     }
 
-    /// Returns `Ok` if the kernel keeps time with this counter.
     pub fn trust() -> Result<(), Fallback> {
         check_kernel_uses("arch_sys_counter")
     }
@@ -95,11 +94,19 @@ mod imp {
     }
 }
 
-pub use imp::{read, read_ordered};
+pub use imp::{read, read_ordered, trust};
 
-/// Returns `Ok` if the counter can keep time, or the reason why not. Reads a small file.
-pub fn trust() -> Result<(), Fallback> {
-    imp::trust()
+/// Returns `Ok` if the kernel keeps time with the counter of this name, which it has tested and goes
+/// on checking. Reads a small file.
+#[cfg(linux_platform)]
+#[cfg_attr(miri, expect(dead_code, reason = "there is no counter under Miri"))]
+fn check_kernel_uses(counter: &str) -> Result<(), Fallback> {
+    const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match std::fs::read_to_string(CURRENT) {
+        Ok(name) if name.trim() == counter => Ok(()),
+        Ok(_) => Err(Fallback::NotTrusted),
+        Err(_) => Err(Fallback::NotKnown),
+    }
 }
 
 #[cfg(test)]

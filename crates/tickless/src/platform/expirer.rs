@@ -1,12 +1,12 @@
 //! Expiry threads. They run the callbacks of timers whose expiry is deferred: the driver thread
-//! only finds that such a timer is due, and wakes the expiry thread of its base. If a callback does
-//! not return and so blocks that thread, a *rescuer* thread fires the other timers of the base. All
-//! bases share one rescuer.
+//! only finds that such a timer is due. If a callback does not return and so blocks the expiry
+//! thread of its base, a *rescuer* thread, one for all bases, fires the other timers of the base.
 
+use crate::platform::locked::locked;
 use crate::platform::wait;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use tickless_core::bases::deferred::Call;
 use tickless_core::time::{CpuId, Ns};
 
@@ -39,7 +39,7 @@ impl Expirers {
             Call::Nobody => {}
             Call::Thread => self.calls[cpu.index()].make(),
             Call::Rescuer => {
-                self.stuck().push_back(cpu);
+                locked(&self.stuck).push_back(cpu);
                 self.stuck_changed.notify_one();
             }
         }
@@ -50,7 +50,7 @@ impl Expirers {
         self.calls.iter().for_each(Calls::make);
         // Notify under the mutex. The rescuer checks the flag and begins to wait under the same
         // mutex. So it has either seen the flag, or waits by now and is woken.
-        let _stuck = self.stuck();
+        let _stuck = locked(&self.stuck);
         self.stuck_changed.notify_all();
     }
 
@@ -76,7 +76,7 @@ impl Expirers {
     /// The body of the rescuer: runs `fire` for each base whose expiry thread is stuck.
     pub fn rescue(&self, stop: &AtomicBool, mut fire: impl FnMut(CpuId)) {
         loop {
-            let mut stuck = self.stuck();
+            let mut stuck = locked(&self.stuck);
             let cpu = loop {
                 // Acquire: pairs with the Release of the thread that sets the flag.
                 if stop.load(Ordering::Acquire) {
@@ -95,10 +95,6 @@ impl Expirers {
 
     pub fn wakes(&self, cpu: CpuId) -> u64 {
         self.calls.get(cpu.index()).map_or(0, |calls| calls.wakes.load(Ordering::Relaxed))
-    }
-
-    fn stuck(&self) -> MutexGuard<'_, VecDeque<CpuId>> {
-        self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Detection of a forked child, and locks that survive a fork.
 //!
-//! A forked child has a copy of its parent's memory, but only the thread that forked. A lock that
-//! another thread held at that moment is never released. So a child must not wait for anything that
-//! it inherited, and it creates its own copy of each global of the library.
+//! A forked child has only the thread that forked. A lock that another thread held at that moment
+//! is never released. So a child must not wait for anything that it inherited, and it creates its
+//! own copy of each global of the library.
 //!
-//! The C library runs a handler in each child, which increments a global count. Checking the count
-//! costs one load; comparing process ids would cost a system call.
+//! The C library runs a handler in each child, which increments a global count: checking it costs
+//! one load.
 
 use crate::platform::relax::relax;
 use core::cell::UnsafeCell;

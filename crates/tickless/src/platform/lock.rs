@@ -1,15 +1,13 @@
-//! The lock of a base, which holds one CPU's timers. The lock is biased: the thread that uses it
-//! most takes it by plain loads and stores.
-//!
-//! A base usually has one user, the thread that runs on its CPU, and its critical sections are a
-//! few dozen instructions. Measured side by side, per lock and unlock: a mutex with parking 12.2
-//! ns, one exchange and a plain store 6.1 ns, and this lock, when the thread owns the bias, 0.7 ns.
+//! The lock of a base, which holds one CPU's timers. It is biased: the thread that uses it most
+//! takes it by plain loads and stores, because a base usually has one user, the thread on its CPU.
+//! Measured per lock and unlock: a mutex with parking 12.2 ns, one exchange and a plain store 6.1
+//! ns, and this lock, when the thread owns the bias, 0.7 ns.
 //!
 //! A thread that takes the lock [`STREAK`](Barriers::STREAK) times in a row becomes its owner. From
-//! then on it writes the lock's name into its own slot, which means that it is *inside* the lock,
-//! and checks that it is still the owner. Any other thread takes a mutex, removes the owner, makes
-//! every running thread pass a full barrier by membarrier(2), which costs about a microsecond, and
-//! waits while the owner's slot names this lock. The protocol is in [`crate::platform::bias`].
+//! then on it writes the lock's name into its own slot, and checks that it is still the owner. Any
+//! other thread takes a mutex, removes the owner, makes every running thread pass a full barrier by
+//! membarrier(2), which costs about a microsecond, and waits while the owner's slot names this
+//! lock. The protocol is in [`crate::platform::bias`].
 //!
 //! Where the system has no membarrier, every thread takes the mutex. A thread that waits for the
 //! mutex spins, then yields, then sleeps for 50 µs at a time, because the holder does not wake it.

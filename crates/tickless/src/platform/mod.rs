@@ -22,6 +22,7 @@ pub mod expirer;
 pub mod fork;
 pub mod host;
 mod lock;
+pub mod locked;
 pub mod manual_clock;
 #[cfg(linux_platform)]
 mod membarrier;
@@ -36,8 +37,6 @@ pub mod runtime;
 #[cfg(linux_platform)]
 pub mod system_clock;
 pub mod time_base;
-#[cfg(linux_platform)]
-mod trusted;
 pub mod try_lock;
 #[cfg(linux_platform)]
 mod wait;

@@ -5,8 +5,9 @@
 //! second.
 
 use crate::platform::device::fallback::RefusedCall;
+use crate::platform::locked::locked;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use tickless_core::time::Ns;
 
 #[derive(Debug, Default)]
@@ -32,17 +33,17 @@ pub const POLL_EVERY: Ns = Ns::from_secs(1);
 impl ClockWatch {
     /// Returns what reports that a clock was set. The first call decides this, by `begin`.
     pub fn source(&self, begin: impl FnOnce() -> Result<StepSource, RefusedCall>) -> StepSource {
-        *self.lock().get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
+        *locked(&self.source).get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
     }
 
     pub fn polls(&self) -> bool {
-        *self.lock() == Some(StepSource::Polling)
+        *locked(&self.source) == Some(StepSource::Polling)
     }
 
     /// Makes timers poll their clock from here on, because the system refused a call.
     #[cfg(any(linux_platform, test))]
     pub fn fall_back(&self, why: RefusedCall) {
-        *self.lock() = Some(self.refuse(why));
+        *locked(&self.source) = Some(self.refuse(why));
     }
 
     fn refuse(&self, why: RefusedCall) -> StepSource {
@@ -60,10 +61,6 @@ impl ClockWatch {
 
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<StepSource>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

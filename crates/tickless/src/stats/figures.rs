@@ -91,12 +91,7 @@ impl Timers {
     /// Returns the counters. Allocates, and takes each base's lock once. In a forked child the list
     /// of bases is empty.
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.shared)
-    }
-}
-
-impl Stats {
-    fn of(shared: &Shared) -> Stats {
+        let shared = &self.shared;
         // Report no bases in a forked child: a lock that a driver held at the moment of the fork is
         // never released there.
         let devices = &shared.bases.platform().devices[..];
@@ -105,7 +100,9 @@ impl Stats {
         let bases = bases.filter_map(|base| BaseStats::of(shared, CpuId(base))).collect();
         Stats { bases, panics: shared.panics.load(Ordering::Relaxed) }
     }
+}
 
+impl Stats {
     /// Returns the sums of armings, cancels, expiries and migrations over all bases.
     pub fn total(&self) -> BaseCounts {
         self.bases.iter().fold(BaseCounts::default(), |sum, base| sum.plus(base.counts))

@@ -2,22 +2,22 @@
 //!
 //! A general allocator takes about twice the 64 bytes of a timer, and spreads a million timers over
 //! 30,000 pages, so that a timer picked at random costs a walk of the page tables. Here slots are
-//! cut from chunks that grow up to the size of a huge page.
+//! cut from chunks of up to a huge page.
 //!
-//! Each CPU has a cache of free slots with its own lock. A thread that finds the lock taken uses
-//! another CPU's cache. If one CPU makes timers and another drops them, slots travel through a
-//! common depot, [`BATCH`] at a time. So the memory of a set is bounded by the largest number of
-//! timers that it had at once, plus two batches for each CPU. (The design is that of J. Bonwick and
-//! J. Adams, "Magazines and Vmem", 2001.)
+//! Each CPU has a cache of free slots with its own lock; a thread that finds it taken uses another
+//! CPU's. Slots also travel through a common depot, [`BATCH`] at a time, so the memory of a set is
+//! bounded by the largest number of timers that it had at once, plus two batches for each CPU. (The
+//! design is that of J. Bonwick and J. Adams, "Magazines and Vmem", 2001.)
 
 use crate::platform::cpu::CurrentCpu;
+use crate::platform::locked::locked;
 use crate::platform::relax::relax;
 use crate::platform::try_lock::TryLock;
 use core::alloc::Layout;
 use core::mem::{swap, take};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The size of a cache line. The size of a slot is a multiple of it.
 const LINE: usize = 64;
@@ -172,7 +172,7 @@ impl Class {
     fn refill(&self, free: &mut FreeSlots, size: usize) -> Option<NonNull<u8>> {
         swap(&mut free.first, &mut free.second);
         if free.first.count == 0 {
-            free.first = self.depot().take(size)?;
+            free.first = locked(&self.depot).take(size)?;
         }
         free.first.pop().map(NonNull::cast)
     }
@@ -182,12 +182,8 @@ impl Class {
     fn make_room(&self, free: &mut FreeSlots) {
         swap(&mut free.first, &mut free.second);
         if free.first.count > 0 {
-            self.depot().give_back(take(&mut free.first));
+            locked(&self.depot).give_back(take(&mut free.first));
         }
-    }
-
-    fn depot(&self) -> std::sync::MutexGuard<'_, Depot> {
-        self.depot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -287,7 +283,7 @@ mod tests {
     }
 
     fn held(class: &Class) -> usize {
-        class.depot().chunks.iter().map(|(_, layout)| layout.size()).sum()
+        locked(&class.depot).chunks.iter().map(|(_, layout)| layout.size()).sum()
     }
 
     #[test]
@@ -332,7 +328,9 @@ mod tests {
     /// Goal: slots that one CPU takes and another gives back are used again: memory is bounded by
     /// the most slots in use at once, plus two batches for each CPU. Method: one thread takes slots
     /// as CPU 0 and fills them; another checks their contents and gives them back as CPU 1.
-    fn churn(rounds: usize) {
+    #[test]
+    fn memory_is_flat_when_one_cpu_frees_what_another_made() {
+        let rounds = if cfg!(miri) { 2_000 } else { 1_000_000 };
         const IN_FLIGHT: usize = 500;
         let class = &Class::new(2);
         let (sender, receiver) = sync_channel::<usize>(IN_FLIGHT);
@@ -358,10 +356,5 @@ mod tests {
         // The newest chunk may be used only in part.
         let slots = IN_FLIGHT + 2 + 2 * 2 * BATCH as usize;
         assert!(held(class) <= (slots * 64).next_power_of_two() * 4, "{} bytes", held(class));
-    }
-
-    #[test]
-    fn memory_is_flat_when_one_cpu_frees_what_another_made() {
-        churn(if cfg!(miri) { 2_000 } else { 1_000_000 });
     }
 }

@@ -1,10 +1,11 @@
 //! The timers of a set on clocks that can be set, and the thread that watches these clocks.
 
+use crate::platform::locked::locked;
 use crate::platform::watch::ClockWatch;
 #[cfg(linux_platform)]
 use crate::platform::watcher::Watcher;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A timer whose deadline depends on a clock that can be set.
 pub(crate) trait OnStep: Send + Sync {
@@ -59,8 +60,4 @@ impl ClockTimers {
             watcher.end();
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

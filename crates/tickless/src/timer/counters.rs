@@ -1,8 +1,9 @@
 //! Counts that the bases do not keep: cancels of timers that were not pending, expiries that came
 //! too late, and, on request, how long callbacks take.
 
+use crate::platform::locked::locked;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::time::{CpuId, Ns};
@@ -87,7 +88,7 @@ impl Counters {
         let base = &self.bases[base.index()];
         let is_slow = Ns::from_duration(took) >= self.slow_after;
         let is_longest = {
-            let mut times = base.callbacks();
+            let mut times = locked(&base.callbacks);
             times.count += 1;
             times.total += took;
             times.slow += u64::from(is_slow);
@@ -95,7 +96,7 @@ impl Counters {
         };
         if is_longest {
             let label = label();
-            let mut times = base.callbacks();
+            let mut times = locked(&base.callbacks);
             if took > times.longest {
                 (times.longest, times.longest_of) = (took, label);
             }
@@ -113,13 +114,7 @@ impl Counters {
     }
 
     pub(crate) fn callbacks(&self, base: CpuId) -> Option<CallbackTimes> {
-        self.times.then(|| *self.bases[base.index()].callbacks())
-    }
-}
-
-impl OfBase {
-    fn callbacks(&self) -> MutexGuard<'_, CallbackTimes> {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.times.then(|| *locked(&self.bases[base.index()].callbacks))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The timer inside a future, which wakes the future's task.
 //!
-//! The task writes the waker, and the driver whose timer fires takes it out: [`super::turns`] is
-//! the protocol between the two. The driver calls the waker between two callbacks or after the last
-//! one (see [`super::wakers`]). So a thread that drops an entry while its callback runs waits for
+//! The task writes the waker, and the driver whose timer fires takes it out, by the protocol in
+//! [`super::turns`]. The driver calls the waker between two callbacks or after the last one (see
+//! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for
 //! nanoseconds only.
 
 use super::fired::Fired;

@@ -1,15 +1,15 @@
 //! Notes on single timers: labels, and where timers were armed.
 //!
-//! A timer's cache line has no room for them, and most timers have none. So they are in a table
-//! whose keys are the timers' addresses. In a set that never had a note, the table costs one load
-//! when a timer is dropped. When a timer is ended, its notes are removed before another timer can
-//! get its address.
+//! Most timers have none, so they are in a table by the timers' addresses. In a set that never had
+//! a note, the table costs one load when a timer is dropped. When a timer is ended, its notes are
+//! removed before another timer can get its address.
 
+use crate::platform::locked::locked;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 static LABELS: AtomicBool = AtomicBool::new(false);
 
@@ -85,7 +85,7 @@ impl Notes {
     /// Locks the table: a timer that is found alive now keeps its notes until the guard is dropped.
     pub(crate) fn hold(&self) -> HeldNotes<'_> {
         // Relaxed: a caller that must find a note has synchronised with the thread that wrote it.
-        HeldNotes(self.any.load(Ordering::Relaxed).then(|| self.notes()))
+        HeldNotes(self.any.load(Ordering::Relaxed).then(|| locked(&self.notes)))
     }
 
     /// Removes the notes on a timer, whose address may be used again. Returns its label.
@@ -96,16 +96,12 @@ impl Notes {
 
     #[cold]
     fn remove(&self, timer: usize) -> Option<&'static str> {
-        self.notes().remove(&timer)?.label
+        locked(&self.notes).remove(&timer)?.label
     }
 
     fn change(&self, timer: usize, change: impl FnOnce(&mut Note)) {
         self.any.store(true, Ordering::Relaxed);
-        change(self.notes().entry(timer).or_default());
-    }
-
-    fn notes(&self) -> MutexGuard<'_, HashMap<usize, Note>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        change(locked(&self.notes).entry(timer).or_default());
     }
 }
 

@@ -15,11 +15,12 @@
 use super::arena::Arena;
 use super::frame::{self, RecheckWaits, Runs};
 use super::glue::{Bases, Task};
+use crate::platform::locked::locked;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The set of timers that orphans (the timers on the list) belong to.
 pub(super) trait Keeper: RecheckWaits + 'static {
@@ -52,7 +53,7 @@ impl Orphans {
     /// The node is live, and `glue` is for its type. Its timer belongs to `set` and has been shut
     /// down. The caller is the node's only owner, and does not use it any more.
     pub(super) unsafe fn adopt(&self, set: &impl Keeper, node: NonNull<()>, glue: Task) {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = locked(&self.nodes);
         nodes.push(Orphan { node, glue });
         self.any.store(true, Ordering::Relaxed);
         drop(nodes);
@@ -74,7 +75,7 @@ impl Orphans {
 
     #[cold]
     fn free_found(&self, set: &impl Keeper) {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = locked(&self.nodes);
         // SAFETY: `adopt` requires live nodes of `set`, and a node leaves the list before it is
         // freed.
         let is_running =

@@ -1,8 +1,8 @@
 //! Arms, cancels and ends the timers of this crate. All owners of timers do that through this file.
 //!
 //! The owner of a timer's memory makes a [`Pinned`] of it. It keeps the memory valid until no
-//! thread can arm the timer any more and its callback has returned, or has been detached: then the
-//! bases have forgotten the address. There are three ways to end a timer:
+//! thread can arm the timer any more and its callback has returned, or has been detached. There are
+//! three ways to end a timer:
 //!
 //! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). Inside a
 //!   callback it does not wait; a timer whose callback runs is freed later.
@@ -11,19 +11,12 @@
 //! - [`entry`](super::entry), a future: [`disarm`](Pinned::disarm) waits for the callback, which
 //!   itself waits for nothing.
 //!
-//! # Identity
+//! A base, and the frame of a callback on its thread's stack, identify a timer by its address. A
+//! callback may end its own timer, and another timer may then be made at that address. So
+//! `end_in_place` and `disarm` [detach](tickless_core::bases::Bases::detach) the callback if they
+//! are called inside it. `docs/dev/identity.md` lists where addresses are compared.
 //!
-//! A base, and the frame of a callback on its thread's stack, identify the timer whose callback
-//! runs by its address. A callback may end its own timer, and another timer may then be made at
-//! that address. So `end_in_place` and `disarm` [detach](tickless_core::bases::Bases::detach) the
-//! callback if they are called inside it: the base and the frame forget the address.
-//! `docs/dev/identity.md` lists where addresses are compared.
-//!
-//! # Forked children
-//!
-//! In a forked child these functions do nothing to the parent's timers: there are no driver
-//! threads, and another thread may have held a lock, or been in a callback, when the process
-//! forked.
+//! In a forked child these functions do nothing to the parent's timers.
 
 use super::cancel_error::CancelError;
 use super::ends::{self, End};

@@ -12,6 +12,7 @@ use super::users::{Line, Users};
 use crate::platform::clock::ClockSource;
 use crate::platform::expirer::Expirers;
 use crate::platform::fork::Process;
+use crate::platform::locked::locked;
 use crate::platform::time_base::TimeBase;
 use crate::platform::wakeup::Wakeup;
 use crate::platform::worker::Worker;
@@ -22,7 +23,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tickless_core::bases::{self, cancel::Cancel};
 use tickless_core::phase::Phases;
 use tickless_core::time::{CpuId, Ns, Tick};
@@ -198,7 +199,7 @@ impl Shared {
     }
 
     pub(crate) fn has_drivers(&self) -> bool {
-        !self.threads().is_empty()
+        !locked(&self.threads).is_empty()
     }
 
     fn lifetime(&self) -> Lifetime {
@@ -340,16 +341,12 @@ impl Handle {
 impl Shared {
     /// Do not call it in a forked child: the lock may be held forever.
     pub(crate) fn phases(&self) -> MutexGuard<'_, Phases> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn threads(&self) -> MutexGuard<'_, Vec<Worker>> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.phases)
     }
 
     /// Starts and adds a thread, unless the set has ended: then no thread would join it.
     pub(crate) fn add_driver(&self, start: impl FnOnce() -> io::Result<Worker>) -> io::Result<()> {
-        let mut threads = self.threads();
+        let mut threads = locked(&self.threads);
         if !self.is_stopped() {
             threads.push(start()?);
         }
@@ -358,7 +355,7 @@ impl Shared {
 
     /// Detaches the calling thread: otherwise the system keeps its stack until the set ends.
     pub(crate) fn detach_this_thread(&self) {
-        self.threads().retain(|worker| !worker.is_this_thread());
+        locked(&self.threads).retain(|worker| !worker.is_this_thread());
     }
 
     #[cold]
@@ -378,7 +375,7 @@ impl Shared {
         // callback may be waiting for this one. The drivers end when their current callbacks have
         // returned.
         let can_wait = !frame::is_in_callback();
-        let threads = std::mem::take(&mut *self.threads());
+        let threads = std::mem::take(&mut *locked(&self.threads));
         for thread in threads {
             if can_wait {
                 thread.finish();

@@ -1,9 +1,8 @@
 //! Timers in memory that the caller provides.
 //!
-//! A [`Slot`] holds a timer and its callback. The callback is `Copy`, and a copy of it is called,
-//! so the slot may be freed while the callback runs. The caller frees the memory after `give_back`
-//! has succeeded, which waits for a running callback. Inside that callback it does not wait, but
-//! [detaches](Pinned::end_in_place) the callback.
+//! A [`Slot`] holds a timer and its callback, which is `Copy`: a copy of it is called, so the slot
+//! may be freed while the callback runs. `give_back` waits for a running callback. Inside that
+//! callback it does not wait, but [detaches](Pinned::end_in_place) the callback.
 
 use super::fired::Fired;
 use super::glue::{Glue, Host, Task};

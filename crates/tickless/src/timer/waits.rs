@@ -3,10 +3,9 @@
 //! A thread that is about to sleep in a synchronous cancel enters its wait into one table, and then
 //! follows the waits: the thread that runs the callback may itself wait for another callback, or
 //! for a [`CallbackLock`](crate::callback::CallbackLock). If they lead back to the caller, its wait
-//! would never end and is refused (X6). The thread whose wait closes a circle finds the circle,
-//! because all threads enter and follow under one mutex. If that thread waits for a lock, its own
-//! wait cannot be refused. Instead, it makes the cancelling threads in the circle check again, so
-//! that a cancel is refused.
+//! is refused (X6). The thread whose wait closes a circle finds it, because all threads enter and
+//! follow under one mutex. A wait for a lock cannot be refused: that thread makes the cancelling
+//! threads in the circle check again instead.
 
 use super::frame::{self, CallbackId};
 use crate::platform::fork::ProcessLock;

@@ -2,9 +2,9 @@
 //!
 //! A waker runs code of the program, which may wait for a lock, or drop any future. So a driver
 //! calls wakers only between two callbacks, when it has collected [`FULL`] of them, and after the
-//! batch (K2: no drop waits for a waker). Each batch has its own list, on the stack of the thread
-//! that runs it, because a callback that advances a virtual clock runs a batch of other timers. The
-//! list is not a thread-local, so this also works while a thread ends.
+//! batch (K2: no drop waits for a waker). Each batch has its own list on its thread's stack,
+//! because a callback that advances a virtual clock runs a batch of other timers. A thread-local
+//! would not work while the thread's thread-locals are being destroyed.
 
 use crate::platform::worker;
 use core::task::Waker;

@@ -1,8 +1,8 @@
 //! The clock of a tokio runtime, as the clock of its timers.
 //!
-//! Only a current-thread runtime can be paused. Its clock is read through tokio. Tokio has no
-//! function that returns whether a clock was paused, but a comparison shows it: a paused clock
-//! falls behind the system's clock, and the two agree again only by chance.
+//! Only a current-thread runtime can be paused. Tokio has no function that returns whether a clock
+//! was paused, but a comparison shows it: a paused clock falls behind the system's clock, and the
+//! two agree again only by chance.
 
 use crate::platform::runtime::Runtime;
 use crate::platform::system_clock::system_now;

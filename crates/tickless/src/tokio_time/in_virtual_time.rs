@@ -18,12 +18,6 @@ const NO_TIMERS: &str = "timers are disabled";
 ///
 /// # Panics
 ///
-/// If the test panics, with the same panic, or if the system refuses a thread, or if there is no
-/// worker. A task that creates one of tokio's own timers panics, too: they would wait for real
-/// time.
-///
-/// # Panics
-///
 /// If the test panics, with the same panic. The runtime has no timers of tokio's own, which would
 /// wait for real time: a task that creates one panics, and if that task is the test, this
 /// function's message explains why. Also panics if the system refuses a thread, or if there is no

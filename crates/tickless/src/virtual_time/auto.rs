@@ -2,8 +2,7 @@
 //!
 //! A thread is busy while it has a [`Busy`] guard, or polls a future in [`VirtualTime::block_on`].
 //! The clock advances to the next expiry only when no thread is busy. A thread whose timer fires
-//! then counts as busy from that moment, not from when it is scheduled. So the clock never advances
-//! before a woken thread has run.
+//! counts as busy from that moment, so the clock never advances before a woken thread has run.
 
 use super::VirtualTime;
 use crate::platform::worker::Worker;
@@ -99,11 +98,7 @@ impl VirtualTime {
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.refuse_in_child();
         let mut future = pin!(future);
-        let task = Arc::new(Task {
-            time: self.clone(),
-            woken: AtomicBool::new(false),
-            waits: AtomicBool::new(false),
-        });
+        let task = Task::new(self);
         let waker = Waker::from(Arc::clone(&task));
         let mut blocking = Blocking::begin(self);
         loop {
@@ -256,11 +251,7 @@ impl Busy {
         if self.time.moves_here() {
             return self.time.advance(after);
         }
-        let task = Arc::new(Task {
-            time: self.time.clone(),
-            woken: AtomicBool::new(false),
-            waits: AtomicBool::new(false),
-        });
+        let task = Task::new(&self.time);
         let wakes = Arc::clone(&task);
         let timer = self.time.timers().hrtimer(move |_| wakes.wake_by_ref());
         let timer = timer.labelled("tickless::virtual_time::Busy::sleep");
@@ -344,6 +335,13 @@ struct Task {
     woken: AtomicBool,
     /// Whether the thread is not counted as busy, so that its waker must count it.
     waits: AtomicBool,
+}
+
+impl Task {
+    fn new(time: &VirtualTime) -> Arc<Task> {
+        let not = || AtomicBool::new(false);
+        Arc::new(Task { time: time.clone(), woken: not(), waits: not() })
+    }
 }
 
 impl Wake for Task {

@@ -1,7 +1,8 @@
 //! Runs a virtual clock with real time until it is paused.
 
 use super::{Inner, VirtualTime};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::platform::locked::locked;
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ impl VirtualTime {
         self.inner.clock.run();
         let inner = Arc::downgrade(&self.inner);
         let thread = std::thread::Builder::new().name("tickless/virtual".into());
-        *self.inner.runner.thread() = thread.spawn(|| run(inner)).ok();
+        *locked(&self.inner.runner.0) = thread.spawn(|| run(inner)).ok();
     }
 
     /// Stops the clock. Waits for the thread that [`resume`](VirtualTime::resume) started, and so
@@ -31,7 +32,7 @@ impl VirtualTime {
     pub fn pause(&self) {
         self.refuse_in_child();
         self.inner.clock.stop();
-        let thread = self.inner.runner.thread().take();
+        let thread = locked(&self.inner.runner.0).take();
         if let Some(thread) = thread.filter(|_| !self.moves_here()) {
             thread.thread().unpark();
             let _ = thread.join();
@@ -41,12 +42,6 @@ impl VirtualTime {
     /// Returns `true` if the clock does not run with real time, which is its initial state.
     pub fn is_paused(&self) -> bool {
         !self.inner.clock.runs()
-    }
-}
-
-impl Runner {
-    fn thread(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Fires timers of equal expiry in a random order.
 //!
-//! A program must not rely on all timers being on one base. So a shuffled virtual time arms each
-//! timer on a random one of several bases, as if another CPU had armed it, and fires the timers of
-//! the bases in a random order at each instant.
+//! A program must not rely on all timers being on one base. So each timer is armed on a random one
+//! of several bases, as if another CPU had armed it, and the bases fire in a random order at each
+//! instant.
 
 use super::VirtualTime;
 use crate::platform::chance::Chance;

@@ -1,10 +1,10 @@
 //! An event device that consists of a timerfd, and an epoll in which the driver thread waits for
 //! it.
 //!
-//! The thread that arms a timer programs the device by one `timerfd_settime`, under the lock of the
-//! base. Only the expiry wakes the driver. The epoll is edge-triggered: each expiry wakes the
-//! driver once, and no thread has to read it. Programming the device discards an expiry that the
-//! driver has not seen yet, and that is correct: the new deadline was decided on after the expiry.
+//! The thread that arms a timer programs the device under the lock of the base. The epoll is
+//! edge-triggered: each expiry wakes the driver once, and no thread has to read it. Programming the
+//! device discards an expiry that the driver has not seen yet: the new deadline was decided on
+//! after it.
 //!
 //! If the system refuses one of these calls later (because of a new seccomp filter), the device
 //! wakes its driver through an eventfd, and the driver waits on its futex from then on.

@@ -1,7 +1,6 @@
 //! Lets threads sleep until an atomic word changes, as a futex does, with the standard library
 //! alone: the address of the word selects a slot with a mutex and a condition variable. A wakeup
-//! wakes every thread that waits in the slot. Threads that wait for another word check it and sleep
-//! again. That is rare, because there are few such words: one per driver thread.
+//! wakes every thread that waits in the slot; those that wait for another word sleep again.
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -10,9 +10,9 @@ use tickless_core::clock::counter::Counter;
 /// moment. A value may be older than the call by at most one device read. If the counter never goes
 /// back, neither do the values: on any thread, and across threads that synchronise with each other.
 ///
-/// If the reading thread loses its CPU, or does not exist in a forked child, one of the waiting
-/// threads reads the device for all of them after about four times the usual duration of a reading.
-/// A waiting thread spins, and yields after about 40 µs. Reading allocates nothing.
+/// If the reading thread loses its CPU, or does not exist in a forked child, a waiting thread reads
+/// the device for all of them after about four times the usual duration. A waiting thread spins,
+/// and yields after about 40 µs. Reading allocates nothing.
 #[derive(Debug)]
 pub struct Combined<C> {
     inner: combined::Combined<AtomicU64, C, fn(u32)>,

@@ -2,10 +2,11 @@
 //! turns out to be bad.
 
 use crate::platform::clock_error::OpenClockError;
+use crate::platform::locked::locked;
 use crate::platform::relax::relax;
 use core::fmt;
 use core::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tickless_core::clock::counter::Counter;
 use tickless_core::clock::segment::SourceId;
@@ -117,7 +118,7 @@ impl Clock {
     /// Updates the clock and checks its counters. Returns the counters that were found to be bad,
     /// and what was done about them. Reads each counter a few times, and takes a lock.
     pub fn maintain(&self) -> Vec<Report> {
-        let mut keeper = self.keeper();
+        let mut keeper = locked(&self.keeper);
         keeper.tick();
         keeper.watch().into_iter().map(Report::from).collect()
     }
@@ -125,18 +126,18 @@ impl Clock {
     /// Returns how much time may pass between two calls of [`maintain`](Clock::maintain) before the
     /// clock loses time. Takes a lock.
     pub fn max_idle(&self) -> Duration {
-        self.keeper().max_idle().to_duration()
+        locked(&self.keeper).max_idle().to_duration()
     }
 
     /// Sets realtime. Monotonic time and boottime do not change. Takes a lock.
     pub fn set_realtime(&self, realtime: Instant) {
-        self.keeper().set_realtime(realtime.into());
+        locked(&self.keeper).set_realtime(realtime.into());
     }
 
     /// Reports a suspend of this duration, which has just ended. Monotonic time does not change;
     /// boottime and realtime advance by the duration. Takes a lock.
     pub fn slept(&self, duration: Duration) {
-        let mut keeper = self.keeper();
+        let mut keeper = locked(&self.keeper);
         let suspended = keeper.suspend();
         keeper.resume(suspended, Ns::from_duration(duration));
     }
@@ -145,18 +146,17 @@ impl Clock {
     /// Takes a lock.
     pub fn give_up(&self, source: usize, fault: Fault) -> Report {
         match source_id(source) {
-            Some(source) => self.keeper().blame(source, fault).into(),
-            None => Report { bad: source, fault, change: None },
+            Some(source) => locked(&self.keeper).blame(source, fault).into(),
+            None => {
+                let (switched_to, made_good, ahead) = (None, Duration::ZERO, Duration::ZERO);
+                Report { bad: source, fault, switched_to, made_good, ahead }
+            }
         }
     }
 
     /// Returns why a counter was given up; `None` if it was not. Takes a lock.
     pub fn fault(&self, source: usize) -> Option<Fault> {
-        self.keeper().sources().fault(source_id(source)?)
-    }
-
-    fn keeper(&self) -> MutexGuard<'_, Keeper> {
-        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.keeper).sources().fault(source_id(source)?)
     }
 }
 
@@ -168,47 +168,32 @@ fn source_id(index: usize) -> Option<SourceId> {
 /// A counter that was found to be bad, and what the clock did about that. [`Clock::maintain`]
 /// returns these. Counters are numbered by their index in the list given to [`Clock::over`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Report {
-    bad: usize,
-    fault: Fault,
-    /// How time continued, if the clock was running on the bad counter.
-    change: Option<Change>,
-}
-
-impl Report {
-    /// Returns the bad counter.
-    pub fn bad(&self) -> usize {
-        self.bad
-    }
-
-    /// Returns its fault.
-    pub fn fault(&self) -> Fault {
-        self.fault
-    }
-
-    /// If the clock was running on the bad counter, returns the counter that it has run on since:
-    /// the best remaining one, or still the bad one if there is no other.
-    pub fn switched_to(&self) -> Option<usize> {
-        self.change.map(|change| change.to.index())
-    }
-
-    /// Returns the time that the bad counter had lost against the counter that it was compared
-    /// with, if the clock was running on it. The clock has stepped ahead by this time.
-    pub fn made_good(&self) -> Duration {
-        self.change.map_or(Duration::ZERO, |change| change.made_good)
-    }
-
-    /// Returns the time that the bad counter had gained against the counter that it was compared
-    /// with, if the clock was running on it. Time cannot go back, so the clock stays ahead by this
-    /// time.
-    pub fn ahead(&self) -> Duration {
-        self.change.map_or(Duration::ZERO, |change| change.ahead)
-    }
+    /// The bad counter.
+    pub bad: usize,
+    /// Its fault.
+    pub fault: Fault,
+    /// If the clock was running on the bad counter: the counter that it has run on since, the best
+    /// remaining one, or still the bad one if there is no other.
+    pub switched_to: Option<usize>,
+    /// The time that the bad counter had lost against the counter that it was compared with, if the
+    /// clock was running on it. The clock has stepped ahead by this time.
+    pub made_good: Duration,
+    /// The time that it had gained. Time cannot go back, so the clock stays ahead by this time.
+    pub ahead: Duration,
 }
 
 impl From<timekeeper::Report> for Report {
     fn from(report: timekeeper::Report) -> Report {
         let timekeeper::Report { bad, fault, change } = report;
-        Report { bad: bad.index(), fault, change }
+        let by = |time: fn(Change) -> Duration| change.map_or(Duration::ZERO, time);
+        Report {
+            bad: bad.index(),
+            fault,
+            switched_to: change.map(|change| change.to.index()),
+            made_good: by(|change| change.made_good),
+            ahead: by(|change| change.ahead),
+        }
     }
 }
