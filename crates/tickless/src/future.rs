@@ -61,10 +61,11 @@ pub use source::TimerSource;
 pub use timeout::{Elapsed, Timeout};
 
 use crate::process::{self, default_slack};
+#[cfg(doc)]
 use crate::timers::Timers;
 use labelled::Labelled;
 use std::time::Duration;
-use tickless_core::time::{Instant, Ns};
+use tickless_core::time::Instant;
 
 /// Returns a future that completes when `after` has passed.
 pub fn sleep(after: Duration) -> Sleep {
@@ -127,51 +128,4 @@ pub fn labelled<F: Future>(label: &'static str, future: F) -> impl Future<Output
 /// Returns the current time on the clock of the process's timers.
 pub fn now() -> Instant {
     process::now()
-}
-
-impl Timers {
-    fn default_slack(&self, after: Duration) -> Ns {
-        if self.shared.is_virtual() { Ns::ZERO } else { default_slack(after) }
-    }
-
-    /// Returns a future that completes when `after` has passed; see [`future`](crate::future).
-    pub fn sleep(&self, after: Duration) -> Sleep {
-        Sleep::new(Some(&self.shared), self.now() + after, self.default_slack(after))
-    }
-
-    /// Returns a future that completes at `deadline`, a time on the clock of [`now`](Timers::now).
-    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        let after = deadline - self.now();
-        Sleep::new(Some(&self.shared), deadline, self.default_slack(after))
-    }
-
-    /// Returns a future that completes when `after` has passed, or up to 13 % of that later. Moving
-    /// it to a later time is cheap: one compare-and-swap.
-    pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
-        CoarseSleep::new(Some(&self.shared), self.now() + after)
-    }
-
-    /// Returns an interval that ticks every `period`, starting one period from now. A period of
-    /// zero counts as one nanosecond.
-    pub fn interval(&self, period: Duration) -> Interval {
-        let slack = self.default_slack(period);
-        Interval::new(Some(&self.shared), self.now() + period, period, slack)
-    }
-
-    /// Yields `future`'s output, or [`Elapsed`](crate::future::Elapsed) if `future` is not ready
-    /// before `after` has passed; see [`future::timeout`](crate::future::timeout).
-    pub fn timeout_after<F: Future>(&self, after: Duration, future: F) -> Timeout<F> {
-        Timeout::new(self.sleep(after), future)
-    }
-
-    /// Like [`timeout_after`](Timers::timeout_after), but on the timer wheel: cheap to move to a
-    /// later time, and up to 13 % late; see
-    /// [`future::coarse_timeout`](crate::future::coarse_timeout).
-    pub fn coarse_timeout_after<F: Future>(
-        &self,
-        after: Duration,
-        future: F,
-    ) -> Timeout<F, CoarseSleep> {
-        Timeout::new(self.coarse_sleep(after), future)
-    }
 }

@@ -6,18 +6,9 @@
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
-// yields to a concurrent arming). A concurrent cancel does not, so without further care the timer
-// would stay armed:
-//
-// | driver | another thread |
-// |---|---|
-// | expiry: requests the next period, runs the callback | |
-// | | `cancel`: the timer is not pending, its callback is running |
-// | the callback returns; the timer is armed as requested | |
-//
-// So the handle and the callback share a `Run`, which stores the window of the expiry that should
-// come next, or none after a cancel. An expiry with another window is stale: it does not run the
-// callback.
+// yields to a concurrent arming); a `cancel` while the callback runs does not. So the handle and the
+// callback share a `Run`, which stores the window of the expiry that should come next, or none after
+// a cancel. An expiry with another window is stale: it does not run the callback.
 //
 // A phase is chosen only when the timer is started (P2: phases are chosen once). The first expiry
 // has that phase, and each later one is a whole number of periods after it (P3: the phase stays).
@@ -247,8 +238,7 @@ impl Periodic {
     /// Returns how long after each multiple of its period on the timers' clock the timer expires;
     /// `None` unless it was started with a phase.
     pub fn phase_offset(&self) -> Option<Duration> {
-        let is_forked_child = self.timer.shared().is_forked_child();
-        if is_forked_child {
+        if self.timer.shared().is_forked_child() {
             return None;
         }
         locked(&self.run).slot.as_ref().map(|(_, slot)| slot.phase().to_duration())

@@ -123,9 +123,7 @@ impl Builder {
     ) -> Result<(Timers, EventLoopDriver<Arc<OwnedFd>>), StartTimersError> {
         let (descriptor, device) = polled_device()?;
         let clock = self.host_clock();
-        let timers = self.without_threads(clock, vec![device]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), descriptor);
-        Ok((timers, driver))
+        Ok(self.in_one_loop(clock, device, descriptor))
     }
 
     /// Like [`start_in_loop`](Builder::start_in_loop), with as many bases as
@@ -166,8 +164,17 @@ impl Builder {
     ) -> (Timers, EventLoopDriver<()>) {
         let device = LoopDevice::with_callback(Box::new(move |next: Ns| on_rearm(next.into())));
         let clock = self.host_clock();
-        let timers = self.without_threads(clock, vec![BaseDevice::own_loop(device)]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), ());
+        self.in_one_loop(clock, BaseDevice::own_loop(device), ())
+    }
+
+    fn in_one_loop<W>(
+        self,
+        clock: HostClock,
+        device: BaseDevice,
+        wakes_by: W,
+    ) -> (Timers, EventLoopDriver<W>) {
+        let timers = self.without_threads(clock, vec![device]);
+        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), wakes_by);
         (timers, driver)
     }
 
@@ -184,10 +191,7 @@ impl Builder {
             self.setup.core.coarse = CoarseExpiry::AtDeadline;
             self.setup.core.push_out = PushOut::Eager;
         }
-        let clock = HostClock::of_runtime(runtime);
-        let timers = self.without_threads(clock, vec![BaseDevice::own_loop(device)]);
-        let driver = EventLoopDriver::new(timers.shared.for_driver(), CpuId(0), ());
-        (timers, driver)
+        self.in_one_loop(HostClock::of_runtime(runtime), BaseDevice::own_loop(device), ())
     }
 
     fn without_threads(mut self, clock: HostClock, devices: Vec<BaseDevice>) -> Timers {

@@ -2,7 +2,7 @@
 
 use super::{CoarseSleep, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
-use crate::process;
+use crate::process::{self, default_slack};
 use crate::time;
 use crate::timer::shared::Handle;
 use crate::timers::Timers;
@@ -63,24 +63,6 @@ impl TimerSource {
         TimerSource { source: Source::Context }
     }
 
-    /// Calls `make` with the timers, the current time on their clock, and their default slack.
-    fn make<T>(
-        &self,
-        make: impl FnOnce(Option<&Handle>, Instant, &dyn Fn(Duration) -> Ns) -> T,
-    ) -> T {
-        match &self.source {
-            Source::Process => make(process::handle(), process::now(), &process::default_slack),
-            Source::Own(timers) => {
-                make(Some(&timers.shared), timers.now(), &|after| timers.default_slack(after))
-            }
-            #[cfg(feature = "tokio-time")]
-            Source::Context => {
-                let timers = current();
-                make(timers.timers(), timers.now(), &|after| timers.slack(after))
-            }
-        }
-    }
-
     /// Returns the current time on the clock that the deadlines of the futures are on.
     pub fn now(&self) -> Instant {
         match &self.source {
@@ -97,44 +79,6 @@ impl TimerSource {
         time::to_std(self.now())
     }
 
-    /// Returns a future that completes when `after` has passed; see [`sleep`](super::sleep).
-    pub fn sleep(&self, after: Duration) -> Sleep {
-        self.make(|timers, now, slack| Sleep::new(timers, now + after, slack(after)))
-    }
-
-    /// Returns a future that completes at `deadline`, a time on the clock of
-    /// [`now`](TimerSource::now).
-    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        self.make(|timers, now, slack| Sleep::new(timers, deadline, slack(deadline - now)))
-    }
-
-    /// Returns a future that completes when `after` has passed, or up to 13 % of that later. Moving
-    /// it to a later time is cheap: one compare-and-swap.
-    pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
-        self.make(|timers, now, _| CoarseSleep::new(timers, now + after))
-    }
-
-    /// Returns an interval that ticks every `period`, starting one period from now.
-    pub fn interval(&self, period: Duration) -> Interval {
-        self.make(|timers, now, slack| Interval::new(timers, now + period, period, slack(period)))
-    }
-
-    /// Yields `future`'s output, or [`Elapsed`](super::Elapsed) if `future` is not ready before
-    /// `after` has passed; see [`timeout`](super::timeout).
-    pub fn timeout_after<F: Future>(&self, after: Duration, future: F) -> Timeout<F> {
-        Timeout::new(self.sleep(after), future)
-    }
-
-    /// Like [`timeout_after`](TimerSource::timeout_after), but on the timer wheel: cheap to move to
-    /// a later time, and up to 13 % late; see [`coarse_timeout`](super::coarse_timeout).
-    pub fn coarse_timeout_after<F: Future>(
-        &self,
-        after: Duration,
-        future: F,
-    ) -> Timeout<F, CoarseSleep> {
-        Timeout::new(self.coarse_sleep(after), future)
-    }
-
     /// Returns the timers, to read their statistics or to create timers with callbacks. If the
     /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
     /// process. `None` if the system refuses the threads of the process's timers.
@@ -145,6 +89,86 @@ impl TimerSource {
         }
     }
 }
+
+/// What a future is made from: timers, the current time on their clock, and their default slack.
+type Parts<'a> = (Option<&'a Handle>, Instant, &'a dyn Fn(Duration) -> Ns);
+
+impl TimerSource {
+    fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
+        match &self.source {
+            Source::Process => make((process::handle(), process::now(), &default_slack)),
+            Source::Own(timers) => timers.make(make),
+            #[cfg(feature = "tokio-time")]
+            Source::Context => {
+                let timers = current();
+                make((timers.timers(), timers.now(), &|after| timers.slack(after)))
+            }
+        }
+    }
+}
+
+impl Timers {
+    #[inline(always)]
+    fn make<T>(&self, make: impl FnOnce(Parts<'_>) -> T) -> T {
+        let is_virtual = self.shared.is_virtual();
+        let slack = |after| if is_virtual { Ns::ZERO } else { default_slack(after) };
+        make((Some(&self.shared), self.now(), &slack))
+    }
+}
+
+macro_rules! futures {
+    ($type:ident) => {
+        impl $type {
+            /// Returns a future that completes when `after` has passed; see
+            /// [`future::sleep`](crate::future::sleep).
+            pub fn sleep(&self, after: Duration) -> Sleep {
+                self.make(|(timers, now, slack)| Sleep::new(timers, now + after, slack(after)))
+            }
+
+            /// Returns a future that completes at `deadline`, a time on the clock of
+            /// [`now`](Self::now).
+            pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+                self.make(|(timers, now, slack)| {
+                    Sleep::new(timers, deadline, slack(deadline - now))
+                })
+            }
+
+            /// Returns a future that completes when `after` has passed, or up to 13 % of that
+            /// later. Moving it to a later time is cheap: one compare-and-swap.
+            pub fn coarse_sleep(&self, after: Duration) -> CoarseSleep {
+                self.make(|(timers, now, _)| CoarseSleep::new(timers, now + after))
+            }
+
+            /// Returns an interval that ticks every `period`, starting one period from now. A
+            /// period of zero counts as one nanosecond.
+            pub fn interval(&self, period: Duration) -> Interval {
+                self.make(|(timers, now, slack)| {
+                    Interval::new(timers, now + period, period, slack(period))
+                })
+            }
+
+            /// Yields `future`'s output, or [`Elapsed`](crate::future::Elapsed) if `future` is not
+            /// ready before `after` has passed; see [`future::timeout`](crate::future::timeout).
+            pub fn timeout_after<F: Future>(&self, after: Duration, future: F) -> Timeout<F> {
+                Timeout::new(self.sleep(after), future)
+            }
+
+            /// Like [`timeout_after`](Self::timeout_after), but on the timer wheel: cheap to move
+            /// to a later time, and up to 13 % late; see
+            /// [`future::coarse_timeout`](crate::future::coarse_timeout).
+            pub fn coarse_timeout_after<F: Future>(
+                &self,
+                after: Duration,
+                future: F,
+            ) -> Timeout<F, CoarseSleep> {
+                Timeout::new(self.coarse_sleep(after), future)
+            }
+        }
+    };
+}
+
+futures!(Timers);
+futures!(TimerSource);
 
 impl From<Timers> for TimerSource {
     fn from(timers: Timers) -> TimerSource {

@@ -3,16 +3,16 @@
 use crate::tokio_runtime;
 use std::time::Duration;
 
-/// Stops the virtual clock that this thread has entered, or else the clock of the tokio runtime
-/// that it is in, which stops tokio's own timers, too. Pending timers keep their deadlines.
+/// Stops the clock of this thread: the virtual clock that it has entered, or else that of the tokio
+/// runtime that it is in, which stops tokio's own timers, too. Pending timers keep their deadlines.
 ///
 /// For the clock of a runtime, this requires the feature `tokio-test-util`. After a call of
 /// `tokio::time::pause` instead, pending timers stop only when the next timer is created or armed.
 ///
 /// # Panics
 ///
-/// If the thread has entered no virtual clock and is in no runtime, or the clock is already
-/// stopped, or the runtime has several threads, as in tokio.
+/// If the thread has no such clock, or the clock is already stopped, or the runtime has several
+/// threads, as in tokio.
 #[track_caller]
 pub fn pause() {
     match tokio_runtime::entered() {
@@ -24,13 +24,11 @@ pub fn pause() {
     }
 }
 
-/// Makes the virtual clock that this thread has entered, or else that of the tokio runtime that it
-/// is in, run with real time.
+/// Makes the clock that [`pause`] stops run with real time.
 ///
 /// # Panics
 ///
-/// If the thread has entered no virtual clock and is in no runtime, or the clock is already
-/// running, as in tokio.
+/// If the thread has no such clock, or the clock is already running, as in tokio.
 #[track_caller]
 pub fn resume() {
     match tokio_runtime::entered() {
@@ -42,13 +40,12 @@ pub fn resume() {
     }
 }
 
-/// Advances the virtual clock that this thread has entered, or else that of the tokio runtime that
-/// it is in, by `duration`. Then lets the tasks run whose timers have come due.
+/// Advances the clock that [`pause`] stops by `duration`. Then lets the tasks run whose timers have
+/// come due.
 ///
 /// # Panics
 ///
-/// If the thread has entered no virtual clock and is in no runtime, or the clock runs with real
-/// time, as in tokio.
+/// If the thread has no such clock, or the clock runs with real time, as in tokio.
 pub async fn advance(duration: Duration) {
     match tokio_runtime::entered() {
         Some(time) => {
