@@ -62,7 +62,7 @@ pub const CRATES: &[Floors] = &[
             &["try_lock", "wakeup"],
             &["cpu", "fork", "system_clock", "membarrier"],
             &["counter", "lock", "manual_clock", "per_process", "portable"],
-            &["comparison", "expirer", "parking", "worker"],
+            &["comparison", "expirer", "worker"],
             &["clock"],
             &["device"],
             &["host", "watch", "watcher", "program_clocks"],

@@ -15,7 +15,6 @@
 //!
 //! /// What an idle connection's timer calls: a type with a name, for the field below.
 //! struct CloseIdle(u32, Sender<u32>);
-//!
 //! impl OnFire for CloseIdle {
 //!     fn fired(&mut self, _: &mut Fired<'_>) {
 //!         self.1.send(self.0).unwrap_or(());
@@ -29,7 +28,6 @@
 //!         idle: PinnedTimeout<CloseIdle>,
 //!     }
 //! }
-//!
 //! impl Connection {
 //!     fn received(self: Pin<&mut Self>, bytes: u64) {
 //!         let this = self.project();
@@ -48,7 +46,7 @@
 //! connection.as_mut().received(100);
 //! time.advance(Duration::from_secs(20));
 //! assert!(rx.try_recv().is_err());
-//! time.advance(Duration::from_secs(20));
+//! time.advance(Duration::from_secs(10));
 //! assert_eq!(rx.try_recv(), Ok(7));
 //! ```
 //!

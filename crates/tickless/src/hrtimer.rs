@@ -58,7 +58,7 @@ impl Timers {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        HrTimer::new(self, callback)
+        HrTimer::around(Owned::new(self.shared.handle(), callback))
     }
 }
 

@@ -5,13 +5,6 @@
 macro_rules! timer_methods {
     ($type:ident, $link:ident $(, #[$inline:meta])?) => {
         impl $type {
-            pub(crate) fn new<F>(timers: &Timers, callback: F) -> $type
-            where
-                F: FnMut(&mut Fired<'_>) + Send + 'static,
-            {
-                $type::around(Owned::new(timers.shared.handle(), callback))
-            }
-
             /// Makes a timer of an owner that must not be dropped, so the timer must not be dropped
             /// either.
             #[inline]
@@ -105,9 +98,8 @@ macro_rules! timer_methods {
             /// wait, including the callback's own, are cancelled, too. The callback does not
             /// inherit the caller's priority.
             ///
-            /// While many timers come due on the timer's base, this waits for the base's lock for a
-            /// bounded time only: the driver releases the lock for every callback, and otherwise
-            /// after at most 64 timers, and a waiting thread gets the lock next.
+            /// It waits for the base's lock for a bounded time only: the driver releases the lock
+            /// for every callback, and otherwise after at most 64 timers.
             ///
             /// # Errors
             ///

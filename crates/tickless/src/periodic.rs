@@ -197,7 +197,6 @@ impl Periodic {
         self.start_with_slack(first, period, self.slack.to_duration())
     }
 
-    /// Like [`start_at`](Self::start_at), with another slack.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn start_with_slack(
         &self,

@@ -53,7 +53,7 @@ impl Timers {
     where
         F: FnMut(&mut Fired<'_>) + Send + 'static,
     {
-        Timeout::new(self, callback)
+        Timeout::around(Owned::new(self.shared.handle(), callback))
     }
 }
 

@@ -57,9 +57,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// # Order
 ///
 /// Timers that expire at the same instant fire base by base, precise timers before timeouts, and
-/// within each kind in the order in which they were armed. Code that depends on this order breaks
-/// on a machine with several CPUs: [`shuffled`](VirtualTime::shuffled) fires them in a random
-/// order, which a seed reproduces.
+/// within each kind in the order of their arming. Code that depends on this breaks on a machine with
+/// several CPUs: [`shuffled`](VirtualTime::shuffled) fires them in a random order, which a seed
+/// reproduces.
 ///
 /// A timer that a callback arms for the current instant fires at that instant. A base fires at most
 /// 1,024 rounds of such timers before the next base has its turn. After 2,000 turns of each base at
@@ -73,10 +73,10 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 ///
 /// # Several threads
 ///
-/// One thread at a time advances the clock, and others that advance it block until then. So a
-/// callback must not wait for another thread that advances the clock. The clock can also advance
-/// automatically when every task and thread waits for time: see [`block_on`](VirtualTime::block_on)
-/// and [`busy`](VirtualTime::busy). Or it runs with real time: see [`resume`](VirtualTime::resume).
+/// One thread at a time advances the clock; others wait, so a callback must not wait for a thread
+/// that advances it. The clock can also advance automatically when every task and thread waits for
+/// time, see [`block_on`](VirtualTime::block_on) and [`busy`](VirtualTime::busy), or run with real
+/// time, see [`resume`](VirtualTime::resume).
 ///
 /// # Fork
 ///

@@ -141,19 +141,17 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         let (hash, now) = inner.enter(key)?;
         let found = inner.read(hash).find(hash, key).map(|state| state.take(permits, now));
         let taken = match found {
-            Some(KeyTake { take: Take::AskGroup, limiter: None }) | None => {
-                inner.with_key(hash, key, now, |state| {
-                    if let KeyState::Compact(compact) = state {
-                        compact.refill(&inner.plan.settings, now);
-                    }
-                    state.take(permits, now)
-                })
-            }
+            Some(Ok(Take::AskGroup)) | None => inner.with_key(hash, key, now, |state| {
+                if let KeyState::Compact(compact) = state {
+                    compact.refill(&inner.plan.settings, now);
+                }
+                state.take(permits, now)
+            }),
             Some(found) => found,
         };
         match taken {
-            KeyTake { limiter: Some(limiter), .. } => limiter.try_acquire(permits),
-            KeyTake { take: Take::Taken, .. } => Ok(()),
+            Err(limiter) => limiter.try_acquire(permits),
+            Ok(Take::Taken) => Ok(()),
             // No caller waits for permits of a key without a limiter, so a request for zero permits
             // always succeeds.
             _ if permits == 0 => Ok(()),
@@ -311,21 +309,13 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
     }
 }
 
-struct KeyTake {
-    take: Take,
-    /// The caller takes from it after unlocking the shard, because that may wake a waiter.
-    limiter: Option<Limiter>,
-}
-
 impl KeyState {
-    fn take(&self, permits: u64, now: Ns) -> KeyTake {
+    /// Fails with the key's limiter, from which the caller takes after unlocking the shard, because
+    /// that may wake a waiter.
+    fn take(&self, permits: u64, now: Ns) -> Result<Take, Limiter> {
         match self {
-            KeyState::Limiter(limiter) => {
-                KeyTake { take: Take::AskGroup, limiter: Some(limiter.clone()) }
-            }
-            KeyState::Compact(compact) => {
-                KeyTake { take: compact.take(permits, now), limiter: None }
-            }
+            KeyState::Limiter(limiter) => Err(limiter.clone()),
+            KeyState::Compact(compact) => Ok(compact.take(permits, now)),
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::timer::shared::Handle;
 use std::sync::Arc;
 
 impl Handle {
-    /// Makes the timers find out when a clock was set, by a watch or by polling. Only the first call counts.
+    /// Makes the timers find out when a clock was set, by a watch or by polling. Only the first
+    /// call counts.
     pub(super) fn watch_clocks(&self) {
         self.clock_timers.watch.source(|| {
             if self.is_virtual() {

@@ -23,9 +23,7 @@ impl Run {
     pub(crate) fn new(missed: Missed) -> Run {
         Run { missed, ..Run::default() }
     }
-}
 
-impl Run {
     /// Stops the timer: later expiries are stale. Returns whether it had been stopped before.
     pub(super) fn stop(&mut self) -> bool {
         self.turn += 1;

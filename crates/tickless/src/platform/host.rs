@@ -6,8 +6,8 @@ use crate::platform::device::base::BaseDevice;
 use crate::platform::device::fallback::{Device, RefusedCall};
 use crate::platform::device::futex::Starter;
 use crate::platform::lock::BiasedLock;
-use crate::platform::parking;
 use crate::platform::relax::relax;
+use crate::platform::wait;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::Arc;
@@ -114,10 +114,37 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
     }
 
     fn park(&self, word: &AtomicU32, value: u32) {
-        parking::park(word, value);
+        wait::wait(word, value, Ns::NEVER);
     }
 
     fn unpark(&self, word: &AtomicU32) {
-        parking::unpark(word);
+        wait::wake_all(word);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    /// Goal: a thread that parks before the change is woken, and a thread that parks after it does
+    /// not sleep (X7: a waiting thread spins briefly, then sleeps).
+    #[test]
+    fn parks_only_while_nothing_changes() {
+        let word = AtomicU32::new(u32::MAX);
+        let started = std::time::Instant::now();
+        std::thread::scope(|s| {
+            let sleeper = s.spawn(|| {
+                while word.load(Ordering::Acquire) == u32::MAX {
+                    wait::wait(&word, u32::MAX, Ns::NEVER);
+                }
+            });
+            std::thread::yield_now();
+            word.fetch_add(1, Ordering::Release);
+            wait::wake_all(&word);
+            assert!(sleeper.join().is_ok());
+        });
+        wait::wait(&word, 5, Ns::NEVER);
+        assert!(started.elapsed().as_millis() < 900, "a wakeup was lost");
     }
 }

@@ -26,7 +26,6 @@ pub mod locked;
 pub mod manual_clock;
 #[cfg(linux_platform)]
 mod membarrier;
-mod parking;
 pub mod per_process;
 #[cfg(not(linux_platform))]
 mod portable;

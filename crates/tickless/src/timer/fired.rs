@@ -40,7 +40,6 @@ impl<'a> Fired<'a> {
         self.expiry.window.hard.into()
     }
 
-    /// The window it was armed with.
     pub(crate) fn window(&self) -> Window {
         self.expiry.window
     }
@@ -56,12 +55,12 @@ impl<'a> Fired<'a> {
         self.expiry.now.into()
     }
 
-    /// The current time. Reads the clock.
+    /// Returns the current time. Reads the clock.
     pub fn now(&self) -> Instant {
         self.clock.now().into()
     }
 
-    /// The base that it fired on.
+    /// Returns the base that it fired on.
     pub fn base(&self) -> CpuId {
         self.expiry.cpu
     }
@@ -103,7 +102,6 @@ impl<'a> Fired<'a> {
         self.result = CallbackResult::Restart(window);
     }
 
-    /// The clock of its timers.
     pub(crate) fn clock(&self) -> &'a HostClock {
         self.clock
     }

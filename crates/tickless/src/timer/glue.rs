@@ -12,13 +12,16 @@ pub(crate) type Host = host::Host<Task>;
 
 pub(crate) type Bases = tickless_core::bases::Bases<Host>;
 
-/// What each timer carries and the core returns when the timer fires: the functions for its node.
 pub type Task = &'static Glue;
 
 #[derive(Debug)]
 pub struct Glue {
     pub(super) call: unsafe fn(NonNull<()>, &mut Fired<'_>),
+    /// Returns whether one of these bases is running the callback of the node, which must be live
+    /// and have this glue. Its timer must belong to these bases.
     pub(super) is_running: unsafe fn(&Bases, NonNull<()>) -> bool,
+    /// Drops the node's closure and frees its memory, even if the drop panics. The node must be
+    /// live, have this glue, come from this arena, and not be used any more.
     pub(super) free: unsafe fn(NonNull<()>, &Arena),
     pub(super) layout: Layout,
     /// Returns the default label, for timers that the program has not labelled.
@@ -46,23 +49,5 @@ impl Glue {
     /// Returns the default label, by default the type of the callback.
     pub(crate) fn label(&self) -> &'static str {
         (self.label)().trim_end_matches("::{{closure}}")
-    }
-
-    /// Returns whether one of these bases is running the callback of this node.
-    ///
-    /// # Safety
-    /// `node` is live and has this glue, and its timer belongs to these bases.
-    pub(super) unsafe fn is_running(&self, bases: &Bases, node: NonNull<()>) -> bool {
-        // SAFETY: as promised.
-        unsafe { (self.is_running)(bases, node) }
-    }
-
-    /// Drops a node's closure and frees its memory, even if the drop panics.
-    ///
-    /// # Safety
-    /// `node` is live, has this glue, came from this arena, and is no longer used.
-    pub(super) unsafe fn free(&self, node: NonNull<()>, arena: &Arena) {
-        // SAFETY: as promised.
-        unsafe { (self.free)(node, arena) }
     }
 }

@@ -79,7 +79,7 @@ impl Orphans {
         // SAFETY: `adopt` requires live nodes of `set`, and a node leaves the list before it is
         // freed.
         let is_running =
-            |orphan: &Orphan| unsafe { orphan.glue.is_running(set.bases(), orphan.node) };
+            |orphan: &Orphan| unsafe { (orphan.glue.is_running)(set.bases(), orphan.node) };
         let (running, ended): (Vec<Orphan>, Vec<Orphan>) = nodes.drain(..).partition(is_running);
         *nodes = running;
         self.any.store(!nodes.is_empty(), Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Orphans {
 impl Orphan {
     fn free(self, set: &impl Keeper) {
         // SAFETY: the caller of `adopt` was the node's only owner, and the callback has returned.
-        let free = || unsafe { self.glue.free(self.node, set.arena()) };
+        let free = || unsafe { (self.glue.free)(self.node, set.arena()) };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(free)) {
             set.callback_panicked(payload);
         }

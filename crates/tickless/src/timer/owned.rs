@@ -110,7 +110,7 @@ impl<L: Family<Host>> Drop for Owned<L> {
         let (shared, node, glue) = (self.shared(), self.node(), self.glue());
         match self.end_or_leave() {
             // SAFETY: the timer has ended, and this was the node's one owner.
-            End::Over => unsafe { glue.free(node, &shared.arena) },
+            End::Over => unsafe { (glue.free)(node, &shared.arena) },
             // SAFETY: this was the node's one owner, and its timer has just been shut down.
             End::Runs => unsafe { shared.orphans.adopt(shared, node, glue) },
             // Leaked: it is freed when the process ends.
