@@ -6,9 +6,9 @@
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
-// yields to a concurrent arming); a `cancel` while the callback runs does not. So the handle and the
-// callback share a `Run`, which stores the window of the expiry that should come next, or none after
-// a cancel. An expiry with another window is stale: it does not run the callback.
+// yields to a concurrent arming); a `cancel` while the callback runs does not. So the handle and
+// the callback share a `Run`, which stores the window of the expiry that should come next, or none
+// after a cancel. An expiry with another window is stale: it does not run the callback.
 //
 // A phase is chosen only when the timer is started (P2: phases are chosen once). The first expiry
 // has that phase, and each later one is a whole number of periods after it (P3: the phase stays).

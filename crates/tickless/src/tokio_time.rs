@@ -27,15 +27,15 @@
 //! - A sleep belongs to the runtime in which it is created. Outside of a runtime, and with
 //!   `runtime.block_on(sleep(...))`, it uses the timers of the process
 //!   ([`tickless::future`](crate::future)).
-//! - While all workers of a runtime are blocked, its timers are late. A thread that has only entered
-//!   a current-thread runtime does not drive it, so no sleep completes.
+//! - While all workers of a runtime are blocked, its timers are late. A thread that has only
+//! entered a current-thread runtime does not drive it, so no sleep completes.
 //! - When a runtime shuts down, its pending sleeps complete, as those of tokio do.
 //! - On systems other than Linux the timers are those of the process, unless the clock is paused.
 //!
 //! # A paused clock
 //!
-//! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move these
-//! timers, too. All timers of the runtime then fire in the order of their deadlines, and with
+//! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move
+//! these timers, too. All timers of the runtime then fire in the order of their deadlines, and with
 //! tokio's resolution of a millisecond. [`pause`], [`resume`] and [`advance`] require the feature
 //! `tokio-test-util`, as tokio's require `test-util`.
 //!

@@ -57,9 +57,9 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 /// # Order
 ///
 /// Timers that expire at the same instant fire base by base, precise timers before timeouts, and
-/// within each kind in the order of their arming. Code that depends on this breaks on a machine with
-/// several CPUs: [`shuffled`](VirtualTime::shuffled) fires them in a random order, which a seed
-/// reproduces.
+/// within each kind in the order of their arming. Code that depends on this breaks on a machine
+/// with several CPUs: [`shuffled`](VirtualTime::shuffled) fires them in a random order, which a
+/// seed reproduces.
 ///
 /// A timer that a callback arms for the current instant fires at that instant. A base fires at most
 /// 1,024 rounds of such timers before the next base has its turn. After 2,000 turns of each base at

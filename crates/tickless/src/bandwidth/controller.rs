@@ -13,7 +13,6 @@
 //! - The timers hold a weak reference to the group. Dropping its last handle stops the timers, and
 //!   waits for a refill that is running, except inside a callback.
 
-use super::limiter::AcquireError;
 use super::plan::{Plan, crowd_slack};
 use crate::hrtimer::HrTimer;
 use crate::periodic::Periodic;
@@ -173,15 +172,15 @@ impl Controller {
     }
 
     /// Locks the state and applies the refills that are due. The caller must pass the guard to
-    /// [`finish`](Controller::finish). Fails in a forked child.
-    pub(super) fn enter(&self) -> Result<(MutexGuard<'_, State>, Ns), AcquireError> {
+    /// [`finish`](Controller::finish). `None` in a forked child.
+    pub(super) fn enter(&self) -> Option<(MutexGuard<'_, State>, Ns)> {
         if self.is_forked_child() {
-            return Err(AcquireError::NoTimers);
+            return None;
         }
         let mut state = self.lock();
         let now = self.timers.shared.now();
         state.group.refill(now);
-        Ok((state, now))
+        Some((state, now))
     }
 
     /// Releases the members that may continue, starts the refill timer if it is needed, unlocks the
@@ -226,14 +225,14 @@ impl Controller {
 
     /// Applies due refills and releases members, without waiting for the refill timer.
     pub(super) fn poke(&self) {
-        if let Ok((state, now)) = self.enter() {
+        if let Some((state, now)) = self.enter() {
             self.finish(state, now);
         }
     }
 
     /// Stops granting permits and wakes the queued tasks, which then find the group closed.
     pub(super) fn close(&self) {
-        let Ok((mut state, now)) = self.enter() else { return };
+        let Some((mut state, now)) = self.enter() else { return };
         state.is_closed = true;
         // Move each task's waker out, and leave a no-op waker in its place, because the task stays
         // queued until it polls again. Cloning the waker instead would run the runtime's code under

@@ -77,8 +77,7 @@ enum KeyState {
 
 /// The number of shards. A sweep locks one shard, so it delays few callers.
 const SHARDS: usize = 64;
-
-/// The number of keys below which a shard is not swept.
+/// A shard with fewer keys is not swept.
 const SWEEP_MIN: usize = 32;
 
 impl<K, S> Clone for KeyedLimiter<K, S> {

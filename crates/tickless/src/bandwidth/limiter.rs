@@ -146,7 +146,7 @@ impl Limiter {
             Take::Refused => return Err(refusal(permits, self.controller.most())),
             Take::AskGroup => {}
         }
-        let (mut state, now) = self.controller.enter()?;
+        let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         let took = match state.is_closed {
             false => state.group.try_take(permits).map_err(AcquireError::from),
             true => Err(AcquireError::Closed),
@@ -232,7 +232,7 @@ impl Limiter {
 
     /// Returns how many permits can be taken now; 0 once the limiter is closed. Takes the lock.
     pub fn available(&self) -> u64 {
-        let Ok((state, now)) = self.controller.enter() else { return 0 };
+        let Some((state, now)) = self.controller.enter() else { return 0 };
         let pool = if state.is_closed { 0 } else { state.group.pool() };
         let available = u64::try_from(pool).unwrap_or(0);
         self.controller.finish(state, now);
@@ -281,7 +281,7 @@ struct Acquire {
 
 impl Acquire {
     fn ask(&mut self, waker: Wake) -> Poll<Result<(), AcquireError>> {
-        let (mut state, now) = self.controller.enter()?;
+        let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         if state.is_closed {
             self.controller.finish(state, now);
             return Poll::Ready(Err(AcquireError::Closed));
@@ -315,7 +315,7 @@ impl Acquire {
 
     /// Completes if the member was released or the limiter closed; otherwise stores the waker.
     fn poll_queued(&mut self, id: MemberId, waker: Wake) -> Poll<Result<(), AcquireError>> {
-        let (mut state, now) = self.controller.enter()?;
+        let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         let closed = if state.is_closed { state.waiting.remove(&id) } else { None };
         if let Some(old) = closed {
             self.queued = None;
@@ -359,7 +359,7 @@ impl Future for Acquire {
 impl Drop for Acquire {
     fn drop(&mut self) {
         let Some(id) = self.queued else { return };
-        if let Ok((mut state, now)) = self.controller.enter() {
+        if let Some((mut state, now)) = self.controller.enter() {
             let wake = state.waiting.remove(&id);
             if wake.is_none() {
                 // The member was released, but the future was not polled since: return its permits.

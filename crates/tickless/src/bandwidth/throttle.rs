@@ -98,7 +98,7 @@ impl Throttle {
     ///
     /// [`AcquireError::NoTimers`] in a forked child.
     pub fn join(&self) -> Result<Worker, AcquireError> {
-        let (mut state, now) = self.controller.enter()?;
+        let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         let id = state.group.join();
         self.controller.finish(state, now);
         Ok(Worker {
@@ -143,7 +143,7 @@ impl Worker {
         if used < self.left {
             return Ok(false);
         }
-        let (mut state, now) = self.controller.enter()?;
+        let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         state.group.charge(self.id, used);
         self.charged += used;
         // `ask` cannot fail: the worker has joined, and 1 never exceeds the quota.
@@ -171,7 +171,7 @@ impl Worker {
     /// [`AcquireError::NoTimers`] in a forked child.
     pub fn rest(&mut self) -> Result<(), AcquireError> {
         let used = thread_cpu_time().saturating_sub(self.charged);
-        let (mut state, now) = self.controller.enter()?;
+        let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         state.group.charge(self.id, used);
         state.group.rest(self.id, 0);
         self.charged += used;
@@ -183,7 +183,7 @@ impl Worker {
     /// Parks until the worker is released. Refills the group itself if the refill timer is late.
     fn wait(&mut self) -> Result<(), AcquireError> {
         loop {
-            let (mut state, now) = self.controller.enter()?;
+            let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
             if !state.waiting.contains_key(&self.id) {
                 // The group has released this worker: `ask` returns the size of its slice.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
@@ -202,7 +202,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         let used = thread_cpu_time().saturating_sub(self.charged);
-        if let Ok((mut state, now)) = self.controller.enter() {
+        if let Some((mut state, now)) = self.controller.enter() {
             state.group.charge(self.id, used);
             let wake = state.waiting.remove(&self.id);
             state.group.leave(self.id);

@@ -31,7 +31,7 @@ impl fmt::Display for StartTimersError {
                 base.0
             ),
             StartTimersError::Descriptor(_) => f.write_str(
-                "the event loop got no descriptor; use start_in_loop_with, or allow the system call",
+                "the event loop got no descriptor; use start_in_loop_with, or allow the call",
             ),
         }
     }

@@ -5,8 +5,8 @@ use crate::platform::clock_error::Fallback;
 
 #[cfg(all(target_arch = "x86_64", linux_platform, not(miri)))]
 mod imp {
-    use super::check_kernel_uses;
     use crate::platform::clock_error::Fallback;
+    use crate::platform::counter::check_kernel_uses;
 
     /// Reads the counter. The CPU may execute the reading earlier or later than the instructions
     /// around it. That is an error of some nanoseconds, far below a timer's resolution.
@@ -50,8 +50,8 @@ mod imp {
 
 #[cfg(all(target_arch = "aarch64", linux_platform, not(miri)))]
 mod imp {
-    use super::check_kernel_uses;
     use crate::platform::clock_error::Fallback;
+    use crate::platform::counter::check_kernel_uses;
     use core::arch::asm;
 
     #[inline]
@@ -96,8 +96,8 @@ mod imp {
 
 pub use imp::{read, read_ordered, trust};
 
-/// Returns `Ok` if the kernel keeps time with the counter of this name, which it has tested and goes
-/// on checking. Reads a small file.
+/// Returns `Ok` if the kernel keeps time with the counter of this name, which it has tested and
+/// goes on checking. Reads a small file.
 #[cfg(linux_platform)]
 #[cfg_attr(miri, expect(dead_code, reason = "there is no counter under Miri"))]
 fn check_kernel_uses(counter: &str) -> Result<(), Fallback> {

@@ -10,8 +10,9 @@ use std::time::Duration;
 pub struct Instant(pub(super) time::Instant);
 
 impl Instant {
-    /// Returns the current time on the virtual clock that this thread has [entered](crate::VirtualTime::enter),
-    /// or else on the clock of the runtime that it is in, or else on that of the process's timers.
+    /// Returns the current time on the virtual clock that this thread has
+    /// [entered](crate::VirtualTime::enter), or else on the clock of the runtime that it is in, or
+    /// else on that of the process's timers.
     pub fn now() -> Instant {
         Instant(tokio_runtime::now())
     }

@@ -6,9 +6,9 @@
 //! | `timerfd` | a timerfd in an epoll | a system call, which wakes no thread | a driver |
 //! | `own_loop` | a timerfd, or a callback | a system call, or the callback | an event loop |
 //!
-//! `bell` has the protocols that wake a waiting driver thread or event loop. Every base has a futex,
-//! whatever its device is: if the system later refuses calls for the timerfd, the driver continues
-//! on the futex with all its timers.
+//! `bell` has the protocols that wake a waiting driver thread or event loop. Every base has a
+//! futex, whatever its device is: if the system later refuses calls for the timerfd, the driver
+//! continues on the futex with all its timers.
 
 pub mod base;
 mod bell;
