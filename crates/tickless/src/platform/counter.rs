@@ -1,6 +1,6 @@
 //! The CPU's time counter: the TSC on x86-64, the virtual counter on aarch64, and none elsewhere.
 
-#[cfg(linux_platform)]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), linux_platform, not(miri)))]
 use crate::platform::clock_error::Fallback;
 
 #[cfg(all(target_arch = "x86_64", linux_platform, not(miri)))]
@@ -98,8 +98,7 @@ pub use imp::{read, read_ordered, trust};
 
 /// Returns `Ok` if the kernel keeps time with the counter of this name, which it has tested and
 /// goes on checking. Reads a small file.
-#[cfg(linux_platform)]
-#[cfg_attr(miri, expect(dead_code, reason = "there is no counter under Miri"))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), linux_platform, not(miri)))]
 fn check_kernel_uses(counter: &str) -> Result<(), Fallback> {
     const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match std::fs::read_to_string(CURRENT) {
