@@ -2,7 +2,6 @@
 
 use crate::platform::counter;
 use crate::platform::system_clock::system_now;
-#[cfg(linux_platform)]
 use tickless_core::clock::discipline::Moment;
 use tickless_core::time::Ns;
 
