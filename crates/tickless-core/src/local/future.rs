@@ -39,8 +39,9 @@
 //!
 //! No future completes early. [`sleep`](Handle::sleep) and [`interval`](Handle::interval) complete
 //! with the first advance at or after their deadline and cost O(log n).
-//! [`coarse_sleep`](Handle::coarse_sleep) and [`timeout`](Handle::timeout) cost O(1) and may be late
-//! by 13 % of their distance plus a tick. [`Sleep::reset`] pushes a coarse sleep out with one store.
+//! [`coarse_sleep`](Handle::coarse_sleep) and [`timeout`](Handle::timeout) cost O(1), and may be
+//! late by 13 % of their distance plus a tick. [`Sleep::reset`] pushes a coarse sleep out with one
+//! store.
 //!
 //! # Corner cases
 //!
@@ -48,8 +49,8 @@
 //! - A sleep may be polled by several tasks and executors of its thread in turn: it wakes the task
 //!   that polled it last. Its deadline stays on the clock of the [`Sleeps`] that it came from.
 //! - After the [`Sleeps`] have been dropped no future of theirs completes, except those whose
-//!   deadline had passed. Their wakers are dropped with the [`Sleeps`], which frees a task that only
-//!   its own waker kept alive.
+//!   deadline had passed. Their wakers are dropped with the [`Sleeps`], which frees a task that is
+//!   kept alive by its own waker alone.
 //! - A leaked sleep (`mem::forget`) keeps its record, and wakes its task once.
 //! - If a waker panics in [`advance`](Sleeps::advance), the panic reaches the caller of `advance`.
 //!   The tasks that were not woken yet are woken by the next advance, and until then
