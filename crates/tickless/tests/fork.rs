@@ -5,8 +5,11 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "support/in_child.rs"]
+mod in_child;
 mod support;
 
+use in_child::in_child;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,8 +17,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
-use support::{PATIENCE, Place, wait_until};
+use std::time::Duration;
+use support::{Gate, Place, wait_until};
 use tickless::bandwidth::AcquireError;
 use tickless::callback::Cancel;
 use tickless::callback::StartError;
@@ -26,37 +29,10 @@ use tickless::{Fired, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs `body` in a forked child, which must exit in time.
-fn in_child(body: impl FnOnce()) {
-    // SAFETY: the child only runs `body`, which prints nothing, and exits without running any code
-    // of the test harness.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        let ended = catch_unwind(AssertUnwindSafe(body));
-        // SAFETY: ends the process immediately.
-        unsafe { libc::_exit(if ended.is_ok() { 0 } else { 1 }) }
-    }
-    assert!(pid > 0, "a child can be made");
-    let begun = Instant::now();
-    let mut status = 0;
-    // SAFETY: the child is ours, and the status pointer is valid.
-    while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
-        if begun.elapsed() > PATIENCE {
-            // SAFETY: it is still our child, because no thread has reaped it.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-            panic!("the child hangs");
-        }
-        std::thread::sleep(MS);
-    }
-    assert_eq!(status, 0, "the child failed");
-}
-
 fn beating(timers: &Timers) -> (tickless::Periodic, Arc<AtomicU64>) {
     let beats = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&beats);
-    let heart = timers.periodic(move |_| {
-        counted.fetch_add(1, Ordering::Relaxed);
-    });
+    let heart = timers.periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
     heart.start(MS).unwrap();
     (heart, beats)
 }
@@ -105,19 +81,14 @@ fn in_a_child_all_timers_are_shut_down() {
 #[test]
 fn a_child_does_not_wait_for_callbacks() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
-    let (announce, held) = (Arc::clone(&begun), Arc::clone(&over));
-    let timer = timers.hrtimer(move |_| {
-        announce.store(true, Ordering::Relaxed);
-        while !held.load(Ordering::Relaxed) {
-            std::thread::sleep(MS);
-        }
-    });
+    let gate = Gate::new();
+    let pass = gate.clone();
+    let timer = timers.hrtimer(move |_| pass.pass());
     timer.start(Duration::ZERO).unwrap();
-    wait_until("the callback runs", || begun.load(Ordering::Relaxed));
+    gate.wait_inside();
     let mut both = Some((timer, timers));
     in_child(|| drop(both.take()));
-    over.store(true, Ordering::Relaxed);
+    gate.open();
 }
 
 /// A callback whose type has a name.

@@ -5,13 +5,15 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "support/woken.rs"]
+mod woken;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use tickless::driver::CpuId;
 use tickless::embed::PinnedHrTimer;
@@ -21,6 +23,7 @@ use tickless::{Fired, Timers, VirtualTime};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
+use woken::{poll, woken};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -175,8 +178,8 @@ fn a_subscriber_drops_the_sleep_that_fires() {
         timer: Pin<Box<Option<PinnedHrTimer<Callback>>>>,
     }
     let time = Arc::new(VirtualTime::new());
-    let (woken, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let (waker, called) = (Waker::from(Arc::new(Counts(Arc::clone(&woken)))), Arc::clone(&calls));
+    let ((woken, waker), calls) = (woken(), Arc::new(AtomicU64::new(0)));
+    let called = Arc::clone(&calls);
     let callback: Callback = Box::new(move |_| _ = called.fetch_add(1, Ordering::Relaxed));
     let timer = PinnedHrTimer::new(time.timers(), callback);
     let sleep = Box::pin(Some(time.timers().sleep(MS)));
@@ -193,22 +196,13 @@ fn a_subscriber_drops_the_sleep_that_fires() {
         {
             let mut both = both.lock().unwrap();
             let sleep = both.sleep.as_mut().as_pin_mut().unwrap();
-            assert!(sleep.poll(&mut Context::from_waker(&waker)).is_pending());
+            assert!(poll(sleep, &waker).is_pending());
             both.timer.as_ref().as_pin_ref().unwrap().timer().start(MS).unwrap();
         }
         time.advance(10 * MS);
     });
-    assert_eq!((woken.load(Ordering::Relaxed), calls.load(Ordering::Relaxed)), (0, 0));
+    assert_eq!((woken.count(), calls.load(Ordering::Relaxed)), (0, 0));
     assert_eq!(time.timers().stats().pending(), 0);
-}
-
-/// Counts wakeups.
-struct Counts(Arc<AtomicU64>);
-
-impl Wake for Counts {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 #[derive(Default)]

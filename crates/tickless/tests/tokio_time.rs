@@ -6,36 +6,17 @@
 // Tests fail by panicking, and may sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::unwrap_used)]
 
+#[path = "support/woken.rs"]
+mod woken;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::VirtualTime;
+use woken::{poll, woken};
 
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// Counts wakeups.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// A waker that drops a future.
-struct Drops<F>(Mutex<Option<Pin<Box<F>>>>);
-
-impl<F: Send + 'static> Wake for Drops<F> {
-    fn wake(self: Arc<Self>) {
-        let dropped = self.0.lock().unwrap().take();
-        drop(dropped);
-    }
-}
 
 /// The bodies, which use the module named `time` where the macro is expanded.
 macro_rules! bodies {
@@ -47,25 +28,6 @@ macro_rules! bodies {
 
         fn ms(n: u64) -> Duration {
             Duration::from_millis(n)
-        }
-
-        /// Sleeps in tasks, created in another order than that of their deadlines.
-        pub async fn sleeps() -> Vec<(u64, Duration)> {
-            let begin = Instant::now();
-            let (tx, mut rx) = tokio::sync::mpsc::unbounded_channel();
-            for hours in [3, 1, 2, 5, 4] {
-                let tx = tx.clone();
-                tokio::spawn(async move {
-                    time::sleep(HOUR * hours).await;
-                    tx.send((u64::from(hours), begin.elapsed())).unwrap();
-                });
-            }
-            drop(tx);
-            let mut order = Vec::new();
-            while let Some(one) = rx.recv().await {
-                order.push(one);
-            }
-            order
         }
 
         pub async fn sleep_until_and_reset() -> Vec<Duration> {
@@ -112,8 +74,11 @@ macro_rules! bodies {
             ends
         }
 
-        /// When ticks are due and when they are taken, by a consumer that is slow in between.
-        pub async fn ticks(behavior: MissedTickBehavior) -> Vec<(Duration, Duration)> {
+        /// When ticks are due and when they are taken, by a consumer that is slow in between, with
+        /// one of the three behaviors.
+        pub async fn ticks(nth: usize) -> Vec<(Duration, Duration)> {
+            use MissedTickBehavior::{Burst, Delay, Skip};
+            let behavior = [Burst, Delay, Skip][nth];
             let begin = Instant::now();
             let mut interval = time::interval(ms(100));
             assert_eq!(interval.missed_tick_behavior(), MissedTickBehavior::default());
@@ -126,18 +91,6 @@ macro_rules! bodies {
                 time::sleep(ms(busy)).await;
             }
             seen
-        }
-
-        pub async fn bursts() -> Vec<(Duration, Duration)> {
-            ticks(MissedTickBehavior::Burst).await
-        }
-
-        pub async fn delays() -> Vec<(Duration, Duration)> {
-            ticks(MissedTickBehavior::Delay).await
-        }
-
-        pub async fn skips() -> Vec<(Duration, Duration)> {
-            ticks(MissedTickBehavior::Skip).await
         }
 
         pub async fn intervals_that_are_reset() -> Vec<Duration> {
@@ -220,27 +173,26 @@ macro_rules! bodies {
         async fn stepped(
             mut sleep: std::pin::Pin<&mut time::Sleep>,
             steps_us: &[u64],
-        ) -> Vec<(bool, usize)> {
-            let woken = Arc::new(Woken::default());
-            let waker = Waker::from(Arc::clone(&woken));
+        ) -> Vec<(bool, u64)> {
+            let (woken, waker) = woken();
             let mut seen = Vec::new();
-            for &step in steps_us {
-                let ready = sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
-                seen.push((ready, woken.0.load(Ordering::SeqCst)));
-                time::advance(Duration::from_micros(step)).await;
+            for step in steps_us.iter().map(Some).chain([None]) {
+                let ready = poll(sleep.as_mut(), &waker).is_ready();
+                seen.push((ready, woken.count()));
+                if let Some(&step) = step {
+                    time::advance(Duration::from_micros(step)).await;
+                }
             }
-            let ready = sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready();
-            seen.push((ready, woken.0.load(Ordering::SeqCst)));
             seen
         }
 
-        pub async fn small_advances() -> Vec<(bool, usize)> {
+        pub async fn small_advances() -> Vec<(bool, u64)> {
             let mut seen = stepped(pin!(time::sleep(ms(1))), &[250, 250, 250, 250]).await;
             seen.extend(stepped(pin!(time::sleep(ms(300))), &[100_000, 51_592, 1, 150_000]).await);
             seen
         }
 
-        pub async fn resets_around_the_deadline() -> Vec<(bool, usize)> {
+        pub async fn resets_around_the_deadline() -> Vec<(bool, u64)> {
             let begin = Instant::now();
             let mut sleep = pin!(time::sleep_until(begin + ms(100)));
             let mut seen = stepped(sleep.as_mut(), &[50_000]).await;
@@ -345,19 +297,6 @@ macro_rules! bodies {
             vec![receives.await.unwrap(), begin.elapsed()]
         }
 
-        /// A waker that drops a sleep which fires at the same instant.
-        pub async fn a_waker_drops_a_sleep() -> bool {
-            let deadline = Instant::now() + ms(10);
-            let mut other = Box::pin(time::sleep_until(deadline));
-            assert!(other.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            let drops = Arc::new(Drops(Mutex::new(Some(other))));
-            let waker = Waker::from(Arc::clone(&drops));
-            let mut sleep = Box::pin(time::sleep_until(deadline));
-            assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-            time::sleep(ms(20)).await;
-            sleep.is_elapsed() && drops.0.lock().unwrap().is_none()
-        }
-
         // The differences.
 
         /// Whether a sleep is ready when it is polled right after a reset to a time in the past.
@@ -456,84 +395,47 @@ fn coarse(at: Duration) -> u128 {
     if at >= 3_600_000_000 { at / 3_600_000_000 * 3_600_000 } else { at / 1000 }
 }
 
-#[test]
-fn sleeps_match_tokio() {
-    let rounded = |order: Vec<(u64, Duration)>| -> Vec<_> {
-        order.into_iter().map(|(hours, at)| (hours, coarse(at))).collect()
+/// Runs a body on both clocks. Returns what ours has seen, which must be equal to what tokio's has
+/// seen, each rounded by a function.
+macro_rules! same {
+    ($body:ident($($argument:expr)?)) => {
+        same!($body($($argument)?), |seen| seen)
     };
-    let ours = rounded(paused(ours::sleeps()));
-    assert_eq!(ours, rounded(paused(theirs::sleeps())));
-    assert_eq!(ours.iter().map(|(hours, _)| *hours).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-
-    let rounded = |at: Vec<Duration>| at.into_iter().map(coarse).collect::<Vec<_>>();
-    let ours = rounded(paused(ours::sleep_until_and_reset()));
-    assert_eq!(ours, rounded(paused(theirs::sleep_until_and_reset())));
+    ($body:ident($($argument:expr)?), $rounded:expr) => {{
+        let ours: Vec<_> = paused(ours::$body($($argument)?)).into_iter().map($rounded).collect();
+        let theirs = paused(theirs::$body($($argument)?)).into_iter().map($rounded);
+        assert_eq!(ours, theirs.collect::<Vec<_>>(), stringify!($body));
+        ours
+    }};
 }
 
+/// Goal: each result, and the time at which it is there, is as in tokio.
 #[test]
-fn timeouts_match_tokio() {
-    let rounded = |ends: Vec<(Result<u32, String>, Duration)>| -> Vec<_> {
-        ends.into_iter().map(|(end, at)| (end, at.as_secs())).collect()
-    };
-    let ours = rounded(paused(ours::timeouts()));
-    assert_eq!(ours, rounded(paused(theirs::timeouts())));
-    assert_eq!(ours[1].0, Err("deadline has elapsed".into()));
-}
-
-#[test]
-fn intervals_match_tokio() {
-    let rounded = |seen: Vec<(Duration, Duration)>| -> Vec<_> {
-        seen.into_iter().map(|(due, taken)| (due.as_millis(), taken.as_millis())).collect()
-    };
-    let bursts = rounded(paused(ours::bursts()));
-    assert_eq!(bursts, rounded(paused(theirs::bursts())));
-    assert_eq!(rounded(paused(ours::delays())), rounded(paused(theirs::delays())));
-    assert_eq!(rounded(paused(ours::skips())), rounded(paused(theirs::skips())));
-    // The three behaviors differ.
-    assert_ne!(bursts, rounded(paused(ours::delays())));
-    assert_ne!(rounded(paused(ours::skips())), rounded(paused(ours::delays())));
-
-    let ours = paused(ours::intervals_that_are_reset());
-    assert_eq!(
-        ours.iter().map(Duration::as_millis).map(|at| at / 10_000).collect::<Vec<_>>(),
-        paused(theirs::intervals_that_are_reset())
-            .iter()
-            .map(Duration::as_millis)
-            .map(|at| at / 10_000)
-            .collect::<Vec<_>>()
-    );
-}
-
-#[test]
-fn pausing_matches_tokio() {
-    let ours = paused(ours::pausing());
-    assert_eq!(ours, paused(theirs::pausing()));
-    assert_eq!(ours, [Duration::ZERO, HOUR, 2 * HOUR]);
-
-    let ours = paused(ours::advances_past_both());
-    assert_eq!(ours, paused(theirs::advances_past_both()));
-    assert_eq!(ours, [3 * HOUR, 3 * HOUR]);
+fn results_match_tokio() {
+    same!(sleep_until_and_reset(), coarse);
+    let ends = same!(timeouts(), |(end, at)| (end, at.as_secs()));
+    assert_eq!(ends[1].0, Err("deadline has elapsed".into()));
+    let [bursts, delays, skips] =
+        [0, 1, 2].map(|nth| same!(ticks(nth), |(due, at)| (due.as_millis(), at.as_millis())));
+    assert!(bursts != delays && delays != skips);
+    same!(intervals_that_are_reset(), |at| at.as_millis() / 10_000);
+    assert_eq!(same!(pausing()), [Duration::ZERO, HOUR, 2 * HOUR]);
+    assert_eq!(same!(advances_past_both()), [3 * HOUR, 3 * HOUR]);
+    same!(instants());
 }
 
 /// Goal: each poll and each wakeup is as in tokio, whatever the steps of the clock.
 #[test]
 fn polls_match_tokio() {
-    assert_eq!(paused(ours::small_advances()), paused(theirs::small_advances()));
-    let resets = paused(ours::resets_around_the_deadline());
-    assert_eq!(resets, paused(theirs::resets_around_the_deadline()));
+    same!(small_advances());
+    let resets = same!(resets_around_the_deadline());
     assert!(resets.iter().any(|(ready, _)| *ready) && resets.iter().any(|(ready, _)| !ready));
-    assert_eq!(paused(ours::elapsed_after_advances()), paused(theirs::elapsed_after_advances()));
-    assert_eq!(paused(ours::polled_intervals()), paused(theirs::polled_intervals()));
-    assert_eq!(paused(ours::timeouts_at_the_limit()), paused(theirs::timeouts_at_the_limit()));
-    assert_eq!(paused(ours::random_sleeps()), paused(theirs::random_sleeps()));
-    assert_eq!(paused(ours::sleeps_of_years()), paused(theirs::sleeps_of_years()));
-    assert_eq!(paused(ours::ready_sockets()), paused(theirs::ready_sockets()));
-    assert!(paused(ours::a_waker_drops_a_sleep()) && paused(theirs::a_waker_drops_a_sleep()));
-}
-
-#[test]
-fn instants_match_tokio() {
-    assert_eq!(paused(ours::instants()), paused(theirs::instants()));
+    same!(elapsed_after_advances());
+    same!(polled_intervals());
+    same!(timeouts_at_the_limit());
+    same!(random_sleeps());
+    same!(sleeps_of_years());
+    same!(ready_sockets());
 }
 
 /// Goal: this module panics where tokio does.

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     linux::main()
 }
 
-/// epoll exists only on Linux. `mio_loop` is this server for every system.
+/// epoll exists only on Linux.
 #[cfg(not(linux_platform))]
 fn main() {
     println!("this example needs Linux");

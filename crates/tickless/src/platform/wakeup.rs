@@ -155,16 +155,6 @@ mod tests {
         (ready_late, spun)
     }
 
-    #[test]
-    fn spinning_hides_late_wakeups() {
-        let mut waking = Waking::new(Wakeup::SpinBefore(Duration::from_micros(80)), Ns::ZERO);
-        let (late, spun) = simulate(&mut waking, |round| round % 80 * 1_000, 1_000);
-        assert!(late.iter().all(|&ns| ns <= READING), "{:?}", late.iter().max());
-        assert!(spun > 0);
-        let (late, spun) = simulate(&mut Waking::new(Wakeup::Sleep, Ns::ZERO), |_| 50_000, 10);
-        assert_eq!((late, spun), (vec![50_000; 10], 0));
-    }
-
     /// Goal: the driver learns the margin that 99 in 100 wakeups need.
     /// Method: wakeups that are late by 0 to 100 us, evenly distributed; then by 0 to 500 us; then
     /// all by a second; then all on time.

@@ -1,11 +1,12 @@
 //! Rate limits and throttled threads on a set of timers.
 
-use crate::support::{Log, Rng, seed, wait_until};
+use crate::support::woken::calls;
+use crate::support::{Gate, Log, Rng, seed, wait_until};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, BandwidthError, Counts, Limiter};
 use tickless::periodic::Phase;
@@ -13,18 +14,6 @@ use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
-
-/// A waker that logs its number.
-struct Woken {
-    number: usize,
-    log: Log<usize>,
-}
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.log.push(self.number);
-    }
-}
 
 /// A future with a waker that logs.
 struct Task {
@@ -34,8 +23,8 @@ struct Task {
 
 impl Task {
     fn new(limiter: &Limiter, permits: u64, number: usize, log: &Log<usize>) -> Task {
-        let waker = Waker::from(Arc::new(Woken { number, log: log.clone() }));
-        Task { future: Box::pin(limiter.acquire(permits)), waker }
+        let log = log.clone();
+        Task { future: Box::pin(limiter.acquire(permits)), waker: calls(move || log.push(number)) }
     }
 
     fn poll(&mut self) -> Poll<Result<(), AcquireError>> {
@@ -45,28 +34,6 @@ impl Task {
 
 fn assert_conserved(counts: Counts, held: u64) {
     assert_eq!(counts.refilled, counts.used + counts.expired + u128::from(held), "{counts:?}");
-}
-
-/// Goal: over an hour of virtual time with greedy callers at random times, exactly the quota of
-/// every period is used, and never more than quota and extra at once (P6).
-#[test]
-fn the_rate_over_an_hour_is_exact() {
-    let mut rng = Rng::new(seed("bandwidth", "the_rate_over_an_hour_is_exact"));
-    let time = VirtualTime::new();
-    let limiter = time.timers().limiter(10, MS * 100).phase(Phase::Aligned).start().unwrap();
-    let (begun, mut taken) = (time.now(), 0);
-    while time.now() < begun + Duration::from_secs(3600) {
-        while limiter.try_acquire(1).is_ok() {
-            taken += 1;
-        }
-        // Never so long that a period's quota expires unused.
-        time.advance(Duration::from_nanos(rng.below(50_000_000)));
-    }
-    let periods = (time.now() - begun).as_nanos() as u64 / 100_000_000;
-    let counts = limiter.counts();
-    assert_eq!(counts.used, u128::from(taken));
-    assert_eq!((taken + limiter.available(), counts.expired), ((periods + 1) * 10, 0));
-    assert_conserved(counts, limiter.available());
 }
 
 /// Goal: an unused group causes no wakeups (H2: no idle wakeups). When it is used again, it has the
@@ -174,35 +141,14 @@ fn dropped_futures_return_their_permits() {
     }
 }
 
-/// Goal: permits that were granted to a future are returned if it is dropped without being polled.
-#[test]
-fn granted_permits_return_when_the_future_is_dropped() {
-    let time = VirtualTime::new();
-    let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
-    limiter.try_acquire(2).unwrap();
-    let log = Log::new();
-    let mut task = Task::new(&limiter, 2, 0, &log);
-    assert!(task.poll().is_pending());
-    time.advance(MS * 101);
-    assert_eq!((log.take(), limiter.available(), limiter.counts().used), (vec![0], 0, 4));
-    drop(task);
-    assert_eq!((limiter.available(), limiter.counts().used), (2, 2));
-}
-
 /// Goal: a waker that panics does not keep other tasks waiting, and does not stop the refills.
 #[test]
 fn a_waker_that_panics_is_counted() {
-    struct Panics;
-    impl Wake for Panics {
-        fn wake(self: Arc<Self>) {
-            panic!("in a waker");
-        }
-    }
     let time = VirtualTime::new();
     let limiter = time.timers().limiter(2, MS * 100).start().unwrap();
     limiter.try_acquire(2).unwrap();
     let mut first = Box::pin(limiter.acquire(1));
-    let waker = Waker::from(Arc::new(Panics));
+    let waker = calls(|| panic!("in a waker"));
     assert!(first.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     let log = Log::new();
     let mut others: Vec<Task> = (0..3).map(|n| Task::new(&limiter, 1, n, &log)).collect();
@@ -354,17 +300,12 @@ fn threads_are_throttled() {
 #[test]
 fn no_worker_stays_parked() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let (is_held, released) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (holds, ends) = (Arc::clone(&is_held), Arc::clone(&released));
-    let hog = timers.hrtimer(move |_| {
-        holds.store(true, Ordering::SeqCst);
-        while !ends.load(Ordering::SeqCst) {
-            std::thread::park_timeout(MS);
-        }
-    });
+    let gate = Gate::new();
+    let pass = gate.clone();
+    let hog = timers.hrtimer(move |_| pass.pass());
     let throttle = timers.throttle(MS, MS * 10).start().unwrap();
     hog.start(Duration::ZERO).unwrap();
-    wait_until("the driver is held up", || is_held.load(Ordering::SeqCst));
+    gate.wait_inside();
     let waits = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = (0..3)
         .map(|number| {
@@ -389,7 +330,7 @@ fn no_worker_stays_parked() {
     drop(throttle);
     wait_until("all have waited and continued", || waits.load(Ordering::SeqCst) == 7);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    released.store(true, Ordering::SeqCst);
+    gate.open();
 }
 
 /// Goal: `rest` returns a thread's unused quota to its group.

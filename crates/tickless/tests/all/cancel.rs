@@ -1,76 +1,32 @@
 //! X10 (each arming fires or is cancelled, never both): what a cancel finds.
 
-use crate::support::{Rng, seed, wait_until};
+use crate::support::{AnyTimer, Gate, Rng, seed, wait_until};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::callback::Cancel;
 use tickless::callback::Started;
 use tickless::driver::CpuId;
-use tickless::{HrTimer, Timeout, Timers, VirtualTime};
+use tickless::{Fired, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
-
-/// The methods that both kinds of timers have.
-trait Timer: Send + Sync {
-    fn start(&self, after: Duration) -> Started;
-    fn cancel(&self) -> Cancel;
-    fn is_pending(&self) -> bool;
-    fn is_active(&self) -> bool;
-}
-
-impl Timer for Timeout {
-    fn start(&self, after: Duration) -> Started {
-        Timeout::start(self, after).unwrap()
-    }
-    fn cancel(&self) -> Cancel {
-        Timeout::cancel(self)
-    }
-    fn is_pending(&self) -> bool {
-        Timeout::is_pending(self)
-    }
-    fn is_active(&self) -> bool {
-        Timeout::is_active(self)
-    }
-}
-
-impl Timer for HrTimer {
-    fn start(&self, after: Duration) -> Started {
-        HrTimer::start(self, after).unwrap()
-    }
-    fn cancel(&self) -> Cancel {
-        HrTimer::cancel(self)
-    }
-    fn is_pending(&self) -> bool {
-        HrTimer::is_pending(self)
-    }
-    fn is_active(&self) -> bool {
-        HrTimer::is_active(self)
-    }
-}
-
-/// One timer of each kind with the same callback.
-fn both(timers: &Timers, callback: impl FnMut() + Send + Clone + 'static) -> [Box<dyn Timer>; 2] {
-    let (mut one, mut other) = (callback.clone(), callback);
-    [Box::new(timers.timeout(move |_| one())), Box::new(timers.hrtimer(move |_| other()))]
-}
 
 /// Goal: pending and idle states, and the result of each start, through a timer's whole life.
 #[test]
 fn starts_and_cancels_report_pending_and_idle() {
     let time = VirtualTime::new();
-    for timer in both(time.timers(), || {}) {
+    for timer in AnyTimer::both(time.timers(), |_| {}) {
         assert_eq!(
             (timer.cancel(), timer.is_pending(), timer.is_active()),
             (Cancel::Idle, false, false)
         );
-        assert_eq!(timer.start(MS), Started::Idle);
-        assert_eq!((timer.start(HOUR), timer.start(MS)), (Started::Pending, Started::Pending));
+        assert_eq!(timer.start(MS), Ok(Started::Idle));
+        assert_eq!([timer.start(HOUR), timer.start(MS)], [Ok(Started::Pending); 2]);
         assert_eq!((timer.is_pending(), timer.is_active()), (true, true));
         assert_eq!((timer.cancel(), timer.cancel()), (Cancel::Pending, Cancel::Idle));
         assert!(!timer.is_pending() && !timer.is_active());
-        assert_eq!(timer.start(MS), Started::Idle);
+        assert_eq!(timer.start(MS), Ok(Started::Idle));
         time.advance(MS * 3);
         assert_eq!((timer.is_pending(), timer.cancel()), (false, Cancel::Idle));
     }
@@ -83,26 +39,22 @@ fn starts_and_cancels_report_pending_and_idle() {
 #[test]
 fn a_cancel_during_the_callback_reports_running() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let (begun, release) = <[Arc<AtomicBool>; 2]>::default().into();
-    let (announce, held) = (Arc::clone(&begun), Arc::clone(&release));
-    let callback = move || {
-        announce.store(true, Ordering::Release);
-        while !held.load(Ordering::Acquire) {
-            std::thread::yield_now();
-        }
-    };
-    for timer in both(&timers, callback) {
-        begun.store(false, Ordering::Relaxed);
-        release.store(false, Ordering::Relaxed);
-        timer.start(Duration::ZERO);
-        wait_until("the callback runs", || begun.load(Ordering::Acquire));
+    for kind in [0, 1] {
+        let gate = Gate::new();
+        let pass = gate.clone();
+        let timer = &AnyTimer::both(&timers, move |_| pass.pass())[kind];
+        timer.start(Duration::ZERO).unwrap();
+        gate.wait_inside();
         assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
         assert_eq!((timer.cancel(), timer.cancel()), (Cancel::Running, Cancel::Running));
-        assert_eq!((timer.start(HOUR), timer.start(HOUR)), (Started::Idle, Started::Pending));
+        assert_eq!(
+            [timer.start(HOUR), timer.start(HOUR)],
+            [Ok(Started::Idle), Ok(Started::Pending)]
+        );
         assert!(timer.is_pending());
         assert_eq!(timer.cancel(), Cancel::Running);
         assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
-        release.store(true, Ordering::Release);
+        gate.open();
         wait_until("the callback has returned", || !timer.is_active());
         assert_eq!(timer.cancel(), Cancel::Idle);
     }
@@ -121,15 +73,15 @@ fn each_arming_fires_or_is_cancelled() {
         let mut rng = Rng::new(seed);
         let calls = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&calls);
-        let callback = move || {
+        let callback = move |_: &mut Fired<'_>| {
             counted.fetch_add(1, Ordering::Relaxed);
         };
         // A timeout fires with the next tick, so few of them fire before the cancel.
-        let [timeout, hrtimer] = both(&timers, callback);
+        let [timeout, hrtimer] = AnyTimer::both(&timers, callback);
         let mut cancelled = 0;
         for round in 0..4_000u64 {
             let timer = if round % 40 == 0 { &timeout } else { &hrtimer };
-            assert_eq!(timer.start(Duration::from_nanos(rng.below(60_000))), Started::Idle);
+            assert_eq!(timer.start(Duration::from_nanos(rng.below(60_000))), Ok(Started::Idle));
             (0..rng.of_any_size(13)).for_each(|_| std::hint::spin_loop());
             let before = calls.load(Ordering::Relaxed);
             let found = timer.cancel();
@@ -157,22 +109,16 @@ fn each_arming_fires_or_is_cancelled() {
 #[test]
 fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let [idle, _] = both(&timers, || {});
-    idle.start(HOUR);
+    let [idle, _] = AnyTimer::both(&timers, |_| {});
+    idle.start(HOUR).unwrap();
     idle.cancel();
-    let (begun, release) = <[Arc<AtomicBool>; 2]>::default().into();
-    let (announce, held) = (Arc::clone(&begun), Arc::clone(&release));
-    let busy = timers.hrtimer(move |_| {
-        announce.store(true, Ordering::Release);
-        while !held.load(Ordering::Acquire) {
-            std::thread::yield_now();
-        }
-    });
-    let busy = busy.pinned(CpuId(0));
+    let gate = Gate::new();
+    let pass = gate.clone();
+    let busy = timers.hrtimer(move |_| pass.pass()).pinned(CpuId(0));
     busy.start(Duration::ZERO).unwrap();
-    wait_until("the callback runs", || begun.load(Ordering::Acquire));
+    gate.wait_inside();
     assert_eq!(idle.cancel(), Cancel::Idle);
     // Arming and cancelling other timers needs the base's lock, which no callback holds.
-    assert_eq!((idle.start(HOUR), idle.cancel()), (Started::Idle, Cancel::Pending));
-    release.store(true, Ordering::Release);
+    assert_eq!((idle.start(HOUR), idle.cancel()), (Ok(Started::Idle), Cancel::Pending));
+    gate.open();
 }

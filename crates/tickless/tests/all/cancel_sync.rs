@@ -1,7 +1,7 @@
 //! X1, X3 to X8 (cancels that wait): `cancel_sync`, and waits that could never end.
 
-use crate::support::{Place, wait_until};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::support::{Gate, Place, wait_until};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tickless::callback::Cancel;
@@ -18,26 +18,17 @@ fn two_bases() -> Timers {
     Timers::builder().bases(2).start().unwrap()
 }
 
-/// Holds a callback until the test opens the gate. The test can wait until a callback is inside.
-struct Gate {
-    inside: AtomicBool,
-    open: AtomicBool,
-}
-
-impl Gate {
-    fn new() -> Arc<Gate> {
-        Arc::new(Gate { inside: AtomicBool::new(false), open: AtomicBool::new(false) })
-    }
-
-    fn pass(&self) {
-        self.inside.store(true, Ordering::SeqCst);
-        wait_until("the gate opens", || self.open.load(Ordering::SeqCst));
-        self.inside.store(false, Ordering::SeqCst);
-    }
-
-    fn wait_inside(&self) {
-        wait_until("a callback is inside", || self.inside.load(Ordering::SeqCst));
-    }
+/// Runs `cancel` on another thread while a callback is inside the gate, and opens the gate after
+/// `wait`, in which `cancel` must not return. Returns its result.
+fn cancelled_inside<T: Send>(gate: &Gate, wait: Duration, cancel: impl FnOnce() -> T + Send) -> T {
+    gate.wait_inside();
+    std::thread::scope(|s| {
+        let canceller = s.spawn(cancel);
+        std::thread::sleep(wait);
+        assert!(!canceller.is_finished(), "returned while the callback ran");
+        gate.open();
+        canceller.join().unwrap()
+    })
 }
 
 /// Goal: X1 (a cancel that waits returns after the callback): when it returns, the callback has
@@ -46,21 +37,17 @@ impl Gate {
 fn cancel_sync_waits_for_a_running_callback() {
     let timers = Timers::process().unwrap();
     let (gate, written) = (Gate::new(), Arc::new(AtomicU64::new(0)));
-    let (pass, write) = (Arc::clone(&gate), Arc::clone(&written));
+    let (pass, write) = (gate.clone(), Arc::clone(&written));
     let timer = timers.timeout(move |_| {
         pass.pass();
         write.fetch_add(1, Ordering::Relaxed);
     });
     timer.start(Duration::ZERO).unwrap();
-    gate.wait_inside();
-    std::thread::scope(|s| {
-        let canceller = s.spawn(|| (timer.cancel_sync(), written.load(Ordering::Relaxed)));
-        std::thread::sleep(20 * MS);
-        assert!(!canceller.is_finished(), "returned while the callback ran");
+    let found = cancelled_inside(&gate, 20 * MS, || {
         assert_eq!(timer.try_cancel(), Cancel::Running);
-        gate.open.store(true, Ordering::SeqCst);
-        assert_eq!(canceller.join().unwrap(), (Ok(Cancel::Running), 1));
+        (timer.cancel_sync(), written.load(Ordering::Relaxed))
     });
+    assert_eq!(found, (Ok(Cancel::Running), 1));
     assert_eq!(timer.cancel_sync(), Ok(Cancel::Idle));
     assert_eq!(timer.start(HOUR), Ok(Started::Idle));
     assert_eq!(timer.cancel_single_shot(), Ok(Cancel::Pending));
@@ -74,21 +61,15 @@ fn cancel_sync_waits_for_a_running_callback() {
 fn a_waiting_cancel_uses_no_cpu() {
     let timers = Timers::process().unwrap();
     let gate = Gate::new();
-    let pass = Arc::clone(&gate);
+    let pass = gate.clone();
     let timer = timers.hrtimer(move |_| pass.pass());
     timer.start(Duration::ZERO).unwrap();
-    gate.wait_inside();
-    std::thread::scope(|s| {
-        let canceller = s.spawn(|| {
-            let before = thread_time();
-            timer.cancel_sync().unwrap();
-            thread_time() - before
-        });
-        std::thread::sleep(100 * MS);
-        gate.open.store(true, Ordering::SeqCst);
-        let used = canceller.join().unwrap();
-        assert!(used < 20 * MS, "{used:?} of CPU to wait for 100 ms");
+    let used = cancelled_inside(&gate, 100 * MS, || {
+        let before = thread_time();
+        timer.cancel_sync().unwrap();
+        thread_time() - before
     });
+    assert!(used < 20 * MS, "{used:?} of CPU to wait for 100 ms");
 }
 
 fn thread_time() -> Duration {
@@ -228,7 +209,7 @@ fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
     for canceller_first in [false, true] {
         let lock = Arc::new(CallbackLock::new(0));
         let gate = Gate::new();
-        let (in_callback, pass) = (Arc::clone(&lock), Arc::clone(&gate));
+        let (in_callback, pass) = (Arc::clone(&lock), gate.clone());
         let timer = timers.timeout(move |_| {
             pass.pass();
             *in_callback.lock() += 1;
@@ -241,7 +222,7 @@ fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
                 if canceller_first {
                     std::thread::sleep(20 * MS);
                 }
-                gate.open.store(true, Ordering::SeqCst);
+                gate.open();
             });
             if !canceller_first {
                 opener.join().unwrap();
@@ -269,19 +250,14 @@ fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
 fn a_rearmed_single_shot_is_reported() {
     let timers = Timers::process().unwrap();
     let gate = Gate::new();
-    let pass = Arc::clone(&gate);
+    let pass = gate.clone();
     let timer = timers.hrtimer(move |fired| {
         pass.pass();
         fired.restart(HOUR);
     });
     timer.start(Duration::ZERO).unwrap();
-    gate.wait_inside();
-    std::thread::scope(|s| {
-        let canceller = s.spawn(|| timer.cancel_single_shot());
-        std::thread::sleep(20 * MS);
-        gate.open.store(true, Ordering::SeqCst);
-        assert_eq!(canceller.join().unwrap(), Err(CancelError::NotSingleShot));
-    });
+    let found = cancelled_inside(&gate, 20 * MS, || timer.cancel_single_shot());
+    assert_eq!(found, Err(CancelError::NotSingleShot));
     assert!(!timer.is_active());
 }
 
@@ -291,19 +267,13 @@ fn a_rearmed_single_shot_is_reported() {
 fn a_panic_ends_the_wait() {
     let timers = Timers::process().unwrap();
     let gate = Gate::new();
-    let pass = Arc::clone(&gate);
+    let pass = gate.clone();
     let timer = timers.timeout(move |_| {
         pass.pass();
         std::panic::resume_unwind(Box::new("quietly"));
     });
     timer.start(Duration::ZERO).unwrap();
-    gate.wait_inside();
-    std::thread::scope(|s| {
-        let canceller = s.spawn(|| timer.cancel_sync());
-        std::thread::sleep(10 * MS);
-        gate.open.store(true, Ordering::SeqCst);
-        assert_eq!(canceller.join().unwrap(), Ok(Cancel::Running));
-    });
+    assert_eq!(cancelled_inside(&gate, 10 * MS, || timer.cancel_sync()), Ok(Cancel::Running));
     assert_eq!(timers.stats().panics, 1);
 }
 
@@ -330,7 +300,7 @@ fn a_periodic_timer_does_not_fire_after_cancel_sync() {
 fn a_wait_outlives_the_last_handle() {
     let timers = Timers::process().unwrap();
     let gate = Gate::new();
-    let pass = Arc::clone(&gate);
+    let pass = gate.clone();
     let timer = timers.timeout(move |_| pass.pass());
     timer.start(Duration::ZERO).unwrap();
     gate.wait_inside();
@@ -343,6 +313,6 @@ fn a_wait_outlives_the_last_handle() {
     drop(timers);
     std::thread::sleep(if cfg!(miri) { 100 * MS } else { 10 * MS });
     assert!(!canceller.is_finished());
-    gate.open.store(true, Ordering::SeqCst);
+    gate.open();
     assert_eq!(canceller.join().unwrap(), Ok(Cancel::Running));
 }

@@ -86,9 +86,7 @@ fn steps_leave_other_timers_alone() {
     let all = [Realtime, Monotonic, Boottime].map(|base| noting(time.timers(), base));
     let fired = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&fired);
-    let hrtimer = time.timers().hrtimer(move |_| {
-        count.fetch_add(1, Ordering::Relaxed);
-    });
+    let hrtimer = time.timers().hrtimer(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
     for step in [HOUR * 5, Duration::ZERO] {
         all.iter().for_each(|(timer, _)| assert!(timer.start(SECOND * 10).is_ok()));
         hrtimer.start(SECOND * 10).unwrap();

@@ -22,9 +22,7 @@ fn base(timers: &Timers) -> BaseStats {
 fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
     let fired = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&fired);
-    let timer = timers.hrtimer(move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
-    });
+    let timer = timers.hrtimer(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
     (timer, fired)
 }
 

@@ -23,7 +23,8 @@ fn alive(value: &Arc<()>) -> usize {
     Arc::strong_count(value) - 1
 }
 
-/// Goal: timers keep their drivers alive: they fire after `Timers` has been dropped.
+/// Goal: timers keep their drivers alive: they fire after `Timers` has been dropped, and after the
+/// thread that armed them has ended.
 #[test]
 fn timers_outlive_their_set() {
     let timers = bases(2);
@@ -34,7 +35,8 @@ fn timers_outlive_their_set() {
     });
     drop(timers.clone());
     drop(timers);
-    timer.start(MS).unwrap();
+    let armed = std::thread::spawn(move || timer.start(MS).map(|_| timer));
+    let timer = armed.join().unwrap().unwrap();
     (0..5).for_each(|_| rx.recv_timeout(PATIENCE).unwrap());
     drop(timer);
     assert!(rx.iter().count() < 1000 * 20, "the closure, and with it the channel, was dropped");
@@ -112,27 +114,6 @@ fn dropped_sets_leave_no_threads() {
     }
 }
 
-/// Goal: a timer fires after the thread that armed it has ended.
-#[test]
-fn a_timer_outlives_the_thread_that_armed_it() {
-    let timers = bases(2);
-    let (tx, rx) = channel();
-    let armed = std::thread::spawn({
-        let timers = timers.clone();
-        move || {
-            let one = |_| {
-                let tx = tx.clone();
-                let timer = timers.timeout(move |_| tx.send(()).unwrap());
-                timer.start(MS * 5).unwrap();
-                timer
-            };
-            (0..10).map(one).collect::<Vec<_>>()
-        }
-    });
-    let timers_of_thread = armed.join().unwrap();
-    timers_of_thread.iter().for_each(|_| rx.recv_timeout(PATIENCE).unwrap());
-}
-
 thread_local! {
     static KEPT: RefCell<Vec<(Option<Timers>, Timeout, Periodic)>> =
         const { RefCell::new(Vec::new()) };
@@ -151,9 +132,7 @@ fn handles_in_thread_locals_may_be_dropped_at_thread_end() {
             let timeout = timers.timeout(move |_| {
                 let _captured = &captured;
             });
-            let periodic = timers.periodic(move |_| {
-                counted.fetch_add(1, Ordering::Relaxed);
-            });
+            let periodic = timers.periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
             timeout.start(HOUR).unwrap();
             periodic.start(Duration::from_micros(50)).unwrap();
             KEPT.with_borrow_mut(|kept| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use tickless::callback::{CallbackLock, Cancel, Started};
 use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
-use tickless::{CancelError, Fired, Timers, VirtualTime};
+use tickless::{Fired, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -66,24 +66,6 @@ fn dropping_a_pinned_timer_cancels_it() {
     time.advance(10 * MS);
     assert_eq!(time.timers().stats().total().fired, 0);
     drop(PinnedHrTimer::new(time.timers(), |_: &mut Fired<'_>| {}));
-}
-
-/// Goal: a drop from outside waits for the callback, and dropping a struct with two timers waits
-/// for both.
-#[test]
-fn a_drop_waits_for_the_callback() {
-    let timers = Timers::builder().bases(1).start().unwrap();
-    let (begun, ended) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (on, off) = (Arc::clone(&begun), Arc::clone(&ended));
-    let timer = Box::pin(PinnedHrTimer::new(&timers, move |_: &mut Fired<'_>| {
-        on.store(true, Ordering::SeqCst);
-        std::thread::sleep(20 * MS);
-        off.store(true, Ordering::SeqCst);
-    }));
-    timer.as_ref().timer().start(MS).unwrap();
-    wait_until("its callback runs", || begun.load(Ordering::SeqCst));
-    drop(timer);
-    assert!(ended.load(Ordering::SeqCst), "its memory was given back while it was used");
 }
 
 pin_project_lite::pin_project! {
@@ -159,37 +141,6 @@ fn a_panic_keeps_the_callback() {
         assert_eq!(time.timers().stats().panics, panics);
     }
     assert_eq!(time.timers().stats().total().fired, 2);
-}
-
-/// Goal: a waiting cancel inside the timer's own callback is refused and does not deadlock.
-#[test]
-fn a_callback_cannot_wait_for_itself() {
-    let time = VirtualTime::new();
-    let seen = Log::new();
-    let log = seen.clone();
-    let place: Arc<Mutex<Option<Pin<Arc<PinnedHrTimer<_>>>>>> = Arc::default();
-    let inside = Arc::clone(&place);
-    let timer = Arc::pin(PinnedHrTimer::new(
-        time.timers(),
-        Boxed(Box::new(move |_| {
-            let timer = inside.lock().unwrap().clone().expect("it is there");
-            log.push(timer.as_ref().timer().cancel_sync());
-        })),
-    ));
-    *place.lock().unwrap() = Some(Pin::clone(&timer));
-    timer.as_ref().timer().start(MS).unwrap();
-    time.advance(2 * MS);
-    assert_eq!(seen.take(), [Err(CancelError::OwnCallback)]);
-    *place.lock().unwrap() = None;
-}
-
-/// A callback of a type that can be named.
-struct Boxed(Box<dyn FnMut(&mut Fired<'_>) + Send>);
-
-impl OnFire for Boxed {
-    fn fired(&mut self, fired: &mut Fired<'_>) {
-        (self.0)(fired);
-    }
 }
 
 /// Goal: a drop that could never end aborts the process with a message. Nothing else is sound,

@@ -76,9 +76,7 @@ fn an_edge_triggered_loop_misses_no_expiry() {
     let (timers, mut driver) = start();
     let beats = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&beats);
-    let heart = timers.periodic(move |_| {
-        count.fetch_add(1, Ordering::Relaxed);
-    });
+    let heart = timers.periodic(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
     heart.start(MS / 2).unwrap();
     let mut poll = mio::Poll::new().unwrap();
     let raw = driver.as_raw_fd();
@@ -98,10 +96,9 @@ fn an_edge_triggered_loop_misses_no_expiry() {
 fn an_earlier_deadline_calls_the_callback() {
     let calls = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&calls);
-    let (timers, mut driver) =
-        Timers::builder().policy(Policy::Lazy).start_in_loop_with(move |_| {
-            count.fetch_add(1, Ordering::SeqCst);
-        });
+    let (timers, mut driver) = Timers::builder()
+        .policy(Policy::Lazy)
+        .start_in_loop_with(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
     let calls = || calls.load(Ordering::SeqCst);
     let timer = timers.hrtimer(|_| {});
     timer.start(HOUR).unwrap();
@@ -133,9 +130,8 @@ fn a_later_deadline_does_not_call_the_callback() {
     let calls = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&calls);
     let builder = Timers::builder().policy(Policy::Eager);
-    let (timers, mut driver) = builder.start_in_loop_with(move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
-    });
+    let (timers, mut driver) =
+        builder.start_in_loop_with(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
     let (near, far) = (timers.hrtimer(|_| {}), timers.hrtimer(|_| {}));
     near.start(HOUR).unwrap();
     far.start(HOUR * 2).unwrap();

@@ -157,29 +157,8 @@ fn timers_fire_in_order_after_a_callback_advances_the_clock() {
     assert!(fired.iter().all(|of| of.1 == START + 7_201 * SECOND));
 }
 
-/// Goal: a deferrable timer causes no event: it fires with the next other event, or at the end of
-/// an advance, and never early.
-#[test]
-fn deferrable_timers_wait_for_others() {
-    let time = VirtualTime::new();
-    let log = Log::new();
-    let (mine, others) = (log.clone(), log.clone());
-    let deferrable =
-        time.timers().timeout(move |f| mine.push(("deferrable", f.now()))).deferrable();
-    let other = time.timers().timeout(move |f| others.push(("other", f.now())));
-    deferrable.start(5 * SECOND).expect("it is not shut down");
-    assert_eq!(time.next_event(), None);
-    other.start(8 * SECOND).expect("it is not shut down");
-    time.advance(20 * SECOND);
-    let mut fired = log.take();
-    fired.sort();
-    assert_eq!(fired, [("deferrable", START + 8 * SECOND), ("other", START + 8 * SECOND)]);
-    deferrable.start(5 * SECOND).expect("it is not shut down");
-    time.advance(6 * SECOND);
-    assert_eq!(log.take(), [("deferrable", START + 26 * SECOND)]);
-}
-
-/// Goal: with several bases the clock also advances from deadline to deadline.
+/// Goal: with several bases the clock also advances from deadline to deadline: each step fires a
+/// timer, even one that is years ahead, which the wheel moves on the way.
 #[test]
 fn bases_share_one_clock() {
     let time = VirtualTime::with_builder(Timers::builder().bases(4), START);
@@ -190,12 +169,13 @@ fn bases_share_one_clock() {
             let log = log.clone();
             let timer = time.timers().timeout(move |f| log.push((f.now(), f.deadline())));
             let timer = timer.pinned(CpuId(number % 4));
-            timer.start(Duration::from_nanos(rng.of_any_size(45))).expect("it is not shut down");
+            timer.start(Duration::from_nanos(rng.of_any_size(58))).expect("it is not shut down");
             timer
         })
         .collect();
     while log.len() < timers.len() {
-        assert!(time.advance_to_next());
+        let before = log.len();
+        assert!(time.advance_to_next() && log.len() > before);
     }
     let fired = log.take();
     assert!(fired.iter().all(|of| of.0 == of.1));

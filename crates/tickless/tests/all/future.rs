@@ -1,14 +1,14 @@
 //! Sleeps, intervals and deadlines, on several runtimes and in corner cases.
 
 use crate::support::sleeps::{Kind, Sleeper, attack};
-use crate::support::woken::{poll, woken};
-use crate::support::{Rng, rounds, seed, wait_until};
+use crate::support::woken::{calls, poll, woken};
+use crate::support::{Place, Rng, rounds, seed, wait_until};
 use async_executor::Executor;
-use std::future::{pending, poll_fn, ready};
+use std::future::{pending, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tickless::future::{self, CoarseSleep, Elapsed, Sleep, coarse_sleep, interval, sleep, timeout};
 use tickless::periodic::Missed;
@@ -58,37 +58,6 @@ fn futures_run_on_any_runtime() {
     }
 }
 
-/// Goal: a future that was polled on two runtimes wakes the task that polled it last.
-#[test]
-fn a_moved_future_wakes_the_task_that_polled_last() {
-    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut moved = Box::pin(sleep(20 * MS));
-    let begun = std::time::Instant::now();
-    tokio.block_on(poll_fn(|cx| {
-        assert!(moved.as_mut().poll(cx).is_pending());
-        Poll::Ready(())
-    }));
-    drop(tokio);
-    pollster::block_on(moved.as_mut());
-    assert!(begun.elapsed() >= 20 * MS);
-}
-
-/// Goal: under virtual time a sleep is ready exactly from its deadline on, and wakes its task once.
-#[test]
-fn ready_at_the_deadline_and_not_before() {
-    let time = VirtualTime::new();
-    let (count, waker) = woken();
-    let mut sleep = pin!(time.timers().sleep(10 * MS).slack(Duration::ZERO));
-    assert!(poll(sleep.as_mut(), &waker).is_pending());
-    time.advance(10 * MS - Duration::from_nanos(1));
-    assert_eq!((count.count(), sleep.is_elapsed()), (0, false));
-    time.advance(Duration::from_nanos(1));
-    assert_eq!((count.count(), sleep.is_elapsed()), (1, true));
-    assert!(poll(sleep.as_mut(), &waker).is_ready());
-    assert!(poll(sleep.as_mut(), &waker).is_ready(), "and stays so");
-    assert_eq!(time.timers().stats().total().armed, 1);
-}
-
 /// Goal: a duration counts from the creation of the future. A future that is not polled is not
 /// armed; one that is polled after its deadline is ready.
 #[test]
@@ -130,38 +99,6 @@ fn the_last_waker_is_woken() {
     assert!(poll(sleep.as_mut(), &other).is_pending());
     time.advance(11 * MS);
     assert_eq!((first.count(), second.count()), (0, 1));
-}
-
-/// Goal: a reset pushes a pending sleep out, brings it nearer, or restarts a completed one; each
-/// arms the timer once.
-#[test]
-fn a_reset_is_a_new_deadline() {
-    fn check<S: Future<Output = ()>>(
-        time: &VirtualTime,
-        mut sleep: Pin<&mut S>,
-        reset: fn(Pin<&mut S>, Duration),
-    ) {
-        let (count, waker) = woken();
-        assert!(poll(sleep.as_mut(), &waker).is_pending());
-        for _ in 0..5 {
-            time.advance(5 * MS);
-            reset(sleep.as_mut(), 10 * MS);
-        }
-        assert_eq!(count.count(), 0, "pushed out each time");
-        time.advance(13 * MS);
-        assert_eq!(count.count(), 1);
-        assert!(poll(sleep.as_mut(), &waker).is_ready());
-        reset(sleep.as_mut(), HOUR);
-        assert!(poll(sleep.as_mut(), &waker).is_pending());
-        reset(sleep.as_mut(), MS);
-        time.advance(3 * MS);
-        assert_eq!(count.count(), 2, "nearer");
-        assert!(poll(sleep.as_mut(), &waker).is_ready());
-    }
-    let time = VirtualTime::new();
-    check::<Sleep>(&time, pin!(time.timers().sleep(10 * MS)), Sleep::reset);
-    check::<CoarseSleep>(&time, pin!(time.timers().coarse_sleep(10 * MS)), CoarseSleep::reset);
-    assert_eq!(time.timers().stats().total().armed, 4);
 }
 
 /// Goal: ticks are due at whole periods, overruns are reported, and missed ticks are handled as
@@ -207,49 +144,6 @@ fn a_timeout_polls_its_future_first() {
     let Poll::Ready(Err(elapsed)) = poll(never.as_mut(), &waker) else { panic!("it has elapsed") };
     assert_eq!(elapsed.deadline, deadline);
     assert_eq!(std::io::Error::from(elapsed).kind(), std::io::ErrorKind::TimedOut);
-}
-
-/// Goal: a waker may run its task immediately, drop the future that fires or its siblings, advance
-/// the clock, or panic.
-#[test]
-fn wakers_may_drop_futures_advance_time_and_panic() {
-    struct Reckless(std::sync::Mutex<Vec<Pin<Box<Sleep>>>>);
-    impl Wake for Reckless {
-        fn wake(self: Arc<Self>) {
-            self.0.lock().unwrap().clear();
-            panic!("on purpose");
-        }
-    }
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    for count in [1, 3, 500] {
-        let time = VirtualTime::new();
-        let reckless = Arc::new(Reckless(std::sync::Mutex::default()));
-        let waker = Waker::from(Arc::clone(&reckless));
-        for _ in 0..count {
-            let mut sleep = Box::pin(time.timers().sleep(MS));
-            assert!(poll(sleep.as_mut(), &waker).is_pending());
-            reckless.0.lock().unwrap().push(sleep);
-        }
-        time.advance(2 * MS);
-        let stats = time.timers().stats();
-        assert_eq!(stats.pending(), 0);
-        assert!(stats.panics >= 1, "{stats:?}");
-        assert!(stats.total().fired >= 1);
-    }
-    std::panic::set_hook(hook);
-}
-
-/// Goal: a forgotten future fires once and is harmless.
-#[test]
-fn forgotten_futures_are_harmless() {
-    let time = VirtualTime::new();
-    let (count, waker) = woken();
-    let mut sleep = Box::pin(time.timers().sleep(MS));
-    assert!(poll(sleep.as_mut(), &waker).is_pending());
-    std::mem::forget(sleep);
-    time.advance(2 * MS);
-    assert_eq!(count.count(), 1);
 }
 
 /// Goal: a runtime that is dropped drops its tasks' sleeps: none stays pending, on any runtime,
@@ -312,23 +206,20 @@ fn sleeps_fire_while_their_runtime_does_not_poll() {
 /// end, and the drop waits for none of them.
 #[test]
 fn a_waker_may_drop_the_last_handle() {
-    struct Owner(std::sync::Mutex<Option<Pin<Box<Sleep>>>>, AtomicU64);
-    impl Wake for Owner {
-        fn wake(self: Arc<Self>) {
-            drop(self.0.lock().unwrap().take());
-            self.1.fetch_add(1, Ordering::SeqCst);
-        }
-    }
     for bases in [1, 3] {
         let timers = Timers::builder().bases(bases).start().unwrap();
-        let owner = Arc::new(Owner(std::sync::Mutex::default(), AtomicU64::new(0)));
-        let waker = Waker::from(Arc::clone(&owner));
+        let (place, done) = (Place::<Pin<Box<Sleep>>>::empty(), Arc::new(AtomicBool::new(false)));
+        let (own, through) = (place.clone(), Arc::clone(&done));
+        let waker = calls(move || {
+            drop(own.take());
+            through.store(true, Ordering::SeqCst);
+        });
         let mut sleep = Box::pin(timers.sleep(20 * MS));
         assert!(poll(sleep.as_mut(), &waker).is_pending());
-        *owner.0.lock().unwrap() = Some(sleep);
+        place.put(sleep);
         drop(timers);
         // If the waker panics, or waits for its own thread, this line is not reached.
-        wait_until("the waker is through", || owner.1.load(Ordering::SeqCst) == 1);
+        wait_until("the waker is through", || done.load(Ordering::SeqCst));
     }
 }
 
@@ -351,66 +242,6 @@ fn completed_and_unpolled_futures_are_harmless() {
     std::mem::forget(time.timers().interval(MS));
     assert_eq!((time.timers().stats().total().armed, count.count()), (2, 2));
     time.assert_idle();
-}
-
-/// Goal: timers live as long as their futures; a future that outlives every handle completes.
-#[test]
-fn futures_keep_their_timers() {
-    let timers = Timers::builder().bases(1).start().unwrap();
-    let sleep = timers.sleep(5 * MS);
-    drop(timers);
-    pollster::block_on(sleep);
-}
-
-/// Goal: the timers of the process have statistics.
-#[test]
-fn the_timers_of_the_process_have_statistics() {
-    let before = Timers::process().expect("threads can be started").stats().total();
-    pollster::block_on(sleep(10 * MS));
-    let after = Timers::process().expect("they run").stats().total();
-    assert!(after.armed > before.armed && after.fired > before.fired);
-}
-
-/// Goal: many tasks on many threads, with random resets and drops: no sleep is early, each
-/// completes, and no timer stays pending.
-#[test]
-fn many_concurrent_tasks_complete_in_time() {
-    let seed = seed("future", "many_concurrent_tasks_complete_in_time");
-    let timers = Timers::builder().bases(2).start().unwrap();
-    let done = AtomicU64::new(0);
-    std::thread::scope(|s| {
-        for thread in 0..4 {
-            let (timers, done) = (&timers, &done);
-            s.spawn(move || {
-                let mut rng = Rng::new(seed ^ thread);
-                for _ in 0..rounds(3_000) {
-                    let after = Duration::from_nanos(rng.below(300_000));
-                    let begun = timers.now();
-                    let mut sleep = pin!(timers.sleep(after).slack(Duration::ZERO));
-                    let (count, waker) = woken();
-                    match rng.below(4) {
-                        0 => {
-                            let _ = poll(sleep.as_mut(), &waker);
-                            continue;
-                        }
-                        1 => {
-                            let _ = poll(sleep.as_mut(), &waker);
-                            sleep.as_mut().reset(after);
-                        }
-                        _ => {}
-                    }
-                    pollster::block_on(sleep.as_mut());
-                    assert!(timers.now() >= begun + after, "early");
-                    assert!(count.count() <= 1);
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    assert!(done.load(Ordering::Relaxed) > 0);
-    wait_until("nothing is pending", || timers.stats().pending() == 0);
-    let total = timers.stats().total();
-    assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
 /// Goal: coarse sleeps that are reset while they fire are never early and wake their task, even if
@@ -541,6 +372,9 @@ fn reset_from_counts_from_the_given_time() {
     assert!(poll(coarse.as_mut(), &waker).is_pending());
     assert!(poll(precise.as_mut(), &waker).is_pending());
     assert!(poll(other.as_mut(), &waker).is_pending());
+    precise.as_mut().reset(2 * HOUR);
+    coarse.as_mut().reset(2 * HOUR);
+    assert_eq!((coarse.deadline(), precise.deadline()), (begun + 2 * HOUR, begun + 2 * HOUR));
     time.advance(30 * MS);
     for now in [begun, begun + 2 * HOUR, begun + 20 * MS] {
         coarse.as_mut().reset_from(now, 3 * HOUR);
@@ -616,32 +450,4 @@ fn labels_name_the_timers_of_futures() {
     }
     assert!(poll(named.as_mut(), &waker).is_ready());
     assert_eq!(label(), ["tickless::future::Sleep"]);
-}
-
-/// Goal: in virtual time sleeps and timeouts end exactly at their deadlines: the default slack is
-/// zero.
-#[test]
-fn virtual_time_is_exact() {
-    let time = VirtualTime::new();
-    let begin = time.now();
-    time.block_on(time.timers().sleep(HOUR));
-    assert_eq!(time.now(), begin + HOUR);
-    assert!(time.block_on(time.timers().timeout_after(HOUR, pending::<()>())).is_err());
-    assert_eq!(time.now(), begin + 2 * HOUR);
-    let mut ticks = time.timers().interval(HOUR);
-    time.block_on(ticks.tick());
-    assert_eq!(time.now(), begin + 3 * HOUR);
-}
-
-/// Goal: starting timers without settings returns those that futures use, and starts no second
-/// drivers.
-#[test]
-fn timers_of_the_process_are_shared() {
-    let timers = Timers::process().expect("they can be started");
-    let own = Timers::builder().bases(1).start().expect("they can be started");
-    let before = Timers::process().expect("they run").stats().total().armed;
-    timers.timeout(|_| {}).start(HOUR).expect("not shut down");
-    assert!(Timers::process().expect("they run").stats().total().armed > before);
-    own.timeout(|_| {}).start(HOUR).expect("not shut down");
-    assert_eq!(own.stats().total().armed, 1);
 }

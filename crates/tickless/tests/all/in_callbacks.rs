@@ -1,6 +1,6 @@
 //! Callbacks arm, cancel and drop timers, including their own, and the whole set.
 
-use crate::support::{Log, PATIENCE, Place, rounds, wait_until};
+use crate::support::{AnyTimer, Gate, Log, PATIENCE, Place, rounds, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
@@ -82,29 +82,6 @@ fn callbacks_may_rearm_their_own_timer() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: a timer that a callback arms fires, on the callback's base and on others.
-#[test]
-fn callbacks_may_arm_other_timers() {
-    let timers = bases(2);
-    let (tx, rx) = channel();
-    let others: Vec<HrTimer> = [0, 1]
-        .map(|base| {
-            let tx = tx.clone();
-            let timer = timers.hrtimer(move |f| tx.send(f.base()).unwrap_or(()));
-            timer.pinned(CpuId(base))
-        })
-        .into();
-    let first = timers.timeout(move |_| {
-        for other in &others {
-            other.start(MS).unwrap();
-        }
-    });
-    first.start(Duration::ZERO).unwrap();
-    let mut fired = [0, 0].map(|_| rx.recv_timeout(PATIENCE).expect("both fire"));
-    fired.sort();
-    assert_eq!(fired, [CpuId(0), CpuId(1)]);
-}
-
 /// Goal: X10 (fires or is cancelled) within a batch: a timer that a callback cancels does not fire,
 /// although it was due.
 #[test]
@@ -139,14 +116,14 @@ fn a_sibling_of_the_batch_is_cancelled() {
 #[test]
 fn siblings_of_the_batch_are_dropped() {
     let timers = bases(1);
-    for precise in [true, false] {
-        let (place, log) = (Place::<Vec<Box<dyn Send>>>::empty(), Log::new());
+    for kind in [0, 1] {
+        let (place, log) = (Place::<Vec<AnyTimer>>::empty(), Log::new());
         let (all_due, gate) = channel();
         // Blocks the driver until all are due.
         let gatekeeper = timers.hrtimer(move |_| gate.recv().unwrap());
         gatekeeper.start(Duration::ZERO).unwrap();
         wait_until("the gate is kept", || !gatekeeper.is_pending());
-        let one = |at: usize| -> Box<dyn Send> {
+        let one = |at: usize| {
             let (place, log) = (place.clone(), log.clone());
             let callback = move |_: &mut Fired<'_>| {
                 log.push(at);
@@ -154,15 +131,9 @@ fn siblings_of_the_batch_are_dropped() {
                 drop(all.drain(..all.len() - 1));
                 place.put(all);
             };
-            if precise {
-                let timer = timers.hrtimer(callback);
-                timer.start_at(Instant::ZERO).unwrap();
-                Box::new(timer)
-            } else {
-                let timer = timers.timeout(callback);
-                timer.start_at(Instant::ZERO).unwrap();
-                Box::new(timer)
-            }
+            let timer = AnyTimer::both(&timers, callback).into_iter().nth(kind).unwrap();
+            timer.start_at(Instant::ZERO).unwrap();
+            timer
         };
         place.put((0..10).map(one).collect());
         all_due.send(()).unwrap();
@@ -199,12 +170,15 @@ fn a_timer_is_dropped_in_its_own_callback() {
     assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
-/// Goal: X1 (nothing runs after a cancel) for drops: dropping a timer while its callback runs waits
-/// until it has returned, and its writes are visible, though they are relaxed stores.
+/// Goal: X1 (nothing runs after a cancel) for drops: dropping a timer while its callback runs, on a
+/// driver or in an expiry thread, waits until it has returned, and its writes are visible, though
+/// they are relaxed stores.
 #[test]
 fn a_drop_from_outside_waits_for_the_callback() {
-    let timers = bases(1);
-    for round in 1..=rounds(100) {
+    let (driver, deferring) = (bases(1), Timers::builder().bases(1).expiry_threads());
+    let deferring = deferring.start().unwrap();
+    for round in 1..=rounds(200) {
+        let timers = if round % 2 == 0 { &driver } else { &deferring };
         let shared = Arc::new(AtomicU64::new(0));
         let (begun, value) = (Arc::new(AtomicBool::new(false)), Arc::clone(&shared));
         let announce = Arc::clone(&begun);
@@ -215,13 +189,14 @@ fn a_drop_from_outside_waits_for_the_callback() {
             }
             value.store(round, Ordering::Relaxed);
         });
+        let timer = timer.deferred();
         timer.start(Duration::ZERO).unwrap();
         wait_until("the callback runs", || begun.load(Ordering::Relaxed));
         drop(timer);
         assert_eq!(shared.load(Ordering::Relaxed), round);
         assert_eq!(Arc::strong_count(&shared), 1, "the closure is dropped too");
     }
-    assert_eq!(timers.stats().panics, 0);
+    assert_eq!(driver.stats().panics + deferring.stats().panics, 0);
 }
 
 /// Goal: two callbacks on two bases that drop each other's timers do not wait for each other; their
@@ -256,21 +231,16 @@ fn two_callbacks_drop_each_other() {
 #[test]
 fn a_callback_drops_a_timer_that_runs_on_another_base() {
     let timers = bases(2);
-    let (place, owned, released) =
-        (Place::<Timeout>::empty(), Arc::new(()), Arc::new(AtomicBool::new(false)));
-    let (captured, held) = (Arc::clone(&owned), Arc::clone(&released));
-    let (running, is_running) = channel();
+    let (place, owned, gate) = (Place::<Timeout>::empty(), Arc::new(()), Gate::new());
+    let (captured, pass) = (Arc::clone(&owned), gate.clone());
     let long = timers.timeout(move |_| {
         let _captured = &captured;
-        running.send(()).unwrap();
-        while !held.load(Ordering::Relaxed) {
-            std::thread::yield_now();
-        }
+        pass.pass();
         assert_eq!(Arc::strong_count(&captured), 2, "dropped while it runs");
     });
     place.put(long.pinned(CpuId(0)));
     place.with(|timer| timer.start(Duration::ZERO)).unwrap();
-    is_running.recv_timeout(PATIENCE).unwrap();
+    gate.wait_inside();
     let (dropped, was_dropped) = channel();
     let victim = place.clone();
     let killer = timers.hrtimer(move |_| {
@@ -281,7 +251,7 @@ fn a_callback_drops_a_timer_that_runs_on_another_base() {
     killer.start(Duration::ZERO).unwrap();
     was_dropped.recv_timeout(PATIENCE).expect("the killer does not wait");
     assert_eq!(Arc::strong_count(&owned), 2);
-    released.store(true, Ordering::Relaxed);
+    gate.open();
     wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
     assert_eq!(timers.stats().panics, 0);
 }

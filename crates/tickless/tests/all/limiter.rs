@@ -1,15 +1,15 @@
 //! Permits taken without a lock, by blocking threads, and by key.
 
+use crate::support::woken::{poll, woken};
 use crate::support::{Rng, rounds, seed, wait_until};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
 use tickless::periodic::Phase;
@@ -130,10 +130,6 @@ fn threads_never_get_more_than_the_quota() {
 /// without having taken permits.
 #[test]
 fn blocking_threads_wait_in_the_queue_of_tasks() {
-    struct NoopWaker;
-    impl Wake for NoopWaker {
-        fn wake(self: Arc<Self>) {}
-    }
     let time = VirtualTime::new();
     let limiter = time.timers().limiter(4, MS * 100).slack(Duration::ZERO);
     let limiter = limiter.phase(Phase::Aligned).start().unwrap();
@@ -142,8 +138,7 @@ fn blocking_threads_wait_in_the_queue_of_tasks() {
     assert_eq!(limiter.blocking_acquire(5), never);
     assert_eq!(limiter.blocking_acquire_timeout(1, Duration::ZERO), Err(AcquireError::TimedOut));
     let mut task = pin!(limiter.acquire(3));
-    let waker = Waker::from(Arc::new(NoopWaker));
-    assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(poll(task.as_mut(), Waker::noop()).is_pending());
     std::thread::scope(|scope| {
         let late = scope.spawn(|| limiter.blocking_acquire_timeout(2, MS * 50));
         wait_until("it stands in line", || limiter.waiting() == 2);
@@ -152,7 +147,7 @@ fn blocking_threads_wait_in_the_queue_of_tasks() {
         let waits = scope.spawn(|| limiter.blocking_acquire(2));
         wait_until("it stands in line", || limiter.waiting() == 2);
         time.advance(MS);
-        assert_eq!(task.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Ready(Ok(())));
+        assert_eq!(poll(task.as_mut(), Waker::noop()), Poll::Ready(Ok(())));
         wait_until("one is left, which is not enough", || limiter.waiting() == 1);
         time.advance(MS * 100);
         assert_eq!(waits.join().unwrap(), Ok(()));
@@ -164,24 +159,16 @@ fn blocking_threads_wait_in_the_queue_of_tasks() {
 /// Permits granted before stay granted, and no call gets any afterwards.
 #[test]
 fn closing_a_limiter_wakes_its_waiters() {
-    struct Count(AtomicU64);
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
     let time = VirtualTime::new();
     let limiter = time.timers().limiter(2, MS * 100).slack(Duration::ZERO);
     let limiter = limiter.phase(Phase::Aligned).start().unwrap();
     limiter.try_acquire(1).unwrap();
-    let count = Arc::new(Count(AtomicU64::new(0)));
-    let waker = Waker::from(Arc::clone(&count));
-    let mut context = Context::from_waker(&waker);
+    let (count, waker) = woken();
     let (mut first, mut second) = (pin!(limiter.acquire(2)), pin!(limiter.acquire(2)));
-    assert!(first.as_mut().poll(&mut context).is_pending());
-    assert!(second.as_mut().poll(&mut context).is_pending());
+    assert!(poll(first.as_mut(), &waker).is_pending());
+    assert!(poll(second.as_mut(), &waker).is_pending());
     time.advance(MS * 100);
-    assert_eq!(count.0.load(Ordering::SeqCst), 1, "the first was let go");
+    assert_eq!(count.count(), 1, "the first was let go");
     let closed = Err(AcquireError::Closed);
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| limiter.blocking_acquire(1));
@@ -189,12 +176,12 @@ fn closing_a_limiter_wakes_its_waiters() {
         limiter.clone().close();
         assert_eq!(thread.join().unwrap(), closed);
     });
-    assert_eq!(count.0.load(Ordering::SeqCst), 2, "the second was woken, the first not again");
-    assert_eq!(first.as_mut().poll(&mut context), Poll::Ready(Ok(())));
-    assert_eq!(second.as_mut().poll(&mut context), Poll::Ready(closed));
+    assert_eq!(count.count(), 2, "the second was woken, the first not again");
+    assert_eq!(poll(first.as_mut(), &waker), Poll::Ready(Ok(())));
+    assert_eq!(poll(second.as_mut(), &waker), Poll::Ready(closed));
     time.advance(MS * 1000);
     assert_eq!((limiter.try_acquire(1), limiter.blocking_acquire(1)), (closed, closed));
-    assert_eq!(pin!(limiter.acquire(1)).poll(&mut context), Poll::Ready(closed));
+    assert_eq!(poll(pin!(limiter.acquire(1)), &waker), Poll::Ready(closed));
     assert_eq!((limiter.available(), limiter.waiting(), limiter.counts().used), (0, 0, 3));
     limiter.close();
     // A limiter whose permits can be taken without the lock.

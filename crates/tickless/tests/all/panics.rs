@@ -94,19 +94,6 @@ fn a_panic_restarts_nothing() {
     drop(place.take());
 }
 
-/// Goal: a payload that panics when it is dropped does no harm.
-#[test]
-fn a_payload_may_panic_when_dropped() {
-    let timers = one_base();
-    let (timer, rx) = every_other(&timers, || std::panic::panic_any(Grenade("the payload")));
-    for round in 1..=4 {
-        timer.start(Duration::ZERO).unwrap();
-        assert_eq!(rx.recv_timeout(PATIENCE), Ok(round));
-    }
-    assert_lives(&timers);
-    assert_eq!(timers.stats().panics, 2, "the payload's own panic is not a callback's");
-}
-
 /// Goal: the values that a payload owns are dropped.
 #[test]
 fn payloads_are_dropped() {
@@ -122,9 +109,10 @@ fn payloads_are_dropped() {
     assert_eq!(Arc::strong_count(&owned), 2, "ours and the closure's");
 }
 
-/// Goal: a reporter that panics, with a payload that panics when dropped, does not stop the driver.
+/// Goal: a reporter that panics does not stop the driver, and payloads that panic when they are
+/// dropped, the callback's and the reporter's, do no harm and count as no further panic.
 #[test]
-fn a_reporter_may_panic() {
+fn reporters_and_payloads_may_panic() {
     let reported = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&reported);
     let builder = Timers::builder().bases(1).on_panic(move |_| {
@@ -132,7 +120,7 @@ fn a_reporter_may_panic() {
         std::panic::panic_any(Grenade("the reporter's payload"));
     });
     let timers = builder.start().unwrap();
-    let (timer, rx) = every_other(&timers, || panic!("the callback"));
+    let (timer, rx) = every_other(&timers, || std::panic::panic_any(Grenade("the payload")));
     for round in 1..=4 {
         timer.start(Duration::ZERO).unwrap();
         assert_eq!(rx.recv_timeout(PATIENCE), Ok(round));
@@ -142,40 +130,29 @@ fn a_reporter_may_panic() {
     drop(timer);
 }
 
-/// Goal: X4 (drops in callbacks) for the reporter: it may drop the timer that has panicked.
+/// Goal: X4 (drops in callbacks): the reporter may drop the timer that has panicked, and so may the
+/// drop of the payload.
 #[test]
-fn a_reporter_may_drop_the_timer() {
-    let place = Place::<HrTimer>::empty();
-    let registry = place.clone();
-    let builder = Timers::builder().bases(1).on_panic(move |_| drop(registry.take()));
-    let timers = builder.start().unwrap();
-    let owned = Arc::new(());
-    let captured = Arc::clone(&owned);
-    place.put(timers.hrtimer(move |_| {
-        let _captured = &captured;
-        panic!("and is thrown out for it");
-    }));
-    place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
-    wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
-    assert_lives(&timers);
-    assert!(place.take().is_none());
-}
-
-/// Goal: X4 (drops in callbacks) for the payload: dropping it may drop the timer that has panicked.
-#[test]
-fn a_payload_may_own_the_timer() {
-    let timers = one_base();
-    let place = Place::<HrTimer>::empty();
-    let (own, owned) = (place.clone(), Arc::new(()));
-    let captured = Arc::clone(&owned);
-    let timer = timers.hrtimer(move |_| {
-        let _captured = &captured;
-        std::panic::panic_any(own.take());
-    });
-    place.put(timer);
-    place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
-    wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
-    assert_lives(&timers);
+fn reporters_and_payloads_may_drop_the_timer() {
+    for by_reporter in [true, false] {
+        let place = Place::<HrTimer>::empty();
+        let (registry, own, owned) = (place.clone(), place.clone(), Arc::new(()));
+        let builder = Timers::builder().bases(1).on_panic(move |_| {
+            if by_reporter {
+                drop(registry.take());
+            }
+        });
+        let timers = builder.start().unwrap();
+        let captured = Arc::clone(&owned);
+        place.put(timers.hrtimer(move |_| {
+            let _captured = &captured;
+            std::panic::panic_any(if by_reporter { None } else { own.take() });
+        }));
+        place.with(|timer| timer.start(Duration::from_millis(1))).unwrap();
+        wait_until("the closure is dropped", || Arc::strong_count(&owned) == 1);
+        assert_lives(&timers);
+        assert!(place.take().is_none());
+    }
 }
 
 /// Goal: if a closure panics when it is dropped, the thread that drops the timer gets the panic.

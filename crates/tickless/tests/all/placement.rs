@@ -1,6 +1,6 @@
 //! The base of a timer, deferrable timers, and `reduce`, which only makes a deadline earlier.
 
-use crate::support::{Log, PATIENCE, wait_until};
+use crate::support::{AnyTimer, Log, PATIENCE, wait_until};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tickless::callback::Cancel;
@@ -164,35 +164,30 @@ fn deferrable_timeouts_wake_no_driver() {
 /// Goal: `reduce` makes a timeout earlier, never later; it arms an idle one.
 #[test]
 fn reduce_never_makes_a_timer_later() {
-    for is_precise in [false, true] {
-        reduces(is_precise);
-    }
-}
-
-fn reduces(is_precise: bool) {
     let time = VirtualTime::new();
-    let (log, begin) = (Log::new(), time.now());
-    let (written, also_written) = (log.clone(), log.clone());
-    let timeout = time.timers().timeout(move |f| written.push(f.deadline()));
-    let hrtimer = time.timers().hrtimer(move |f| also_written.push(f.deadline()));
-    let reduce = |after| if is_precise { hrtimer.reduce(after) } else { timeout.reduce(after) };
-    assert_eq!(reduce(MS * 50), Ok(Started::Idle));
-    assert_eq!(reduce(MS * 60), Ok(Started::Kept));
-    assert_eq!(reduce(MS * 50), Ok(Started::Kept));
-    assert_eq!(reduce(HOUR), Ok(Started::Kept));
-    assert_eq!(reduce(MS * 20), Ok(Started::Pending));
-    time.advance(MS * 5);
-    assert_eq!(reduce(MS * 20), Ok(Started::Kept), "20 from now is later");
-    assert_eq!(reduce(MS * 10), Ok(Started::Pending));
-    time.advance(MS * 9);
-    assert_eq!(log.len(), 0);
-    time.advance(MS);
-    assert_eq!(log.take(), [begin + MS * 15]);
-    time.advance(HOUR);
-    assert_eq!(log.len(), 0);
-    assert_eq!(reduce(Duration::ZERO), Ok(Started::Idle));
-    time.advance(MS);
-    assert_eq!(log.len(), 1);
+    let log = Log::new();
+    let written = log.clone();
+    let callback = move |f: &mut tickless::Fired<'_>| written.push(f.deadline());
+    for timer in AnyTimer::both(time.timers(), callback) {
+        let (begin, reduce) = (time.now(), |after| timer.reduce(after));
+        assert_eq!(reduce(MS * 50), Ok(Started::Idle));
+        assert_eq!(reduce(MS * 60), Ok(Started::Kept));
+        assert_eq!(reduce(MS * 50), Ok(Started::Kept));
+        assert_eq!(reduce(HOUR), Ok(Started::Kept));
+        assert_eq!(reduce(MS * 20), Ok(Started::Pending));
+        time.advance(MS * 5);
+        assert_eq!(reduce(MS * 20), Ok(Started::Kept), "20 from now is later");
+        assert_eq!(reduce(MS * 10), Ok(Started::Pending));
+        time.advance(MS * 9);
+        assert_eq!(log.len(), 0);
+        time.advance(MS);
+        assert_eq!(log.take(), [begin + MS * 15]);
+        time.advance(HOUR);
+        assert_eq!(log.len(), 0);
+        assert_eq!(reduce(Duration::ZERO), Ok(Started::Idle));
+        time.advance(MS);
+        assert_eq!(log.take().len(), 1);
+    }
 }
 
 /// Goal: a precise timer's slack applies to every relative and absolute arming, and not to a

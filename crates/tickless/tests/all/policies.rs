@@ -1,9 +1,10 @@
 //! R12 (rearm policies): exactly which device writes each rearm policy makes.
 
+use crate::support::AnyTimer;
 use std::time::Duration;
 use tickless::policy::Policy;
 use tickless::time::Instant;
-use tickless::{HrTimer, Timeout, Timers, VirtualTime};
+use tickless::{Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -29,23 +30,17 @@ fn each(work: impl Fn(&VirtualTime)) -> [u64; 3] {
 /// there a restart for the same deadline finds the device already armed for it.
 #[test]
 fn device_writes_of_a_thousand_cancels() {
-    let start_and_cancel = |time: &VirtualTime| {
-        let timer = time.timers().hrtimer(|_| {});
-        for _ in 0..1000 {
-            timer.start(MS * 5).unwrap();
-            timer.cancel();
-        }
-    };
     assert_eq!(Policy::ALL, [Policy::Eager, Policy::Lazy, Policy::RestartAware]);
-    assert_eq!(each(start_and_cancel), [2000, 1, 2000]);
-    let timeouts = |time: &VirtualTime| {
-        let timer = time.timers().timeout(|_| {});
-        for _ in 0..1000 {
-            timer.start(MS * 5).unwrap();
-            timer.cancel();
-        }
-    };
-    assert_eq!(each(timeouts), [2000, 1, 2000]);
+    for kind in [0, 1] {
+        let start_and_cancel = |time: &VirtualTime| {
+            let timer = &AnyTimer::both(time.timers(), |_| {})[kind];
+            for _ in 0..1000 {
+                timer.start(MS * 5).unwrap();
+                timer.cancel();
+            }
+        };
+        assert_eq!(each(start_and_cancel), [2000, 1, 2000]);
+    }
 }
 
 /// Goal: R4 (one write per restart): pushing the first timer out writes twice under `Eager`, once
@@ -87,16 +82,13 @@ fn no_policy_fires_late() {
     for policy in Policy::ALL {
         let time = with(policy);
         let begin = time.now();
-        let hrtimers: Vec<HrTimer> = (0..50).map(|_| time.timers().hrtimer(|_| {})).collect();
-        let timeouts: Vec<Timeout> = (0..50).map(|_| time.timers().timeout(|_| {})).collect();
-        for at in 0..50u32 {
-            hrtimers[at as usize].start(MS * (at + 1)).unwrap();
-            timeouts[at as usize].start(MS * (at + 1)).unwrap();
+        let timers: Vec<_> = (0..50).map(|_| AnyTimer::both(time.timers(), |_| {})).collect();
+        for (both, at) in timers.iter().zip(1..) {
+            both.iter().for_each(|timer| _ = timer.start(MS * at).unwrap());
         }
-        for at in 0..50 {
+        for (both, at) in timers.iter().zip(0..) {
             if at % 10 != 9 {
-                hrtimers[at].cancel();
-                timeouts[at].cancel();
+                both.iter().for_each(|timer| _ = timer.cancel());
             }
         }
         time.advance(MS * 10);

@@ -173,9 +173,7 @@ fn refused_later(call: &str, numbers: &[libc::c_long]) {
     );
     let fired = Arc::new(AtomicU64::new(0));
     let (count, stop) = (Arc::clone(&fired), Arc::new(AtomicBool::new(false)));
-    let pending = timers.hrtimer(move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
-    });
+    let pending = timers.hrtimer(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
     let heart = timers.periodic(|_| {});
     pending.start(MS * 50).unwrap();
     heart.start(MS).unwrap();

@@ -3,7 +3,7 @@
 use crate::support::{Place, wait_until};
 use std::future::pending;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::callback::Cancel;
 use tickless::callback::Started;
@@ -14,15 +14,8 @@ use tickless::{Fired, Timeout, Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-struct NoopWaker;
-
-impl Wake for NoopWaker {
-    fn wake(self: Arc<Self>) {}
-}
-
 fn poll_once(future: std::pin::Pin<&mut impl Future>) {
-    let waker = Waker::from(Arc::new(NoopWaker));
-    assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
 /// Goal: pending timers are counted by level of the wheel, and cancels by the state in which they

@@ -1,14 +1,15 @@
 //! Virtual time: which timers fire, in which order, and what callbacks may do to the clock.
 
+use crate::support::woken::calls;
 use crate::support::{Log, Place, Rng, seed};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::driver::CpuId;
 use tickless::time::Instant;
-use tickless::{HrTimer, Timers, VirtualTime};
+use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -62,40 +63,14 @@ fn timers_fire_in_order_of_expiry_then_of_arming() {
     }
 }
 
-/// Goal: timers that a callback arms for the current instant fire at that instant, on its own base
-/// and on others, in that order.
-#[test]
-fn timers_armed_for_the_current_instant_fire_at_it() {
-    let time = VirtualTime::with_builder(Timers::builder().bases(3), Instant::from_secs(5));
-    let log = Log::new();
-    let others: Vec<HrTimer> = [0u16, 2, 1]
-        .map(|base| {
-            let log = log.clone();
-            let timer = time.timers().hrtimer(move |f| log.push((f.base(), f.now())));
-            timer.pinned(CpuId(base))
-        })
-        .into();
-    let first = time.timers().hrtimer(move |f| {
-        for other in &others {
-            other.start_at(f.now()).unwrap();
-        }
-    });
-    let first = first.pinned(CpuId(1));
-    first.start(MS).unwrap();
-    time.advance(MS * 3);
-    let at = Instant::from_secs(5) + MS;
-    // Base 1 finishes its expiry, then base 2 has its turn, then base 0 once more.
-    assert_eq!(log.take(), [(CpuId(1), at), (CpuId(2), at), (CpuId(0), at)]);
-    assert_eq!(time.now(), Instant::from_secs(5) + MS * 3);
-}
-
 /// Goal: a callback takes virtual time by advancing the clock. Timers that come due by then fire
-/// late, after it has returned; none fires inside it.
+/// late, after it has returned; none fires inside it. All have fired when the outer advance returns,
+/// on every base, including those that are due after the time to which it goes.
 #[test]
 fn a_callback_may_move_the_clock() {
-    let time = Arc::new(VirtualTime::new());
-    let begin = time.now();
-    let log = Log::new();
+    let builder = Timers::builder().bases(2);
+    let time = Arc::new(VirtualTime::with_builder(builder, Instant::from_secs(1)));
+    let (log, begin) = (Log::new(), time.now());
     let (clock, written) = (Arc::clone(&time), log.clone());
     let slow = time.timers().hrtimer(move |f| {
         written.push(("slow begins", f.now() - begin));
@@ -104,24 +79,22 @@ fn a_callback_may_move_the_clock() {
         assert!(clock.advance_to_next(), "there are others pending");
         written.push(("slow ends", f.now() - begin));
     });
-    let start = |after: u32, what: &'static str| {
+    let start = |after: u32, base: u16, what: &'static str| {
         let written = log.clone();
         let timer = time.timers().hrtimer(move |f| written.push((what, f.late_by())));
+        let timer = timer.pinned(CpuId(base));
         timer.start(MS * after).unwrap();
         timer
     };
-    let _others = [start(3, "first"), start(9, "second"), start(12, "third")];
+    let _others = [start(3, 1, "first"), start(9, 0, "second"), start(12, 1, "third")];
+    let slow = slow.pinned(CpuId(0));
     slow.start(MS).unwrap();
-    time.advance(MS * 20);
-    let expected = [
-        ("slow begins", MS),
-        ("slow ends", MS * 7),
-        ("first", MS * 4),
-        ("second", Duration::ZERO),
-        ("third", Duration::ZERO),
-    ];
-    assert_eq!(log.take(), expected);
-    assert_eq!((time.timers().stats().panics, time.now() - begin), (0, MS * 20));
+    time.advance(MS * 2);
+    let late = [("slow ends", MS * 7), ("first", MS * 4)];
+    assert_eq!(log.take(), [&[("slow begins", MS)], &late[..]].concat());
+    assert_eq!((time.timers().stats().panics, time.now() - begin), (0, MS * 7));
+    time.advance(MS * 5);
+    assert_eq!(log.take(), [("second", Duration::ZERO), ("third", Duration::ZERO)]);
 }
 
 /// Goal: X2 (no overlap) on virtual time: a callback that rearms its timer and advances the clock
@@ -178,75 +151,6 @@ fn threads_that_move_the_clock_take_turns() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: a callback on one clock may advance another clock, and drop timers of the first, including
-/// its own.
-#[test]
-fn a_callback_may_advance_another_clock() {
-    let (outer, inner) = (VirtualTime::new(), Arc::new(VirtualTime::new()));
-    let (place, owned) = (Place::<HrTimer>::empty(), Arc::new(()));
-    let (own, captured, clock) = (place.clone(), Arc::clone(&owned), Arc::clone(&inner));
-    place.put(outer.timers().hrtimer(move |_| {
-        let _captured = &captured;
-        clock.advance(MS * 2);
-        assert_eq!(Arc::strong_count(&captured), 2, "dropped while it runs");
-    }));
-    let killer = inner.timers().hrtimer(move |_| drop(own.take()));
-    killer.start(MS).unwrap();
-    place.with(|timer| timer.start(MS)).unwrap();
-    outer.advance(MS);
-    assert_eq!(Arc::strong_count(&owned), 1, "dropped when it ended");
-    assert_eq!((outer.timers().stats().panics, outer.timers().stats().pending()), (0, 0));
-}
-
-/// Goal: a callback that blocks in real time stops the clock, and takes no virtual time.
-#[test]
-fn a_callback_that_blocks_stops_the_clock() {
-    let time = VirtualTime::new();
-    let log = Log::new();
-    let (tx, rx) = std::sync::mpsc::channel::<()>();
-    let (blocked, written) = (log.clone(), log.clone());
-    let first = time.timers().hrtimer(move |f| {
-        rx.recv().unwrap();
-        blocked.push(f.now());
-    });
-    let second = time.timers().hrtimer(move |f| written.push(f.now()));
-    let begin = time.now();
-    first.start(MS).unwrap();
-    second.start(MS).unwrap();
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            crate::support::wait_until("the first callback runs", || first.is_active());
-            std::thread::sleep(MS * 20);
-            assert_eq!(log.len(), 0, "others fired while the first was blocked");
-            tx.send(()).unwrap();
-        });
-        time.advance(MS * 2);
-    });
-    assert_eq!(log.take(), [begin + MS, begin + MS]);
-}
-
-/// Goal: each step to the next expiry fires a timer, even if the expiry is years ahead and the
-/// wheel moves the timer on the way; and only due timers fire.
-#[test]
-fn each_step_fires_a_timer() {
-    let time = VirtualTime::new();
-    let log = Log::new();
-    let years = |n: u32| Duration::from_secs(365 * 86_400) * n;
-    let timers: Vec<_> = [4, 2, 3, 1]
-        .map(|n| {
-            let log = log.clone();
-            let timer = time.timers().timeout(move |_| log.push(n));
-            timer.start(years(n)).unwrap();
-            timer
-        })
-        .into();
-    for n in 1..=timers.len() as u32 {
-        assert!(time.advance_to_next());
-        assert_eq!(log.take(), [n]);
-    }
-    assert!(!time.advance_to_next());
-}
-
 /// Goal: only explicit advances move the clock, and only forward.
 #[test]
 fn only_explicit_advances_move_the_clock() {
@@ -264,83 +168,39 @@ fn only_explicit_advances_move_the_clock() {
 }
 
 /// Goal: timers that a callback arms for the current instant fire at that instant, on any base, and
-/// no due timer is left when an advance has returned. Method: two bases; a callback on the second
-/// one arms timers on the first, which has had its turn, including deferrable ones.
+/// no due timer is left when an advance or a step has returned. Method: two bases; a callback on
+/// the second one arms timers on the first, which has had its turn, including deferrable ones.
 #[test]
 fn an_advance_leaves_no_timer_overdue() {
     let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
-    for by in [Duration::ZERO, MS, Duration::from_secs(5)] {
+    for (by, steps) in [(Duration::ZERO, false), (MS, false), (MS * 5_000, false), (MS, true)] {
         let log = Log::new();
-        let (seen, clock) = (log.clone(), time.clone());
-        let fourth = time.timers().timeout(move |_| seen.push(clock.now()));
-        let fourth = fourth.pinned(CpuId(0)).deferrable();
-        let (seen, clock) = (log.clone(), time.clone());
-        let third = time.timers().hrtimer(move |_| {
-            seen.push(clock.now());
-            fourth.start_at(clock.now()).unwrap();
-        });
+        let note = || {
+            let (seen, clock) = (log.clone(), time.clone());
+            move || {
+                seen.push(clock.now());
+                clock.now()
+            }
+        };
+        let [one, two, three, four] = [note(), note(), note(), note()];
+        // A step leaves deferrable timers to the next event.
+        let deferrable = |timeout: Timeout| if steps { timeout } else { timeout.deferrable() };
+        let fourth = deferrable(time.timers().timeout(move |_| _ = four()).pinned(CpuId(0)));
+        let third = time.timers().hrtimer(move |_| _ = fourth.start_at(three()).unwrap());
         let third = third.pinned(CpuId(1));
-        let (seen, clock) = (log.clone(), time.clone());
-        let second = time.timers().timeout(move |_| {
-            seen.push(clock.now());
-            third.start_at(clock.now()).unwrap();
-        });
-        let second = second.pinned(CpuId(0)).deferrable();
-        let (seen, clock) = (log.clone(), time.clone());
-        let first = time.timers().hrtimer(move |_| {
-            seen.push(clock.now());
-            second.start_at(clock.now()).unwrap();
-        });
+        let second = time.timers().timeout(move |_| _ = third.start_at(two()).unwrap());
+        let second = deferrable(second.pinned(CpuId(0)));
+        let first = time.timers().hrtimer(move |_| _ = second.start_at(one()).unwrap());
         let first = first.pinned(CpuId(1));
         let due = time.now() + by;
         first.start_at(due).unwrap();
-        time.advance(by);
-        assert_eq!(log.take(), [due; 4], "advanced by {by:?}");
+        match steps {
+            true => assert!(time.advance_to_next()),
+            false => time.advance(by),
+        }
+        assert_eq!(log.take(), [due; 4], "advanced by {by:?}, {steps}");
         assert_eq!(time.next_event(), None);
     }
-}
-
-/// Goal: timers that come due while a callback advances the clock fire before the outer advance
-/// returns, in order, even if they are due after the time to which that advance goes.
-#[test]
-fn a_long_callback_leaves_no_timer_overdue() {
-    let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
-    let (log, begun) = (Log::new(), time.now());
-    let clock = time.clone();
-    let slow = time.timers().hrtimer(move |_| clock.advance(Duration::from_secs(10)));
-    slow.start(Duration::from_secs(1)).unwrap();
-    let late: Vec<_> = [(7, 0), (3, 1), (5, 0), (9, 1)]
-        .map(|(after, base)| {
-            let seen = log.clone();
-            let timer = time.timers().hrtimer(move |_| seen.push(after)).pinned(CpuId(base));
-            timer.start(Duration::from_secs(after)).unwrap();
-            timer
-        })
-        .into();
-    time.advance(Duration::from_secs(1));
-    assert_eq!(time.now(), begun + Duration::from_secs(11));
-    let mut order = log.take();
-    order.sort_unstable();
-    assert_eq!(order, [3, 5, 7, 9], "all have run");
-    drop(late);
-}
-
-/// Goal: a step fires all timers that its instant brings about, on any base.
-#[test]
-fn a_step_fires_all_timers_of_its_instant() {
-    let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
-    let log = Log::new();
-    let (seen, clock) = (log.clone(), time.clone());
-    let second = time.timers().hrtimer(move |_| seen.push(clock.now())).pinned(CpuId(0));
-    let (seen, clock) = (log.clone(), time.clone());
-    let first = time.timers().hrtimer(move |_| {
-        seen.push(clock.now());
-        second.start_at(clock.now()).unwrap();
-    });
-    let first = first.pinned(CpuId(1));
-    first.start(Duration::from_secs(1)).unwrap();
-    assert!(time.advance_to_next());
-    assert_eq!(log.take(), [time.now(); 2]);
 }
 
 /// Goal: virtual time may be advanced in the destructor of a thread-local, whichever other
@@ -351,19 +211,14 @@ fn time_may_be_advanced_while_a_thread_ends() {
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
             let Some((time, log)) = self.0.take() else { return };
-            let waker = Waker::from(Arc::new(LogsWake(log.clone())));
+            let woken = log.clone();
+            let waker = calls(move || woken.push("woken"));
             let mut sleep = Box::pin(time.timers().sleep(Duration::from_secs(1)));
             assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             let timer = time.timers().timeout(move |_| log.push("fired"));
             timer.start(Duration::from_secs(2)).unwrap();
             time.advance(Duration::from_secs(10));
             assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready());
-        }
-    }
-    struct LogsWake(Log<&'static str>);
-    impl Wake for LogsWake {
-        fn wake(self: Arc<Self>) {
-            self.0.push("woken");
         }
     }
     thread_local! {

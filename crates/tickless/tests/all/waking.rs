@@ -1,7 +1,7 @@
 //! Wakers are code of the runtime or the program: they may wait for a lock, or drop any future. So
 //! no operation waits for a thread that runs them.
 
-use crate::support::woken::{poll, woken};
+use crate::support::woken::{calls, poll, woken};
 use crate::support::{Log, rounds, wait_until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -17,19 +17,6 @@ use tickless::{Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 /// A short time in which a new sleep can be polled, which takes Miri some milliseconds.
 const SHORT: Duration = if cfg!(miri) { Duration::from_millis(300) } else { MS };
-
-/// A waker that calls a closure.
-struct Calls<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
-
-fn calls(wake: impl Fn() + Send + Sync + 'static) -> Waker {
-    Waker::from(Arc::new(Calls(wake)))
-}
 
 fn polled(mut sleep: Pin<Box<Sleep>>, waker: &Waker) -> Pin<Box<Sleep>> {
     assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(waker)), Poll::Pending);

@@ -8,7 +8,9 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+#[path = "../support/in_child.rs"]
 #[expect(unsafe_code, reason = "fork(2) has no safe function")]
+mod in_child;
 mod soak;
 #[path = "../support/mod.rs"]
 mod support;
@@ -18,13 +20,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use support::histories::{OnPurpose, end_after, hush};
-use support::{Rng, seed, wait_until};
+use support::{AnyTimer, Rng, seed, wait_until};
 use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::policy::{Deferral, Policy, PushOut, Scan};
 use tickless::stats::Stats;
 use tickless::time::{Instant, Tick};
-use tickless::{Builder, Fired, HrTimer, Timeout, Timers};
+use tickless::{Builder, Fired, Timers};
 
 const SLOTS: usize = 64;
 const BASES: u16 = 3;
@@ -34,16 +36,11 @@ struct World {
     timers: Timers,
     /// Timers are created and dropped here. A slot's lock is held only to clone or replace its
     /// timer.
-    slots: Vec<RwLock<Option<Arc<Timer>>>>,
+    slots: Vec<RwLock<Option<Arc<AnyTimer>>>>,
     calls: AtomicU64,
     early: AtomicU64,
     panics: AtomicU64,
     chance: AtomicU64,
-}
-
-enum Timer {
-    Coarse(Timeout),
-    Precise(HrTimer),
 }
 
 impl World {
@@ -51,13 +48,13 @@ impl World {
         Rng::new(self.chance.fetch_add(0x5851_f42d_4c95_7f2d, Ordering::Relaxed))
     }
 
-    fn timer(&self, slot: usize) -> Option<Arc<Timer>> {
+    fn timer(&self, slot: usize) -> Option<Arc<AnyTimer>> {
         self.slots[slot].read().unwrap().clone()
     }
 
     /// Puts another timer into a slot, or none. The old timer is dropped by its last user: this
     /// thread, another one, or its own callback.
-    fn replace(&self, slot: usize, timer: Option<Timer>) {
+    fn replace(&self, slot: usize, timer: Option<AnyTimer>) {
         let old = std::mem::replace(&mut *self.slots[slot].write().unwrap(), timer.map(Arc::new));
         drop(old);
     }
@@ -72,23 +69,17 @@ fn act(world: &Arc<World>, rng: &mut Rng) {
     match (rng.below(20), world.timer(slot).as_deref()) {
         (0, _) => world.replace(slot, Some(new_timer(world, rng))),
         (1, _) => world.replace(slot, None),
-        (2..8, Some(Timer::Coarse(timer))) => drop(timer.start(after).unwrap()),
-        (8, Some(Timer::Coarse(timer))) => drop(timer.reduce(after).unwrap()),
-        (9, Some(Timer::Coarse(timer))) => drop(timer.start_at(past).unwrap()),
-        (2..8, Some(Timer::Precise(timer))) => drop(timer.start(after).unwrap()),
-        (8..10, Some(Timer::Precise(timer))) => drop(timer.start_range(at, at + after).unwrap()),
-        (10..12, Some(Timer::Coarse(timer))) => drop(timer.cancel()),
-        (10..12, Some(Timer::Precise(timer))) => drop(timer.cancel()),
-        (12, Some(Timer::Coarse(timer))) => drop(timer.try_cancel()),
-        (12, Some(Timer::Precise(timer))) => drop(timer.try_cancel()),
+        (2..8, Some(timer)) => drop(timer.start(after).unwrap()),
+        (8, Some(AnyTimer::Coarse(timer))) => drop(timer.reduce(after).unwrap()),
+        (9, Some(AnyTimer::Coarse(timer))) => drop(timer.start_at(past).unwrap()),
+        (8..10, Some(AnyTimer::Precise(timer))) => drop(timer.start_range(at, at + after).unwrap()),
+        (10..12, Some(timer)) => drop(timer.cancel()),
+        (12, Some(timer)) => drop(timer.try_cancel()),
         // In a callback some of these waits would never end, so they return an error.
-        (13 | 14, Some(Timer::Coarse(timer))) => drop(timer.cancel_sync()),
-        (13 | 14, Some(Timer::Precise(timer))) => drop(timer.cancel_sync()),
-        (15, Some(Timer::Coarse(timer))) => drop(timer.cancel_single_shot()),
-        (15, Some(Timer::Precise(timer))) => drop(timer.cancel_single_shot()),
+        (13 | 14, Some(timer)) => drop(timer.cancel_sync()),
+        (15, Some(timer)) => drop(timer.cancel_single_shot()),
         (16, _) if rng.below(50) == 0 => drop(world.timers.stats()),
-        (17, Some(Timer::Coarse(timer))) => drop(timer.is_active()),
-        (18, Some(Timer::Precise(timer))) => drop(timer.is_active()),
+        (17 | 18, Some(timer)) => drop(timer.is_active()),
         (19, _) if rng.below(200) == 0 => {
             let base = CpuId(rng.below(u64::from(BASES)) as u16);
             match rng.below(2) {
@@ -100,7 +91,7 @@ fn act(world: &Arc<World>, rng: &mut Rng) {
     }
 }
 
-fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
+fn new_timer(world: &Arc<World>, rng: &mut Rng) -> AnyTimer {
     let known = Arc::downgrade(world);
     let callback = move |fired: &mut Fired<'_>| {
         // Weak: the test owns the world until all threads have ended, so this keeps no timer alive.
@@ -123,17 +114,17 @@ fn new_timer(world: &Arc<World>, rng: &mut Rng) -> Timer {
     };
     let base = CpuId(rng.below(u64::from(BASES)) as u16);
     match rng.below(5) {
-        0 => Timer::Coarse(world.timers.timeout(callback)),
-        1 => Timer::Coarse(world.timers.timeout(callback).pinned(base)),
-        2 => Timer::Coarse(world.timers.timeout(callback).deferrable()),
-        3 => Timer::Precise(world.timers.hrtimer(callback).deferred()),
-        _ => Timer::Precise(world.timers.hrtimer(callback).pinned(base)),
+        0 => AnyTimer::Coarse(world.timers.timeout(callback)),
+        1 => AnyTimer::Coarse(world.timers.timeout(callback).pinned(base)),
+        2 => AnyTimer::Coarse(world.timers.timeout(callback).deferrable()),
+        3 => AnyTimer::Precise(world.timers.hrtimer(callback).deferred()),
+        _ => AnyTimer::Precise(world.timers.hrtimer(callback).pinned(base)),
     }
 }
 
 /// A timer that only one thread uses, so that this thread can account for each arming.
 struct Own {
-    timer: Timer,
+    timer: AnyTimer,
     account: Arc<Account>,
     armed: bool,
 }
@@ -190,10 +181,10 @@ impl Own {
         let used = Arc::clone(&account);
         let callback = move |fired: &mut Fired<'_>| used.call(fired);
         let timer = match kind {
-            0 => Timer::Coarse(world.timers.timeout(callback)),
-            1 => Timer::Precise(world.timers.hrtimer(callback)),
-            2 => Timer::Coarse(world.timers.timeout(callback).pinned(CpuId(BASES - 1))),
-            _ => Timer::Precise(world.timers.hrtimer(callback).deferred()),
+            0 => AnyTimer::Coarse(world.timers.timeout(callback)),
+            1 => AnyTimer::Precise(world.timers.hrtimer(callback)),
+            2 => AnyTimer::Coarse(world.timers.timeout(callback).pinned(CpuId(BASES - 1))),
+            _ => AnyTimer::Precise(world.timers.hrtimer(callback).deferred()),
         };
         Own { timer, account, armed: false }
     }
@@ -206,16 +197,9 @@ impl Own {
             assert_eq!(account.open(), 0, "ran after a cancel (X1)");
             let after = Duration::from_nanos(rng.of_any_size(18));
             account.arm(timers.now() + after);
-            let started = match timer {
-                Timer::Coarse(timer) => timer.start(after),
-                Timer::Precise(timer) => timer.start(after),
-            };
-            assert_eq!(started, Ok(Started::Idle));
+            assert_eq!(timer.start(after), Ok(Started::Idle));
         } else {
-            let found = match timer {
-                Timer::Coarse(timer) => timer.cancel_sync(),
-                Timer::Precise(timer) => timer.cancel_sync(),
-            };
+            let found = timer.cancel_sync();
             assert!(!account.inside.load(Ordering::Relaxed), "runs after a cancel (X1)");
             let open = account.open();
             match found.unwrap() {

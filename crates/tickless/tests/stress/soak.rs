@@ -4,8 +4,9 @@
 //!
 //! `cargo test` runs it for two seconds; `TICKLESS_SOAK_SECONDS` sets another duration.
 
+use crate::in_child::in_child;
 use crate::support::histories::hush;
-use crate::support::{PATIENCE, Rng, seed};
+use crate::support::{Rng, seed};
 use crate::{setups, stress_printing_failures};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -45,9 +46,8 @@ fn threads_come_and_go(timers: &Timers, rng: &mut Rng) -> u64 {
                 s.spawn(|| {
                     for at in 0..20 {
                         let calls = Arc::clone(&calls);
-                        let timer = timers.timeout(move |_| {
-                            calls.fetch_add(1, Ordering::Relaxed);
-                        });
+                        let timer =
+                            timers.timeout(move |_| _ = calls.fetch_add(1, Ordering::Relaxed));
                         timer.start(Duration::from_micros(at * 300)).unwrap();
                         KEPT.with_borrow_mut(|kept| kept.0.push(timer));
                     }
@@ -80,23 +80,12 @@ fn fork_amid(timers: &Timers) {
         });
         let own = timers.hrtimer(|_| {});
         own.start(Duration::from_secs(3600)).unwrap();
-        // SAFETY: the child drops nothing of the harness, prints nothing, and exits immediately.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let is_refused = own.start(Duration::from_millis(1)).is_err();
-            drop(own);
-            // SAFETY: ends the process immediately.
-            unsafe { libc::_exit(if is_refused { 0 } else { 1 }) }
-        }
-        assert!(pid > 0, "a child can be made");
-        let (begun, mut status) = (Instant::now(), 0);
-        // SAFETY: the child is ours, and the status pointer is valid.
-        while unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) } == 0 {
-            assert!(begun.elapsed() < PATIENCE, "the child hangs");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let mut mine = Some(own);
+        in_child(|| {
+            let own = mine.take().expect("the child has a copy");
+            assert!(own.start(Duration::from_millis(1)).is_err());
+        });
         is_over.store(true, Ordering::Relaxed);
-        assert_eq!(status, 0, "the child failed");
     });
 }
 

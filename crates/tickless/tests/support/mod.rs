@@ -2,12 +2,15 @@
 //! timers.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
+pub mod any_timer;
 pub mod histories;
 pub mod rig;
 pub mod sleeps;
 pub mod woken;
 
+pub use any_timer::AnyTimer;
 pub use histories::{PATIENCE, Rng, seed, wait_until};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Returns `count`, or a few under Miri, which is a thousand times slower and detects more.
@@ -49,6 +52,36 @@ impl<T> Place<T> {
 
     fn lock(&self) -> MutexGuard<'_, Option<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Holds a callback until the test opens the gate. The test can wait until a callback is inside.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<[AtomicBool; 2]>);
+
+impl Gate {
+    pub fn new() -> Gate {
+        Gate::default()
+    }
+
+    /// Waits until the gate is open, in a callback.
+    pub fn pass(&self) {
+        let [inside, open] = &*self.0;
+        inside.store(true, Ordering::SeqCst);
+        wait_until("the gate opens", || open.load(Ordering::SeqCst));
+        inside.store(false, Ordering::SeqCst);
+    }
+
+    pub fn is_inside(&self) -> bool {
+        self.0[0].load(Ordering::SeqCst)
+    }
+
+    pub fn wait_inside(&self) {
+        wait_until("a callback is inside", || self.is_inside());
+    }
+
+    pub fn open(&self) {
+        self.0[1].store(true, Ordering::SeqCst);
     }
 }
 

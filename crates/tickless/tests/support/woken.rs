@@ -1,4 +1,6 @@
-//! A waker that counts.
+//! A waker that counts, and one that calls a closure.
+
+#![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,6 +28,19 @@ impl Woken {
 pub fn woken() -> (Arc<Woken>, Waker) {
     let woken = Arc::new(Woken::default());
     (Arc::clone(&woken), Waker::from(woken))
+}
+
+struct Calls<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// Returns a waker that calls a closure.
+pub fn calls(wake: impl Fn() + Send + Sync + 'static) -> Waker {
+    Waker::from(Arc::new(Calls(wake)))
 }
 
 /// Polls a future once.
