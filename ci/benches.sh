@@ -2,7 +2,7 @@
 # Runs the benches, which the gate runs only briefly. They print figures and assert results: a
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
-#   instructions timers clocks held_up replay   our own operations; best by `taskset -c 1 ci/benches.sh`
+#   instructions timers clocks held_up replay   our own operations; `taskset -c 1` is best
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
 #   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes

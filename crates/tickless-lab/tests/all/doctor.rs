@@ -237,7 +237,8 @@ fn eager_trace(tick_us: u64, waits: u64) -> String {
     for tick in 0..50 {
         let (at, next) = (1_000 + tick_us * tick, 1_000 + tick_us * (tick + 1));
         text += &history(&format!(
-            "{at} enter; {at} expire A; {at} returned A; {at} rearm A {next}; {at} write; {at} leave"
+            "{at} enter; {at} expire A; {at} returned A; {at} rearm A {next}; {at} write; \
+             {at} leave"
         ));
         for wait in 0..waits {
             let (from, to) = (at + 50 + 100 * wait, at + 60 + 100 * wait);
@@ -355,8 +356,8 @@ fn periodic(function: &str, apart_us: u64) -> String {
             let at = 200_000 + 100_000 * turn + offset;
             let next = at + 100_000;
             text += &history(&format!(
-                "{at} enter; {at} expire {timer}; {at} returned {timer}; {at} rearm {timer} {next}; \
-                 {at} leave"
+                "{at} enter; {at} expire {timer}; {at} returned {timer}; \
+                 {at} rearm {timer} {next}; {at} leave"
             ));
         }
     }

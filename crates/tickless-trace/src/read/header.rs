@@ -24,7 +24,8 @@ pub struct Header {
     pub clock: Option<String>,
     pub hz: Option<u32>,
     pub cpus: Option<u16>,
-    /// How many entries ftrace's header promises, and how many were overwritten before it was printed.
+    /// The number of entries that ftrace's header promises, and of those that were overwritten before
+    /// it was printed.
     pub(super) promised: u64,
     pub(super) overwritten: u64,
 }

@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use crate::read::Trace;
 
-    /// Returns the offset of a trace in which timers expire at 100.000050 s. Each of `expiries` is the
-    /// timer's function and its own clock's time.
+    /// Returns the offset of a trace in which timers expire at 100.000050 s. Each of `expiries` is
+    /// the timer's function and its own clock's time.
     fn measured(expiries: &[(&str, u64)]) -> Option<i64> {
         let line = |(function, now): &(&str, u64)| {
             format!(
