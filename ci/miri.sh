@@ -18,7 +18,7 @@ miri "-Zmiri-strict-provenance" -p tickless-core --lib
 miri "-Zmiri-strict-provenance" -p tickless-core --test all -- queue:: local::future::
 # The library's drivers make system calls and read the clock, and the crate for system calls makes
 # pointers from integers.
-# Isolated, Miri has a clock of its own, which counts its steps, so no test fails because the machine
+# Isolated, Miri has a clock of its own, which counts its steps: no test fails because the machine
 # is busy. Files are refused.
 host="-Zmiri-permissive-provenance -Zmiri-isolation-error=hide -Zmiri-ignore-leaks"
 [ "${1:-1}" -le 1 ] || host+=" -Zmiri-many-seeds=0..$1"

@@ -24,8 +24,8 @@ pub struct Header {
     pub clock: Option<String>,
     pub hz: Option<u32>,
     pub cpus: Option<u16>,
-    /// The number of entries that ftrace's header promises, and of those that were overwritten before
-    /// it was printed.
+    /// The number of entries that ftrace's header promises, and of those that were overwritten
+    /// before it was printed.
     pub(super) promised: u64,
     pub(super) overwritten: u64,
 }
