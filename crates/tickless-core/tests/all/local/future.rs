@@ -103,8 +103,11 @@ fn a_sleep_wakes_its_task_at_its_deadline() {
 
     let mut past = timers.sleep_until(at(3));
     assert!(poll_sleep(&mut past, &task).is_ready());
-    drop(timers.sleep(MS));
-    assert_eq!(sleeps.pending(), 0);
+    for mut dropped in [timers.sleep(MS), timers.coarse_sleep(MS)] {
+        assert!(poll_sleep(&mut dropped, &task).is_pending());
+        drop(dropped);
+        assert_eq!((sleeps.pending(), Rc::strong_count(&task)), (0, 1));
+    }
 }
 
 #[test]
@@ -275,7 +278,12 @@ fn wakers_may_use_the_timers() {
     sleeps.advance(at(5));
     assert!(victim.borrow().is_none());
     assert!(poll_sleep(&mut sleep, &hooks).is_ready());
-    for event in ["clone", "wake", "drop"] {
+    // Once more, to drop a sleep that is pending.
+    sleep.reset(5 * MS);
+    assert!(poll_sleep(&mut sleep, &hooks).is_pending());
+    drop(sleep);
+    assert_eq!(seen.borrow_mut().pop(), Some("drop"));
+    for event in ["clone", "wake"] {
         assert!(seen.borrow().contains(&event), "{event}");
     }
     // The hooks own sleeps that own the hooks' clock: the circle ends with this.
@@ -291,11 +299,15 @@ fn drive_uses_one_sleep_of_the_surrounding_executor() {
     let mut driven = pin!(inner.drive(
         async {
             let mut idle = timers.sleep(100 * MS);
-            let first = poll_fn(|cx| {
+            let mut polls = 0;
+            // Pending twice, so that the surrounding sleep is armed before an earlier one is needed.
+            poll_fn(|cx| {
                 assert!(Pin::new(&mut idle).poll(cx).is_pending());
-                Poll::Ready(())
-            });
-            first.await;
+                cx.waker().wake_by_ref();
+                polls += 1;
+                if polls < 3 { Poll::Pending } else { Poll::Ready(()) }
+            })
+            .await;
             timers.sleep(10 * MS).await;
             let middle = timers.now();
             timers.sleep(20 * MS).await;
@@ -314,9 +326,11 @@ fn drive_uses_one_sleep_of_the_surrounding_executor() {
             break times;
         }
         assert!(outer.pending() <= 1);
-        outer.advance(outer.next_event().unwrap());
+        if task.wakes.take() == 0 {
+            outer.advance(outer.next_event().unwrap());
+        }
     };
-    assert_eq!((times, made.get()), ((at(10), at(100)), 3));
+    assert_eq!((times, made.get()), ((at(10), at(100)), 4));
 }
 
 /// Goal: W1 (never early), X10 (fires or is cancelled): sleeps that are made, polled, reset and
