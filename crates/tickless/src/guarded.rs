@@ -1,4 +1,5 @@
-//! A mutex for which synchronous cancels detect deadlocks.
+//! A mutex that callbacks may lock: a synchronous cancel, which waits for a callback, returns an
+//! error if its caller holds the mutex that the callback needs.
 
 use crate::platform::locked::locked;
 use crate::timer::waits;

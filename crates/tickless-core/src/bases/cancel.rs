@@ -390,7 +390,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Waits until a base does not run the callback of the timer with this address: spins first,
-    /// then parks. Calls `refuse` before each.
+    /// then parks. Calls `refuse` before it spins and before it parks, and stops waiting if that
+    /// returns an error, for example because the wait would never end.
     fn wait_on<E>(
         &self,
         cpu: CpuId,

@@ -96,9 +96,9 @@ struct Run {
 
 struct Instance {
     timer: Timer,
-    /// The index of the next recorded expiry, and (below) the end of the expiries that are
-    /// repeated.
+    /// The index of the recorded expiry that is repeated next.
     expiry: Cell<u32>,
+    /// The index after the last recorded expiry of this timer.
     expiries_end: u32,
     /// Set while the timer is armed for a time that the trace does not record, and that was
     /// inferred. Its lateness is not counted.

@@ -50,7 +50,8 @@ impl Stopwatch {
         counts / self.per_ns
     }
 
-    /// Returns the cycles of the time-stamp counter in a nanosecond, if counts are its cycles.
+    /// Returns how many cycles of the time-stamp counter pass in a nanosecond; `None` on a machine
+    /// where the stopwatch counts something else.
     pub fn cycles_per_ns(&self) -> Option<f64> {
         HAS_CYCLES.then_some(self.per_ns)
     }

@@ -162,7 +162,8 @@ impl LocalWheel {
             return false;
         }
         if self.clk < self.target {
-            // Its proper bucket depends on its distance from the current time.
+            // The bucket in which the timer is placed below depends on its distance from the wheel's
+            // time, so bring that up to date first.
             self.catch_up();
         }
         let time = record.time;

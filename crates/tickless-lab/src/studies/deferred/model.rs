@@ -78,8 +78,8 @@ const SEEDS: u64 = 20;
 /// locked to a tick of a millisecond, so the phase does not change by itself. A tick affects only
 /// sleeps that end within about 10 us of it.
 const PHASES: u64 = 100;
-/// If at least this many seeds show the published direction, it is not chance: tossing a coin
-/// reaches it once in fifty times.
+/// If at least this many of the 20 seeds show a change in the published direction, it is not
+/// chance: 20 tosses of a coin give as many heads only once in fifty times.
 const SIGNIFICANT: f64 = 15.0;
 
 /// The two compared settings: the expiry thread is woken on every tick, or when a timer has

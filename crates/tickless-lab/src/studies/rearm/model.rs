@@ -64,8 +64,8 @@ pub struct Outcome {
 }
 
 /// The two compared settings: a removal programs the device (eager), or leaves it as it is (lazy).
-/// "After" is with the published patch. The patch reverted an earlier change, so the study measures
-/// the effect of that change.
+/// The kernel had become eager by an earlier change, which the published patch reverted. So
+/// "before" is eager and "after", with the patch, is lazy.
 pub const SIDES: Sides<Policy> = Sides { before: Policy::Eager, after: Policy::Lazy };
 
 pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
