@@ -162,8 +162,8 @@ impl LocalWheel {
             return false;
         }
         if self.clk < self.target {
-            // The bucket in which the timer is placed below depends on its distance from the wheel's
-            // time, so bring that up to date first.
+            // The bucket in which the timer is placed below depends on its distance from the time
+            // of the wheel, so bring that up to date first.
             self.catch_up();
         }
         let time = record.time;

@@ -300,7 +300,7 @@ fn drive_uses_one_sleep_of_the_surrounding_executor() {
         async {
             let mut idle = timers.sleep(100 * MS);
             let mut polls = 0;
-            // Pending twice, so that the surrounding sleep is armed before an earlier one is needed.
+            // Pending twice, so that the surrounding sleep is armed before an earlier one is due.
             poll_fn(|cx| {
                 assert!(Pin::new(&mut idle).poll(cx).is_pending());
                 cx.waker().wake_by_ref();
