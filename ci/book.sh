@@ -15,6 +15,7 @@ if ! command -v mdbook >/dev/null; then
     skip book "there is no mdbook, and it cannot be built"
     exit 0
   fi
+  rm -rf "$tools/build"
 fi
 
 destination=$(realpath -m "${1:-target/book}")
