@@ -20,7 +20,6 @@ pub fn pin(nth_from_end: usize) {
     set(&ALLOWED[ALLOWED.len() - 1 - nth_from_end % ALLOWED.len()..][..1]);
 }
 
-/// Allows the calling thread, and the threads that it starts, on all CPUs again.
 pub fn unpin() {
     set(&ALLOWED);
 }

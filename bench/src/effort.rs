@@ -5,7 +5,6 @@ use std::time::Duration;
 /// The parameters that decide how long a run takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Samples of each figure.
     pub repetitions: usize,
     /// Samples of each figure of W3, some of which take seconds of real time.
     pub bulk_repetitions: usize,
@@ -17,14 +16,12 @@ pub struct Effort {
     pub bulk: usize,
     /// The number of timers in W5, for how long they run, and how often.
     pub lateness: (usize, Duration, usize),
-    /// The number of successive sleeps of 1 ms in W8.
     pub sleeps: usize,
     /// For how long a server runs in W9, W10 and W12, how often, and its idle timeouts in W10.
     pub servers: (Duration, usize, usize),
 }
 
 impl Effort {
-    /// Sets the number of samples of every figure.
     pub fn with_repetitions(self, repetitions: Option<u32>) -> Effort {
         let Some(repetitions) = repetitions.map(|repetitions| repetitions as usize) else {
             return self;

@@ -29,7 +29,6 @@ impl Recorder {
         Arc::new(Mutex::new(Recorder { late: Vec::with_capacity(1 << 20), early: 0 }))
     }
 
-    /// Records a timer that was due at `due` and fired at `now`.
     pub fn note(&mut self, due: Instant, now: Instant) {
         // Two clocks may differ by a microsecond; peers that fire early are off by 0.5 ms.
         self.early += u64::from(due.saturating_duration_since(now) > Duration::from_micros(1));
@@ -37,7 +36,6 @@ impl Recorder {
     }
 }
 
-/// Measures the wall time, CPU time and wakeups of a run.
 pub struct Watch {
     wall: Instant,
     cpu: Duration,
@@ -79,8 +77,7 @@ impl Watch {
     }
 }
 
-/// Starts timers by `start`, and measures their latencies for this long. Returns also what `start`
-/// has returned.
+/// Starts timers and measures their latencies for this long. Returns also the result of `start`.
 pub fn measured<T>(
     run: Duration,
     start: impl FnOnce(&Arc<Mutex<Recorder>>) -> T,

@@ -13,7 +13,6 @@ pub struct Machine {
     cpus: usize,
     kernel: String,
     clock: String,
-    /// The load average of the last minute at the start of the run.
     load: String,
     peers: Vec<String>,
     /// Peers that could not be built, with the reasons.
@@ -64,7 +63,6 @@ impl Machine {
     }
 }
 
-/// A package's name and version, from the lock file of this program.
 fn locked(name: &str) -> Option<String> {
     let lock = include_str!("../Cargo.lock");
     let rest = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?.1;

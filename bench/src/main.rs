@@ -136,7 +136,6 @@ fn write(report: &Report, options: &Options) -> Result<(), String> {
     }
 }
 
-/// Draws the picture and puts it, and the table that goes with it, on top of a page.
 fn show(results: &[PathBuf], page: &Path) -> Result<(), String> {
     let results = summary::read(results)?;
     let file = page.with_extension("svg");
@@ -155,10 +154,8 @@ fn put_between(path: &Path, [begin, end]: [&str; 2], tables: &str) -> Result<(),
     std::fs::write(path, text).map_err(|e| cannot("write", path, &e))
 }
 
-/// The lines around the picture and the first table.
 const SUMMARY: [&str; 2] = ["<!-- bench summary: begin -->\n", "<!-- bench summary: end -->\n"];
 
-/// The lines around a section's tables.
 fn marks(section: Section) -> [&'static str; 2] {
     match section {
         Section::Operations => ["<!-- bench: begin -->\n", "<!-- bench: end -->\n"],

@@ -46,32 +46,24 @@ fn note(bytes: isize) {
 
 // SAFETY: all calls are forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
-    /// # Safety
-    /// As for the trait's method.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize);
         // SAFETY: the caller keeps the contract of this function.
         unsafe { System.alloc(layout) }
     }
 
-    /// # Safety
-    /// As for the trait's method.
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         note(-(layout.size() as isize));
         // SAFETY: the caller keeps the contract of this function.
         unsafe { System.dealloc(at, layout) }
     }
 
-    /// # Safety
-    /// As for the trait's method.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize);
         // SAFETY: the caller keeps the contract of this function.
         unsafe { System.alloc_zeroed(layout) }
     }
 
-    /// # Safety
-    /// As for the trait's method.
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size as isize - layout.size() as isize);
         // SAFETY: the caller keeps the contract of this function.

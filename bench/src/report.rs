@@ -15,13 +15,11 @@ pub struct Report {
     pub targets: Vec<Verdict>,
 }
 
-/// One case: a row for each contender.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Table {
     pub case: String,
     pub title: String,
     pub about: String,
-    /// The reason why the case was skipped.
     pub skipped: Option<String>,
     pub columns: Vec<String>,
     pub rows: Vec<Row>,
@@ -51,7 +49,6 @@ impl Table {
         Table { case, title, about, skipped: None, columns, rows }
     }
 
-    /// Adds a column. Returns its number.
     pub fn column(&mut self, name: &str) -> usize {
         self.columns.push(name.to_string());
         self.columns.len() - 1
@@ -64,7 +61,6 @@ impl Table {
         cells[column] = figure.map(|figure| Cell { figure, unit: unit.to_string() });
     }
 
-    /// Adds these columns, with the parts of each row's outcomes.
     pub fn put_all<T>(&mut self, columns: &[Column<T>], rows: &[Outcomes<T>]) {
         for &(column, unit, part) in columns {
             let column = self.column(column);
@@ -109,7 +105,6 @@ impl Table {
         self.skipped = Some(why.to_string());
     }
 
-    /// Returns the rows that have a cell in this column, with that cell.
     pub fn in_column(&self, column: &str) -> impl Iterator<Item = (&str, &Cell)> {
         let column = self.columns.iter().position(|name| name == column);
         self.rows.iter().filter_map(move |row| {

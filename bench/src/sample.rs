@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The median of some samples and their spread.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Figure {
     pub median: f64,
@@ -19,7 +18,6 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// `None` without samples.
     pub fn of(mut samples: Vec<f64>) -> Option<Figure> {
         samples.sort_by(f64::total_cmp);
         let (&least, &most) = (samples.first()?, samples.last()?);
@@ -32,7 +30,6 @@ impl Figure {
     }
 }
 
-/// A measurement; each call of `sample` returns one sample.
 pub struct Contender<'a> {
     pub name: &'static str,
     pub sample: Box<dyn FnMut() -> f64 + 'a>,
@@ -120,7 +117,6 @@ impl Stopwatch {
     }
 }
 
-/// CPU time of all threads of this process.
 pub fn process_time() -> Duration {
     cpu_time(ClockId::ProcessCPUTime)
 }

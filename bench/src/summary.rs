@@ -11,7 +11,6 @@ struct Tables {
     tables: Vec<Table>,
 }
 
-/// Reads the tables of files that `--json` has written.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Table>, String> {
     let mut all = Vec::new();
     for path in paths {
@@ -98,14 +97,12 @@ pub struct Bar {
     pub ns: f64,
 }
 
-/// One part of the picture: an operation, the fastest first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
     pub title: &'static str,
     pub bars: Vec<Bar>,
 }
 
-/// The parts of the picture that there are results for.
 pub fn panels(results: &[Table]) -> Vec<Panel> {
     let panels = OPERATIONS[..IN_PICTURE].iter().map(|operation| {
         let mut bars = bars(results, operation);
@@ -115,7 +112,6 @@ pub fn panels(results: &[Table]) -> Vec<Panel> {
     panels.filter(|panel| !panel.bars.is_empty()).collect()
 }
 
-/// The bars of the first table that has the operation's column.
 fn bars(results: &[Table], &(_, case, column): &Operation) -> Vec<Bar> {
     let has_column =
         |table: &&Table| table.case == case && table.columns.iter().any(|name| name == column);
@@ -128,7 +124,6 @@ fn bars(results: &[Table], &(_, case, column): &Operation) -> Vec<Bar> {
     bars.collect()
 }
 
-/// A row for each operation that there are results for.
 pub fn markdown(results: &[Table]) -> String {
     let mut text = String::from(
         "| ns | Tickless, one thread | Tickless, any thread | tokio | best of the others |\n\

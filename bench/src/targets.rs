@@ -50,7 +50,6 @@ const TARGETS: &[Target] = &[
     ("share of 100k idle timeouts", "W10", TICKLESS, "share, timed", 1.0),
 ];
 
-/// A target and its measured figure.
 #[derive(Debug, Serialize)]
 pub struct Verdict {
     what: &'static str,
@@ -63,7 +62,6 @@ pub struct Verdict {
     met_as_ratio: Option<bool>,
 }
 
-/// Judges every target whose case was run.
 pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
     let judged = TARGETS.iter().filter_map(|&(what, case, row, column, limit)| {
         let of_case = tables.iter().filter(|table| table.case == case);
@@ -85,7 +83,6 @@ pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
 }
 
 impl Verdict {
-    /// A table of verdicts; empty without any.
     pub fn markdown(verdicts: &[Verdict], unit: Figure) -> String {
         if verdicts.is_empty() {
             return String::new();

@@ -116,8 +116,7 @@ fn to_ticks(at: Instant) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: converting ticks to nanoseconds and back is exact, so a timer fires at the tick that
-    /// `expire` returned.
+    /// Goal: converting ticks to ns and back is exact: timers fire at the tick of `expire`.
     #[test]
     fn converting_ticks_to_ns_and_back_is_exact() {
         for ticks in [0, 1, 2, 3, 999, 32_768, 1_000_001, 1 << 40, u64::MAX / NS_PER_SECOND as u64]

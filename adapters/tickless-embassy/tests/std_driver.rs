@@ -9,7 +9,6 @@ fn a_timeout_passes() {
     assert!(pollster::block_on(with_timeout(Duration::from_millis(5), never)).is_err());
 }
 
-/// Goal: no wakeup is lost when several threads run tickers of different periods.
 #[test]
 fn tickers_on_several_threads_lose_no_wakeup() {
     std::thread::scope(|s| {

@@ -32,7 +32,6 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(Response::new(Full::new(Bytes::from_static(b"hello\n"))))
 }
 
-/// Serves until `stop` is ready, then waits for the running requests.
 async fn serve(listener: TcpListener, stop: impl Future) -> Result<(), Box<dyn Error>> {
     let timer = TicklessTimer::of_process()?;
     let (closing, _) = watch::channel(());

@@ -47,7 +47,6 @@ impl TicklessTimer {
 }
 
 pin_project! {
-    /// The future that hyper waits for.
     #[derive(Debug)]
     struct HyperSleep {
         #[pin]
@@ -87,7 +86,6 @@ impl Timer for TicklessTimer {
     }
 }
 
-/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -26,7 +26,6 @@ impl Sleeper for OfHyper {
     }
 }
 
-/// Goal: hyper's sleeps are never early or lost, though any thread polls, resets and drops them.
 #[test]
 fn sleeps_survive_an_attack() {
     attack(

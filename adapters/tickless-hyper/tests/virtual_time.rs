@@ -45,7 +45,6 @@ async fn serve_half_a_header(timer: TicklessTimer, timeout: Duration) {
     assert!(served.expect_err("it was cut off").is_timeout());
 }
 
-/// Goal: a header timeout passes in virtual time.
 #[test]
 fn half_a_header_times_out() {
     in_virtual_time(|time| async move {
@@ -56,7 +55,6 @@ fn half_a_header_times_out() {
     });
 }
 
-/// Goal: so it does on the paused clock of tokio's runtime, which drives the timers.
 #[tokio::test(start_paused = true)]
 async fn half_a_header_times_out_on_a_paused_clock() {
     let begin = tokio::time::Instant::now();
@@ -64,7 +62,6 @@ async fn half_a_header_times_out_on_a_paused_clock() {
     assert_eq!(begin.elapsed(), 2 * MINUTE);
 }
 
-/// Goal: and in real time, with the timers of the process.
 #[tokio::test]
 async fn half_a_header_times_out_in_real_time() {
     let (begun, timeout) = (Instant::now(), Duration::from_millis(50));
@@ -99,8 +96,7 @@ fn each_request_has_its_own_timeout() {
     });
 }
 
-/// Goal: HTTP/2's keep-alive closes the connection of a peer that stops answering, after an
-/// interval and a timeout.
+/// Goal: HTTP/2's keep-alive closes the connection of a peer that stops answering.
 #[test]
 fn a_silent_http2_peer_is_given_up() {
     in_virtual_time(|time| async move {
@@ -123,7 +119,6 @@ fn a_silent_http2_peer_is_given_up() {
     });
 }
 
-/// Goal: a peer that answers the pings of HTTP/2 stays connected for ten hours.
 #[test]
 fn an_http2_connection_is_kept_alive_for_hours() {
     in_virtual_time(|time| async move {
@@ -208,7 +203,6 @@ impl tower_service::Service<hyper::Uri> for Connector {
     }
 }
 
-/// Goal: hyper-util's pool closes a connection after five idle minutes, and not before.
 #[test]
 fn a_pool_closes_idle_connections() {
     in_virtual_time(|time| async move {
@@ -229,7 +223,6 @@ fn a_pool_closes_idle_connections() {
     });
 }
 
-/// Goal: `TicklessTimer::reset` replaces a sleep that another timer made.
 #[test]
 fn foreign_sleeps_are_replaced() {
     use hyper::rt::Timer;

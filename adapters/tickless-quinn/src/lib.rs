@@ -97,7 +97,6 @@ impl Runtime for TicklessRuntime {
 }
 
 pin_project! {
-    /// The future that quinn waits for.
     #[derive(Debug)]
     struct QuinnTimer {
         #[pin]
@@ -139,7 +138,6 @@ impl Runtime for OnTokio {
     }
 }
 
-/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

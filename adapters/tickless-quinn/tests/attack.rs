@@ -27,8 +27,7 @@ impl Sleeper for OfQuinn {
     }
 }
 
-/// Goal: quinn's timers are never early or lost, though any thread polls, resets and drops them,
-/// also when their runtime is gone.
+/// Goal: timers are never early or lost, though any thread uses them, without a runtime too.
 #[test]
 fn timers_survive_an_attack() {
     attack(

@@ -63,7 +63,6 @@ async fn connect(client: &Endpoint, server: &Endpoint) -> (quinn::Connection, qu
     (connected.expect("connected"), accepted)
 }
 
-/// Goal: both ends close a connection after five idle minutes.
 #[test]
 fn idle_connections_time_out() {
     in_virtual_time(|time| async move {
@@ -79,8 +78,7 @@ fn idle_connections_time_out() {
     });
 }
 
-/// Goal: a connection whose client keeps it alive every four minutes still carries data after ten
-/// hours.
+/// Goal: a connection that its client keeps alive every four minutes carries data for ten hours.
 #[test]
 fn keep_alives_hold_a_connection_for_hours() {
     in_virtual_time(|time| async move {
@@ -96,8 +94,7 @@ fn keep_alives_hold_a_connection_for_hours() {
     });
 }
 
-/// Goal: the loss timers resend lost datagrams, so that a handshake completes after an outage of 20
-/// virtual seconds.
+/// Goal: a handshake completes after an outage of 20 s, because lost datagrams are resent.
 #[test]
 fn a_handshake_survives_an_outage() {
     in_virtual_time(|time| async move {

@@ -25,7 +25,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const ATTEMPT: Duration = Duration::from_millis(200);
 
-/// Opens a connection for each request.
 #[derive(Debug)]
 struct Tcp(String);
 
@@ -50,7 +49,6 @@ impl HttpConnector for Tcp {
     }
 }
 
-/// The error of a service that is overloaded.
 #[derive(Debug)]
 struct Unavailable;
 

@@ -65,7 +65,6 @@ impl TimeSource for VirtualTimeSource {
     }
 }
 
-/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -20,7 +20,6 @@ impl Sleeper for OfSmithy {
     }
 }
 
-/// Goal: the SDK's sleeps are never early or lost, though any thread polls and drops them.
 #[test]
 fn sleeps_survive_an_attack() {
     attack(

@@ -23,7 +23,6 @@ use tickless_smithy::{TicklessSleep, VirtualTimeSource};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Goal: the SDK's own timeout future of an hour expires after an hour of virtual time.
 #[test]
 fn an_hour_of_the_sdk_timeout() {
     let time = VirtualTime::new();

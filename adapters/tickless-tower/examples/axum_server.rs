@@ -79,7 +79,6 @@ fn router(limits: Limits) -> Result<Router, tickless_tower::InvalidRate> {
         .with_state(limits))
 }
 
-/// Runs minutes of requests in virtual time.
 async fn in_virtual_time(time: VirtualTime) -> Result<(), Box<dyn Error>> {
     let (deadline, report) = (Duration::from_secs(300), Duration::from_secs(30));
     let router = router(Limits { timers: TimerSource::from(&time), deadline, report })?;
@@ -104,7 +103,6 @@ async fn in_virtual_time(time: VirtualTime) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Serves the router on a real socket.
 async fn in_real_time() -> Result<(), Box<dyn Error>> {
     let timers = TimerSource::process()?;
     let deadline = Duration::from_millis(50);

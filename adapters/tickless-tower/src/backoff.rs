@@ -18,7 +18,6 @@ pub struct ExponentialBackoff<R = HasherRng> {
     max: Duration,
     jitter: f64,
     rng: R,
-    /// The number of pauses so far.
     pauses: u32,
 }
 

@@ -30,7 +30,6 @@ pub use backoff::{ExponentialBackoff, ExponentialBackoffMaker, InvalidBackoff};
 pub use rate_limit::{InvalidRate, RateLimit, RateLimitLayer};
 pub use timeout::{ResponseFuture, Timeout, TimeoutLayer};
 
-/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

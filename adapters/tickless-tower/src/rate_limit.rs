@@ -76,7 +76,6 @@ pub struct RateLimit<S> {
     inner: S,
     timers: TimerSource,
     rate: Rate,
-    /// The remaining requests of this period.
     left: u64,
     period_ends: Instant,
     /// The sleep until the next period, if no request remains.

@@ -51,7 +51,6 @@ fn timeouts_survive_an_attack() {
     );
 }
 
-/// What a request does in the service.
 #[derive(Clone, Copy)]
 enum Request {
     Answer(Duration),
@@ -61,7 +60,6 @@ enum Request {
     PanicInFuture,
 }
 
-/// How many requests ended in which way.
 type Ends = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
 /// Counts the end of a request, also if its task is dropped or panics.
@@ -78,7 +76,6 @@ impl Drop for End {
     }
 }
 
-/// Sends one request, and counts how it ends.
 async fn send<S>(mut service: S, request: Request, timeout: Duration, mut end: End)
 where
     S: Service<Request, Response = (), Error = BoxError>,

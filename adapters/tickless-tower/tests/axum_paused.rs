@@ -17,7 +17,6 @@ macro_rules! service_and_tests {
 
         const SECOND: Duration = Duration::from_secs(1);
 
-        /// The number of seconds for which the service has been running.
         type Uptime = Arc<AtomicU64>;
 
         async fn slow(Path(seconds): Path<u32>) -> (StatusCode, String) {

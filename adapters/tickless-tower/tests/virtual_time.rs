@@ -11,7 +11,6 @@ use tower::{BoxError, Service, ServiceExt, service_fn};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Goal: a response or an error that arrives in time is returned unchanged.
 #[test]
 fn a_request_in_time_is_answered() {
     let time = VirtualTime::new();
@@ -32,7 +31,6 @@ fn a_request_in_time_is_answered() {
     time.assert_idle();
 }
 
-/// Goal: requests that a period did not use are not available in the next.
 #[test]
 fn unused_requests_do_not_accumulate() {
     let time = VirtualTime::new();

@@ -8,7 +8,6 @@ use crate::web::guards::{Nothing, Scene, Tickless, Tokio};
 use crate::web::trial::{Outcome, Trial, try_out};
 use std::time::Instant;
 
-/// The number of connections, and of requests in flight.
 pub const CONNECTIONS: usize = 64;
 
 /// The rows here and in W10.
@@ -24,14 +23,12 @@ const COLUMNS: &[Column<Outcome>] = &[
     ("wake calls per request", "", |o| o.wake_calls),
 ];
 
-/// The ratios: their names, dividends and divisors.
 const RATIOS: &[(&str, &str, &str)] = &[
     ("tickless / tokio", TICKLESS, TOKIO),
     ("tickless / no timers", TICKLESS, NOTHING),
     ("tokio / no timers", TOKIO, NOTHING),
 ];
 
-/// A server: its name, and a function that runs it.
 pub type Server = (&'static str, fn(&Trial) -> Outcome);
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
@@ -44,7 +41,6 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![absolute(&outcomes), ratios(&outcomes)]
 }
 
-/// Runs each of the wanted servers, then each again.
 pub fn run_servers(
     servers: &[Server],
     trial: &Trial,

@@ -19,7 +19,6 @@ const GOVERNOR: &str = "governor, `check()`";
 const GOVERNOR_BY_KEY: &str = "governor, `check_key(&key)`";
 const LEAKY_BUCKET: &str = "leaky-bucket, `try_acquire(1)`";
 
-/// A period that does not end within a run.
 const HOUR: Duration = Duration::from_secs(3600);
 
 const KEYS: u64 = 1_000;

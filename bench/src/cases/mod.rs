@@ -19,16 +19,13 @@ use crate::report::Table;
 use crate::sample::Contender;
 use std::path::PathBuf;
 
-/// A part of the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Section {
-    /// The costs of operations.
     Operations,
     /// Sleeps and deadlines in async programs, beside tokio's.
     Futures,
 }
 
-/// One case: its name on the command line, its section, and how to run it.
 pub struct Case(pub &'static str, pub Section, pub fn(&Effort, &Choice) -> Vec<Table>);
 
 pub const CASES: &[Case] = &[
@@ -51,7 +48,6 @@ pub const CASES: &[Case] = &[
 /// measurement would not count when it is used again.
 pub const FIRST: &str = "W6";
 
-/// The selection of peers.
 #[derive(Debug, Default)]
 pub struct Choice {
     /// A part of their names; `None` selects all.
@@ -66,7 +62,6 @@ impl Choice {
         self.peer.as_ref().is_none_or(wanted)
     }
 
-    /// The wanted peers in other languages that can do this, and their programs.
     fn foreign(&self, kind: Kind) -> impl Iterator<Item = (&'static Foreign, PathBuf)> {
         foreign::able(self.foreign.as_deref(), kind).filter(|(peer, _)| self.wants(peer.name))
     }
@@ -92,7 +87,6 @@ fn foreigner<'a>(
     })
 }
 
-/// A count as 1k, 100k, 1M.
 fn short(count: usize) -> String {
     match count {
         0..1_000 => count.to_string(),

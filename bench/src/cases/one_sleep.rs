@@ -20,7 +20,6 @@ const COLUMNS: &[Column<Latencies>] = &[
     ("early", "", |l| l.early as f64),
 ];
 
-/// Sleeps for a millisecond this many times.
 type Sleeps<'a> = Box<dyn Fn(usize) -> Latencies + 'a>;
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
@@ -59,7 +58,6 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![table]
 }
 
-/// Sleeps in a task of a runtime.
 fn on<'a, S>(runtime: &'a Runtime, sleep: impl Fn() -> S + Copy + Send + 'static) -> Sleeps<'a>
 where
     S: Future<Output = ()> + Send + 'static,

@@ -31,7 +31,6 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![random, equal]
 }
 
-/// Where a deadline is pushed out to.
 #[derive(Clone, Copy)]
 enum Later {
     /// Up to 100 s later than it was.
@@ -107,7 +106,6 @@ impl Plans {
         Plans { round: 0, later, last, random, deadlines, plan: Vec::new(), operations }
     }
 
-    /// Makes the plan of a round, unless it is the current one.
     fn go_to(&mut self, round: usize) {
         if self.round == round {
             return;

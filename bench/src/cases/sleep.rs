@@ -114,7 +114,6 @@ fn contenders<'a>(
     ]
 }
 
-/// Polls a future that is not ready.
 fn once<F: Future>(future: Pin<&mut F>) {
     let cx = &mut Context::from_waker(Waker::noop());
     assert!(matches!(future.poll(cx), Poll::Pending));

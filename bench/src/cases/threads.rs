@@ -96,7 +96,6 @@ fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
     })
 }
 
-/// The threads share nothing.
 fn local_each(after: &[Duration]) -> f64 {
     let work = |lap: &Lap| {
         let mut table = local::Local::<{ local::PLAIN }>::default();
@@ -107,7 +106,6 @@ fn local_each(after: &[Duration]) -> f64 {
     at_once(&[&work, &work]) / (2 * after.len()) as f64
 }
 
-/// A barrier of threads, so that each is measured while all run.
 pub(super) struct Lap(Barrier);
 
 impl Lap {

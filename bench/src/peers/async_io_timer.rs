@@ -57,7 +57,6 @@ impl Table for AsyncIo {
     }
 }
 
-/// For two threads.
 pub struct Anywhere(Instant);
 
 impl Shared for Anywhere {

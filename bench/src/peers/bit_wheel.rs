@@ -7,7 +7,6 @@ use super::{Steps, Table};
 use bitwheel::timer::{BitWheelWithFailover, Timer, TimerHandle};
 use std::time::{Duration, Instant};
 
-/// A timer that counts its expiry.
 struct Adds;
 
 impl Timer for Adds {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tickless::local::{Class, FixedKey, FixedTimeouts};
 use tickless::time::Instant;
 
-/// Every timeout's duration.
 const AFTER: Duration = Duration::from_secs(3600);
 /// The time between pushes, as in the case of equal timeouts.
 const STEP: Duration = Duration::from_micros(100);

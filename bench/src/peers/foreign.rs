@@ -20,7 +20,6 @@ pub const EXPIRE: Kind = "expire";
 pub const OWN: Kind = "own";
 pub const CROSSED: Kind = "crossed";
 
-/// A peer: its row, its program, and its cases.
 pub struct Foreign {
     pub name: &'static str,
     pub program: &'static str,
@@ -46,7 +45,6 @@ const fn peer(
     Foreign { name, program, kinds, how, crossed_name: name }
 }
 
-/// All peers, by language.
 pub const PEERS: &[Foreign] = &[
     peer("libev (C)", "libev", ONE_THREAD, CAUGHT_UP),
     Foreign {
@@ -64,7 +62,6 @@ pub const PEERS: &[Foreign] = &[
     peer("Agrona `DeadlineTimerWheel` (Java)", "agrona", ONE_THREAD, super::STEPS),
 ];
 
-/// The peers in this folder that can do this work.
 pub fn able(
     folder: Option<&Path>,
     kind: Kind,
@@ -95,14 +92,10 @@ pub fn versions(folder: Option<&Path>) -> Vec<String> {
     text.unwrap_or_default().lines().map(str::to_string).collect()
 }
 
-/// A child's answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// Per operation.
     pub ns: f64,
-    /// The number of timers that are pending or have fired.
     pub count: usize,
-    /// The sum of all deadlines, in ns.
     pub sum: u64,
 }
 

@@ -60,7 +60,6 @@ impl LazyHeap {
         }
     }
 
-    /// The next timer that is due by `now`, in ns.
     fn pop(&mut self, now: u64) -> Option<&mut Timer> {
         loop {
             let &Reverse((deadline, timer, arming)) = self.heap.peek()?;

@@ -6,7 +6,6 @@ use tickless::LocalTimers;
 use tickless::local::Key;
 use tickless::time::Instant;
 
-/// The beginning of local time.
 const START: Instant = Instant::from_secs(1);
 
 /// The number of events that many loops ask `epoll_wait` for.

@@ -1,12 +1,5 @@
 //! The timers that Tickless is compared with, behind a small trait for each kind of use.
 //!
-//! | kind | what it must be able to do | cases |
-//! |---|---|---|
-//! | [`Table`] | one thread arms, cancels, pushes out | W1, W2, W6 |
-//! | [`Shared`] | any thread arms and cancels | W4, W4x |
-//! | [`Expire`] | fire a great many timers | W3 |
-//! | [`Sleeper`] | wake up in time | W5 |
-//!
 //! Peers in other languages are programs ([`foreign`]) that do the work of W1 to W4x.
 //!
 //! All deadlines are distances from a fixed current time, the moment at which the table was made;
@@ -47,13 +40,11 @@ pub trait Table {
     /// Makes a timer and arms it. Timers are numbered from zero as they come.
     fn add(&mut self, after: Duration);
 
-    /// Arms one timer more, and cancels it.
     fn pair(&mut self, after: Duration);
 
     /// Moves a pending timer to a later time.
     fn push_out(&mut self, timer: usize, after: Duration);
 
-    /// The number of pending timers.
     fn pending(&mut self) -> usize;
 
     fn add_all(&mut self, after: &[Duration]) {
@@ -76,7 +67,6 @@ pub trait Table {
     }
 }
 
-/// How to make a table.
 pub struct TablePeer {
     pub name: &'static str,
     pub new: fn() -> Box<dyn Table>,
@@ -88,7 +78,6 @@ fn table<T: Table + Default + 'static, Handle>(name: &'static str) -> TablePeer 
     TablePeer { name, new: || Box::new(T::default()), handle_bytes: size_of::<Handle>() }
 }
 
-/// Every table, ours first.
 pub fn tables() -> Vec<TablePeer> {
     use tickless::{Timeout, local::Key};
     vec![
@@ -140,7 +129,6 @@ pub trait Shared: Send + Sync + 'static {
         f()
     }
 
-    /// A timer that is not armed.
     fn timer(&self) -> Self::Timer;
     fn arm(&self, timer: &mut Self::Timer, after: Duration);
     fn cancel(&self, timer: &mut Self::Timer);
@@ -189,7 +177,6 @@ pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
     }
 }
 
-/// Every bulk expiry, ours first.
 pub fn expirations() -> Vec<Expire> {
     vec![
         in_steps::<local::Local<{ local::PLAIN }>>("**LocalTimers**"),
@@ -207,11 +194,9 @@ pub fn expirations() -> Vec<Expire> {
     ]
 }
 
-/// A name, and a function that runs this many timers for this long, each armed again when it fires
-/// for another 1 to 10 ms.
+/// A name, and a function that runs this many timers for this long, each rearmed for 1 to 10 ms.
 pub type Sleeper = (&'static str, fn(usize, Duration) -> Latencies);
 
-/// Every sleeper, ours first.
 pub fn sleepers() -> Vec<Sleeper> {
     vec![
         timeout::PRECISE,

@@ -164,7 +164,6 @@ pub const SLACK: Sleeper =
     ("**HrTimer**, 1 ms slack", |n, run| hrtimers(n, run, Duration::from_millis(1)));
 pub const COARSE: Sleeper = ("**Timeout**, 1 ms tick", timeouts);
 
-/// The state of a callback.
 struct State {
     due: std::time::Instant,
     random: Random,

@@ -41,7 +41,6 @@ impl Table for Tree {
     }
 }
 
-/// The map, and the number of timers.
 #[derive(Default)]
 pub struct LockedTree(Mutex<(BTreeMap<Key, u64>, u32)>);
 

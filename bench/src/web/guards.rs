@@ -12,7 +12,6 @@ pub const IDLE: Duration = Duration::from_secs(60);
 /// How long a request may take.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// A server's timers. Called within its runtime.
 pub trait Time: 'static {
     type Sleep: Future<Output = ()> + Send;
 
@@ -29,10 +28,8 @@ pub trait Time: 'static {
 
 pub struct Nothing;
 
-/// `tokio::time`.
 pub struct Tokio;
 
-/// `tickless::future`, with coarse sleeps.
 pub struct Tickless;
 
 /// `tickless::tokio_time`. Its sleeps have a slack of this many microseconds, or the default slack.
@@ -129,7 +126,6 @@ pub enum Scene {
 }
 
 impl Scene {
-    /// Answers a request. Returns `None` if that takes too long.
     pub async fn answer<T: Time, F: Future<Output: Send> + Send>(
         self,
         request: F,
@@ -146,7 +142,6 @@ impl Scene {
         Some(request.await)
     }
 
-    /// Pushes the idle timeout of a connection out.
     pub fn push_out<T: Time>(self, idle: Pin<&mut T::Sleep>) {
         let begun = (self == Scene::IdleOnly).then(Instant::now);
         T::push_out(idle, IDLE);

@@ -17,7 +17,6 @@ const ADDRESSES: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// A thread's connections, and its requests in flight.
     pub connections: usize,
     pub outstanding: usize,
     /// The time before the measurement, and the time of the measurement.
@@ -34,7 +33,6 @@ pub struct Seen {
 pub struct Clients {
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Connections without a request.
     free: Vec<usize>,
     random: Random,
     latencies_ns: Vec<u32>,
@@ -48,7 +46,6 @@ struct Connection {
 }
 
 impl Clients {
-    /// Opens all connections to a server on this port of the loopback interface.
     pub fn connect(port: u16, load: &Load, seed: u64) -> io::Result<Clients> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(load.connections);

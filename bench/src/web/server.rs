@@ -25,12 +25,10 @@ const HEAD_BYTES_MAX: usize = 1024;
 
 pub struct Server {
     runtime: Option<Runtime>,
-    /// It listens on every address of the loopback interface.
     pub port: u16,
 }
 
 impl Server {
-    /// Each worker thread calls `settle` first.
     pub fn start<T: Time>(scene: Scene, workers: usize, settle: fn()) -> io::Result<Server> {
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(workers).on_thread_start(settle).enable_all();
@@ -71,7 +69,6 @@ fn listen() -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// One connection, until the client hangs up or is silent for too long.
 async fn serve<T: Time>(scene: Scene, mut socket: TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let mut idle = pin!(T::sleep(IDLE));
@@ -101,7 +98,6 @@ async fn answer(socket: &mut TcpStream) -> io::Result<()> {
     socket.write_all(RESPONSE).await
 }
 
-/// The length of a request's head, if it is complete.
 fn head_bytes(bytes: &[u8]) -> io::Result<Option<usize>> {
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut request = httparse::Request::new(&mut headers);

@@ -15,10 +15,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     pub scene: Scene,
-    /// All connections, and the requests in flight.
     pub connections: usize,
     pub outstanding: usize,
-    /// Pending idle timeouts without connections.
     pub simulated: usize,
     pub run: Duration,
 }
@@ -36,8 +34,7 @@ pub struct Outcome {
     pub push_out_ns: f64,
 }
 
-/// Starts a server. It has half of the CPUs if there are four, and shares them with its clients
-/// otherwise.
+/// Starts a server. It has half of the CPUs if there are four, and otherwise shares all.
 fn start<T: Time>(trial: &Trial) -> Server {
     let workers = (affinity::remember() / 2).max(2);
     let settle = || affinity::keep_to_half(affinity::Half::First);

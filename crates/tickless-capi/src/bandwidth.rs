@@ -46,7 +46,6 @@ pub struct Quota {
 unsafe impl Grows for Quota {}
 
 impl Quota {
-    /// Applies the settings that a limiter and a throttle share.
     fn apply<T>(&self, mut builder: BandwidthBuilder<T>) -> Outcome<BandwidthBuilder<T>> {
         let phase = phase(self.phase, self.phase_value)?;
         builder = builder.phase(phase.unwrap_or(Phase::Spread));
@@ -60,7 +59,6 @@ impl Quota {
         Ok(builder)
     }
 
-    /// Builds a limiter with this quota.
     fn limiter(&self, timers: &tickless::Timers) -> Outcome<BandwidthBuilder<Limiter>> {
         let made = timers.limiter(self.quota, Duration::from_nanos(self.period_ns));
         self.apply(made.extra(self.extra))

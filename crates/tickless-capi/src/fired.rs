@@ -138,7 +138,6 @@ pub unsafe extern "C" fn tickless_fired_restart_range(
     })
 }
 
-/// Checks a caller's window.
 pub(crate) fn window(soft_ns: u64, hard_ns: u64) -> Outcome<(Instant, Instant)> {
     if hard_ns < soft_ns {
         return Err(failure(Status::OutOfRange, "the window ends before it begins"));

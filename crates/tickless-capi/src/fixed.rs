@@ -27,7 +27,6 @@ handles! {
         owned => &'a mut FixedTimeouts<*mut c_void>;
 }
 
-/// Returns the class with a number.
 fn class(timers: &FixedTimeouts<*mut c_void>, number: u32) -> Outcome<Class> {
     timers.classes().nth(number as usize).ok_or_else(|| {
         failure(Status::OutOfRange, format_args!("there is no class {number}; add it first"))

@@ -219,7 +219,6 @@ pub unsafe extern "C" fn tickless_local_advance(
     })
 }
 
-/// Returns the number of timers that an advance may fire.
 pub(crate) fn limit(budget: usize) -> usize {
     if budget == 0 { usize::MAX } else { budget }
 }
@@ -261,7 +260,6 @@ pub(crate) unsafe fn advance_with<H: Handle<Value = OneThread<T>>, T>(
 mod tests {
     use super::*;
 
-    /// What the callback below recorded.
     #[derive(Default)]
     struct Seen {
         data: Vec<usize>,
@@ -323,12 +321,10 @@ mod tests {
         }
     }
 
-    /// A pointer to local timers that moves to another thread.
     struct SendLocal(*mut Local);
     // SAFETY: the receiving thread adopts the timers before it uses them.
     unsafe impl Send for SendLocal {}
 
-    /// Goal: another thread is refused until it has adopted the timers.
     #[test]
     fn other_threads_are_refused_until_they_adopt() {
         // SAFETY: one thread at a time uses the timers.

@@ -81,7 +81,6 @@ pub(crate) trait Handle: Sized {
     /// The name of the type in error messages, and the advice how to obtain such an object.
     const NAME: &'static str;
 
-    /// Moves a value to the heap.
     fn boxed(value: Self::Value) -> *mut Self;
 
     fn marked(&self) -> &Marked<Self::Value>;

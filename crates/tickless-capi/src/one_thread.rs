@@ -30,7 +30,6 @@ fn thread_number() -> u64 {
 }
 
 impl<T, F> OneThread<T, F> {
-    /// Creates a value that belongs to the calling thread.
     pub(crate) fn new(value: T, facts: F) -> OneThread<T, F> {
         OneThread {
             owner: AtomicU64::new(thread_number()),
@@ -40,7 +39,6 @@ impl<T, F> OneThread<T, F> {
         }
     }
 
-    /// Returns an error unless the calling thread is the owner.
     fn check_owner(&self, name: &str) -> Outcome {
         if self.owner.load(Ordering::Relaxed) == thread_number() {
             return Ok(());

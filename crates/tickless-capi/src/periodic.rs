@@ -69,7 +69,6 @@ impl PeriodicOptions {
     }
 }
 
-/// Returns the phase that a number from C and its `phase_value` select.
 pub(crate) fn phase(number: u32, value: u64) -> Outcome<Option<Phase>> {
     let phase = match (number, value) {
         (TICKLESS_PHASE_NONE, 0) => return Ok(None),

@@ -99,7 +99,6 @@ pub(crate) fn failure(status: Status, what: impl fmt::Display) -> Status {
     status
 }
 
-/// Returns the error of a call that needs a callback and has none.
 #[cold]
 pub(crate) fn null_callback() -> Status {
     failure(Status::NullPointer, "the callback is null")

@@ -407,14 +407,11 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tickless::driver::EventLoopDriver;
 
-    /// Memory with a timer in it, which the timer's callback destroys and frees.
     struct Own {
         storage: TimerStorage,
         gone: Arc<Mutex<bool>>,
     }
 
-    /// # Safety
-    /// `data` points to an `Own`, and this is the callback of its timer.
     unsafe extern "C-unwind" fn free(_: *mut Expiry, data: *mut c_void) {
         // SAFETY: the caller promises that `data` points to an `Own`; nothing uses it after this.
         unsafe {

@@ -55,7 +55,6 @@ impl Set {
 
 const PATIENCE_MS: u32 = 100;
 
-/// Checks a caller's duration.
 pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     match u64::try_from(ns) {
         Ok(ns) => Ok(Duration::from_nanos(ns)),
@@ -65,7 +64,6 @@ pub(crate) fn duration(ns: i64) -> Outcome<Duration> {
     }
 }
 
-/// Checks a caller's period.
 pub(crate) fn period(ns: i64) -> Outcome<Duration> {
     match duration(ns)? {
         Duration::ZERO => Err(failure(Status::OutOfRange, "the period is 0; pass at least 1 ns")),

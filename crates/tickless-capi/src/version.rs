@@ -56,7 +56,6 @@ fn check(abi: u32, timer_size: usize, periodic_size: usize) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Goal: the version constants of the header equal the version of the crate.
     #[test]
     fn header_version_equals_the_crate_version() {
         let parts = [TICKLESS_VERSION_MAJOR, TICKLESS_VERSION_MINOR, TICKLESS_VERSION_PATCH];

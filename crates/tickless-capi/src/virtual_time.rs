@@ -31,7 +31,6 @@ pub unsafe extern "C" fn tickless_timers_start_virtual(
 }
 
 impl Set {
-    /// Returns the virtual time of a set.
     fn virtual_time(&self) -> Outcome<&VirtualTime> {
         if slots::is_forked_child(&self.timers) {
             let what = "virtual time does not go on in a forked child; start new timers there";

@@ -24,8 +24,7 @@ const FREED: u32 = 100;
 /// Memory with a timer in it, which the timer's callback frees.
 struct Own<T> {
     storage: T,
-    /// The number of callbacks, plus [`FREED`] once a callback has freed the memory. Outlives the
-    /// memory.
+    /// The number of callbacks, plus [`FREED`] after the memory was freed. Outlives the memory.
     fired: Arc<AtomicU32>,
     /// The number of callbacks before the one that frees the memory.
     rounds: u32,
@@ -46,9 +45,6 @@ const LOCK_HELD: u8 = 0xa5;
 
 /// Frees memory whose timer has been destroyed. Without Miri, the memory is filled with `scribble`
 /// and kept for [`is_untouched`].
-///
-/// # Safety
-/// `own` came from `new_own`, and nothing else uses it.
 unsafe fn release_memory<T>(own: *mut Own<T>, scribble: u8) {
     // SAFETY: the caller promises that `own` came from `new_own` and nothing else uses it.
     unsafe {
@@ -61,9 +57,6 @@ unsafe fn release_memory<T>(own: *mut Own<T>, scribble: u8) {
 }
 
 /// Returns whether the memory is unchanged since `release_memory`, and frees it.
-///
-/// # Safety
-/// `release_memory` has returned, and nothing uses the memory afterwards.
 unsafe fn is_untouched<T>(own: *mut Own<T>, scribble: u8) -> bool {
     if cfg!(miri) {
         return true;
@@ -96,8 +89,6 @@ fn started() -> *mut TimerSet {
     timers
 }
 
-/// # Safety
-/// `data` points to an `Own` with a timer in it, and this is the timer's callback.
 unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
     // SAFETY: the caller promises that `data` points to an `Own` with a timer in it, whose callback
     // this is.
@@ -117,8 +108,6 @@ unsafe extern "C-unwind" fn free_timer(expiry: *mut Expiry, data: *mut c_void) {
     }
 }
 
-/// # Safety
-/// `data` points to an `Own` with a periodic timer in it, and this is the timer's callback.
 unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
     // SAFETY: the caller promises that `data` points to an `Own` with a periodic timer in it, whose
     // callback this is.
@@ -134,8 +123,6 @@ unsafe extern "C-unwind" fn free_periodic(_: *mut Expiry, data: *mut c_void) {
     }
 }
 
-/// # Safety
-/// None: it ignores its arguments.
 unsafe extern "C-unwind" fn nothing(_: *mut Expiry, _: *mut c_void) {}
 
 /// Starts timers whose callbacks free them after 0 to 2 restarts, and waits until they are freed.
@@ -189,8 +176,7 @@ fn a_callback_frees_its_periodic_timer() {
     });
 }
 
-/// Goal: stopping timers that are in use fails; a copy of a timer is not a timer; memory can be
-/// reused.
+/// Goal: stopping a set in use fails; a copy of a timer is not a timer; memory can be reused.
 #[test]
 fn misuse_returns_an_error() {
     let timers = started();
@@ -224,8 +210,6 @@ struct Reused {
     results_sender: std::sync::mpsc::Sender<Vec<Status>>,
 }
 
-/// # Safety
-/// `data` points to a `Reused` with a timer in it, and this is the timer's callback.
 unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
     // SAFETY: the caller promises that `data` points to a `Reused` with a timer in it, whose
     // callback this is.

@@ -4,7 +4,6 @@ use crate::history::{Op, one_tick, random};
 use crate::timers::{Cancel, Timers};
 use fastrand::Rng;
 
-/// A year, in nanoseconds.
 const YEAR: i64 = 365 * 24 * 3_600 * 1_000_000_000;
 
 /// A check: its name, and its histories (sequences of operations).
@@ -33,7 +32,6 @@ pub(crate) fn checks<T: Timers>() -> Vec<Check> {
     ]
 }
 
-/// Returns `count` random histories.
 pub(crate) fn random_histories<T: Timers>(
     seed: u64,
     count: usize,
@@ -61,8 +59,7 @@ fn seams<T: Timers>() -> impl Iterator<Item = i64> {
         .flat_map(|ticks| [ticks - 1, ticks, ticks + 1])
         .filter_map(move |ticks| ticks.checked_mul(tick))
         .take_while(move |&delay| delay <= horizon)
-        // Longer delays are left to the check of far deadlines, because here a wheel may have to
-        // walk through every tick.
+        // Longer delays have a check of their own: a wheel may have to walk through every tick.
         .take_while(move |&delay| delay / tick <= 1 << 20)
 }
 
@@ -162,8 +159,7 @@ fn cancels_inside<T: Timers>() -> Vec<Vec<Op>> {
         let arms = (1..=3).map(|key| arm(key, 2 * tick + i64::from(key - 1) * gap));
         arms.chain([Op::CancelInCallback { key, other }, advance(100 * tick)]).collect()
     };
-    // A callback cancels its own timer, or another one that was armed before or after it and is due
-    // in the same tick or in another.
+    // A callback cancels its own timer, or one that is due in the same tick or in another.
     [(1, 1), (1, 2), (2, 1), (3, 2), (2, 3)]
         .into_iter()
         .flat_map(|(key, other)| [0, tick, 70 * tick].map(|gap| history(key, other, gap)))

@@ -4,7 +4,6 @@ use core::fmt;
 use serde::Serialize;
 
 /// A promise that was broken. Times are nanoseconds.
-#[expect(missing_docs, reason = "the variants explain their fields")]
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Fault {
     /// A timer fired before the first time at which it may fire.

@@ -6,7 +6,6 @@ use fastrand::Rng;
 use serde::Serialize;
 
 /// One operation on a set of timers.
-#[expect(missing_docs, reason = "the variants explain their fields")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Op {
     /// Arms a timer, `delay` nanoseconds from the current time or, if negative, in the past.
@@ -35,8 +34,7 @@ pub fn random<T: Timers>(rng: &mut Rng) -> Vec<Op> {
     let scale = rng.u32(4..=24);
     let length = rng.usize(4..=120);
     let mut ops = Vec::with_capacity(length + 1);
-    // One history in four begins shortly before a power of two ticks, where a wheel's clock
-    // carries.
+    // One history in four begins just before a power of two ticks, where a wheel's clock carries.
     if rng.u8(..4) == 0 {
         let far = (1_u64 << rng.u32(8..=24)).saturating_mul(T::GRANULARITY.max(1));
         ops.push(Op::Advance {
@@ -60,7 +58,6 @@ pub fn random<T: Timers>(rng: &mut Rng) -> Vec<Op> {
     ops
 }
 
-/// A tick, as a delay.
 pub(crate) fn one_tick<T: Timers>() -> i64 {
     i64::try_from(T::GRANULARITY.max(1)).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,6 @@ use crate::timers::{Cancel, NextEvent, Order, Rounding, Timers};
 use core::marker::PhantomData;
 use std::collections::BTreeMap;
 
-/// A pending timer.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     first: u64,
@@ -64,13 +63,11 @@ impl<T: Timers> Judge<T> {
         }
     }
 
-    /// Begins an `advance` to `now`.
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
         self.fired = None;
     }
 
-    /// Records that `key` fired in the current `advance`.
     pub(crate) fn fire(&mut self, key: u32) -> Result<(), Fault> {
         let now = self.now;
         let Some(Pending { first, place, .. }) = self.pending.remove(&key) else {
@@ -91,8 +88,7 @@ impl<T: Timers> Judge<T> {
         }
     }
 
-    /// Returns a timer that must have fired by now: its key, and the last time at which it may
-    /// fire.
+    /// Returns a timer that must have fired by now: its key, and the last time at which it may.
     pub(crate) fn overdue(&self) -> Option<(u32, u64)> {
         let first = self.most_urgent()?;
         (first.1 <= self.now).then_some(first)
@@ -103,7 +99,6 @@ impl<T: Timers> Judge<T> {
         self.pending.iter().map(|(&key, timer)| (key, timer.last)).min_by_key(|&(_, last)| last)
     }
 
-    /// Checks the answer of `next_event`.
     pub(crate) fn next_event(&self, returned: Option<u64>) -> Result<(), Fault> {
         let first = self.pending.values().map(|timer| timer.first).min();
         if let Some((key, last)) = self.most_urgent()

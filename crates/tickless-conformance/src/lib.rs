@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![allow(missing_docs, reason = "most names of results say what they are")]
 
 mod checks;
 mod fault;

@@ -8,7 +8,6 @@ use serde::Serialize;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::time::Instant;
 
-/// What was measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Measured {
     /// The greatest lateness of a timer when time moves by single ticks, in nanoseconds.

@@ -35,7 +35,6 @@ pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: Option<&Calls>) -> R
 
 struct Player<'a, T> {
     timers: T,
-    /// Callbacks use it too.
     state: RefCell<State<'a, T>>,
 }
 
@@ -130,7 +129,6 @@ impl<'a, T: Timers> Player<'a, T> {
         self.state.get_mut().judge.next_event(next)
     }
 
-    /// Sleeps until no timer is pending; callbacks may have armed some more.
     fn finish(&mut self) -> Result<(), Fault> {
         while self.state.get_mut().judge.count() > 0 {
             self.sleep()?;
@@ -140,7 +138,6 @@ impl<'a, T: Timers> Player<'a, T> {
 }
 
 impl<T: Timers> State<'_, T> {
-    /// The callback of every timer.
     fn fire(&mut self, timers: &mut T, key: u32) {
         let result = self.judge.fire(key).and_then(|()| {
             let (now, later) = self.reactions.drain(..).partition(|&(reacting, _)| reacting == key);

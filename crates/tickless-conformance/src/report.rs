@@ -18,9 +18,7 @@ use std::time::Duration;
 /// How thoroughly a set of timers is tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effort {
-    /// The number of random histories.
     pub histories: usize,
-    /// The seed of the random histories.
     pub seed: u64,
     /// How long one check may take. A check that takes longer is reported as hanging, and its
     /// thread is left behind.
@@ -36,34 +34,24 @@ impl Default for Effort {
     }
 }
 
-/// The results for one set of timers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// [`Timers::NAME`].
     pub name: String,
-    /// Every check with its result.
     pub checks: Vec<Checked>,
     /// The measurements; `None` if they hung or panicked, or if [`Effort::measure`] is false.
     pub measured: Option<Measured>,
 }
 
-/// The result of one check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Checked {
-    /// The name of the check.
     pub check: String,
-    /// The result.
     pub verdict: Verdict,
 }
 
-/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub enum Verdict {
     /// The timers kept their promises in this many histories.
-    Kept {
-        /// The number of histories.
-        histories: usize,
-    },
+    Kept { histories: usize },
     /// The timers do not offer what the check needs.
     NotOffered,
     /// A promise was broken.
@@ -78,7 +66,6 @@ pub enum Verdict {
 }
 
 impl Report {
-    /// Whether no promise was broken.
     pub fn is_clean(&self) -> bool {
         self.checks.iter().all(|checked| !matches!(checked.verdict, Verdict::Broken { .. }))
     }
@@ -111,7 +98,6 @@ pub fn check<T: Timers + 'static>(effort: Effort) -> Report {
     }
 }
 
-/// Plays histories until one breaks a promise.
 fn judge<T: Timers>(histories: impl IntoIterator<Item = Vec<Op>>) -> Verdict {
     let mut count = 0;
     for history in histories {

@@ -28,7 +28,6 @@ const PANICS: u8 = 11;
 const HANGS: u8 = 12;
 const GROWS: u8 = 13;
 
-/// A sorted map of deadlines, with a fault.
 #[derive(Default)]
 struct Sorted<const FAULT: u8> {
     deadlines: BTreeSet<(u64, u32)>,

@@ -18,7 +18,6 @@ fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Asserts that timers keep all promises.
 fn assert_clean<T: Timers + 'static>() {
     let effort = Effort { histories: 600, limit: Duration::from_secs(120), ..Effort::default() };
     let report = check::<T>(effort);
@@ -27,7 +26,6 @@ fn assert_clean<T: Timers + 'static>() {
     assert!(measured.lateness_ns <= measured.promised_ns, "{report}");
 }
 
-/// Coarse timers, or precise ones.
 struct Local<const PRECISE: bool> {
     timers: LocalTimers<u32>,
     keys: HashMap<u32, Key>,
@@ -88,7 +86,6 @@ impl<const PRECISE: bool> Timers for Local<PRECISE> {
     }
 }
 
-/// A class for each duration.
 struct Fixed {
     timeouts: FixedTimeouts<u32>,
     classes: HashMap<u64, Class>,

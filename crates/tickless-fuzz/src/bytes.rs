@@ -1,7 +1,6 @@
 //! The input bytes of a fuzz target as a sequence of choices. A change of one byte changes one
 //! choice, so that the fuzzer's mutations stay small.
 
-/// The choices that are left.
 pub(crate) struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -9,14 +8,12 @@ impl<'a> Bytes<'a> {
         Bytes(bytes)
     }
 
-    /// Returns the next byte; `None` at the end of the input.
     pub(crate) fn next(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    /// The next byte, or zero.
     pub(crate) fn byte(&mut self) -> u8 {
         self.next().unwrap_or(0)
     }

@@ -22,12 +22,10 @@ use tickless_capi::timer::*;
 use tickless_capi::timers::*;
 
 const STORAGES: usize = 8;
-/// The size of the memory for one timer, in words: the size of the largest timer, and two spare
-/// words.
+/// The memory for one timer, in words: the size of the largest timer, and two spare words.
 const WORDS: usize = size_of::<PeriodicStorage>() / 8 + 2;
 
-/// Returns the set of timers that all runs share, because starting a set takes a millisecond and a
-/// thread.
+/// Returns the set of timers of all runs: starting a set takes a millisecond and a thread.
 fn timers() -> *mut TimerSet {
     static SET: OnceLock<AtomicPtr<TimerSet>> = OnceLock::new();
     let start = || {
@@ -45,7 +43,6 @@ fn timers() -> *mut TimerSet {
     SET.get_or_init(start).load(Ordering::Relaxed)
 }
 
-/// What a storage holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Nothing,
@@ -62,7 +59,6 @@ struct Model<'a> {
     live: BTreeSet<u64>,
 }
 
-/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut local = null_mut();
     // SAFETY: it can be written.
@@ -144,7 +140,6 @@ impl Model<'_> {
         }
     }
 
-    /// A number of either sign.
     fn signed(&mut self) -> i64 {
         self.bytes.number() as i64
     }
@@ -216,8 +211,7 @@ impl Model<'_> {
         }
     }
 
-    /// If no timer is in this memory, fills it with zeros, with garbage, or with a copy of another
-    /// timer's memory.
+    /// If the memory holds no timer, fills it with zeros, garbage, or a copy of another timer.
     fn spoil(&mut self, at: usize) -> Status {
         if at < STORAGES && self.holds[at] == Holds::Nothing {
             let other = self.memory[(at + 1) % STORAGES];
@@ -265,8 +259,7 @@ impl Model<'_> {
                         tickless_periodic_init(timer, timers(), options, Some(nothing), null_mut());
                     return self.expect(at, Holds::Nothing, status, Holds::Periodic);
                 }
-                // A positive period is at least 2^24 ns: a few nanoseconds would keep a driver
-                // thread busy all the time.
+                // At least 2^24 ns: a period of a few nanoseconds would keep a driver busy.
                 1 => tickless_periodic_start(timer, self.signed() | 1 << 24),
                 2 => {
                     tickless_periodic_start_at(timer, self.bytes.number(), self.signed() | 1 << 24)

@@ -5,7 +5,6 @@
 use std::path::Path;
 use tickless_fleet::campaign::{Campaign, Plan};
 
-/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Campaign::parse("fuzz", text) {

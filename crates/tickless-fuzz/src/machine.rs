@@ -4,7 +4,6 @@
 
 use tickless_machine::spec::Spec;
 
-/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Spec::parse("fuzz", text) {

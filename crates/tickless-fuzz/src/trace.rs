@@ -4,7 +4,6 @@
 use tickless_trace::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, summarise};
 
-/// Runs the target.
 pub fn run(bytes: &[u8]) {
     match Trace::parse("fuzz", bytes) {
         Ok(trace) => {

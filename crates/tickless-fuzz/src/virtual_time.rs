@@ -27,11 +27,9 @@ enum Timer {
     Precise(HrTimer),
 }
 
-/// The model of a timer.
 #[derive(Clone, Copy, Default)]
 struct TimerModel {
-    /// If the timer is armed: the time from which it may fire, and the time by which it must have
-    /// fired.
+    /// If the timer is armed: from when it may fire, and by when it must have fired.
     armed: Option<(u64, u64)>,
     is_deferrable: bool,
     /// The choices of its callback.
@@ -53,7 +51,6 @@ struct Model {
     state: Arc<Mutex<State>>,
 }
 
-/// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes::new(bytes);
     let bases = 1 + bytes.below(3) as u16;
@@ -97,8 +94,7 @@ impl Model {
 
     fn make(&self, at: usize, choice: u8, script: u8, bases: u16) {
         drop(self.take(at));
-        // Weak, because the state owns the timer, which owns this callback: a strong reference
-        // would keep both alive forever.
+        // Weak: the state owns the timer, which owns this callback.
         let state = Arc::downgrade(&self.state);
         let time = self.time.clone();
         let callback = move |fired: &mut Fired<'_>| {
@@ -156,8 +152,7 @@ impl Model {
         let to = self.time.now().as_nanos().saturating_add(by);
         self.time.advance_to(Instant::from_nanos(to));
         let is_outermost = self.lock().depth == 0;
-        // Inside a callback, check nothing: expired timers may still be waiting for the outer
-        // advance.
+        // Not inside a callback: expired timers may still be waiting for the outer advance.
         if !is_outermost {
             return;
         }
@@ -183,8 +178,7 @@ impl Model {
             (state.models[at].script, state.fired, state.depth)
         };
         let other = usize::from(script >> 3) % TIMERS;
-        // The number of armings in callbacks is limited, because timers could arm each other
-        // forever.
+        // The number of armings in callbacks is limited: timers could arm each other forever.
         if spent < 200 {
             match script % 8 {
                 0 => self.start(other, u64::from(script) << 14, 0),

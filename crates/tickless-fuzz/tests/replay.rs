@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use tickless_fuzz::TARGETS;
 use tickless_machine::random::Random;
 
-/// The targets that read text.
 const TEXTS: [&str; 3] = ["trace", "machine", "campaign"];
 
-/// Prints the input if a target panics.
 struct PrintOnPanic<'a>(&'a str);
 
 impl Drop for PrintOnPanic<'_> {

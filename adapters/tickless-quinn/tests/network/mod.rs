@@ -35,17 +35,14 @@ impl Network {
         Arc::new(Socket { address, network: self.clone() })
     }
 
-    /// Begins to lose datagrams.
     pub fn fail(&self) {
         self.state().loses = true;
     }
 
-    /// Delivers datagrams at once again.
     pub fn recover(&self) {
         self.state().loses = false;
     }
 
-    /// Returns the number of lost datagrams.
     pub fn lost(&self) -> usize {
         self.state().lost
     }

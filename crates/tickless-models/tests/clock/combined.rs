@@ -15,8 +15,7 @@ fn is_fresh(_: &Shared, readings_before: u64, value: u64) {
     assert!(value >= readings_before, "C2, C6: {value} from before {readings_before}");
 }
 
-/// Goal: three concurrent readers get fresh values that never go back, with no more device reads
-/// than calls (C1, C2, C6, C8).
+/// Goal: readers get fresh, ordered values by at most a device read each (C1, C2, C6, C8).
 #[test]
 fn three_readers() {
     explore(2, || {
@@ -40,8 +39,7 @@ fn two_readers_twice() {
     assert!(combined.happened(), "every reader read the device");
 }
 
-/// Goal: a reader that takes a value sees what was done before it was read, and so does the next
-/// holder (C3).
+/// Goal: a reader and the next holder see what was done before the value was read (C3).
 #[test]
 fn a_reader_sees_what_the_holder_did() {
     explore(2, || {
@@ -53,7 +51,6 @@ fn a_reader_sees_what_the_holder_did() {
     });
 }
 
-/// Goal: one holder at a time reads the device, and each is ordered after the previous one (C1).
 #[test]
 fn holders_exclude_each_other() {
     explore(3, || {
@@ -109,8 +106,7 @@ fn a_handler_may_interrupt_the_holder() {
                 && reading == 2
             {
                 let counter: Shared = counter;
-                // C5 (interrupts): its time is ahead of what the interrupted holder is about to
-                // publish.
+                // C5 (interrupts): it is ahead of what the interrupted holder will publish.
                 assert!(counter.read_directly() > reading);
             }
             reading
@@ -124,8 +120,7 @@ fn a_handler_may_interrupt_the_holder() {
     });
 }
 
-/// Goal: a handler's value is ahead of the next published one by at most the device read that it
-/// interrupted (C5).
+/// Goal: a handler's value is ahead of the next published one by one device read at most (C5).
 #[test]
 fn an_interrupt_reads_directly() {
     explore(3, || {

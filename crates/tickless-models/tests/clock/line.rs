@@ -41,7 +41,6 @@ fn a_segment_is_read_whole() {
     assert!(seen.iter().all(Sometimes::happened), "some schedules were not explored");
 }
 
-/// Goal: each of two concurrent writers replaces the segment of the previous one, or is refused.
 #[test]
 fn concurrent_writers_are_refused() {
     explore(3, || {

@@ -10,7 +10,6 @@ use tickless_core::clock::combined::{Combined, Patience};
 use tickless_core::clock::counter::{Counter, Width};
 use tickless_core::word::{Ordering, Word};
 
-/// An atomic word that loom observes.
 #[derive(Debug)]
 pub struct Watched(AtomicU64);
 
@@ -22,7 +21,6 @@ impl Watched {
 
 word!(Watched, |value| Watched(AtomicU64::new(value)));
 
-/// A round of waiting: yields to other threads.
 pub type Yield = fn(u32);
 
 /// Loom would let two waiters take turns for ever while the third thread does not run, and reports
@@ -30,7 +28,6 @@ pub type Yield = fn(u32);
 /// another one the third thread runs earlier.
 const ROUNDS_MAX: u32 = 3;
 
-/// The panic payload of an abandoned schedule.
 struct Abandoned;
 
 pub fn relax(round: u32) {
@@ -55,7 +52,6 @@ pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     model.check(body);
 }
 
-/// Runs all bodies concurrently and waits for them.
 pub fn run_all(bodies: Vec<Box<dyn FnOnce() + Send>>) {
     let until_abandoned = |body: Box<dyn FnOnce() + Send>| {
         let Err(payload) = catch_unwind(AssertUnwindSafe(body)) else {
@@ -70,8 +66,7 @@ pub fn run_all(bodies: Vec<Box<dyn FnOnce() + Send>>) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// A counter of its own readings: time passes only by reading. The model defines the value of the
-/// nth reading.
+/// A counter of its own readings. The model defines the value of the nth reading.
 pub struct Device {
     width: Width,
     shows: Box<dyn Fn(u64) -> u64 + Send + Sync>,
@@ -133,7 +128,6 @@ impl Counter for Device {
     }
 }
 
-/// A device with combined reads.
 pub type Shared = Arc<Combined<Watched, Device, Yield>>;
 
 pub fn shared(device: Device, patience: Patience) -> Shared {
@@ -145,7 +139,6 @@ pub fn shared_by_two(device: Device) -> Shared {
     Arc::new(Combined::new(device, relax_for_ever as Yield))
 }
 
-/// Records whether something happens in some schedule.
 #[derive(Clone, Default)]
 pub struct Sometimes(Arc<std::sync::atomic::AtomicBool>);
 

@@ -11,8 +11,7 @@ use tickless_core::time::Ns;
 
 type Keeper = Timekeeper<Watched, Device, Yield>;
 
-/// Makes a timekeeper over devices that advance by 8 ns with each reading, enough to make a slope
-/// of a quarter visible.
+/// Makes a timekeeper whose devices advance by 8 ns a reading, so that a slope shows.
 fn keeper(devices: usize) -> Keeper {
     let devices = (0..devices).map(|_| Device::new(Width::bits(48), |n| 8 * n)).collect();
     Timekeeper::new(devices, relax as Yield).unwrap()
@@ -40,7 +39,6 @@ fn time_never_goes_back() {
     assert!(switched.happened(), "no reader used the second source");
 }
 
-/// Goal: nor does a thread that another reader has started.
 #[test]
 fn time_does_not_go_back_across_threads() {
     explore(2, || {

@@ -12,7 +12,6 @@ models! {
     a_running_timer_armed_on_another_cpu_is_active,
 }
 
-/// Goal: while a timer moves to another base.
 fn a_moving_timer_is_active<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     let mover = stage.on(CPU1, |stage| _ = stage.arm(0, LATER));
@@ -22,7 +21,6 @@ fn a_moving_timer_is_active<L: Kind>() {
     stage.settle_and_drain();
 }
 
-/// Goal: while a timer fires and its callback restarts it.
 fn a_restarting_timer_is_active<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(RESTART);
@@ -30,7 +28,6 @@ fn a_restarting_timer_is_active<L: Kind>() {
     stage.join_and_drain([handler]);
 }
 
-/// Goal: while the handler goes on from the restarted timer to another one.
 fn a_timer_restarted_before_the_next_is_active<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW, NOW]);
     let handler = stage.on(CPU0, |stage| {

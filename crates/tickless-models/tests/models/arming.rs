@@ -21,7 +21,6 @@ models! {
     arming_a_busy_handlers_base,
 }
 
-/// Starts a thread on CPU 1 that arms timer 0 there.
 fn arm_on_cpu1<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
     stage.on(CPU1, |stage| _ = stage.arm(0, LATER))
 }
@@ -45,25 +44,21 @@ fn shuts_down<L: Kind>(stage: &Arc<Stage<L>>) {
     let found = stage.shutdown_sync(0);
     assert!(!stage.is_active(0), "X5: armed after its shut-down");
     assert!(stage.start(0, LATER).is_err(), "X5: armed after its shut-down");
-    starter.join();
+    stage.join_and_settle([starter]);
     assert_eq!(stage.counts().cancelled - cancelled, u64::from(found == Cancel::Pending));
     assert_eq!(stage.pending(), 0);
-    stage.settle();
 }
 
-/// Goal: a shut-down races the first start.
 fn shutdown_against_first_start<L: Kind>() {
     shuts_down(&Stage::<L>::new(1));
 }
 
-/// Goal: a shut-down races a start that moves the timer to another base.
 fn shutdown_against_start<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     assert_eq!(stage.cancel(0), Cancel::Pending);
     shuts_down(&stage);
 }
 
-/// Goal: a cancel finds a timer on whichever base it is (X2).
 fn moving_against_cancel<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     let mover = arm_on_cpu1(&stage);
@@ -85,14 +80,12 @@ fn is_pending_once<L: Kind>(result: CallbackResult) {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(result);
     let starter = arm_on_cpu1(&stage);
-    handler.join();
-    starter.join();
+    stage.join_and_settle([handler, starter]);
     assert_eq!(stage.pending(), 1);
     stage.settle_and_drain();
 }
 
-/// Goal: a timer that is moved while its base's handler looks for it fires once or is moved, and is
-/// armed afterwards.
+/// Goal: a timer that is moved while its base's handler looks for it is armed afterwards.
 fn moving_against_fire<L: Kind>() {
     is_pending_once::<L>(CallbackResult::Done);
 }
@@ -115,33 +108,27 @@ fn a_timer_never_overlaps_itself<L: Kind>() {
         stage.shutdown_sync(0);
         assert!(!stage.is_inside(0), "X1: its callback still runs");
     });
-    first.join();
-    second.join();
+    stage.join_and_settle([first, second]);
     assert_eq!(stage.pending(), 0);
-    stage.settle();
 }
 
-/// Goal: two handlers of one base fire each due timer once, one callback at a time, and leave the
-/// device armed correctly.
+/// Goal: two handlers of one base fire each due timer once, one callback at a time.
 fn one_handler_at_a_time<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW, NOW]);
     // One mark for both timers, since they share the base.
     let handle = |stage: &Stage<L>| _ = stage.expire_with(CPU0, |_| stage.runs_alone(0));
     let other = stage.on(CPU1, handle);
     handle(&stage);
-    other.join();
+    stage.join_and_settle([other]);
     assert_eq!(stage.fired(), 2);
-    stage.settle();
 }
 
-/// Goal: the device of a base is armed for a timer that is armed while the base's handler runs
-/// (R1).
+/// Goal: the device is armed for a timer that is armed while its base's handler runs (R1).
 fn arming_a_busy_handlers_base<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW]);
     let handler = stage.handler();
     let starter = stage.on(CPU1, |stage| _ = stage.arm_on(CPU0, 1, LATER));
-    handler.join();
-    starter.join();
+    stage.join_and_settle([handler, starter]);
     let view = stage.bases.view(CPU0).expect("a base");
     assert_eq!(stage.bases.platform().device(CPU0), view.earliest.into());
     stage.settle_and_drain();

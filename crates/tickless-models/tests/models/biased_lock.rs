@@ -37,7 +37,6 @@ impl Barriers for Fences {
 struct Scene {
     locks: [Guarded; 2],
     slots: [ThreadSlot<Fences>; 2],
-    /// The slot that an ended thread has left.
     free: CheckedLock<Option<usize>>,
 }
 
@@ -56,8 +55,7 @@ impl Scene {
         Arc::new(Scene { locks: [0, 1].map(lock), slots, free: CheckedLock::new(None) })
     }
 
-    /// A thread with this slot takes and gives back a lock; it becomes the owner if the lock offers
-    /// that.
+    /// A thread with this slot takes a lock, becomes its owner if that is offered, and unlocks it.
     fn uses(&self, thread: usize, lock: usize) {
         let (name, slot) = (lock as u64 + 1, &self.slots[thread]);
         let (me, guarded) = (thread as u64 + 1, &self.locks[lock]);
@@ -78,13 +76,11 @@ impl Scene {
         }
     }
 
-    /// Makes a thread the owner of a lock.
     fn make_owner(&self, thread: usize, lock: usize) {
         (0..2).for_each(|_| self.uses(thread, lock));
     }
 
-    /// Checks how often each lock was used: a thread that does not see what the last one did loses
-    /// a count.
+    /// Checks how often each lock was used: a thread that sees an old count loses one.
     fn check(&self, counts: [u64; 2]) {
         assert_eq!([0, 1].map(|lock| self.locks[lock].count.load(RELAXED)), counts);
     }
@@ -130,7 +126,6 @@ fn handed_over() {
     scene.check([4 + entered, 0]);
 }
 
-/// Goal: in every schedule one thread at a time is inside, and sees what the previous one did.
 #[test]
 fn excludes() {
     let run = |name: &str, owners: &'static [(usize, usize)], by_thread| {

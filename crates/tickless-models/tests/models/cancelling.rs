@@ -41,9 +41,8 @@ fn waits_for_the_callback<L: Kind>(cancel: impl FnOnce(&Stage<L>) -> Cancel) {
     let handler = stage.handler();
     let found = cancel(&stage);
     stage.sees_and_frees(found != Cancel::Pending);
-    handler.join();
+    stage.join_and_settle([handler]);
     assert_eq!(stage.fired(), u64::from(found != Cancel::Pending));
-    stage.settle();
 }
 
 /// Goal: a cancelled arming does not fire; a caller that finds the timer idle sees what its
@@ -56,13 +55,10 @@ fn cancel_against_fire<L: Kind>() {
         Cancel::Idle => stage.sees_and_frees(true),
         Cancel::Running => {}
     });
-    handler.join();
-    canceller.join();
+    stage.join_and_settle([handler, canceller]);
     assert_eq!((stage.counts().armed, stage.pending()), (1, 0));
-    stage.settle();
 }
 
-/// Goal: `cancel_sync` waits for the callback.
 fn cancel_sync_against_fire<L: Kind>() {
     waits_for_the_callback::<L>(|stage| stage.cancel_sync(0));
 }
@@ -112,9 +108,8 @@ fn waiting_for_one_of_two<L: Kind>() {
     let handler = stage.handler();
     stage.wait_until_idle(0);
     stage.sees_and_frees(true);
-    handler.join();
+    stage.join_and_settle([handler]);
     assert_eq!(stage.fired(), 2);
-    stage.settle();
 }
 
 /// Goal: a canceller does not make a running callback look ended to a third thread.
@@ -123,14 +118,12 @@ fn watching_against_cancel_against_fire<L: Kind>() {
     let parts = [stage.handler(), stage.on(CPU1, |stage| _ = stage.cancel(0))];
     stage.wait_until_idle(0);
     let seen = stage.seen(0);
-    parts.into_iter().for_each(Thread::join);
+    stage.join_and_settle(parts);
     let expected = if stage.fired() == 1 { WRITTEN } else { 0 };
     assert_eq!(seen, expected, "X1: what the callback wrote");
-    stage.settle();
 }
 
-/// A cancel against a callback that restarts its timer: it cancels the restart or comes before it,
-/// and nothing is lost (X10).
+/// Cancels a timer whose callback restarts it: before the restart or after it, none lost (X10).
 fn never_finds_it_idle<L: Kind>(handler: impl FnOnce(&Arc<Stage<L>>) -> Thread) {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = handler(&stage);
@@ -140,12 +133,10 @@ fn never_finds_it_idle<L: Kind>(handler: impl FnOnce(&Arc<Stage<L>>) -> Thread) 
     stage.join_and_drain([handler, canceller]);
 }
 
-/// Goal: a cancel races the restart that a callback returns.
 fn cancel_against_restart<L: Kind>() {
     never_finds_it_idle::<L>(|stage| stage.handler_with(RESTART));
 }
 
-/// Goal: a cancel races a callback that arms its own timer.
 fn cancel_against_start_inside<L: Kind>() {
     never_finds_it_idle::<L>(Stage::handler_that_rearms);
 }
@@ -157,8 +148,7 @@ fn always_restarts<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
     })
 }
 
-/// Goal: `shutdown_sync` returns although the callback always restarts its timer, and ends the
-/// restarts (X3, X5).
+/// Goal: `shutdown_sync` returns although the callback restarts its timer each time (X3, X5).
 fn shutdown_sync_against_restarts<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = always_restarts(&stage);
@@ -178,9 +168,8 @@ fn cancel_sync_against_restarts<L: Kind>() {
     stage.cancel_sync(0);
     assert!(!stage.is_active(0), "X1: still pending or running");
     assert_eq!(stage.arm(0, LATER), Started::Idle);
-    handler.join();
+    stage.join_and_settle([handler]);
     assert_eq!(stage.pending(), 1);
-    stage.settle();
     stage.fire_when_due(CPU0, CallbackResult::Restart(Window::new(Ns::NEVER, Ns::NEVER)));
     assert_eq!(stage.pending(), 1, "a restart is refused though no thread waits");
 }
@@ -197,18 +186,12 @@ fn cancel_sync_against_start_inside<L: Kind>() {
 /// Goal: exactly one of two cancellers and a handler ends an arming (X10).
 fn cancel_against_cancel_against_fire<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
-    let parts = [
-        stage.handler(),
-        stage.on(CPU0, |stage| _ = stage.cancel(0)),
-        stage.on(CPU1, |stage| _ = stage.cancel(0)),
-    ];
-    parts.into_iter().for_each(Thread::join);
+    let [one, other] = [CPU0, CPU1].map(|cpu| stage.on(cpu, |stage| _ = stage.cancel(0)));
+    stage.join_and_settle([stage.handler(), one, other]);
     let sum = stage.counts();
     assert_eq!((sum.armed, sum.fired + sum.cancelled), (1, 1));
-    stage.settle();
 }
 
-/// Goal: both of two threads that wait for one callback are woken (X7).
 fn two_wait_for_one<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let wait = |stage: &Stage<L>| {
@@ -217,13 +200,11 @@ fn two_wait_for_one<L: Kind>() {
     };
     let parts = [stage.handler(), stage.on(CPU1, wait)];
     wait(&stage);
-    parts.into_iter().for_each(Thread::join);
+    stage.join_and_settle(parts);
     assert!(!stage.is_active(0));
-    stage.settle();
 }
 
-/// Goal: a timer that is restarted although it was cancelled as a single shot is cancelled, and
-/// reported (X8).
+/// Goal: a single-shot cancel of a timer that is restarted cancels and reports it (X8).
 fn single_shot_against_restart<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(RESTART);

@@ -47,30 +47,25 @@ fn collect_against_fire<L: Kind>() {
     assert_eq!(stage.fire(CPU0, Runner::Thread), 1);
 }
 
-/// Goal: a collected timer fires or is cancelled (D2, X10), and a cancel that waits sees what the
-/// callback wrote (X1).
+/// Goal: a collected timer fires or is cancelled (D2, X10), and `cancel_sync` waits (X1).
 fn collect_and_fire_against_cancel_sync<L: Kind>() {
     let stage = Stage::<L>::deferring(1).armed([NOW]);
     let handler = stage.on(CPU0, handle);
     let found = stage.cancel_sync(0);
     stage.sees_and_frees(found != Cancel::Pending);
-    handler.join();
+    stage.join_and_settle([handler]);
     assert_eq!(stage.fired(), u64::from(found != Cancel::Pending));
-    stage.settle();
 }
 
-/// Goal: a collected timer fires or is cancelled by a cancel that does not wait, while the thread
-/// is running.
+/// Goal: a timer that is collected while the thread runs fires, or is cancelled.
 fn collect_against_fire_against_cancel<L: Kind>() {
     let stage = Stage::<L>::deferring(1).armed([NOW]);
     let thread = stage.on(CPU0, |stage| _ = stage.fire(CPU0, Runner::Thread));
     let handler = stage.on(CPU0, handle);
     stage.cancel(0);
-    thread.join();
-    handler.join();
+    stage.join_and_settle([thread, handler]);
     let sum = stage.counts();
     assert_eq!((sum.armed, sum.fired + sum.cancelled), (1, 1));
-    stage.settle();
 }
 
 /// Goal: a tick may miss a timer that is armed concurrently; the next tick does not (D4).
@@ -125,7 +120,6 @@ fn relief_does_not_overlap<L: Kind>() {
     assert_eq!(stage.fired(), 2);
 }
 
-/// Goal: two calls of one thread fire each due timer once, one callback at a time.
 fn one_thread_at_a_time<L: Kind>() {
     let stage = Stage::<L>::deferring(2).armed([NOW, NOW]);
     // One mark for both timers, since they share the thread.
@@ -133,7 +127,6 @@ fn one_thread_at_a_time<L: Kind>() {
         |stage: &Stage<L>| _ = stage.fire_with(CPU0, Runner::Thread, |_| stage.runs_alone(0));
     let other = stage.on(CPU1, fire);
     fire(&stage);
-    other.join();
+    stage.join_and_settle([other]);
     assert_eq!(stage.fired(), 2);
-    stage.settle();
 }

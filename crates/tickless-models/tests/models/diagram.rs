@@ -29,13 +29,11 @@ impl Field {
 pub struct Log(Arc<Mutex<Vec<(usize, String)>>>);
 
 impl Log {
-    /// Adds an event to a column.
     pub fn add(&self, column: usize, what: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((column, what.into()));
     }
 }
 
-/// The results of exploring a protocol that fails in some schedules.
 #[derive(Default)]
 pub struct Found {
     pub schedules: u64,

@@ -92,11 +92,9 @@ const NEAR: Ns = Ns(10);
 const BY_TWO: &[&[Ns]] = &[&[FAR], &[NEAR]];
 const BY_ONE: &[&[Ns]] = &[&[FAR, NEAR]];
 
-/// The state that the base's lock guards.
 #[derive(Default)]
 struct Base {
     pending: Vec<Ns>,
-    /// The deadline that the device is armed for.
     armed: Option<Ns>,
 }
 
@@ -105,7 +103,6 @@ struct Scene<B> {
     base: CheckedLock<Base>,
     bell: B,
     parking: CheckedParking,
-    /// Whether the loop has been called.
     called: CheckedLock<bool>,
 }
 
@@ -120,8 +117,7 @@ impl<B: Send + Sync + 'static> Scene<B> {
         })
     }
 
-    /// Arms a timer. If it is the earliest, programs the device under the lock and rings without
-    /// it.
+    /// Arms a timer. If it is the earliest, programs the device under the lock, and rings after it.
     fn arm(&self, at: Ns, program: impl FnOnce(&B), ring: impl FnOnce(&B)) {
         let mut base = self.base.lock();
         base.pending.push(at);
@@ -195,8 +191,7 @@ fn driver<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
     armers.into_iter().for_each(Thread::join);
 }
 
-/// Two threads arm timers of a base that has no driver, and a third thread starts the driver with
-/// the first ring.
+/// Two threads arm timers of a base without driver; the first ring makes a third thread drive.
 fn driver_that_is_started<const PLACE: u8>() {
     let scene = Driven::<PLACE>::new(DriverBell::without_driver());
     let word = || Arc::new(CheckedWord::new(0));

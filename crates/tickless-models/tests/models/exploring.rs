@@ -8,12 +8,9 @@ use std::env;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bounds of an exploration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Depth {
-    /// The number of preemptions in one schedule, for loom.
     pub preemptions: usize,
-    /// The number of schedules, for shuttle.
     pub schedules: usize,
 }
 
@@ -37,7 +34,6 @@ impl Depth {
     }
 }
 
-/// Explores a model and prints the number of schedules.
 pub fn explore(name: &str, depth: Depth, model: impl Fn() + Send + Sync + 'static) {
     let schedules = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&schedules);
@@ -48,8 +44,7 @@ pub fn explore(name: &str, depth: Depth, model: impl Fn() + Send + Sync + 'stati
     println!("{name}: {} schedules under {}", schedules.load(Ordering::Relaxed), checker::NAME);
 }
 
-/// Defines threads on CPUs, locks and parking from the items that loom and shuttle both have under
-/// the names of `std`.
+/// Defines threads on CPUs, locks and parking from the items that both checkers have.
 macro_rules! primitives {
     ($checker:ident) => {
         pub use $checker::thread::yield_now;
@@ -58,25 +53,20 @@ macro_rules! primitives {
             static HERE: std::cell::Cell<u16> = std::cell::Cell::new(0);
         }
 
-        /// Returns the CPU that the calling thread is on.
         pub fn here() -> CpuId {
             CpuId(HERE.with(std::cell::Cell::get))
         }
 
-        /// Moves the calling thread to a CPU.
         pub fn go_to(cpu: CpuId) {
             HERE.with(|here| here.set(cpu.0));
         }
 
-        /// A sequentially consistent fence.
         pub fn fence() {
             $checker::sync::atomic::fence(Ordering::SeqCst);
         }
 
-        /// A thread of a model.
         pub struct Thread($checker::thread::JoinHandle<()>);
 
-        /// Starts a thread on a CPU.
         pub fn spawn(cpu: CpuId, thread: impl FnOnce() + Send + 'static) -> Thread {
             Thread($checker::thread::spawn(move || {
                 go_to(cpu);
@@ -100,7 +90,6 @@ macro_rules! primitives {
             }
         }
 
-        /// A mutex that the checker observes.
         pub struct CheckedLock<T>($checker::sync::Mutex<T>);
 
         impl<T: Send> Lock<T> for CheckedLock<T> {
@@ -126,8 +115,7 @@ macro_rules! primitives {
                 CheckedParking($checker::sync::Mutex::new(()), $checker::sync::Condvar::new())
             }
 
-            /// Sleeps if `still` returns true. A concurrent wakeup comes before that call, or
-            /// wakes.
+            /// Sleeps if `still` returns true. A concurrent wakeup comes before that, or wakes.
             pub fn park(&self, still: impl FnOnce() -> bool) {
                 let guard = self.0.lock().expect("a failure ends the model");
                 if still() {
@@ -135,7 +123,6 @@ macro_rules! primitives {
                 }
             }
 
-            /// Wakes all threads that sleep here.
             pub fn unpark(&self) {
                 let guard = self.0.lock().expect("a failure ends the model");
                 self.1.notify_all();

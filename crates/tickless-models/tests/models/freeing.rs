@@ -30,7 +30,6 @@ fn memory_is_reused_at_once<L: Kind>() {
     stage.settle();
 }
 
-/// Goal: the new timer is armed on another base, where it fires.
 fn memory_is_reused_on_another_cpu<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW]);
     hand_over(&stage, |stage| {

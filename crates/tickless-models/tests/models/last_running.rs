@@ -16,15 +16,12 @@ use tickless_core::time::CpuId;
 
 const NOWHERE: u64 = 0;
 
-/// A timer and two bases.
 struct Kernel {
     bases: [Base; 2],
-    /// The base on which the timer is pending.
     pending_on: Field,
     /// The base on which its callback began last; never reset, since the timer may be gone when
     /// the callback returns.
     last_running: Field,
-    /// Serialises arming and cancelling.
     timer_lock: CheckedLock<()>,
     /// The number of the timer's callbacks that run.
     inside: CheckedLock<u32>,
@@ -50,7 +47,6 @@ impl Kernel {
         })
     }
 
-    /// Arms the timer on a CPU, unless it is pending.
     fn arm(&self, cpu: CpuId) {
         let timer = self.timer_lock.lock();
         if self.pending_on.read() == NOWHERE {
@@ -124,7 +120,6 @@ fn overlaps(log: &Log) -> bool {
     broken
 }
 
-/// Goal: the overlap that the author suspected is found, and the book shows its schedule.
 #[test]
 fn the_overlap_that_was_suspected_in_2004() {
     let found = explore("last_running, 2004", Depth::three_preemptions(), overlaps);

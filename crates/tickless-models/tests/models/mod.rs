@@ -3,8 +3,7 @@
 //!
 //! The core is compiled unchanged; its platform consists of a checker's words and locks
 //! (`platform`). Models of two protocols from the kernel's history show the schedules that break
-//! them. Models of the library compile its files over the
-//! checkers' words.
+//! them. Models of the library compile its files over the checkers' words.
 //!
 //! A model is plain code that runs again for every schedule. Runs must not share state, except for
 //! counts that are read at the end of the test; otherwise a checker would explore something else.

@@ -33,13 +33,11 @@ models! {
     offline_and_online_against_start,
 }
 
-/// Starts a thread that takes CPU 0 offline.
 fn offline<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
     stage.on(CPU1, |stage| _ = stage.bases.offline(CPU0).expect("not the last base"))
 }
 
-/// Takes CPU 0 offline while this thread acts. Afterwards so many timers are pending, and none of
-/// them is left on CPU 0, or lost.
+/// Takes CPU 0 offline during `act`. Afterwards so many timers are pending, none on CPU 0.
 fn offline_while<L: Kind>(
     stage: &Arc<Stage<L>>,
     pending: RangeInclusive<usize>,
@@ -53,7 +51,6 @@ fn offline_while<L: Kind>(
     stage.settle_and_drain();
 }
 
-/// Goal: a cancel finds a timer that is being moved.
 fn offline_against_cancel<L: Kind>() {
     offline_while(&Stage::<L>::new(1).armed([LATER]), 0..=0, |stage| {
         assert_eq!(stage.cancel(0), Cancel::Pending, "pending all the time");
@@ -85,26 +82,22 @@ fn offline_against_restart<L: Kind>() {
     });
 }
 
-/// Goal: so does a timer that an expiry thread fires.
 fn offline_against_restart_in_a_thread<L: Kind>() {
     offline_while(&Stage::<L>::deferring(1).armed([NOW]), 1..=1, |stage| {
         stage.fire_with(CPU0, Runner::Thread, |_| RESTART);
     });
 }
 
-/// Goal: a start of an idle timer races its base.
 fn offline_against_start<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     assert_eq!(stage.cancel(0), Cancel::Pending);
     offline_while(&stage, 1..=1, |stage| _ = stage.arm(0, LATER));
 }
 
-/// Goal: the first start of a timer races the base.
 fn offline_against_first_start<L: Kind>() {
     offline_while(&Stage::<L>::new(1), 1..=1, |stage| _ = stage.arm(0, LATER));
 }
 
-/// Goal: a start that moves a timer races its new base.
 fn moving_to_a_base_that_goes_offline<L: Kind>() {
     let stage = Stage::<L>::new(1);
     stage.arm_on(CPU1, 0, LATER);
@@ -122,7 +115,6 @@ fn offline_against_collect_and_fire<L: Kind>() {
     assert_eq!(stage.fired(), 2);
 }
 
-/// Goal: a timer that is being moved is active all the time (R10).
 fn offline_is_seen_as_active<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     offline_while(&stage, 1..=1, |stage| assert!(stage.is_active(0), "R10"));
@@ -154,7 +146,6 @@ fn offline_against_fire_against_cancel_sync<L: Kind>() {
     });
 }
 
-/// Goal: no timer is lost on a base that goes offline and online again.
 fn offline_and_online_against_start<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([LATER]);
     let away = stage.on(CPU1, |stage| {

@@ -42,7 +42,6 @@ fn uses_its_memory<L: Kind>(stage: &Stage<L>) {
     assert_ne!(stage.left.load(RELAXED), FREED, "X4: freed while its callback runs");
 }
 
-/// Starts a handler whose callback uses its timer's memory and returns this result.
 fn memory_user<L: Kind>(stage: &Arc<Stage<L>>, cpu: CpuId, result: CallbackResult) -> Thread {
     stage.on(cpu, move |stage| {
         stage.expire_with(cpu, |_| {
@@ -68,8 +67,7 @@ fn dropping_against_fire<L: Kind>() {
     assert_eq!(seen, if stage.fired() == 0 { 0 } else { WRITTEN }, "X1");
 }
 
-/// Goal: a caller that must not wait frees a timer that does not run, and otherwise leaves it until
-/// its callback has ended.
+/// Goal: a caller that must not wait frees an idle timer, and a running one when it has ended.
 fn dropping_in_a_callback_against_fire<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = memory_user(&stage, CPU0, RESTART);
@@ -130,7 +128,6 @@ fn an_entry_reuses_the_memory_of_a_timer<L: Kind>() {
     assert!(stage.fired() <= 2 && stage.pending() == 0);
 }
 
-/// A byte that the checker observes.
 struct ByteOf(CheckedWord);
 
 impl Byte for ByteOf {
@@ -155,8 +152,7 @@ impl Byte for ByteOf {
     }
 }
 
-/// The turns of a future's entry, with a number in place of its waker. The other words are accessed
-/// with Relaxed ordering.
+/// The turns of a future's entry, with a number in place of its waker.
 struct Waiting {
     turns: Turns<ByteOf>,
     waker: CheckedWord,
@@ -169,7 +165,6 @@ const TASK: u64 = 1;
 const DRIVER: u64 = 2;
 
 impl Waiting {
-    /// Makes an entry with a waker that is not armed.
     fn new(waker: u64) -> Arc<Self> {
         let word = CheckedWord::new;
         Arc::new(Waiting { turns: Turns::new(), waker: word(waker), busy: word(0), woken: word(0) })
@@ -187,14 +182,12 @@ impl Waiting {
         self.turns.register(|| self.touch(TASK, || self.waker.store(waker, RELAXED)))
     }
 
-    /// The driver's part, in the callback.
     fn fire(&self) {
         let taken = self.turns.fire(|| self.touch(DRIVER, || self.waker.load(RELAXED)));
         self.woken.store(taken.unwrap_or(0), RELAXED);
     }
 }
 
-/// Starts a handler for an entry whose timer is due.
 fn handler<L: Kind>(stage: &Arc<Stage<L>>, waiting: &Arc<Waiting>) -> Thread {
     let waiting = Arc::clone(waiting);
     stage.on(CPU0, move |stage| {
@@ -235,8 +228,7 @@ fn dropping_an_entry_against_fire<L: Kind>() {
     assert_eq!(waiting.turns.has_fired(), fired);
 }
 
-/// Goal: a concurrent driver sees all of an entry's first arming, and the drop waits for that
-/// driver.
+/// Goal: a driver sees all of an entry's first arming, and the drop waits for that driver.
 fn arming_an_entry_against_fire<L: Kind>() {
     let (stage, waiting) = (Stage::<L>::new(1), Waiting::new(0));
     let handler = handler(&stage, &waiting);

@@ -35,7 +35,6 @@ impl Shared {
         Arc::new(Shared { permits, group: CheckedLock::new(group) })
     }
 
-    /// Does some work under the lock, as the library does.
     fn with<R>(&self, now: Ns, work: impl FnOnce(&mut Group) -> R) -> R {
         let mut group = self.group.lock();
         assert!(group.close(&self.permits), "open while the lock is free");
@@ -55,7 +54,6 @@ impl Shared {
         }
     }
 
-    /// Checks that exactly the taken permits have been charged.
     fn check(&self, taken: u64) {
         let mut group = self.group.lock();
         group.close(&self.permits);
@@ -97,8 +95,7 @@ fn taking_races_a_refill() {
     });
 }
 
-/// Goal: permits that are left at the end of a period do not add to those of the next one,
-/// whichever thread refills.
+/// Goal: permits that a period leaves do not add to the next one's, whichever thread refills.
 #[test]
 fn nothing_is_left_over_for_the_next_period() {
     explore("nothing is left over", Depth::three_preemptions(), || {

@@ -15,12 +15,10 @@ unsafe impl<L> Send for Place<L> {}
 unsafe impl<L> Sync for Place<L> {}
 
 impl<L: Kind> Place<L> {
-    /// Makes a timer that has never been armed.
     pub fn new(task: usize) -> Self {
         Place(Box::new(UnsafeCell::new(Timer::new(task))))
     }
 
-    /// Returns a reference to the current timer.
     pub fn timer(&self) -> TimerRef<ModelPlatform, L> {
         // SAFETY: the memory is freed after the model's run. A model shuts its timers down or frees
         // them where it claims that this is allowed; the checker judges that, since it reports each
@@ -34,8 +32,7 @@ impl<L: Kind> Place<L> {
         unsafe { NewTimer::new(NonNull::new_unchecked(self.0.get())) }
     }
 
-    /// Frees the timer and makes another one at its address. The caller claims that this is
-    /// allowed.
+    /// Frees the timer and makes another at its address. The caller claims that this is allowed.
     pub fn free_and_reuse(&self, task: usize) {
         // SAFETY: the old timer is not used any more, or the model fails: see `timer`. The memory
         // always holds a timer.

@@ -11,13 +11,11 @@ use tickless_core::platform::{Ordering, ParkingWord, Platform};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The number of CPUs.
 pub const CPUS: u16 = 2;
 
 /// Relaxed: the platform's own state must not order anything for the code under test.
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// The platform of one run of a model.
 pub struct ModelPlatform {
     clock: AtomicU64,
     devices: [AtomicU64; CPUS as usize],
@@ -36,12 +34,10 @@ impl ModelPlatform {
         ModelPlatform { clock, devices, parking }
     }
 
-    /// Sets the clock.
     pub fn set_time(&self, now: Ns) {
         self.clock.store(now.0, RELAXED);
     }
 
-    /// Returns when a CPU's device will deliver its event.
     pub fn device(&self, cpu: CpuId) -> Ns {
         Ns(self.devices[cpu.index()].load(RELAXED))
     }
@@ -52,7 +48,6 @@ unsafe impl Platform for ModelPlatform {
     type Word = CheckedWord;
     type ParkingWord = CheckedWord;
     type Lock<T: Send> = CheckedLock<T>;
-    /// The timer's number in its model.
     type Task = usize;
 
     /// Every waiting thread parks at once.

@@ -74,7 +74,6 @@ fn pushing_out_against_moving_where_it_belongs<L: Kind>() {
     fires_at_the_latest(&stage);
 }
 
-/// Goal: a base that goes offline moves the timer with its last deadline.
 fn pushing_out_against_offline<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     let away = stage.on(CPU1, |stage| _ = stage.bases.offline(CPU0));
@@ -84,8 +83,7 @@ fn pushing_out_against_offline<L: Kind>() {
     fires_at_the_latest(&stage);
 }
 
-/// Checks, after the threads have ended, that a timer that was pushed out to `LATEST` does not fire
-/// before.
+/// After the threads have ended: a timer that was pushed out to `LATEST` does not fire before.
 fn fires_at_the_latest<L: Kind>(stage: &Stage<L>) {
     stage.settle();
     stage.bases.platform().set_time(LATER.after(Ns::from_ms(300)));
@@ -93,8 +91,7 @@ fn fires_at_the_latest<L: Kind>(stage: &Stage<L>) {
     stage.settle_and_drain();
 }
 
-/// Goal: of a start that makes a timer deferrable and one that does not, one is last, and its
-/// deadline and its kind hold together.
+/// Goal: the deadline and the kind of the last of two starts hold together.
 fn pushing_out_against_becoming_deferrable<L: Kind>() {
     let stage = Stage::<L>::new(1);
     // So late that only the arming of the other thread can be pushed out. (Loom may take both a

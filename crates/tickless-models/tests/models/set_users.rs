@@ -55,7 +55,6 @@ struct Set {
 }
 
 impl Set {
-    /// Makes an open set with this many users, which CPU 0 has counted.
     fn new(users: usize) -> Arc<Set> {
         FREED.set(false);
         let word = |_| CheckedWord::new(0);
@@ -134,7 +133,6 @@ fn a_user_of_a_closed_set_keeps_it() {
     });
 }
 
-/// Goal: a set without users ends when it is closed.
 #[test]
 fn a_set_without_users_ends_when_it_is_closed() {
     explore("no users", Depth::three_preemptions(), || {

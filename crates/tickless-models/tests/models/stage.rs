@@ -19,7 +19,6 @@ use tickless_core::time::{CpuId, Ns, Window};
 
 /// The CPU of most timers.
 pub const CPU0: CpuId = CpuId(0);
-/// The other CPU.
 pub const CPU1: CpuId = CpuId(1);
 
 /// The time while a model's threads run. A timer that is armed for this is due.
@@ -37,7 +36,6 @@ pub const RESTART: CallbackResult = CallbackResult::Restart(Window { soft: LATER
 /// What a callback writes with Relaxed ordering.
 pub const WRITTEN: u64 = 3;
 
-/// Bases and timers.
 pub struct Stage<L> {
     pub bases: Bases<ModelPlatform>,
     pub places: Vec<Place<L>>,
@@ -52,7 +50,6 @@ pub struct Stage<L> {
 }
 
 impl<L: Kind> Stage<L> {
-    /// Makes timers, none of them armed.
     pub fn new(timers: usize) -> Arc<Self> {
         Stage::with(timers, Settings::default())
     }
@@ -74,7 +71,6 @@ impl<L: Kind> Stage<L> {
         })
     }
 
-    /// Arms the first timers on CPU 0 for these times.
     pub fn armed<const COUNT: usize>(self: Arc<Self>, times: [Ns; COUNT]) -> Arc<Self> {
         for (timer, at) in times.into_iter().enumerate() {
             self.arm_on(CPU0, timer, at);
@@ -82,18 +78,15 @@ impl<L: Kind> Stage<L> {
         self
     }
 
-    /// Runs a part of the model in a thread on a CPU.
     pub fn on(self: &Arc<Self>, cpu: CpuId, part: impl FnOnce(&Self) + Send + 'static) -> Thread {
         let stage = Arc::clone(self);
         spawn(cpu, move || part(&stage))
     }
 
-    /// Starts a thread with the handler of CPU 0.
     pub fn handler(self: &Arc<Self>) -> Thread {
         self.on(CPU0, |stage| _ = stage.expire(CPU0))
     }
 
-    /// Starts a thread with the handler of CPU 0; callbacks return this result.
     pub fn handler_with(self: &Arc<Self>, result: CallbackResult) -> Thread {
         self.on(CPU0, move |stage| _ = stage.expire_with(CPU0, |_| result))
     }
@@ -108,7 +101,6 @@ impl<L: Kind> Stage<L> {
         })
     }
 
-    /// Arms a timer on the caller's CPU.
     pub fn start(&self, timer: usize, at: Ns) -> Result<Started, StartError> {
         self.start_with(timer, at, Some(here()), Wakes::Yes)
     }
@@ -130,17 +122,14 @@ impl<L: Kind> Stage<L> {
         self.bases.start(self.places[timer].timer(), Window::at(at), NOW, options)
     }
 
-    /// Arms a timer on this CPU's base. The model does not shut it down.
     pub fn arm_on(&self, cpu: CpuId, timer: usize, at: Ns) -> Started {
         self.start_with(timer, at, Some(cpu), Wakes::Yes).expect("not shut down")
     }
 
-    /// Arms a timer on the caller's CPU. The model does not shut it down.
     pub fn arm(&self, timer: usize, at: Ns) -> Started {
         self.start(timer, at).expect("not shut down")
     }
 
-    /// Arms a timer for the first time; other threads have no reference to it.
     pub fn arm_new(&self, timer: usize, at: Ns) {
         self.bases.start_new(self.places[timer].new_timer(), Window::at(at), NOW);
     }
@@ -200,7 +189,6 @@ impl<L: Kind> Stage<L> {
         result
     }
 
-    /// Handles an event of a CPU's device, with these callbacks.
     pub fn expire_with(
         &self,
         cpu: CpuId,
@@ -212,7 +200,6 @@ impl<L: Kind> Stage<L> {
         })
     }
 
-    /// Handles an event of a CPU's device.
     pub fn expire(&self, cpu: CpuId) -> Expired {
         self.expire_with(cpu, |_| CallbackResult::Done)
     }
@@ -222,7 +209,6 @@ impl<L: Kind> Stage<L> {
         self.bases.collect(cpu, |firing| self.call(firing.task, || CallbackResult::Done)).call
     }
 
-    /// Fires collected timers in an expiry thread, with these callbacks.
     pub fn fire_with(
         &self,
         cpu: CpuId,
@@ -232,7 +218,6 @@ impl<L: Kind> Stage<L> {
         self.bases.fire(cpu, runner, |firing| self.call(firing.task, || then(firing)))
     }
 
-    /// Fires collected timers in an expiry thread.
     pub fn fire(&self, cpu: CpuId, runner: Runner) -> u64 {
         self.fire_with(cpu, runner, |_| CallbackResult::Done)
     }
@@ -256,21 +241,18 @@ impl<L: Kind> Stage<L> {
         self.places[0].free_and_reuse(0);
     }
 
-    /// Marks the beginning of a callback, and fails if another one runs (X2). Orders more than a
-    /// callback by itself.
+    /// Marks the beginning of a callback, and fails if another one runs (X2).
     pub fn enter(&self, timer: usize) {
         let mut inside = self.inside[timer].lock();
         *inside += 1;
         assert_eq!(*inside, 1, "X2: a timer overlaps itself");
     }
 
-    /// Marks the end of a callback.
     pub fn leave(&self, timer: usize) {
         *self.inside[timer].lock() -= 1;
     }
 
-    /// A callback that fails if another one of this timer runs, or of any timer that is given the
-    /// same mark.
+    /// A callback that fails if another callback with this mark runs.
     pub fn runs_alone(&self, mark: usize) -> CallbackResult {
         self.enter(mark);
         yield_now();
@@ -288,18 +270,15 @@ impl<L: Kind> Stage<L> {
         self.fired.load(Ordering::Relaxed)
     }
 
-    /// Returns the counts of all bases.
     pub fn counts(&self) -> BaseCounts {
         let views = (0..CPUS).filter_map(|cpu| self.bases.view(CpuId(cpu)));
         views.fold(BaseCounts::default(), |sum, view| sum.plus(view.counts))
     }
 
-    /// Returns how many timers are pending.
     pub fn pending(&self) -> usize {
         (0..CPUS).map(|cpu| self.pending_on(CpuId(cpu))).sum()
     }
 
-    /// Returns how many timers are pending on a base.
     pub fn pending_on(&self, cpu: CpuId) -> usize {
         let view = self.bases.view(cpu).expect("a base");
         view.coarse + view.precise
@@ -330,8 +309,6 @@ impl<L: Kind> Stage<L> {
         self.settle();
     }
 
-    /// Waits for these threads, and then checks as [`settle_and_drain`](Stage::settle_and_drain)
-    /// does.
     pub fn join_and_drain(&self, threads: impl IntoIterator<Item = Thread>) {
         threads.into_iter().for_each(Thread::join);
         self.settle_and_drain();

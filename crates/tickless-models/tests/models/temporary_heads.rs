@@ -14,7 +14,6 @@ use tickless_core::platform::Lock;
 
 const TICK: usize = 0;
 const THREAD: usize = 1;
-/// The end of a list.
 const NONE: u64 = 0;
 /// The timer that has been collected already.
 const A: u64 = 1;
@@ -30,7 +29,6 @@ enum Thread {
     UnderTheLock,
 }
 
-/// The list of collected timers.
 struct Collected {
     lock: CheckedLock<()>,
     head: Field,
@@ -103,8 +101,7 @@ fn loses_b(thread: Thread, log: &Log) -> bool {
     lost
 }
 
-/// Goal: without the lock a lost timer is found, and the book shows its schedule; with the lock
-/// there is none.
+/// Goal: without the lock a lost timer is found, as the book shows; with it none is lost.
 #[test]
 fn the_timer_that_the_withdrawn_patch_lost() {
     let run = |name, thread| explore(name, Depth::usual(), move |log| loses_b(thread, log));

@@ -10,7 +10,6 @@ use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::CpuId;
 
 pub const NAME: &str = "shuttle";
-/// Whether the explored schedules are a random sample.
 pub const IS_RANDOM: bool = true;
 
 primitives!(shuttle);
@@ -39,7 +38,6 @@ fn seed() -> u64 {
     seed.unwrap_or(0x7169_636b)
 }
 
-/// An atomic word that shuttle observes.
 pub struct CheckedWord(AtomicU64);
 
 impl CheckedWord {
