@@ -30,8 +30,7 @@ impl Histogram {
 
     #[inline]
     pub(crate) fn count_ns(&mut self, took: Ns) {
-        // Limit the duration to the lower bound of the last bucket, so that the shift cannot
-        // overflow.
+        // Limited to the last bucket's lower bound, so that the shift cannot overflow.
         let capped = took.0.min(1 << (BUCKETS - 2));
         let bucket = (capped << 1 | 1).ilog2() as usize;
         self.counts[bucket] += 1;

@@ -17,10 +17,8 @@ use core::convert::Infallible;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// A timer on the heap, and the bases with which it is used.
-///
-/// Dropping it shuts it down and waits until its callback has returned. A callback must not drop
-/// its own timer.
+/// A timer on the heap, and the bases with which it is used. Dropping it shuts it down and waits
+/// until its callback has returned. A callback must not drop its own timer.
 pub struct OwnedTimer<P: Platform, L: Family<P>> {
     timer: NonNull<Timer<P, L>>,
     bases: Arc<Bases<P>>,

@@ -24,12 +24,10 @@
 //! # Why gaps are halved
 //!
 //! Without moving timers that have started, the best rule reaches a largest gap of 1.44 times the
-//! even one for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949). It
-//! divides each gap slightly off its middle, so that two timers are 0.585 of a period apart instead
-//! of half. Few timers are the usual case, in which a collision costs most, so gaps are halved:
-//! this is perfect at 2, 4 and 8, and below 2 everywhere. Of equal gaps the one is chosen that van
-//! der Corput's sequence would choose, so that the new timers between two powers of two are spread
-//! as well.
+//! even one for all n at once (de Bruijn and Erdős, "Sequences of points on a circle", 1949), but
+//! two timers are 0.585 of a period apart instead of half. Few timers are the usual case, in which
+//! a collision costs most, so gaps are halved. Of equal gaps the one is chosen that van der
+//! Corput's sequence would choose.
 
 use crate::time::Ns;
 use alloc::collections::{BTreeMap, BTreeSet};

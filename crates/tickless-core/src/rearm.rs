@@ -5,25 +5,7 @@
 //! write. Here every operation on a base *returns* what to do to the device, as a [`Rearm`] that
 //! the compiler does not let the caller ignore. The caller, which holds the lock, does it.
 //!
-//! # Guarantees
-//!
-//! - R1 Except in the handler and in a back-off (see R7), the device is armed for the earliest
-//!   expiry or before it.
-//! - R2 A removal that does not program the device also leaves the record of its deadline (`armed`)
-//!   unchanged.
-//! - R3 Removing a timer of another CPU never programs that CPU's device.
-//! - R4 A restart of the earliest timer writes to the device at most once (except under
-//!   [`Policy::Eager`]), and not at all if the device is armed for the earliest expiry.
-//! - R5 The handler does not write to the device until its end, and then once.
-//! - R7 A handler that fires timers more slowly than they come due backs off: it ends, and the
-//!   device fires again after a bounded pause.
-//! - R8 If an event is programmed for as soon as the device allows, no operation delays it.
-//! - R11 A deadline outside the device's limits is clamped, never lost.
-//! - R13 A write that the device refuses is repeated with a later deadline. An event that the
-//!   device loses delays timers until the next event, or until another CPU finds the base overdue.
-//!   All are counted.
-//! - R14 A handler may leave programming to its caller ([`HandlerEnd::Defers`]). The device is
-//!   unarmed until the caller's `settle` arms it for the earliest expiry.
+//! `docs/dev/contract.md` has the guarantees, under "Rearming the event device".
 //!
 //! `armed` is used under the base's lock. It is deliberately separate from the queue's minimum: a
 //! device that fires early costs little, one that fires late is a bug.
@@ -71,13 +53,11 @@ enum Phase {
     /// The handler runs and will program the device at its end (R5); until then `armed` is
     /// `Ns::NEVER`.
     Handling,
-    /// The handler has ended without programming the device. [`Device::settle`] will; until then
-    /// `armed` is `Ns::NEVER`.
+    /// The handler has ended; [`Device::settle`] will program the device. `armed` is `Ns::NEVER`.
     Deferred,
 }
 
-/// What a base knows of its event device: for when it is armed, its limits, its counts. Used under
-/// the base's lock.
+/// What a base knows of its event device. Used under the base's lock.
 #[derive(Clone, Debug)]
 pub struct Device {
     policy: Policy,
@@ -105,8 +85,7 @@ impl Device {
         }
     }
 
-    /// Sets two choices that Linux 7.1 added: whether lazy timers are treated differently, and
-    /// whether the handler or its caller programs the device after an event.
+    /// Sets two choices that Linux 7.1 added: see [`LazyTimers`] and [`HandlerEnd`].
     #[must_use]
     pub const fn with(self, lazy_timers: LazyTimers, handler_end: HandlerEnd) -> Device {
         Device { lazy_timers, handler_end, ..self }
@@ -242,9 +221,8 @@ impl Device {
         passes < self.limits.passes
     }
 
-    /// Ends a handler that has expired `expired` timers but cannot catch up: more are due. The
-    /// device fires again after a pause as long as the handler took, at most `backoff_max` (R7), so
-    /// that other work gets the CPU in between.
+    /// Ends a handler that has expired `expired` timers but cannot catch up. The device fires again
+    /// after a pause as long as the handler took, at most `backoff_max` (R7).
     pub fn back_off(&mut self, earliest: Ns, expired: u64, now: Ns) -> Rearm {
         if self.limits.backoff_max == Ns::ZERO {
             return self.leave(earliest, expired, now);
@@ -265,9 +243,8 @@ impl Device {
         }
     }
 
-    /// Returns whether the device should have fired more than `grace` ago: its event was lost, or
-    /// is very late. If so, counts a lost event (R13); the caller must make the base run its
-    /// handler.
+    /// Returns whether the device should have fired more than `grace` ago. If so, counts a lost
+    /// event (R13); the caller must make the base run its handler.
     pub fn is_overdue(&mut self, now: Ns, grace: Ns) -> bool {
         let is_overdue = self.armed.after(grace) < now;
         self.counts.lost += u64::from(is_overdue);
@@ -300,9 +277,8 @@ impl Device {
         matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Deferred)
     }
 
-    /// Returns whether the device is armed for this expiry, and the caller may program it. Returns
-    /// false if the device fires as soon as its limits allow: otherwise alternating starts and
-    /// removals would delay the event again and again (R8).
+    /// Returns whether the device is armed for this expiry, and does not fire as soon as its limits
+    /// allow: otherwise alternating starts and removals would delay the event for ever (R8).
     #[inline]
     fn is_armed_for(&self, expiry: Ns, place: Locality) -> bool {
         place == Locality::Local && self.phase == Phase::Waiting && expiry == self.armed
@@ -316,8 +292,7 @@ impl Device {
             return Rearm::Keep;
         }
         let nearest = self.limits.clamp(expiry, now);
-        // The device is armed for as soon as it allows, so leave it alone. Otherwise a loop that
-        // keeps arming deadlines within the minimum delta would delay it again and again (R8).
+        // The device is armed for as soon as it allows, so leave it alone (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;

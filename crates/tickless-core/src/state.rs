@@ -135,7 +135,6 @@ impl Life {
         self.0 & (PENDING | deferrable) == PENDING | (held.0 as u64) << HELD_AT & deferrable
     }
 
-    /// The level of a pending coarse timer in the wheel, and whether it is deferrable: see `Held`.
     #[inline]
     pub(crate) const fn held_as(self) -> Held {
         Held((self.0 >> HELD_AT) as u8 & Held::ALL)
@@ -150,7 +149,6 @@ impl Life {
         }
     }
 
-    /// Whether a pending precise timer is in the queue or waits for the next pass.
     pub(crate) const fn lane(self) -> Lane {
         if self.0 & LATE != 0 { Lane::Late } else { Lane::Queued }
     }

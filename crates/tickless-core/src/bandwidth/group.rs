@@ -137,8 +137,7 @@ impl Group {
         self.counts
     }
 
-    /// Returns the amount in the pool and with the members; negative if they owe more than the
-    /// pool has.
+    /// Returns the amount in the pool and with the members; negative if they owe more.
     pub fn held(&self) -> i128 {
         self.pool + self.lent
     }
@@ -254,8 +253,7 @@ impl Group {
     }
 
     /// Removes a member, which may be waiting. The pool takes over its balance or its debt.
-    /// Afterwards, call [`pop_released`](Group::pop_released): the pool may have enough for waiting
-    /// members.
+    /// Afterwards, call [`pop_released`](Group::pop_released), as after [`rest`](Group::rest).
     pub fn leave(&mut self, id: MemberId) {
         let Some(slot) = self.slot(id) else { return };
         let (balance, state) = (slot.balance, slot.state);

@@ -48,9 +48,6 @@
 //! assert_eq!(group.pop_released(period), Some(b));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! `permits` is generic over [`Word`](crate::word::Word), so that the host and the model checkers
-//! run the same code. All other files use neither atomics nor threads.
 
 mod counts;
 mod group;

@@ -23,19 +23,10 @@
 //!
 //! # A refill races with a caller
 //!
-//! ```text
-//! caller                              holder of the group's lock
-//! its time is before `until`
-//! reads word = (open, 5)
-//!                                     close: word = closed, 5 are left
-//!                                     refill, until = later, word = (open, 10)
-//! (open, 5) to (open, 4) fails:
-//! the word is (open, 10), retry
-//! ```
-//!
-//! If the refill had set the word to 5 again, the exchange would have succeeded, which is correct:
-//! the word is what the pool holds at that moment. It is also correct to read the clock before a
-//! refill and to take permits after it; they count for the later period.
+//! A caller that has read the word before a refill fails to exchange it if the refill has set it
+//! to another value, and tries again. If the refill has set the same value again, the exchange
+//! succeeds, which is correct: the word is what the pool holds at that moment. It is also correct
+//! to read the clock before a refill and to take permits after it; they count for the later period.
 
 use crate::bandwidth::period::pass_refills;
 use crate::bandwidth::settings::Settings;

@@ -36,16 +36,13 @@ pub struct Bases<P: Platform> {
     platform: P,
     bases: Box<[Base<P>]>,
     settings: Settings,
-    /// Whether expiry is deferred.
     pub(crate) defers: bool,
     /// Whether pending coarse timers are pushed out without a lock. Not if the settings keep timers
     /// exactly in the order of arming, or the device always at the earliest one: both require the
     /// lock.
     pub(crate) push_out_is_lazy: bool,
-    /// For each level of the wheel, how far ahead a deadline must be for that level to be fine
-    /// enough.
+    /// See `least_distances`.
     pub(crate) least: [Ns; 16],
-    /// The number of bases that are online.
     pub(crate) online: P::Word,
 }
 
@@ -256,7 +253,6 @@ impl<P: Platform> Bases<P> {
         })
     }
 
-    /// The base of the CPU that the caller runs on.
     #[inline]
     pub(crate) fn here(&self) -> CpuId {
         if self.bases.len() == 1 {
@@ -355,13 +351,11 @@ impl BaseState {
         self.is_plain = false;
     }
 
-    /// When the event device must fire next.
     #[inline]
     pub(crate) fn earliest(&self) -> Ns {
         self.deferred.earliest(&self.queues)
     }
 
-    /// Records how many timers a thread has moved or checked while it held the lock.
     #[inline]
     pub(crate) fn record_holding(&mut self, timers: usize) {
         if timers > self.longest_holding {
@@ -369,7 +363,6 @@ impl BaseState {
         }
     }
 
-    /// When the event device must fire for a timer that is due at `due`.
     #[inline]
     pub(crate) fn for_device<L: Link>(&self, life: Life, due: Ns) -> Ns {
         self.deferred.for_device::<L>(life, due)

@@ -12,25 +12,8 @@
 //! `decide` decides what to do to the timer, and this file does it: `disarm` for a pending timer
 //! whose callback does not run, `disarm_slow` for all others.
 //!
-//! # Guarantees
-//!
-//! - X1 After a synchronous cancel the timer is not pending, its callback runs nowhere, and the
-//!   caller sees what the callback wrote.
-//! - X2, X9 A cancel checks one base, however many there are: a running timer stays on its base.
-//!   ([`Scan::AllBases`] checks all, for comparison.)
-//! - X3 A callback that rearms its timer cannot keep its canceller waiting: until the wait ends,
-//!   such an arming counts as made and cancelled.
-//! - X4 A running timer is named by its address, which is compared and never dereferenced. A
-//!   callback that frees its timer detaches itself first, so that a later timer at the same address
-//!   is not taken for it.
-//! - X5 After a shutdown every later arming fails.
-//! - X7 A canceller spins briefly, then sleeps until the callback has returned.
-//! - X8 `cancel_single_shot` checks whether the callback runs only if the timer is not pending, and
-//!   reports a timer that was armed again.
-//! - X10 Each arming is either cancelled or fires: both are decided under the lock of the timer's
-//!   base.
-//! - X3, X10 A cancel whose wait is refused leaves no trace: the timer can be armed again, even by
-//!   its callback, unless another canceller still waits.
+//! `docs/dev/contract.md` has the guarantees, under "Cancel". A callback that frees its timer
+//! detaches itself first, so that a later timer at the same address is not taken for it.
 //!
 //! X6 (a wait that could never end is refused) needs the wait graph, which only the caller has: see
 //! [`cancel_sync_unless`](Bases::cancel_sync_unless).
@@ -87,14 +70,12 @@ struct Found {
     cancel: Cancel,
     /// The timer's base; `None` for a timer that was never armed.
     cpu: Option<CpuId>,
-    /// The timer's state after the cancel.
     life: Life,
     /// The timer was armed, or a thread tried to arm it while it was being cancelled.
     was_armed: bool,
 }
 
 impl Found {
-    /// The timer was neither pending nor running.
     const NOTHING: Found =
         Found { cancel: Cancel::Idle, cpu: None, life: Life::FRESH, was_armed: false };
 }
@@ -123,10 +104,9 @@ impl<P: Platform> Bases<P> {
     /// Cancels a timer and waits until its callback runs nowhere (X1). Returns what the call found
     /// before it waited.
     ///
-    /// If the callback is not running, this costs as much as [`cancel`](Bases::cancel). It must not
-    /// be called from that callback, nor by a thread for which the callback waits: neither would
-    /// ever end. Callers that cannot rule this out use
-    /// [`cancel_sync_unless`](Bases::cancel_sync_unless).
+    /// If the callback is not running, this costs as much as [`cancel`](Bases::cancel). Neither
+    /// that callback nor a thread for which it waits may call this, because the wait would not end:
+    /// see [`cancel_sync_unless`](Bases::cancel_sync_unless).
     pub fn cancel_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         let Ok(found) = self.cancel_sync_unless(timer, |_| Ok::<(), Infallible>(()));
         found
@@ -167,9 +147,8 @@ impl<P: Platform> Bases<P> {
         Ok((!was_armed).then_some(first.cancel))
     }
 
-    /// Shuts a timer down and waits until its callback runs nowhere. Then the timer may be freed.
-    ///
-    /// Must not be called from that callback.
+    /// Shuts a timer down and waits until its callback, which must not call this, runs nowhere.
+    /// Then the timer may be freed.
     pub fn shutdown_sync<L: Family<P>>(&self, timer: TimerRef<P, L>) -> Cancel {
         let Ok(found) = self.shutdown_sync_unless(timer, |_| Ok::<(), Infallible>(()));
         found
@@ -227,15 +206,13 @@ impl<P: Platform> Bases<P> {
     /// Only this very callback may call it, after it has shut its timer down; see
     /// [`TimerRef::new`]. Takes no lock.
     pub fn detach<L: Family<P>>(&self, timer: TimerRef<P, L>) {
-        // Relaxed: a running timer stays on its base (X2), and this thread, which runs it, has seen
-        // that base.
+        // Relaxed: a running timer stays on its base (X2), which this thread has seen.
         if let Some(cpu) = timer.life(Ordering::Relaxed).base() {
             self.base(cpu).running.detach(timer.address());
         }
     }
 
-    /// Wakes the cancellers that wait for a callback of this base, so that each calls its `refuse`
-    /// again.
+    /// Makes the cancellers that wait for a callback of this base call their `refuse` again.
     pub fn recheck_waits(&self, cpu: CpuId) {
         let base = self.base(cpu);
         let mut state = base.state.lock();
@@ -256,16 +233,14 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Disarms a pending timer whose callback does not run, if the policy leaves the device as it
-    /// is. Nearly every cancel ends here. Returns `None`, and changes nothing, in all other cases,
-    /// for [`disarm_slow`](Bases::disarm_slow).
+    /// is. Nearly every cancel ends here. Otherwise returns `None` and changes nothing.
     #[inline]
     fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
         // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
         let base = self.bases().get(life.pending_at()?.index())?;
         let mut state = base.state.try_lock_fast()?;
-        // The word is read again under the lock: if it still names this base, it does not change
-        // until the lock is released.
+        // Read again under the lock: see `lock_timer`.
         let is_usual = timer.life(Ordering::Relaxed) == life
             && !(operation.checks_running(life)
                 && base.running.has(timer.address(), Ordering::Relaxed))
@@ -281,8 +256,7 @@ impl<P: Platform> Bases<P> {
         Some(())
     }
 
-    /// Disarms a timer in the cases that `disarm_fast` does not handle. Takes no lock if the timer
-    /// is idle.
+    /// Disarms a timer for which `disarm_fast` has returned `None`. Takes no lock if it is idle.
     #[inline(never)]
     fn disarm_slow<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let is_done = if operation == Operation::Shutdown {
@@ -299,7 +273,6 @@ impl<P: Platform> Bases<P> {
         if is_done { Found::NOTHING } else { self.disarm_locked(timer, operation) }
     }
 
-    /// Disarms a timer under the lock of its base.
     fn disarm_locked<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Found {
         let Some((cpu, mut state, life)) = self.lock_timer(timer, None) else {
             return Found::NOTHING;
@@ -376,11 +349,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Stops counting a canceller that does not wait after all, so that the timer can be armed
-    /// unless another canceller waits.
-    ///
-    /// The callback may have returned by now, and the timer may have been armed and its callback
-    /// started again, with other cancellers. Then the word's generation differs from that of
-    /// `life`, and this changes nothing.
+    /// unless another canceller waits. Changes nothing if the timer has been armed since `life` was
+    /// read: then the word's generation differs.
     #[cold]
     fn give_up<L: Family<P>>(&self, timer: TimerRef<P, L>, life: Life) {
         let locked = self.lock_timer(timer, None);

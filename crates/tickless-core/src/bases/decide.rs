@@ -34,9 +34,7 @@ pub(super) enum Operation {
     /// Arm the timer. For [`IfPending::Reduce`] the caller has compared the deadlines, and passes
     /// `Leave` if the new one is not earlier.
     Start(IfPending),
-    /// Arm the timer again, as its own callback requests.
     Restart,
-    /// Cancel the timer's arming.
     Cancel,
     /// Cancel the timer's arming, unless its callback runs.
     TryCancel,
@@ -44,7 +42,6 @@ pub(super) enum Operation {
     CancelAndWait,
     /// Like `CancelAndWait`, for a timer that is not armed while its callback runs.
     CancelSingleShot,
-    /// Cancel the timer's arming and every later one.
     Shutdown,
 }
 
@@ -63,14 +60,11 @@ pub(super) struct Seen {
 pub(super) enum Action {
     /// The timer was shut down: report that.
     Refuse,
-    /// Leave the timer as it is.
     Keep,
     /// Do not arm the timer, because it is being cancelled: count an arming and a cancel, and store
     /// this state.
     RefuseOnce(Life),
-    /// Arm the timer on its base.
     Arm,
-    /// Move the timer to the target base, and arm it there.
     Move,
     /// Take the timer off its list if it is pending, and store this state.
     Disarm(Life),
@@ -135,7 +129,6 @@ mod tests {
     /// does.
     type Row = [(Life, [Action; 9], [Action; 9]); 5];
 
-    /// Goal: every operation decides correctly in every state, if the base is the target.
     #[test]
     fn decisions_in_every_state() {
         use Action::{Arm, Disarm, Keep, Refuse, RefuseOnce};
@@ -182,7 +175,6 @@ mod tests {
         }
     }
 
-    /// Goal: only a start, of a timer whose callback does not run, moves a timer (X2).
     #[test]
     fn only_a_start_moves_a_timer() {
         for life in [IDLE, PENDING, CANCELLED, IDLE.shut()] {
@@ -199,8 +191,6 @@ mod tests {
         }
     }
 
-    /// Goal: a pending single-shot timer is cancelled without checking whether its callback runs
-    /// (X8).
     #[test]
     fn a_pending_single_shot_checks_no_runner() {
         for operation in OPERATIONS {

@@ -6,26 +6,16 @@
 //!
 //! # Collecting
 //!
-//! The patch of 2016 for Linux's real-time branch that proposed this moved expired timers to
-//! separate lists in the interrupt, and had to merge these with timers that the thread had not
-//! fired yet. Here the interrupt changes one number: the tick up to which the thread must empty the
-//! wheel ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick
-//! have been collected, on whatever list they are, and can still be cancelled. A timer that is
-//! armed for the past from then on belongs to the next round. So collecting is a comparison and a
-//! store, merging is the maximum of two numbers, and neither needs memory. The thread splices the
-//! lists under the base's lock when it reaches them, in constant time each.
+//! The interrupt changes one number: the tick up to which the thread must empty the wheel
+//! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick have
+//! been collected, on whatever list they are, and can still be cancelled. A timer that is armed for
+//! the past from then on belongs to the next round. Merging is the maximum of two numbers. The
+//! thread splices the lists under the base's lock when it reaches them, in constant time each.
 //!
-//! # Guarantees
-//!
-//! - D1 A tick reads one word without a lock; lists change under the lock only.
-//! - D3 The thread is woken only if a timer has expired, unless [`Deferral::EveryTick`] is set.
-//! - D4 The stored time of the thread's next timer may be too early, never too late: arming lowers
-//!   it at once, and only the thread raises it, under the lock.
-//! - D6 Collecting and merging take constant time and lose no timer.
-//! - D9 A callback that blocks delays the other timers of its thread until a second thread takes
-//!   over. The handler requests the second thread when a timer is due and none has fired for
-//!   [`Settings::patience`](super::Settings::patience). A timer that is due again while its own
-//!   callback still runs waits for that callback (X2).
+//! `docs/dev/contract.md` has the guarantees, under "Deferred expiry". The handler requests a
+//! second thread when a timer is due and none has fired for
+//! [`Settings::patience`](super::Settings::patience). A timer that is due again while its own
+//! callback still runs waits for that callback (X2).
 //!
 //! While the thread is at work, the event device does not fire for the thread's timers until the
 //! patience has passed: the thread checks for due timers before it sleeps, and arms the device.

@@ -11,9 +11,8 @@ impl<P: Platform> Bases<P> {
     /// kicks its CPU, which fires what is due and programs the device again, and counts a lost
     /// event ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it did.
     ///
-    /// A lost event or kick delays all timers of a base until the next event (R13). To bound the
-    /// delay, each CPU's tick calls this for the next CPU, with more grace than events are usually
-    /// late. Takes that base's lock for one comparison; other operations cost nothing extra.
+    /// To bound the delay after a lost event (R13), each CPU's tick calls this for the next CPU,
+    /// with more grace than events are usually late.
     pub fn recover_lost_event(&self, cpu: CpuId, grace: Ns) -> bool {
         if cpu.index() >= self.count() {
             return false;

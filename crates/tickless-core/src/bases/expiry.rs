@@ -3,12 +3,8 @@
 //! The handler passes each timer that is due to its caller, without the base's lock, and the caller
 //! runs the callback. The core does not know what a callback is.
 //!
-//! # Guarantees
-//!
-//! - W1 No timer fires before its deadline. W4 Timers of one instant fire in the order of arming.
-//! - R5, R6 The handler programs the device once, at its end, even if a callback panics.
-//! - X4 After a callback has started, the core accesses no field of its timer, unless the callback
-//!   requests a restart: then its timer has not been freed.
+//! `docs/dev/contract.md` has the guarantees. After a callback has started, the core accesses no
+//! field of its timer, unless the callback requests a restart: then its timer has not been freed.
 
 use super::base::{Base, BaseState, Bases, Guard};
 use super::by_deadline::gather_by_deadline;
@@ -83,11 +79,8 @@ pub struct Expired {
 /// Which of the due timers a runner (a handler or an expiry thread) fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
-    /// All of them.
     All,
-    /// Timers that fire in the handler.
     Handler,
-    /// Timers that fire in the expiry thread.
     Thread,
 }
 
@@ -140,7 +133,6 @@ enum Taken<P: Platform> {
 
 /// A due timer that has been taken off its list.
 enum Due<P: Platform> {
-    /// A coarse timer and its deadline.
     Coarse(TimerRef<P, WheelLink<P::Word>>, Ns),
     Precise(TimerRef<P, QueueLink>, FiresIn),
 }
@@ -190,8 +182,7 @@ impl<P: Platform> Bases<P> {
         state.has_waiters = true;
     }
 
-    /// Fires the due timers in `share`, and returns which expiry thread must be woken for the other
-    /// due timers.
+    /// Fires the due timers in `share`. Returns which expiry thread must be woken for the others.
     pub(crate) fn handle(&self, cpu: CpuId, share: Share, batch: &mut impl Batch<P>) -> Collected {
         let base = self.base(cpu);
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
@@ -235,8 +226,7 @@ impl<P: Platform> Bases<P> {
         Collected { expired: Expired { fired, next }, call }
     }
 
-    /// Fires the timers that are due at `now`. Takes and returns the lock, and unlocks for each
-    /// callback.
+    /// Fires the timers that are due at `now`. Unlocks for each callback, and returns the lock.
     pub(crate) fn pass<'a>(
         &'a self,
         cpu: CpuId,
@@ -259,8 +249,7 @@ impl<P: Platform> Bases<P> {
                 }
                 Taken::Nothing => break,
             };
-            // One branch for coarse and one for precise timers, so that the kind is checked only
-            // once.
+            // One branch for each kind, so that the kind is checked only once.
             state = match due {
                 Due::Coarse(timer, deadline) => {
                     let window = Window::at(deadline);
@@ -397,8 +386,7 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Begins a pass, which fires the timers that are due at `now`. A timer that is armed for the
-    /// past from here on fires in the next pass, so that a callback which keeps doing that cannot
-    /// keep the handler busy (R7).
+    /// past from here on fires in the next pass, so that it cannot keep the handler busy (R7).
     fn begin_pass<'a>(
         &'a self,
         base: &'a Base<P>,
@@ -447,8 +435,7 @@ impl<P: Platform> Bases<P> {
         state
     }
 
-    /// Takes the next due timer off its list. Precise timers come first, because their users need
-    /// precision.
+    /// Takes the next due timer off its list, precise timers first.
     #[inline(always)]
     fn take_due(
         base: &Base<P>,

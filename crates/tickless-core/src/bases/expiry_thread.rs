@@ -110,7 +110,6 @@ impl Deferred {
         self.counts
     }
 
-    /// Counts a callback that has returned in an expiry thread.
     pub(crate) fn has_fired(&mut self) {
         self.counts.fired += 1;
     }
@@ -195,7 +194,6 @@ impl Deferred {
     }
 }
 
-/// When the next timer that fires in the expiry thread is due.
 pub(super) fn thread_next(queues: &Queues) -> Ns {
     queues.earliest_in_thread().min(queues.wheel.next_event())
 }

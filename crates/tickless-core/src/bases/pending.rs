@@ -49,8 +49,7 @@ pub struct Walk(Part);
 enum Part {
     /// A position in the wheel.
     Wheel(At),
-    /// A position in one of the four queues of precise timers: two of the handler, two of the
-    /// thread.
+    /// A position in one of the queues of precise timers, of the handler or the thread.
     Queue {
         nth: usize,
         ticket: u64,

@@ -5,12 +5,6 @@
 //! under the lock; cancels read them without it. The address is compared and never dereferenced,
 //! because the timer may have been freed (X4).
 //!
-//! # Identity
-//!
-//! If a callback frees its timer, another timer may be made at the same address while the callback
-//! still runs. So the callback must [detach](super::Bases::detach) itself from its timer first:
-//! from then on the word is 0, and a new timer at the address is not taken for the freed one.
-//!
 //! # Waiting (X7)
 //!
 //! | canceller | runner |
@@ -40,7 +34,6 @@ pub enum Runner {
 
 pub(super) const RUNNERS: usize = 3;
 
-/// The callbacks that a base runs.
 pub(crate) struct Running<P: Platform> {
     timers: [P::Word; RUNNERS],
     /// How often waiting threads have been told to check again, mostly because a callback has

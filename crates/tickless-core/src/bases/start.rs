@@ -10,16 +10,8 @@
 //! | idle, on the base on which it should be | `start_fast` | one lock |
 //! | pending, on another base, or never armed | `start_slow` | one lock, or two |
 //!
-//! # Guarantees
-//!
-//! - X2 A timer whose callback runs stays on its base, and its next callback runs in the same place
-//!   (handler or thread).
-//! - X3 While a synchronous cancel waits for its callback, a timer is not armed.
-//! - D8 Nothing is armed on an offline base, except a timer whose callback still runs there; that
-//!   timer moves when the callback has returned.
-//! - R3, R4 Which starts program an event device, and how often: see `rearm`.
-//! - W1 The current time that a caller passes is a hint: it never moves a base's time beyond the
-//!   platform's clock, so a wrong value affects no other timer.
+//! `docs/dev/contract.md` has the guarantees. The current time that a caller passes is a hint: it
+//! never moves a base's time beyond the platform's clock, so a wrong value affects no other timer.
 
 use super::base::{BaseState, Bases, Guard, Locked};
 pub use super::decide::IfPending;
@@ -85,8 +77,7 @@ impl core::fmt::Display for StartError {
 impl core::error::Error for StartError {}
 
 impl<P: Platform> Bases<P> {
-    /// Arms or rearms a timer to fire within `window`. For a coarse timer the deadline is the
-    /// window's soft end.
+    /// Arms or rearms a timer to fire within `window`, of which a coarse timer uses the soft end.
     ///
     /// A pending coarse timer that moves later stays on its list and is pushed out by one
     /// compare-and-swap, from any CPU; see [`PushOut::Lazy`](crate::queues::wheel::PushOut). A
@@ -155,16 +146,14 @@ impl<P: Platform> Bases<P> {
             drop(state);
             // Relaxed: no other thread knows the timer. The start below publishes it.
             timer.word().store(life.word(), Ordering::Relaxed);
-            // The result is always `Ok`: only a timer that was shut down is refused, and this one
-            // is new.
+            // Never an error: only a timer that was shut down is refused.
             let _ = self.start_slow(timer, window, now, options);
         }
     }
 
-    /// Arms a timer that is idle and already on the right base, if that base is plain: online,
-    /// without expiry threads, and with a device that is programmed for every timer. All other
-    /// starts continue in another function, so that this one keeps its values and the guard in
-    /// registers.
+    /// Arms a timer that is idle and already on the right base, if that base is plain (see
+    /// `BaseState::is_plain`). All other starts continue in another function, so that this one
+    /// keeps its values and the guard in registers.
     #[inline(never)]
     fn start_fast<L: Family<P>>(
         &self,
@@ -180,8 +169,7 @@ impl<P: Platform> Bases<P> {
         let Some(state) = base.and_then(|base| base.state.try_lock_fast()) else {
             return self.start_slow(timer, window, now, options);
         };
-        // The word is read again under the lock: if it still names this base, it does not change
-        // until the lock is released.
+        // Read again under the lock: see `lock_timer`.
         if timer.life(Ordering::Relaxed) != life || !state.is_plain {
             drop(state);
             return self.start_slow(timer, window, now, options);
@@ -233,10 +221,9 @@ impl<P: Platform> Bases<P> {
         let mut arming = self.arming::<L>(window, options);
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
-        // Check only in these cases: in all others it makes no difference whether the callback
-        // runs, and the check reads a word for each runner. A first start (migrating) does not need
-        // the check; it is kept because the instruction costs of the simulated machine were
-        // calibrated with it.
+        // Check only in these cases: the check reads a word for each runner. A first start
+        // (migrating) does not need it; it is kept because the instruction costs of the simulated
+        // machine were calibrated with it.
         let checks_running =
             !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
         let is_running =
@@ -344,9 +331,8 @@ impl<P: Platform> Bases<P> {
         let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
-        // Read under the lock. A caller's own time is older if it has waited for the lock. With
-        // such times, several callers that arm for the past would each program the device for a
-        // slightly earlier time (R8).
+        // Read under the lock: with the older times of callers that have waited for it, each would
+        // program the device for a slightly earlier time (R8).
         let now = || self.platform().now();
         let rearm = match old {
             None => device.started(new, now),

@@ -12,21 +12,11 @@
 //!
 //! # Guarantees
 //!
-//! - Each time a thread holds the lock, it reads the device once. A thread tries to take the lock
-//!   and never queues for it.
-//! - A thread that does not get the lock takes a value that was published after its arrival, by the
-//!   holder that it saw or by a later one.
-//! - One release store of one 64-bit word publishes the value and unlocks; readers use Acquire.
-//!   Where waiters may take over the lock, it is a compare-exchange.
-//! - The word contains a publish sequence. Waiters wait for the sequence to change rather than the
-//!   value, so they continue even if the counter has stopped.
-//! - A context that may have interrupted the holder, such as a signal handler, calls
-//!   [`read_directly`](Combined::read_directly), which never waits. Its value may be ahead of the
-//!   next published one by one device read.
-//! - A value may be older than the call that returns it by at most one device read.
-//! - [`read`](Combined::read) never goes back for any thread, nor across threads that are ordered
-//!   by happens-before, as long as the counter does not go back: every value that it returns was
-//!   published, and publications are ordered.
+//! `docs/dev/contract.md` has the guarantees, under "Clocks". The word contains a publish sequence.
+//! Waiters wait for the sequence to change rather than the value, so they continue even if the
+//! counter has stopped. [`read`](Combined::read) never goes back for any thread, nor across threads
+//! that are ordered by happens-before, as long as the counter does not go back: every value that it
+//! returns was published, and publications are ordered.
 //!
 //! # Taking over
 //!
@@ -34,15 +24,7 @@
 //! others wait. So a waiter's patience is limited: after a number of rounds it takes over the lock,
 //! reads the counter itself and publishes. The word identifies each holding, so the first holder's
 //! publication fails, and it takes a published value as waiters do. If it returned its own value,
-//! it might see time go back in its next call:
-//!
-//! | A | B | C |
-//! |---|---|---|
-//! | locks; loses its CPU | takes over, publishes 10 | |
-//! | | | locks, reads 20; loses its CPU |
-//! | reads 30, fails to publish | | |
-//! | returns 30 (wrong) | | publishes 20 |
-//! | next call waits for C: 20 | | |
+//! time might go back in its next call, for which another thread publishes an earlier reading.
 //!
 //! # The word
 //!
@@ -71,8 +53,7 @@ pub enum ReadPolicy {
     Combined,
 }
 
-/// The number of rounds of [`Relax`] for which a waiter waits for one holder of the lock before it
-/// takes the lock over.
+/// The rounds of [`Relax`] for which a waiter waits for one holder before it takes the lock over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience(pub u32);
 
@@ -81,8 +62,7 @@ impl Patience {
     pub const ENDLESS: Patience = Patience(u32::MAX);
 }
 
-/// A counter that is read by one thread at a time, for all threads that want its value at that
-/// moment.
+/// A counter that one thread at a time reads, for all threads that want its value then.
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
@@ -95,8 +75,7 @@ pub struct Combined<W, C, R> {
     patience: Patience,
 }
 
-/// A word that has two cache lines for itself, because CPUs prefetch lines in pairs and would bring
-/// in changes of other data.
+/// A word with two cache lines for itself, because CPUs prefetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<W>(W);
@@ -107,8 +86,7 @@ pub const VALUE_BITS: u32 = 56;
 const FAR: u64 = 1 << (VALUE_BITS - 2);
 
 impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
-    /// Makes a counter whose concurrent reads are combined. Reads the device once, for a first
-    /// value.
+    /// Makes a counter whose concurrent reads are combined. Reads the device once.
     pub fn new(counter: C, relax: R) -> Combined<W, C, R> {
         let now = counter.read();
         Combined {
@@ -190,8 +168,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         self.try_hold(seen, seen.locked())
     }
 
-    /// Changes the word from `seen` to `held`, then reads the device and publishes its value as the
-    /// holder of the lock.
+    /// Changes the word from `seen` to `held`, then reads the device and publishes its value.
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
         // Acquire, both: pairs with the Release in `publish`. The device is read after the previous
@@ -204,7 +181,6 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         }
     }
 
-    /// Reads the device once, as the holder of the lock, and publishes the value.
     #[inline]
     fn read_and_publish(&self, held: State) -> Result<u64, State> {
         let unlock = UnlockOnPanic { word: &self.word.0, held };
@@ -300,7 +276,6 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     }
 }
 
-/// Lets a [timekeeper](super::timekeeper) use a combined counter.
 impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
     #[inline]
     fn read(&self) -> u64 {
@@ -401,8 +376,7 @@ mod tests {
 
     type Alone<'a> = Combined<AtomicU64, &'a Settable, fn(u32)>;
 
-    /// Goal: without other readers each read is one device read, for every sequence number and
-    /// every change of the counter, back and forth; all bits of a wide counter are kept.
+    /// Goal: without other readers each read is one device read, and keeps all bits.
     #[test]
     fn alone_every_read_reads_the_device() {
         for width in [Width::bits(32), Width::bits(56), Width::bits(57), Width::FULL] {
@@ -423,7 +397,6 @@ mod tests {
         }
     }
 
-    /// Goal: a counter that panics leaves the lock free and publishes nothing.
     #[test]
     fn a_panic_releases_the_lock() {
         let settable = Settable::new(Width::FULL);
@@ -436,8 +409,7 @@ mod tests {
         assert_eq!((counter.read(), counter.read_directly()), (9, 9));
     }
 
-    /// Goal: of several waiters that saw the same holder only one takes over, because a takeover
-    /// changes the bits of the word that identify the holding; the published value stays.
+    /// Goal: of several waiters that saw the same holder only one takes over.
     #[test]
     fn a_takeover_is_a_new_holding() {
         let held = State::new(5).published(6).locked();

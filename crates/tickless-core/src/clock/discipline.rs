@@ -189,7 +189,6 @@ mod tests {
             Machine { counter, system, cycles_per_ns, line, discipline, last: Ns::ZERO }
         }
 
-        /// Runs for `ns`, and compares the clocks at the end.
         fn run(&mut self, ns: f64) {
             self.counter += ns * self.cycles_per_ns;
             self.system += ns;
@@ -221,7 +220,6 @@ mod tests {
         }
     }
 
-    /// Goal: after any first calibration the clock converges to the right rate and time.
     #[test]
     fn a_bad_calibration_is_corrected() {
         for wrong in [0.0, 60e-6, -60e-6, 900e-6, -900e-6, 0.3, -0.3] {
@@ -234,8 +232,6 @@ mod tests {
         }
     }
 
-    /// Goal: after a bad calibration and an idle hour the rate is right at once, and the lost time
-    /// becomes part of the offset.
     #[test]
     fn an_idle_hour_after_a_bad_calibration_is_corrected_at_once() {
         let mut machine = Machine::new(3.1, 80e-6);
@@ -245,8 +241,6 @@ mod tests {
         }
     }
 
-    /// Goal: if the counter continues during a suspend and the system's clock does not, our clock
-    /// does not slow down.
     #[test]
     fn a_counter_that_continues_over_a_suspend_does_not_change_the_rate() {
         let mut machine = Machine::new(2.0, 40e-6);
@@ -261,8 +255,6 @@ mod tests {
         }
     }
 
-    /// Goal: if the counter restarts at zero, the clock stops until the next comparison at most,
-    /// and never goes back.
     #[test]
     fn a_counter_that_restarts_does_not_turn_the_clock_back() {
         let mut machine = Machine::new(2.0, 0.0);

@@ -14,10 +14,8 @@
 //! | `timekeeper` | the monotonic, boottime and realtime clocks, computed from the best counter |
 //! | `skew` | checks whether two CPUs read the same values from a counter |
 //!
-//! `line`, `combined`, `ratchet`, `timekeeper` and `skew` are generic over
-//! [`Word`](crate::word::Word), an atomic integer, so that the host, the model checkers and a
-//! simulated machine run the same code. All other files use neither atomics nor threads. The caller
-//! passes in the counters that are read.
+//! Files with atomics are generic over [`Word`](crate::word::Word), so that the host, the model
+//! checkers and a simulated machine run the same code.
 
 pub mod combined;
 pub mod counter;

@@ -70,8 +70,6 @@ mod tests {
     use crate::clock::counter::{Settable, Width};
     use core::sync::atomic::AtomicU64;
 
-    /// Goal: a reading that goes back is replaced by the highest so far; a wrap is not taken for a
-    /// step back.
     #[test]
     fn a_lower_reading_is_replaced() {
         let settable = Settable::new(Width::bits(8));

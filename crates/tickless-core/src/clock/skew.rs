@@ -103,8 +103,7 @@ mod tests {
     use core::cell::Cell;
     use core::sync::atomic::AtomicU64;
 
-    /// Goal: a CPU whose counter is behind is detected, with the distance; a counter that wraps
-    /// around is not reported.
+    /// Goal: a CPU whose counter is behind is detected; a wrap is not reported.
     #[test]
     fn a_cpu_that_is_behind_is_detected() {
         let width = Width::bits(32);
@@ -123,8 +122,7 @@ mod tests {
         }
     }
 
-    /// Goal: a CPU whose turn is interrupted by another CPU's turn compares its reading with that
-    /// CPU's.
+    /// Goal: a CPU whose turn is interrupted compares its reading with the other CPU's.
     #[test]
     fn an_overtaken_turn_reads_again() {
         let handover = Handover::<AtomicU64>::new(Width::FULL, 10);

@@ -86,7 +86,6 @@ mod tests {
         }
     }
 
-    /// Goal: conversion is exact for counters with a period of whole nanoseconds.
     #[test]
     fn divisors_of_a_gigahertz_are_exact() {
         for ns in [1, 2, 8, 10, 100, 1_000_000] {
@@ -97,7 +96,6 @@ mod tests {
         }
     }
 
-    /// Goal: many small steps end where one large step ends.
     #[test]
     fn many_steps_lose_nothing() {
         let slope = Slope::of(2_994_375_731);

@@ -105,7 +105,6 @@ mod tests {
         Sources { standings: ratings.iter().map(standing).collect() }
     }
 
-    /// Goal: the best counter is taken, then the best of the remaining ones, then none.
     #[test]
     fn the_best_of_what_remains() {
         let mut sources = rated(&[250, 300, 110, 300]);

@@ -283,8 +283,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
 
     fn stepped(&mut self) {
         let steps = self.reader.steps.load(Ordering::Relaxed);
-        // Release: pairs with the Acquire in `steps`. A reader of the new number sees the new
-        // offset.
+        // Release: pairs with the Acquire in `steps`, for the new offset.
         self.reader.steps.store(steps.wrapping_add(1), Ordering::Release);
     }
 
@@ -339,7 +338,6 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.anchor = None;
     }
 
-    /// Switches to the best remaining counter, if there is one.
     fn switch_to_best(&mut self, in_use: SourceId) -> Change {
         let mut change = Change { to: in_use, made_good: Duration::ZERO, ahead: Duration::ZERO };
         let best = self.sources.best().and_then(|best| Some((best, self.counter(best)?)));
@@ -348,8 +346,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         };
         change.to = best;
         self.reader.line.redraw(|old| {
-            // Readers may have seen the old counter's time up to now, so time must not go back
-            // behind it.
+            // Readers may have seen the old counter's time up to now; time must not go back.
             let shown = old.at(self.reader.read(old.source));
             if let Some(right) = self.time_by_reference() {
                 change.made_good = right - shown.ns;

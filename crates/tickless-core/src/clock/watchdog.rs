@@ -200,8 +200,7 @@ mod tests {
     const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(2_000_000_000) };
     const START: Sample = Sample { reference: 0xffff_0000, count: 77 };
 
-    /// A second sample: since `START` the reference has advanced by `theirs` seconds, and the
-    /// counter by `ours`.
+    /// A second sample, `theirs` seconds of the reference and `ours` of the counter after `START`.
     fn later(theirs: f64, ours: f64) -> Sample {
         let reference = (START.reference as f64 + theirs * 14_318_180.0) as u64 & 0xffff_ffff;
         Sample { reference, count: START.count + (ours * 2e9) as u64 }
@@ -211,7 +210,6 @@ mod tests {
         judge(START, later(theirs, ours), TSC, HPET, &Tolerance::DEFAULT)
     }
 
-    /// Goal: good counters pass, across wraps of the reference and long sleeps.
     #[test]
     fn good_counters_pass() {
         for seconds in [0.2, 0.5, 10.0, 149.0, 299.0] {
@@ -229,7 +227,6 @@ mod tests {
         }
     }
 
-    /// Goal: each kind of fault is reported as that kind.
     #[test]
     fn each_fault_is_reported() {
         assert_eq!(comparison(0.5, 0.0), Comparison::Bad(Fault::Frozen));
@@ -253,7 +250,6 @@ mod tests {
         assert_eq!(told, Comparison::Bad(Fault::Backwards));
     }
 
-    /// Goal: a reference that stops or goes back is reported as bad.
     #[test]
     fn a_bad_reference_is_reported() {
         assert_eq!(comparison(0.0, 0.5), Comparison::BadReference(Fault::Frozen));

@@ -158,7 +158,6 @@ impl<const COUNT: usize> Lists<COUNT> {
         if next == prev { Some(self.offset_of(next) / size_of::<Ends>()) } else { None }
     }
 
-    /// Takes the first node off a list. O(1).
     #[inline]
     pub(crate) fn pop_front(&mut self, list: usize) -> Option<WheelRef> {
         let head = self.head(list);
@@ -184,7 +183,6 @@ impl<const COUNT: usize> Lists<COUNT> {
         }
     }
 
-    /// Returns the first and the last node of a list.
     pub(crate) fn both_ends(&self, list: usize) -> Option<(WheelRef, WheelRef)> {
         let first = self.front(list)?;
         // SAFETY: the list is not empty, so its head's `prev` is a linked node.

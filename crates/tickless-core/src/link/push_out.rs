@@ -216,7 +216,6 @@ mod tests {
     use super::*;
     use core::sync::atomic::AtomicU64;
 
-    /// Goal: a closed deadline stays closed, and an open one never becomes earlier or closed.
     #[test]
     fn only_an_open_deadline_is_pushed_out() {
         let link = WheelLink::<AtomicU64>::new();

@@ -95,7 +95,6 @@ impl Side {
     }
 }
 
-/// A node's colour in the red-black tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Colour {
     Black,
@@ -216,7 +215,6 @@ impl QueueRef {
         self.set_up(other.up());
     }
 
-    /// Marks the node as unlinked.
     #[inline]
     pub(crate) fn leave(self) {
         self.set_up(null_mut());

@@ -9,9 +9,8 @@ impl<T> LocalTimers<T> {
     /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending. O(levels
     /// of the wheel).
     ///
-    /// The returned time may have passed. It is never later than the time at which the next timer
-    /// comes due. It is earlier if all timers of a bucket were pushed out or cancelled, and for
-    /// timers beyond the last level of the wheel, which reaches 12 days with a tick of 1 ms.
+    /// The returned time may have passed. It is never late. It is early if all timers of a bucket
+    /// were pushed out or cancelled, and for timers beyond the last level of the wheel.
     #[inline]
     pub fn next_event(&self) -> Option<Instant> {
         event(self.wheel.next_event().min(self.heap.next_event()))
@@ -21,9 +20,8 @@ impl<T> LocalTimers<T> {
     /// is pending. Moves timers that were pushed out to their proper buckets, until the earliest
     /// bucket has a timer that is due when the bucket is.
     ///
-    /// O(1) for each moved timer; a timer moves at most once for each time that it was pushed out.
-    /// Use it instead of [`next_event`](Self::next_event) where a needless wakeup costs more, such
-    /// as before a long sleep.
+    /// O(1) for each moved timer. Use it where a needless wakeup costs more, such as before a long
+    /// sleep.
     pub fn settled_next_event(&mut self) -> Option<Instant> {
         event(self.wheel.settle(&mut self.coarse.records).min(self.heap.next_event()))
     }

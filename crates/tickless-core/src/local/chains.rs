@@ -47,7 +47,6 @@ pub(super) struct Chains {
     ends: Vec<Ends>,
     /// A bit for each chain that is not empty.
     occupied: Vec<u64>,
-    /// The chain that is read.
     reading: usize,
     /// The slot numbers that remain in the first chunk of the chain that is read, once some have
     /// been popped.

@@ -95,8 +95,6 @@ impl fmt::Debug for FixedKey {
 }
 
 /// Timeouts for one thread, grouped in classes, each with a value of type `T`.
-///
-/// No method blocks or makes a system call.
 pub struct FixedTimeouts<T> {
     now: Ns,
     /// The timers: for each, the number of its class and its value.

@@ -70,9 +70,7 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
-/// The sleeps of one thread, as its executor holds them.
-///
-/// See the [module](self) for an example.
+/// The sleeps of one thread, as its executor holds them: see the [module](self).
 pub struct Sleeps {
     shared: Rc<Shared>,
 }
@@ -95,7 +93,6 @@ struct State {
     /// Timers of sleeps that have ended: coarse ones, then precise ones. To arm one of these again
     /// costs a quarter of what it costs to insert another, arm it and remove it.
     idle: [Vec<Key>; 2],
-    /// Whether the [`Sleeps`] have been dropped.
     is_closed: bool,
 }
 
@@ -299,7 +296,6 @@ impl Sleep {
     pub fn reset_at(&mut self, deadline: Instant) {
         self.deadline = deadline;
         if let Some(key) = self.key {
-            // Fails only if the `Sleeps` have been dropped.
             let _ = self.shared.borrow_mut().timers.start_at(key, deadline);
         }
     }
@@ -349,7 +345,6 @@ impl Sleep {
         }
     }
 
-    /// Makes the sleep wake another task.
     #[cold]
     fn set_waker(&self, key: Key, waker: &Waker) {
         let mut waker = Some(waker.clone());
@@ -358,7 +353,6 @@ impl Sleep {
         }
     }
 
-    /// Frees the sleep's timer, if it has one.
     #[inline]
     fn cancel(&mut self) {
         let Some(key) = self.key.take() else { return };

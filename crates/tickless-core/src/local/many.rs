@@ -4,8 +4,7 @@ use super::LocalTimers;
 use super::key::Key;
 use crate::time::Instant;
 
-/// A batch prefetches the record of the timer that is this many timers ahead of the one it works
-/// on.
+/// How many timers ahead of the one it works on a batch prefetches records.
 const PREFETCH_DISTANCE: usize = 12;
 
 impl<T> LocalTimers<T> {
@@ -25,10 +24,8 @@ impl<T> LocalTimers<T> {
         armed
     }
 
-    /// Cancels many timers. Returns how many were pending.
-    ///
-    /// The result is that of calling [`cancel`](Self::cancel) for each, but the cache misses of
-    /// later timers overlap with the work on earlier ones.
+    /// Cancels many timers, as [`start_many`](Self::start_many) arms them. Returns how many were
+    /// pending.
     pub fn cancel_many(&mut self, keys: &[Key]) -> usize {
         let mut pending = 0;
         for (at, &key) in keys.iter().enumerate() {

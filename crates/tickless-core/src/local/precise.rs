@@ -22,8 +22,7 @@ const LATE: usize = 1;
 #[derive(Clone, Copy)]
 struct Entry {
     hard: Ns,
-    /// The number of entries that were made before, so that timers of equal expiry fire in the
-    /// order of arming.
+    /// How many entries were made before: timers of equal expiry fire in the order of arming.
     order: u64,
     soft: Ns,
     slot: u32,
@@ -114,8 +113,7 @@ impl PreciseHeap {
         Some(records.key_of(slot))
     }
 
-    /// Returns whether the window of the first timer had begun at the time of the pass that began
-    /// last.
+    /// Returns whether the first timer's window had begun at the time of the last pass.
     fn is_due(&self) -> bool {
         let first = self.heaps[QUEUED].first();
         self.pass.is_some_and(|now| first.is_some_and(|entry| entry.soft <= now))
@@ -132,8 +130,7 @@ impl PreciseHeap {
         self.rise(records, heap, at);
     }
 
-    /// Removes an entry of a heap. The last entry takes its place, and is moved to where it
-    /// belongs.
+    /// Removes an entry of a heap. The last entry takes its place.
     fn remove(&mut self, records: &mut Records, heap: usize, at: usize) {
         self.heaps[heap].swap_remove(at);
         if at < self.heaps[heap].len() {

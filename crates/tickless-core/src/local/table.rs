@@ -9,7 +9,6 @@ use alloc::vec::Vec;
 pub(crate) const SLOTS_MAX: u32 = 1 << 29;
 /// Stored in place of a slot number where there is no slot.
 pub(super) const NO_SLOT: u32 = u32::MAX;
-/// All levels are below this.
 pub(super) const LEVELS_MAX: u32 = UNLINKED;
 /// Stored in place of a level if the timer's slot number is on no chain.
 const UNLINKED: u32 = LEVEL_MASK;
@@ -26,8 +25,7 @@ pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
 /// The first generation of a slot. In every generation, here and in keys, the low bits in which a
 /// record has its state are zero.
 const FIRST_GENERATION: u32 = 1 << STATE_BITS;
-/// A slot is not reused after this generation: the next generation would wrap around to one that an
-/// old key may have.
+/// A slot is not reused after this generation: the next one would wrap around.
 const GENERATION_MAX: u32 = u32::MAX << STATE_BITS;
 /// A full table grows by an eighth of its size, or by this many slots.
 const GROWTH_MIN: usize = 64;
@@ -82,8 +80,7 @@ impl Record {
         self.meta & GENERATION_MAX
     }
 
-    /// Returns the state if `generation` is the slot's generation, and the state of a free slot
-    /// otherwise.
+    /// Returns the state if `generation` is the slot's, otherwise that of a free slot.
     #[inline]
     pub(super) fn state_in(self, generation: u32) -> usize {
         ((self.meta ^ generation) as usize).min(FREE as usize)
@@ -106,8 +103,7 @@ impl Record {
         self.meta = self.generation() | UNLINKED;
     }
 
-    /// Records that the timer is pending now, and that its slot number has been put on a chain of
-    /// this level.
+    /// Records that the timer is pending, with its slot number on a chain of this level.
     #[inline]
     pub(super) fn arm(&mut self, time: Ns, level: u32, place: u32) {
         *self = Record { time, meta: self.generation() | PENDING | level, place };
@@ -166,7 +162,6 @@ impl Records {
     }
 }
 
-/// Timers with values of type `T`.
 pub(crate) struct Table<T> {
     pub(super) records: Records,
     values: Values<T>,
@@ -184,12 +179,10 @@ impl<T> Table<T> {
         self.len
     }
 
-    /// Returns how many slots fit without another allocation.
     pub(super) fn capacity(&self) -> usize {
         self.records.0.capacity()
     }
 
-    /// Allocates room for this many more timers.
     pub(super) fn reserve(&mut self, more: usize) {
         self.records.0.reserve_exact(more.saturating_sub(self.records.len() - self.len));
         self.values.reserve(self.capacity().min(SLOTS_MAX as usize));
@@ -244,7 +237,6 @@ impl<T> Table<T> {
         self.values.take(key.index as usize)
     }
 
-    /// Prefetches a record and its value.
     #[inline]
     pub(super) fn prefetch(&self, slot: u32) {
         self.records.prefetch(slot);
@@ -278,7 +270,6 @@ mod tests {
         generations.map(move |generation| SlotKey { generation, ..key })
     }
 
-    /// Goal: a slot is retired after its last generation, so that no old key finds a new timer.
     #[test]
     fn worn_out_slots_are_retired() {
         let mut table = Table::new();

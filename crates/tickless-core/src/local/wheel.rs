@@ -95,7 +95,6 @@ impl LocalWheel {
         self.pending
     }
 
-    /// Allocates room for this many timers.
     pub(super) fn reserve(&mut self, timers: usize) {
         self.chains.reserve(timers);
     }

@@ -5,17 +5,10 @@
 //! takes no lock, reads no clock and allocates nothing: the base calls it under its lock and passes
 //! the current time. The nodes are embedded in the timers ([`QueueLink`](crate::link::QueueLink)).
 //!
-//! # Guarantees
-//! - A timer is never popped before its soft expiry (W1). The device must be armed for the hard
-//!   expiry of [`Queue::first`], the smallest one. At that moment its timer may fire, so no timer
-//!   has to wait for a later wakeup.
-//! - Timers are in the order of hard expiry; equal ones in the order of insertion (W4). A node is
-//!   inserted behind its equals and rotations keep that order, so no sequence number is stored.
-//! - Any `u64` is a valid time, both ends included (W5).
-//! - [`Queue::insert`] and [`Queue::remove`] return whether the first timer changed, which is what
-//!   rearming the device depends on (R2, R4).
-//! - Any sequence of operations gives the results of a sorted list (W6).
-//! - Every operation is O(log n) at worst, [`Queue::first`] O(1).
+//! `docs/dev/contract.md` has the guarantees, under "Wheel and queue". Timers with the same hard
+//! expiry are in the order of insertion: a node is inserted behind its equals and rotations keep
+//! that order, so no sequence number is stored. Every operation is O(log n) at worst,
+//! [`Queue::first`] O(1).
 //!
 //! # Which timers fire at a wakeup
 //! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may
@@ -28,25 +21,11 @@
 //! 8362, half 4752 / 4682, nine of ten 1334 / 1233.)
 //!
 //! Holding nothing back would need the smallest soft expiry of each subtree in its root. That takes
-//! 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or removed:
-//! column "min soft" below. Linux's rule also keeps replayed traces comparable.
-//!
+//! Holding nothing back would need the smallest soft expiry of each subtree in its root. That takes
+//! 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or removed,
+//! which then takes 23 to 34 ns instead of 6 to 8. Linux's rule keeps replayed traces comparable.
 //! # Why a red-black tree
-//! ns per operation: median of 15 interleaved repetitions, CPU time of a thread pinned on a shared
-//! 2-core x86-64 VM where an uncontended atomic add took 5.5 ns. The nodes lie in memory in random
-//! order. "This" is this code; the others were written with raw pointers for the comparison, which
-//! would make this code 1 to 5 ns faster.
-//!
-//! | operation | pending | this | min soft | WAVL | zip tree | pairing | 4-ary heap |
-//! |---|--:|--:|--:|--:|--:|--:|--:|
-//! | insert + remove, soonest of all | 1k | 8 | 23 | 6 | 31 | 7 | 20 |
-//! | | 100k | 6 | 34 | 6 | 30 | 7 | 34 |
-//! | insert + remove, random place | 1k | 42 | 53 | 46 | 83 | 7 | 7 |
-//! | | 100k | 142 | 207 | 125 | 799 | 7 | 8 |
-//! | move a random one later | 100k | 434 | 530 | 462 | 1348 | 313 | 59 |
-//! | pop all, per timer | 100k | 86 | 104 | 81 | 157 | 486 | 137 |
-//! | worst single operation, us | 100k | 1.9 | 1.9 | 1.5 | 2.9 | 13,500 | 0.8 |
-//! | bytes per timer | | 40 | 48 | 40 | 40 | 48 | 24 + 24 |
+//! The alternatives were measured with 1,000 and 100,000 pending timers:
 //!
 //! - **Pairing heap**: one removal of the first may access every node: 13 ms under a lock.
 //! - **4-ary heap** with cached keys: its array needs room before a timer is armed, on every base
@@ -56,8 +35,7 @@
 //! - **WAVL** and red-black are equal; red-black moves timers slightly faster.
 //!
 //! The last node is stored as well as the first: a timer with the usual timeout is inserted behind
-//! all others, and a search for that place costs 19 ns at 1k and 23 ns at 100k. `benches/queue.rs`
-//! measures this code.
+//! all others, and a search for that place costs 19 ns at 1k and 23 ns at 100k.
 
 mod balance;
 mod check;

@@ -24,23 +24,14 @@
 //! 2016). Beyond the last level the *distance* is clamped; the timer is placed again when that has
 //! passed (D7, W5).
 //!
-//! # Guarantees
-//!
-//! W1 a timer is never early, and late by less than a granule; W2 each call examines a bounded
-//! number of timers; W3 the next event is never late, and exact except for timers that were pushed
-//! out; W4 timers that come due at the same instant fire in the order of arming; D5 the clock never
-//! goes back, and skips empty buckets without visiting them; D6 collecting a bucket is constant
-//! work.
+//! `docs/dev/contract.md` has the guarantees, under "Wheel and queue".
 //!
 //! # Pushing out
 //!
 //! Re-arming a pending timer for a later time is what servers do most, and with a million timers
-//! each accessed list neighbour is a cache miss. So a push-out does not involve the wheel. The
-//! timer's owner stores its deadline and may change it to a later one at any time
-//! ([`link`](crate::link)). The timer stays on its list; when the list comes due, the wheel reads
-//! the deadline and moves the timer to its proper bucket. Until then the wheel's next event may be
-//! too early. A timer that was pushed out is ordered among timers of the same instant by when it
-//! was moved, not by when it was pushed out.
+//! each accessed list neighbour is a cache miss. So a push-out only changes the deadline, which the
+//! timer's owner stores ([`link`](crate::link)). The timer stays on its list; when the list comes
+//! due, the wheel reads the deadline and moves the timer to its proper bucket.
 //!
 //! # Expiring many
 //!
@@ -76,9 +67,8 @@ const BUCKETS: usize = LEVELS * SLOTS;
 const LANES: usize = 8;
 /// The list of timers that have come due and wait to be popped.
 const DUE: usize = BUCKETS * LANES;
-/// The list of timers that came due after the last advance or were armed for the past. They are
-/// popped from the next advance on, so that a callback that arms its own timer for the past does
-/// not prolong a pass for ever.
+/// The list of timers that come due after the last advance or were armed for the past. They are
+/// popped from the next advance on, so that a callback cannot prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
 type WheelLists = Lists<{ OVERDUE + 1 }>;
 /// The largest distance in ticks that the top level can hold, wherever in its granule the clock is.
@@ -154,13 +144,11 @@ pub struct Wheel {
     buckets: Box<[Bucket; BUCKETS.next_power_of_two()]>,
     /// The number of timers on `DUE` and `OVERDUE` that are not deferrable.
     due_live: usize,
-    /// The number of pending deferrable timers.
     deferrable: usize,
     relocated: u64,
     run_ahead: RunAhead,
     cursor: Cursor,
-    /// Whether `run_ahead` or `cursor` may refer to a timer. Only then does a removal have to check
-    /// them.
+    /// Whether `run_ahead` or `cursor` may refer to a timer, so that a removal has to check them.
     is_walked: bool,
 }
 
@@ -173,7 +161,6 @@ struct Level {
     live: u64,
 }
 
-/// The state of a bucket, apart from its lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     /// The number of timers on its lists that are not deferrable.
@@ -193,8 +180,7 @@ impl Wheel {
     /// The largest number of timers that one [`pop`](Wheel::pop) examines.
     pub const LOOKS_MAX: usize = 1 + LANES;
 
-    /// Returns an empty wheel with its clock at `now`. Allocates its buckets, 75 KiB. Arming and
-    /// cancelling never allocate.
+    /// Returns an empty wheel with its clock at `now`. Allocates its buckets, 75 KiB.
     pub fn new(tick: Tick, now: Ns) -> Wheel {
         let clk = tick.floor(now);
         Wheel {
@@ -217,8 +203,7 @@ impl Wheel {
         }
     }
 
-    /// Returns the number of pending timers, including deferrable ones and those that wait to be
-    /// popped. O(occupied buckets), at most 576.
+    /// Returns the number of pending timers. O(occupied buckets), at most 576.
     pub fn len(&self) -> usize {
         self.by_level().total()
     }
@@ -260,8 +245,7 @@ impl Wheel {
         }
     }
 
-    /// Returns the level of a pending timer and whether it is deferrable, to be stored in its state
-    /// word.
+    /// Returns the level of a pending timer and whether it is deferrable.
     #[inline]
     pub(crate) fn held(node: WheelRef) -> Held {
         WheelPlace::of(node).held()
@@ -320,9 +304,8 @@ impl Wheel {
     }
 
     /// Returns when the next timer comes due, or [`Ns::NEVER`]; deferrable timers do not count.
-    /// Never late (W3). Exact to the tick, unless all timers of the first bucket were postponed and
-    /// have not been moved to their new buckets yet: then it is early. A time that has passed means
-    /// that a timer is due. O(levels).
+    /// Never late (W3), but early if all timers of the first bucket were pushed out and have not
+    /// been moved yet. O(levels).
     pub fn next_event(&self) -> Ns {
         if self.due_live > 0 {
             return self.tick.start(self.clk);
@@ -341,8 +324,7 @@ impl Wheel {
         if place.is_deferrable() { Ns::NEVER } else { place.due(self.tick) }
     }
 
-    /// Returns the first pending timer that it finds for which `wanted` returns true. O(buckets),
-    /// and O(1) for each timer that is skipped.
+    /// Returns a pending timer for which `wanted` returns true. O(buckets and skipped timers).
     pub(crate) fn find(&self, mut wanted: impl FnMut(WheelRef) -> bool) -> Option<WheelRef> {
         let lists = |bucket: usize| bucket * LANES..(bucket + 1) * LANES;
         let occupied = (0..BUCKETS).filter(|&bucket| !self.buckets[bucket].is_empty());
@@ -469,14 +451,12 @@ impl Wheel {
         place
     }
 
-    /// Sets the bits of a list that is no longer empty.
     fn mark_occupied(&mut self, place: WheelPlace, list: usize) {
         self.bucket(list / LANES).lanes |= (1 | 1 << LANES) << (list % LANES);
         self.level(place.level()).occupied |= 1 << place.slot();
         self.next_mark = self.next_mark.min(place.expiry());
     }
 
-    /// Sets the bit of a bucket that has just got its first timer that is not deferrable.
     fn mark_live(&mut self, place: WheelPlace) {
         self.level(place.level()).live |= 1 << place.slot();
     }
@@ -491,7 +471,6 @@ impl Wheel {
         &mut self.levels[level % LEVELS.next_power_of_two()]
     }
 
-    /// Takes a pending timer off its list.
     #[inline(always)]
     pub(crate) fn unlink(&mut self, node: WheelRef) {
         if self.is_walked {
@@ -501,8 +480,7 @@ impl Wheel {
         self.take_off_list(node);
     }
 
-    /// Makes sure that `run_ahead` and `cursor` do not refer to a timer that is about to be
-    /// removed.
+    /// Makes `run_ahead` and `cursor` leave a timer that is about to be removed.
     #[inline]
     fn forget(&mut self, node: WheelRef) {
         self.run_ahead.stop();
@@ -531,7 +509,6 @@ impl Wheel {
         }
     }
 
-    /// Counts a timer that leaves `DUE`.
     #[inline]
     fn uncount_due(&mut self, place: WheelPlace) {
         debug_assert!(place.expiry() <= self.clk, "a timer is on the due list before it is due");
@@ -559,23 +536,20 @@ impl Wheel {
         }
     }
 
-    /// Puts a timer that has been taken off `DUE` into its proper bucket, because it was pushed out
-    /// or was beyond the wheel's reach.
+    /// Puts a timer that was on `DUE`, but is not due, into its proper bucket.
     #[inline(never)]
     fn relocate(&mut self, node: WheelRef, deadline: Ns) {
         self.put(node, deadline, WheelPlace::of(node).0 & DEFERRABLE);
         self.relocated += 1;
     }
 
-    /// Returns the tick of the earliest bucket that is occupied or live (see `Level`), and makes
-    /// `next_mark` exact.
+    /// Returns the tick of the earliest occupied or live bucket, and makes `next_mark` exact.
     fn next_marked(&mut self) -> u64 {
         self.next_mark = self.earliest(|level| level.occupied | level.live);
         self.next_mark
     }
 
-    /// Returns the tick of the earliest bucket whose bit is set in its level's bitmap, which
-    /// `bitmap_of` selects; `u64::MAX` if there is none.
+    /// Returns the tick of the earliest bucket whose bit `bitmap_of` shows, or `u64::MAX`.
     fn earliest(&self, bitmap_of: impl Fn(&Level) -> u64) -> u64 {
         let mut earliest = u64::MAX;
         for (level, bitmap) in self.levels[..LEVELS].iter().map(bitmap_of).enumerate() {

@@ -154,7 +154,6 @@ impl PreciseQueue {
         queued.chain(self.late.timers().map(|node| (node, Lane::Late)))
     }
 
-    /// See [`Queue::check`].
     pub(crate) fn check(&self) -> Result<(), BrokenInvariant> {
         self.queue.check()?;
         self.late.check()

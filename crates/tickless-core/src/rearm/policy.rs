@@ -19,16 +19,14 @@ impl Policy {
     pub const ALL: [Policy; 3] = [Policy::Eager, Policy::Lazy, Policy::RestartAware];
 }
 
-/// Whether the event device must follow the changes of a timer. Does not change during the timer's
-/// lifetime.
+/// Whether the event device must follow the changes of a timer, for the timer's lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Urgency {
     /// The [`Policy`] decides when a change of the timer programs the device.
     #[default]
     Prompt,
-    /// The timer is rearmed all the time and nearly always moves later, such as the timer that ends
-    /// a scheduler's time slice. The device need not follow it, and may fire early with nothing
-    /// due.
+    /// The timer nearly always moves later, such as the timer that ends a scheduler's time slice.
+    /// The device need not follow it, and may fire early with nothing due.
     Lazy,
 }
 

@@ -124,7 +124,6 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// Saturates at [`Instant::NEVER`].
 impl AddAssign<Duration> for Instant {
     #[inline]
     fn add_assign(&mut self, duration: Duration) {
@@ -142,7 +141,6 @@ impl Sub<Duration> for Instant {
     }
 }
 
-/// Saturates at [`Instant::ZERO`].
 impl SubAssign<Duration> for Instant {
     #[inline]
     fn sub_assign(&mut self, duration: Duration) {
@@ -171,7 +169,6 @@ impl fmt::Debug for Instant {
 mod tests {
     use super::*;
 
-    /// Goal: checked arithmetic returns `None` exactly where the operators saturate.
     #[test]
     fn checked_arithmetic_fails_where_operators_saturate() {
         let last = Instant::from_nanos(u64::MAX - 1);

@@ -122,12 +122,7 @@ impl Twin {
             self.doubled -= 1;
             self.next -= self.settings.period.0 << self.doubled;
             self.kept = 0;
-            let capacity =
-                (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.extra);
-            while self.held() > capacity && self.pool > 0 {
-                self.pool -= 1;
-                self.expired += 1;
-            }
+            self.expire_excess();
         }
     }
 
@@ -327,8 +322,7 @@ fn histories_account_for_every_unit() {
     });
 }
 
-/// Goal: permits without a group, which each request refills by arithmetic, equal a refill period
-/// by period. No period gives out more than the capacity.
+/// Goal: permits without a group, refilled by arithmetic, equal a refill period by period.
 #[test]
 fn permits_refill_without_a_group() {
     with_seeds(if cfg!(miri) { 4 } else { 200 }, |seed| {
@@ -409,8 +403,6 @@ impl Machine {
 }
 
 /// Goal: the throttling error over 100 periods is at most 1 % of the quota.
-/// Method: 2 groups on 2 CPUs, each with a quarter of the machine. Workers charge in steps of
-/// 0.1 to 4 ms, with slices of 1 and 5 ms.
 #[test]
 fn the_quota_is_kept_within_one_percent() {
     let steps: &[u64] = if cfg!(miri) { &[4 * MS] } else { &[MS / 10, MS, 3 * MS, 4 * MS] };
@@ -449,8 +441,7 @@ fn the_quota_is_kept_within_one_percent() {
     }
 }
 
-/// Goal: a group releases at most one batch at a time and the next batch a gap later, longest
-/// waiting first, until every member is released.
+/// Goal: a group releases one batch at a time, a gap apart, longest waiting first.
 #[test]
 fn releases_are_bounded() {
     let release = Release { batch: 3, gap: Duration::from_millis(2) };
@@ -478,8 +469,7 @@ fn releases_are_bounded() {
     assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
 }
 
-/// Goal: a period whose refills keep coming late is doubled at an unchanged rate, which halves the
-/// work. It shrinks again when refills are on time. One long sleep changes nothing.
+/// Goal: a period whose refills keep coming late is doubled at an unchanged rate, and halved again.
 #[test]
 fn a_period_that_cannot_be_kept_is_stretched() {
     let period = 100 * MS;
@@ -522,8 +512,7 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "back on the original phase");
 }
 
-/// Goal: settings that cannot work are refused, each with its reason, and so is a request for more
-/// than a group can ever hold.
+/// Goal: settings and requests that cannot work are refused, each with its reason.
 #[test]
 fn invalid_settings_and_requests_are_refused() {
     let good = settings(50 * MS, 5 * MS);

@@ -27,17 +27,7 @@ fn histories_account_for_every_arming() {
     });
 }
 
-/// Goal: a history depends on its seed only, so that a failure can be replayed.
-#[test]
-fn a_history_can_be_replayed() {
-    with_seeds(3, |seed| {
-        let plan = Plan::random(&mut Random::new(seed));
-        assert_eq!(run(plan, seed), run(plan, seed));
-    });
-}
-
 /// Goal: after a shut-down every arming is refused, including the callback's restart (X5).
-/// Method: shut down when fresh, idle, pending, running, running and pending.
 #[test]
 fn nothing_arms_a_timer_that_was_shut_down() {
     for family in Family::BOTH {
@@ -74,8 +64,7 @@ fn nothing_arms_a_timer_that_was_shut_down() {
     }
 }
 
-/// Goal: a timer that moves to another base is active all the time (R10), also when it is started
-/// for the first time. Method: check after every write of a word.
+/// Goal: a moving timer is active after every write of a word (R10), also at its first start.
 #[test]
 fn a_moving_timer_is_active() {
     for (family, first) in Family::both_with_bool() {

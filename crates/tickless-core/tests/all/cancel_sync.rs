@@ -17,8 +17,7 @@ fn scenes() -> impl Iterator<Item = (Scene, Family)> {
     })
 }
 
-/// Goal: `try_cancel` changes nothing while the callback runs, even if the timer is armed again;
-/// `cancel` cancels that.
+/// Goal: `cancel` cancels what `try_cancel` leaves: an arming while the callback runs.
 #[test]
 fn try_cancel_changes_nothing_while_the_callback_runs() {
     for (scene, family) in scenes() {
@@ -62,8 +61,7 @@ fn while_cancelling<R: Send>(
     })
 }
 
-/// Goal: a cancel while the callback runs parks (X7), returns after the callback, and sees what it
-/// wrote (X1).
+/// Goal: a cancel while the callback runs parks (X7), and sees what the callback wrote (X1).
 #[test]
 fn a_running_callback_is_waited_for() {
     for (scene, family) in scenes() {
@@ -84,8 +82,7 @@ fn a_running_callback_is_waited_for() {
     }
 }
 
-/// Goal: one `cancel_sync` ends the rearming of a callback that arms its own timer, by its result
-/// or by a start (X3). The counts agree, and the timer can be armed afterwards.
+/// Goal: one `cancel_sync` ends the rearming of a callback that arms its own timer (X3).
 #[test]
 fn a_callback_that_arms_itself_is_cancelled() {
     for (by_start, (scene, family)) in
@@ -124,8 +121,7 @@ fn a_callback_that_arms_itself_is_cancelled() {
 }
 
 /// Goal: before a cancel waits, the caller gets the callback's CPU and runner and can refuse (X6).
-/// Then the cancel has cancelled the arming that it found and no later one (X10), however the timer
-/// is armed.
+/// Then the cancel has cancelled the arming that it found and no later one (X10).
 #[test]
 fn a_refused_cancel_loses_no_arming() {
     enum By {
@@ -172,8 +168,7 @@ fn a_refused_cancel_loses_no_arming() {
     }
 }
 
-/// Goal: a canceller that is refused its wait does not affect others that wait: for them every
-/// arming is cancelled until the callback has returned (X3).
+/// Goal: a refused canceller does not affect others that wait (X3).
 #[test]
 fn a_refused_cancel_leaves_others_waiting() {
     for (scene, family) in scenes() {
@@ -197,8 +192,7 @@ fn a_refused_cancel_leaves_others_waiting() {
     }
 }
 
-/// Goal: a timer that its callback restarts although it was cancelled as a single shot is
-/// cancelled, and the broken promise is reported (X8).
+/// Goal: a single shot that its callback restarts is cancelled, and reported (X8).
 #[test]
 fn a_broken_promise_is_reported() {
     for (scene, family) in scenes() {

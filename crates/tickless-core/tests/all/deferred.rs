@@ -59,14 +59,12 @@ fn counts(scene: &Scene) -> DeferredCounts {
     scene.bases.view(HERE).unwrap().deferred
 }
 
-/// Makes a coarse timer and two precise ones.
 fn three(scene: &Scene) -> [AnyTimer; 3] {
     let families = [(Family::Coarse, 0), (Family::Precise, 1), (Family::Precise, 2)];
     families.map(|(family, task)| scene.timer(family, task))
 }
 
-/// Goal: on a base that was offline and is online again, ticks see later armings (D4), also one
-/// before another of the same moment that is not early enough to program the device.
+/// Goal: on a base that is online again, ticks see later armings (D4), also of the same moment.
 #[test]
 fn ticks_see_armings_on_a_base_that_is_online_again() {
     for wheel in [WheelEvents::Device, WheelEvents::Tick] {
@@ -90,8 +88,7 @@ fn ticks_see_armings_on_a_base_that_is_online_again() {
     }
 }
 
-/// Goal: the handler fires its own timers and calls the thread for the others, once, and only if
-/// one has expired (D3).
+/// Goal: the handler fires its own timers and calls the thread once, for expired ones (D3).
 #[test]
 fn the_thread_is_called_when_something_expired() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -149,8 +146,7 @@ fn ticks_call_when_they_should() {
     }
 }
 
-/// Goal: the value that ticks read may be early (D4): a cancelled timer costs one lock, after which
-/// the value is exact.
+/// Goal: a cancelled timer costs one lock, after which the time that ticks read is exact (D4).
 #[test]
 fn a_cancelled_timer_costs_a_tick_one_lock() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Tick);
@@ -174,8 +170,7 @@ fn a_cancelled_timer_costs_a_tick_one_lock() {
     assert_eq!(scene.bases.tick(HERE), Call::Thread);
 }
 
-/// Goal: timers that come due while the thread is running are merged and fired by it in order, and
-/// the thread is not called again (D6).
+/// Goal: timers that come due while the thread runs are merged, without another call (D6).
 #[test]
 fn a_second_collection_is_merged_with_the_first() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -196,8 +191,7 @@ fn a_second_collection_is_merged_with_the_first() {
     assert_eq!((counts(&scene).wakes, counts(&scene).merged), (1, 5));
 }
 
-/// Goal: while the thread runs its timers do not program the device; at its end the device is armed
-/// for the remaining ones (R5, R6).
+/// Goal: the device is armed for the thread's timers at the thread's end (R5, R6).
 #[test]
 fn the_thread_programs_the_device_at_its_end() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -222,8 +216,7 @@ fn the_thread_programs_the_device_at_its_end() {
     assert_eq!(scene.armed(HERE), Some(ms(25)));
 }
 
-/// Goal: when the thread is stuck in a callback, another one is called and fires the timers that
-/// come due (D9); the stuck timer itself does not overlap (X2), and fires again afterwards.
+/// Goal: a second thread fires the timers behind a stuck callback (D9), which never overlaps (X2).
 #[test]
 fn a_stuck_thread_is_relieved() {
     for family in Family::BOTH {
@@ -266,7 +259,6 @@ fn a_stuck_thread_is_relieved() {
     }
 }
 
-/// Goal: a deferrable timer calls no thread, and fires with the next batch.
 #[test]
 fn deferrable_timers_fire_with_the_next_batch() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -280,8 +272,7 @@ fn deferrable_timers_fire_with_the_next_batch() {
     assert_eq!(fire(&scene), [0, 1]);
 }
 
-/// Goal: a timer that is armed for another runner while its callback runs changes when that has
-/// ended (X2).
+/// Goal: a timer armed for another runner while its callback runs waits for that callback (X2).
 #[test]
 fn a_change_of_runner_waits_for_the_callback() {
     let scene = scene(Deferral::OnExpiry, WheelEvents::Device);
@@ -358,8 +349,7 @@ fn a_panic_does_not_lose_a_call() {
     assert_eq!(fire(&scene), [0]);
 }
 
-/// Goal: a timer that keeps arming itself for the past does not keep the handler from calling the
-/// thread: the handler ends with the device armed for now, and no hang is counted.
+/// Goal: a timer that keeps arming itself for the past does not delay the call of the thread.
 #[test]
 fn a_timer_that_keeps_restarting_does_not_delay_the_thread() {
     let limits = Limits { passes: 5, backoff_max: Ns::ZERO, ..Limits::NONE };

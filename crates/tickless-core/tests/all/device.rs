@@ -54,7 +54,6 @@ fn make(device: &mut Device, step: Move, now: Ns) -> Expected {
     }
 }
 
-/// Performs a table of (now, move, expected result).
 fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Expected)]) -> Device {
     let mut device = Device::new(policy, limits);
     for (line, &(now, step, expected)) in table.iter().enumerate() {
@@ -71,9 +70,7 @@ fn play(policy: Policy, limits: Limits, table: &[(u64, Move, Expected)]) -> Devi
     device
 }
 
-/// Goal: removing or pushing out a lazy timer that the device is armed for does not write, and an
-/// earlier one does; prompt timers always follow the policy, as do lazy ones if laziness is
-/// ignored.
+/// Goal: lazy timers write only for an earlier time, unless laziness is ignored.
 #[test]
 fn lazy_timers_move_the_device_only_ahead() {
     let us = Ns::from_us;
@@ -94,8 +91,7 @@ fn lazy_timers_move_the_device_only_ahead() {
     }
 }
 
-/// Goal: after a handler that defers the rearm, starts and removals do not write; settling writes
-/// once, for the earliest timer (R14).
+/// Goal: after a handler that defers the rearm, only `settle` writes, once (R14).
 #[test]
 fn a_deferred_rearm_is_one_write() {
     let us = Ns::from_us;
@@ -117,8 +113,6 @@ fn a_deferred_rearm_is_one_write() {
 
 const MIN_100_US: Limits = Limits { min_delta: Ns::from_us(100), ..Limits::NONE };
 
-/// Goal: after its passes a handler backs off for as long as it took but at most 100 ms, and the
-/// hang is counted (R7).
 #[test]
 fn backing_off_is_bounded() {
     let device = Device::new(Policy::Lazy, Limits::NONE);
@@ -164,7 +158,6 @@ fn the_next_event_is_not_forced() {
     assert_eq!(play(Policy::Lazy, MIN_100_US, &table).counts().hangs, 1);
 }
 
-/// Goal: deadlines outside the device's limits are clamped, never lost (R11).
 #[test]
 fn deadlines_are_clamped_to_the_limits() {
     let limits = Limits { max_delta: Ns::from_us(1_000), ..MIN_100_US };
@@ -189,7 +182,6 @@ fn deadlines_are_clamped_to_the_limits() {
     play(Policy::Lazy, contradictory, &[(0, Start(50), Arm(10)), (10, Enter, Keep)]);
 }
 
-/// Goal: the ends of the range are ordinary times (R11, W5).
 #[test]
 fn the_ends_of_the_range() {
     let mut device = Device::new(Policy::Eager, MIN_100_US);

@@ -36,7 +36,6 @@ impl Faults {
     }
 }
 
-/// A base, its timers, its faulty device, and when the base is checked next.
 struct Stage {
     scene: Scene,
     timers: Vec<(AnyTimer, Family)>,
@@ -151,9 +150,8 @@ impl Stage {
     }
 }
 
-/// Goal: on a faulty device no timer is early, lost, or later than the next check of its base, and
-/// each late check is counted (R13, W1).
-/// Method: random histories on a device with random faults; the base is checked every 10 ms.
+/// Goal: on a faulty device no timer is early, lost, or later than the next check of its base,
+/// every 10 ms, and each late check is counted (R13, W1).
 #[test]
 fn histories_on_faulty_devices_lose_nothing() {
     let seen = [const { Cell::new(0) }; 4];
@@ -174,8 +172,7 @@ fn histories_on_faulty_devices_lose_nothing() {
     }
 }
 
-/// Goal: a device that refuses a deadline is programmed for its minimum delta, then twice that,
-/// until it accepts; every write and refusal is counted (R13).
+/// Goal: a refused deadline is retried at the minimum delta, then at twice that, and counted (R13).
 #[test]
 fn a_refused_deadline_is_retried_later() {
     let limits = Limits { min_delta: Ns::from_us(10), ..Limits::NONE };
@@ -191,8 +188,7 @@ fn a_refused_deadline_is_retried_later() {
     assert_eq!(scene.fire(HERE), [1]);
 }
 
-/// Goal: programming a device that refuses everything is given up; when it works again, the next
-/// check of the base fires everything (R13).
+/// Goal: after refusals without end, the next check of the base fires everything (R13).
 #[test]
 fn programming_a_device_that_refuses_everything_is_given_up() {
     let scene = Scene::new(Settings::default(), 1);
@@ -209,8 +205,7 @@ fn programming_a_device_that_refuses_everything_is_given_up() {
     assert_eq!(scene.armed(HERE), Some(ms(5)));
 }
 
-/// Goal: after a lost event, later timers do not program the device, whose event is still expected;
-/// the next check fires everything and counts one late event (R13).
+/// Goal: after a lost event the next check fires everything and counts one late event (R13).
 #[test]
 fn a_lost_event_makes_timers_late_until_the_next_check() {
     let scene = Scene::new(Settings::default(), 1);

@@ -43,7 +43,6 @@ fn distance(random: &mut Random) -> Ns {
     Ns(if random.one_in(2) { around } else { random.below(around + 1) })
 }
 
-/// One arming: its time and its window.
 #[derive(Clone, Copy, Debug)]
 struct Armed {
     now: Ns,
@@ -57,7 +56,6 @@ impl Armed {
         Armed { now, window: Window::new(soft, hard) }
     }
 
-    /// The latest time at which the timer may fire.
     fn latest(self, family: Family, tick: u64) -> Ns {
         let Window { soft, hard } = self.window;
         let distance = soft.since(self.now).0;

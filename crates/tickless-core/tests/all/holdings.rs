@@ -50,8 +50,7 @@ fn before_each_lock(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usi
     locks.get()
 }
 
-/// Goal: a bucket of pushed-out timers is relocated in short holdings: other threads start and
-/// cancel in between, also timers of that bucket, and no timer is lost or early.
+/// Goal: while pushed-out timers are moved, other threads start and cancel, and none is lost.
 #[test]
 fn pushed_out_timers_are_moved_a_few_at_a_time() {
     for scene in scenes() {
@@ -114,8 +113,7 @@ fn a_wanted_lock_is_given_back_after_the_timer_in_hand() {
     }
 }
 
-/// Goal: timers that are read ahead of expiry (in buckets of more than 256) count towards the
-/// bound.
+/// Goal: timers that are read ahead (in buckets of more than 256) count towards the bound.
 #[test]
 fn reading_ahead_counts_towards_the_bound() {
     for scene in scenes() {
@@ -129,8 +127,7 @@ fn reading_ahead_counts_towards_the_bound() {
     }
 }
 
-/// Goal: precise timers that were armed for the past are queued for the next pass in short
-/// holdings.
+/// Goal: precise timers armed for the past are queued for the next pass in short holdings.
 #[test]
 fn late_timers_are_queued_a_few_at_a_time() {
     for scene in scenes() {
@@ -159,7 +156,6 @@ fn late_timers_are_queued_a_few_at_a_time() {
     }
 }
 
-/// Goal: evacuating and listing are bounded as well.
 #[test]
 fn evacuating_and_listing_are_bounded() {
     for scene in scenes() {
@@ -178,8 +174,7 @@ fn evacuating_and_listing_are_bounded() {
     }
 }
 
-/// Goal: a waiting thread gets the lock after each callback of a timer that keeps arming itself for
-/// the past.
+/// Goal: a timer that keeps arming itself for the past does not keep out a waiting thread.
 #[test]
 fn a_waiting_thread_gets_the_lock_after_each_callback() {
     const CALLS: u64 = 50;

@@ -32,9 +32,7 @@ fn fire(timers: &mut LocalTimers<usize>, now: Instant) -> Vec<usize> {
     fired
 }
 
-/// Goal: a key made of any number finds its own timer or none, never an empty slot (K1).
-/// Method: each bit of a key flipped, and nearby generations, while its timer exists, after it has
-/// been removed, and after its slot is reused.
+/// Goal: a key made of any number finds its own timer or none (K1), before and after a removal.
 #[test]
 fn made_up_keys_find_nothing() {
     for family in Family::BOTH {
@@ -66,7 +64,6 @@ fn made_up_keys_find_nothing() {
     }
 }
 
-/// Goal: a panic in a callback affects no other timer.
 #[test]
 fn a_panic_in_a_callback_leaves_the_others() {
     for family in Family::BOTH {
@@ -82,7 +79,6 @@ fn a_panic_in_a_callback_leaves_the_others() {
     }
 }
 
-/// Goal: a callback may advance the timers, and replace them.
 #[test]
 fn a_callback_may_advance() {
     let mut timers = LocalTimers::new(Instant::ZERO);
@@ -102,7 +98,6 @@ fn a_callback_may_advance() {
     assert_eq!((fired, timers.len()), ((0..8).collect(), 0));
 }
 
-/// Goal: dropping a table drops every value once, pending or not.
 #[test]
 fn values_are_dropped_once() {
     let value = Rc::new(());
@@ -121,7 +116,6 @@ fn values_are_dropped_once() {
     assert_eq!(Rc::strong_count(&value), 1);
 }
 
-/// Goal: a wakeup that finds only pushed-out timers is counted; the settled next event avoids it.
 #[test]
 fn idle_wakeups_are_counted() {
     for settle in [false, true] {

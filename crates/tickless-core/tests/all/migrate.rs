@@ -14,8 +14,6 @@ fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-/// Goal: pending timers of both families move to another base, where they fire in time and in
-/// order.
 #[test]
 fn pending_timers_move() {
     for family in Family::BOTH {
@@ -37,8 +35,7 @@ fn pending_timers_move() {
     }
 }
 
-/// Goal: a timer that is armed for a base that is offline goes to another base, wherever it was and
-/// whether or not it is pinned; when the base is online again, it is used.
+/// Goal: armings for an offline base, pinned or not, go to another until it is online again.
 #[test]
 fn armings_for_an_offline_base_go_to_another() {
     for family in Family::BOTH {
@@ -67,8 +64,7 @@ fn pending(scene: &Scene, cpu: CpuId) -> usize {
     view.coarse + view.precise
 }
 
-/// Goal: the event device of a base that was offline is programmed by the first start after it is
-/// online, also for a later time than before (R1).
+/// Goal: the first start on a base that is online again programs its device (R1).
 #[test]
 fn a_device_that_was_off_is_programmed_again() {
     for family in Family::BOTH {
@@ -86,8 +82,7 @@ fn a_device_that_was_off_is_programmed_again() {
     }
 }
 
-/// Goal: going online while another CPU still moves timers away programs the device for the
-/// remaining ones (R1).
+/// Goal: going online during an evacuation programs the device for the remaining timers (R1).
 #[test]
 fn going_online_programs_the_device_for_remaining_timers() {
     for family in Family::BOTH {
@@ -110,8 +105,6 @@ fn going_online_programs_the_device_for_remaining_timers() {
     }
 }
 
-/// Goal: a check finds a lost event when it has been due for longer than the grace period, and
-/// counts it (R13).
 #[test]
 fn a_lost_event_is_found() {
     for policy in Policy::ALL {
@@ -137,7 +130,6 @@ fn a_lost_event_is_found() {
     }
 }
 
-/// Goal: the last base cannot go offline.
 #[test]
 fn the_last_base_stays() {
     let scene = lazy();

@@ -15,9 +15,7 @@ fn timer_at<L: Link>(place: NonNull<Timer<TestPlatform, L>>) -> TimerRef<TestPla
     unsafe { TimerRef::new(place) }
 }
 
-/// Goal: `start_new` arms a timer on the same base as `start`: the caller's, or the next one if
-/// the caller's base is offline (D8: timers for an offline base go to another one). The timer
-/// can be rearmed and cancelled after that.
+/// Goal: `start_new` arms a timer on the caller's base, or the next one if that is offline (D8).
 fn starts_new<L: Family<TestPlatform>>() {
     for offline in [false, true] {
         let bases = Scene::new(Settings::default(), 2).bases;

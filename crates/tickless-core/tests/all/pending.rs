@@ -27,9 +27,7 @@ fn settings() -> Settings {
     Settings { deferral: Deferral::OnExpiry, ..Settings::default() }
 }
 
-/// Goal: a walk visits each pending timer once, with its window, for any size of slices; the
-/// numbers of the levels agree with it.
-/// Method: timers of both families at random distances, pushed out and cancelled at random.
+/// Goal: a walk visits each pending timer once, for any size of slices, as the levels count them.
 #[test]
 fn a_walk_visits_each_timer_once() {
     with_seeds(if cfg!(miri) { 2 } else { 200 }, |seed| {
@@ -79,8 +77,7 @@ fn a_walk_visits_each_timer_once() {
     });
 }
 
-/// Goal: a list or deadline with more timers than a slice is visited in parts, each timer once,
-/// while other timers are removed.
+/// Goal: a list longer than a slice is visited in parts, while other timers are removed.
 #[test]
 fn a_long_list_is_visited_in_parts() {
     for family in Family::BOTH {
@@ -113,7 +110,6 @@ fn a_long_list_is_visited_in_parts() {
 }
 
 /// Goal: a walk over due timers continues behind those that have fired.
-/// Method: each fourth callback walks over three timers, which fire before the next walk.
 #[test]
 fn a_walk_over_due_timers_continues_behind_fired_ones() {
     let scene = Scene::new(settings(), 1);
@@ -133,8 +129,7 @@ fn a_walk_over_due_timers_continues_behind_fired_ones() {
     assert_eq!(seen, expected.collect::<Vec<_>>());
 }
 
-/// Goal: of two walks that stop in one list the first ends early and reports it; a walk does not
-/// continue in a list that was collected.
+/// Goal: of two walks that stop in one list, the first ends early and reports it.
 #[test]
 fn a_walk_that_loses_its_place_reports_it() {
     for family in Family::BOTH {
@@ -170,7 +165,6 @@ fn a_walk_that_loses_its_place_reports_it() {
     }
 }
 
-/// Goal: lateness counts each expiry once, by family, from the deadline on.
 #[test]
 fn lateness_is_counted_by_family() {
     let scene = Scene::new(Settings::default(), 1);

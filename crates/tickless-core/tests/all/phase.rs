@@ -27,8 +27,7 @@ fn filled(n: usize, period: Ns, phase: Phase) -> (Phases, Vec<PhaseSlot>) {
     (phases, slots)
 }
 
-/// Goal: after n arrivals the largest gap is at most twice the even one, for every n from 2 to
-/// 10,000, and equal to it at powers of two.
+/// Goal: after n arrivals the largest gap is at most twice the even one (P4).
 #[test]
 fn arrivals_are_spread_nearly_evenly() {
     let n_max = if cfg!(miri) { 40 } else { 10_000 };
@@ -75,10 +74,8 @@ impl Twin {
     }
 }
 
-/// Goal: after any arrivals and departures with any policy, the registry has the right largest gap,
-/// a spread arrival halves one of the largest, and taken slots do not move (P2). The same history
-/// gives the same phases.
-/// Method: a period of 2^62, so that phases are turns without rounding, beside the naive twin.
+/// Goal: after any history the largest gap is known, a spread arrival halves it, and taken slots do
+/// not move (P2). Method: a period of 2^62, so that phases are turns without rounding.
 #[test]
 fn histories_match_a_naive_twin() {
     let period = Ns(1 << 62);
@@ -132,8 +129,6 @@ fn histories_match_a_naive_twin() {
 }
 
 /// Goal: with random departures spread phases are no worse than random phases on average.
-/// Method: the same history of arrivals and departures for both; the largest gap, averaged over the
-/// history.
 #[test]
 fn departures_leave_phases_no_worse_than_random() {
     let steps = if cfg!(miri) { 60 } else { 4_000 };
@@ -169,8 +164,7 @@ fn departures_leave_phases_no_worse_than_random() {
     }
 }
 
-/// Goal: if all timers but a cluster of neighbours depart, spread phases are no worse than random
-/// ones, and as many arrivals as there are left spread them again.
+/// Goal: a cluster that stays is no worse than with random phases; arrivals spread it again.
 #[test]
 fn a_cluster_that_stays_is_repaired_by_arrivals() {
     let (n, stay) = if cfg!(miri) { (64, 4) } else { (4_096, 64) };
@@ -195,8 +189,7 @@ fn a_cluster_that_stays_is_repaired_by_arrivals() {
     assert!(largest(&slots) <= even * 21 / 10, "{} of {even}", largest(&slots));
 }
 
-/// Goal: each period has its own circle, and single timers of periods that divide each other do not
-/// meet (P5).
+/// Goal: each period has its own circle; periods that divide each other do not meet (P5).
 #[test]
 fn periods_do_not_disturb_each_other() {
     let mut phases = Phases::new();
@@ -224,8 +217,7 @@ fn periods_do_not_disturb_each_other() {
     assert_eq!(phases.view(Ns::from_ms(10)), None);
 }
 
-/// Goal: the first expiry is after the current time by at most a period, and one of k x period +
-/// phase, at every time of the range (P1, P2).
+/// Goal: the first expiry is at most a period ahead, at k x period + phase (P1, P2).
 #[test]
 fn the_first_expiry_is_on_the_series() {
     with_seeds(if cfg!(miri) { 20 } else { 20_000 }, |seed| {
@@ -245,7 +237,6 @@ fn the_first_expiry_is_on_the_series() {
     });
 }
 
-/// Goal: random phases depend on the seed only, differ from each other, and fill the circle.
 #[test]
 fn random_phases_are_reproducible() {
     let phases = |seed| -> Vec<Ns> {
@@ -266,7 +257,6 @@ fn random_phases_are_reproducible() {
     assert!(tenths.len() == 10 && tenths.values().all(|&count| count < 25), "{tenths:?}");
 }
 
-/// Goal: invalid periods and phases are refused and change nothing.
 #[test]
 fn invalid_requests_are_refused() {
     let mut phases = Phases::new();

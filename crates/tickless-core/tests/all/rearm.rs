@@ -9,7 +9,6 @@ use tickless_core::bases::{BaseCounts, Options, Settings, WheelEvents};
 use tickless_core::rearm::{DeviceCounts, Limits, Policy};
 
 /// Goal: every rule about devices holds after every operation (R1-R6, R8, R11, R12).
-/// Method: random histories under every policy, setting and limit, against a naive twin.
 #[test]
 fn histories_keep_the_devices_right() {
     let total = std::cell::Cell::new(Outcome::default());
@@ -30,7 +29,6 @@ fn histories_keep_the_devices_right() {
 }
 
 /// Goal: eager writes most and wakes least, lazy the opposite, restart-aware in between (R12).
-/// Method: the same cancel-heavy histories under each policy, summed.
 #[test]
 fn policies_trade_writes_for_wakeups() {
     let mut costs = Vec::new();
@@ -56,9 +54,8 @@ fn policies_trade_writes_for_wakeups() {
     }
 }
 
-/// Goal: the writes of a cancel and of restarts of the local first timer under each policy (R2, R4,
-/// R12). Method: the first of two timers is cancelled, started, pushed out behind the second,
-/// pulled in, and pushed out to a time before the second, for which only eager writes twice.
+/// Goal: what a cancel and restarts of the local first timer write by policy (R2, R4, R12): it
+/// moves behind the second timer, back, and before the second, for which only eager writes twice.
 #[test]
 fn writes_for_the_first_timer_by_policy() {
     let prices = [
@@ -82,7 +79,6 @@ fn writes_for_the_first_timer_by_policy() {
     }
 }
 
-/// Goal: a handler that ends by a panic in a callback arms the device (R6).
 #[test]
 fn a_panic_in_a_callback_leaves_the_device_armed() {
     let scene = Scene::with_policy(Policy::Lazy);
@@ -100,8 +96,7 @@ fn a_panic_in_a_callback_leaves_the_device_armed() {
     assert_eq!(scene.armed(HERE), Some(ms(20)));
 }
 
-/// Goal: callers that pass old times, because they have waited for the lock, arm passed deadlines
-/// with one write (R1, R8). Method: each caller's time is older than the previous one's.
+/// Goal: old times, of callers that waited for the lock, arm the past with one write (R1, R8).
 #[test]
 fn an_old_time_does_not_move_a_forced_event() {
     for (policy, family) in cross(Policy::ALL, Family::BOTH) {

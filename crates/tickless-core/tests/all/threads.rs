@@ -84,7 +84,6 @@ fn is_worthwhile(sum: &BaseCounts) -> bool {
 }
 
 /// Goal: each arming ends once, no timer overlaps itself, and none is stuck at the end (X2, X10).
-/// Method: four threads start, cancel and expire at random.
 #[test]
 fn every_arming_ends_once() {
     with_seeds(1, |seed| {
@@ -137,9 +136,8 @@ fn every_arming_ends_once() {
     });
 }
 
-/// Goal: a thread that has waited for a timer sees what its callback wrote (X1), and the timer
-/// cannot be armed after a shut-down (X5).
-/// Method: callbacks that write with Relaxed ordering; every other round waits without a lock.
+/// Goal: a thread that has waited for a timer sees what its callback wrote (X1), and cannot arm it
+/// after a shut-down (X5).
 #[test]
 fn a_waiter_sees_what_the_callback_wrote() {
     let bases = bases();

@@ -14,7 +14,6 @@ use tickless_core::time::{Ns, Tick};
 
 const MS: u64 = 1_000_000;
 
-/// A base with one coarse timer.
 struct Bed {
     scene: Scene,
     timer: AnyTimer,
@@ -70,8 +69,7 @@ fn clocks() -> Vec<u64> {
     clocks
 }
 
-/// Goal: at no boundary is a timer lost or early. Method: one timer around the reach of each level,
-/// at each clock; it fires when it is due, and not a nanosecond before.
+/// Goal: around the reach of each level, at each clock, no timer is lost or early.
 #[test]
 fn every_level_boundary_at_every_alignment() {
     for (reach, clk) in
@@ -100,8 +98,7 @@ fn every_level_boundary_at_every_alignment() {
 }
 
 /// Goal: a timer is late by at most 33/256 of its distance plus a tick, and that bound is tight
-/// (W9). Method: around the least distance of each level, where it is worst, at every alignment of
-/// the clock; deadlines at both ends of a tick; also rearmed a little later.
+/// (W9), around the least distance of each level, where it is worst.
 #[test]
 fn lateness_is_bounded_and_the_bound_is_tight() {
     let mut worst = 0.0_f64;
@@ -136,7 +133,6 @@ fn check_lateness(now: Ns, deadline: Ns, due: Ns) -> f64 {
 }
 
 /// Goal: timers fire in time after 12 days, 2 years, 2^36 ms and powers of two, with few events.
-/// Method: a timer at that distance, from zero and from that point, with each tick.
 #[test]
 fn timers_fire_in_time_at_any_distance() {
     let ticks = [Ns::from_us(1), ms(1), ms(4), Ns::from_secs(1)];
@@ -166,8 +162,7 @@ fn timers_fire_in_time_at_any_distance() {
     }
 }
 
-/// Goal: timers that are pushed out a hundred times are moved once, fire in time, and the next
-/// event is never late (W3): eagerly it changes at once; lazily it is early once.
+/// Goal: timers that are pushed out a hundred times are moved once, and fire in time (W3).
 #[test]
 fn pushed_out_timers_fire_in_time() {
     for push_out in [PushOut::Lazy, PushOut::Eager] {
@@ -193,8 +188,7 @@ fn pushed_out_timers_fire_in_time() {
     }
 }
 
-/// Goal: timers can be cancelled while their bucket fires and is read ahead. Method: a bucket large
-/// enough to be read ahead; callbacks cancel the timers that the walkers have reached.
+/// Goal: timers can be cancelled while their bucket fires and is read ahead.
 #[test]
 fn walkers_do_not_follow_cancelled_timers() {
     const TIMERS: usize = 640;

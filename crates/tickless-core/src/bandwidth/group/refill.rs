@@ -41,8 +41,7 @@ impl Group {
 
     /// Adds the quota of the periods that have passed until `now`; `None` if none has passed. Call
     /// it from the periodic timer, and before a member asks while that timer is stopped.
-    /// Afterwards, call [`pop_released`](Group::pop_released): the pool may have enough for waiting
-    /// members.
+    /// Afterwards, call [`pop_released`](Group::pop_released), as after [`rest`](Group::rest).
     pub fn refill(&mut self, now: Ns) -> Option<Refill> {
         if now < self.next {
             return None;

@@ -10,7 +10,6 @@ use crate::local::table::NO_SLOT;
 /// check.
 const ROOM: usize = 16;
 
-/// The remaining numbers of one chunk.
 pub(super) struct Batch {
     slots: [u32; ROOM],
     /// The numbers from here to `end` remain.

@@ -37,8 +37,7 @@ impl Chunk {
         self.0[word] = link << 4 | self.0[word] & COUNT_MASK;
     }
 
-    /// Appends a slot number and returns its index in the chunk. The caller has checked that there
-    /// is room.
+    /// Appends a slot number, for which there is room. Returns its index in the chunk.
     #[inline]
     pub(super) fn add(&mut self, slot: u32) -> u32 {
         let used = self.used();

@@ -18,7 +18,6 @@ const CLASSES_MAX: usize = 1 << 16;
 pub struct Class(pub(super) u32);
 
 pub(super) struct ClassState {
-    /// The duration that the class was created with.
     created_with: Ns,
     /// The duration without the factor.
     after: Ns,

@@ -125,8 +125,7 @@ impl LocalWheel {
 
     /// Returns when the next timer comes due, exact to the tick: moves pushed-out timers to their
     /// proper buckets until it finds a timer that is due when its bucket is. A timer beyond the
-    /// last level counts as due at that level's end. O(levels) for each moved timer, and for the
-    /// last one.
+    /// last level counts as due at that level's end. O(levels) for each moved timer.
     pub(in crate::local) fn settle(&mut self, records: &mut Records) -> Ns {
         if self.clk < self.target {
             self.catch_up();
@@ -151,9 +150,8 @@ impl LocalWheel {
         Ns::NEVER
     }
 
-    /// Handles a timer that has been taken off its chain and does not fire now: it was cancelled,
-    /// or it was pushed out and is moved to its proper bucket. Returns true if it fires after all,
-    /// because its new deadline has come as well.
+    /// Handles a timer that has been taken off its chain, and was cancelled or pushed out. Returns
+    /// true if it fires after all, because its new deadline has come as well.
     #[inline(never)]
     fn relocate(&mut self, records: &mut Records, slot: u32) -> bool {
         let Some(record) = records.record(slot) else { return false };

@@ -5,7 +5,6 @@ use super::{DUE, LANES, LEVELS, OVERDUE, SLOTS, Wheel};
 use crate::link::WheelRef;
 use crate::state::PendingIn;
 
-/// The number of a wheel's lists.
 const LISTS: usize = OVERDUE + 1;
 
 /// The number of timers on each level of a wheel.

@@ -333,8 +333,7 @@ fn drive_uses_one_sleep_of_the_surrounding_executor() {
     assert_eq!((times, made.get()), ((at(10), at(100)), 4));
 }
 
-/// Goal: W1 (never early), X10 (fires or is cancelled): sleeps that are made, polled, reset and
-/// dropped at random wake their tasks once, at their deadlines.
+/// Goal: random sleeps wake their tasks once, at their deadlines (W1, X10).
 #[test]
 fn histories_wake_each_task_once() {
     let mut rng = Random::new(7);

@@ -27,8 +27,6 @@ fn histories() -> u64 {
 }
 
 /// Goal: any sequence of operations agrees with a sorted list (W1-W6, W9, K1).
-/// Method: random histories with operations in callbacks, with and without budgets, few and many
-/// timers, short and long ticks, deadlines around every level boundary, and made-up keys.
 #[test]
 fn local_histories_match_a_list() {
     let operations = std::cell::Cell::new(0);

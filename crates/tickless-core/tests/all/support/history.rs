@@ -171,7 +171,6 @@ impl History {
         }
     }
 
-    /// Performs an operation on a timer from a random CPU.
     fn operate(&self) {
         let here = self.any_cpu();
         let Some(id) = self.any_timer() else { return };
@@ -294,7 +293,6 @@ impl History {
         self.platform().set_time(to);
     }
 
-    /// Runs the handler of a random base.
     fn check_any_base(&self) {
         let cpu = self.any_cpu();
         if !self.is_handled(cpu) {
@@ -302,7 +300,6 @@ impl History {
         }
     }
 
-    /// Runs an event device's handler.
     fn handle(&self, cpu: CpuId) {
         let world = self.platform();
         world.deliver(cpu);
@@ -526,12 +523,10 @@ impl History {
         Window { soft: Ns(soft), hard: Ns(hard) }
     }
 
-    /// Returns how far the wheel reaches, in nanoseconds.
     fn reach(&self) -> u64 {
         super::REACHES[8] * self.plan.settings.tick.length().as_nanos() as u64
     }
 
-    /// Returns a random timer that is not between two bases.
     fn any_timer(&self) -> Option<usize> {
         let id = self.below(self.plan.timers as u64) as usize;
         self.is_free(id).then_some(id)

@@ -4,7 +4,6 @@
 //! It checks that the bases use a platform correctly: one base's lock at a time, devices programmed
 //! under the lock, and every requested kick made without it. A test can be called before every lock
 //! and after every write of a word, where another CPU's operation may take effect.
-#![allow(dead_code, reason = "each test binary uses the part that it needs")]
 
 pub mod history;
 pub mod random;
@@ -111,7 +110,6 @@ pub fn while_locks_are_wanted(f: impl FnOnce()) -> u64 {
     LET_IN.take().unwrap_or(0)
 }
 
-/// Fails if the caller holds a base's lock.
 pub fn assert_unlocked() {
     assert_eq!(HELD.get(), 0, "called under a base's lock");
 }
@@ -141,7 +139,6 @@ impl TestPlatform {
         self.reads.load(RELAXED)
     }
 
-    /// Returns the number of threads that have parked until a callback has ended.
     pub fn parked(&self) -> u64 {
         self.parked.load(RELAXED)
     }
@@ -156,12 +153,10 @@ impl TestPlatform {
         Ns(self.device(cpu).armed.load(RELAXED))
     }
 
-    /// Returns how often a CPU's device has been written.
     pub fn writes(&self, cpu: CpuId) -> u64 {
         self.device(cpu).writes.load(RELAXED)
     }
 
-    /// Returns when a CPU's device was last written.
     pub fn written_at(&self, cpu: CpuId) -> Ns {
         Ns(self.device(cpu).written_at.load(RELAXED))
     }
@@ -177,7 +172,6 @@ impl TestPlatform {
         self.device(cpu).refuses_within.store(nearest.0, RELAXED);
     }
 
-    /// Returns how often a CPU's device has refused an event.
     pub fn refused(&self, cpu: CpuId) -> u64 {
         self.device(cpu).refused.load(RELAXED)
     }

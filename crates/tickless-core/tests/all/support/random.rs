@@ -21,17 +21,12 @@ impl Random {
         self.0.u64(..end)
     }
 
-    /// Returns true once in `n` times.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.0.usize(..from.len())]
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        self.0.shuffle(items);
     }
 }
 

@@ -18,7 +18,6 @@ pub const fn ms(ms: u64) -> Ns {
 /// The time at which a scene begins.
 pub const START: Ns = Ns::from_secs(1);
 
-/// Bases on a test platform.
 pub struct Scene {
     pub bases: Arc<Bases<TestPlatform>>,
 }
@@ -69,7 +68,6 @@ impl Scene {
         self.platform().writes(cpu) - before
     }
 
-    /// Runs the handler of a CPU's event.
     pub fn handle(
         &self,
         cpu: CpuId,

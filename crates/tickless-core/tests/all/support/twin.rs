@@ -11,7 +11,6 @@ use tickless_core::queues::wheel::{PushOut, Wakes};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns, Window};
 
-/// All timers and bases.
 pub struct Twin {
     pub settings: Settings,
     pub timers: Vec<TwinTimer>,
@@ -21,7 +20,6 @@ pub struct Twin {
     sequence: u64,
 }
 
-/// The counts over all bases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     pub armed: u64,
@@ -124,7 +122,6 @@ impl Twin {
         }
     }
 
-    /// Replaces a timer by a new one.
     pub fn renew(&mut self, id: usize, family: Family) {
         self.timers[id] = TwinTimer::new(family);
     }
@@ -371,17 +368,6 @@ impl Twin {
         let base = &mut self.bases[cpu.index()];
         base.handler = None;
         base.handled_at = now;
-    }
-
-    /// Ends a handler that may have left due timers; `precise_done` is whether all precise ones
-    /// fired.
-    pub fn interrupt_handler(&mut self, cpu: CpuId, now: Ns, precise_done: bool) {
-        self.settle(cpu);
-        if let Some((_, over)) = &mut self.bases[cpu.index()].pass {
-            *over |= precise_done;
-        }
-        self.end_pass(cpu);
-        self.end_handler(cpu, now);
     }
 
     pub fn returned(&mut self, cpu: CpuId, result: CallbackResult) {
