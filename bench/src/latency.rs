@@ -89,8 +89,7 @@ pub fn measured<T>(
     (watch.finish(&recorder), started)
 }
 
-/// Measures the latencies of this number of timers, which `drive` runs in a thread until it is
-/// asked to stop.
+/// Measures the latencies of so many timers, which a thread drives until it is asked to stop.
 pub fn measured_in_thread(
     count: usize,
     run: Duration,

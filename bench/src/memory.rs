@@ -18,8 +18,7 @@ pub fn bytes_in_use() -> f64 {
     BYTES.get() as f64
 }
 
-/// Resident bytes of this process, after the allocator has returned its free memory. `None` where
-/// they cannot be read.
+/// Resident bytes after the allocator has returned its free memory; `None` if unreadable.
 pub fn bytes_resident() -> Option<f64> {
     give_back();
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;

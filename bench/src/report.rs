@@ -1,5 +1,3 @@
-//! The results, as Markdown and as JSON.
-
 use crate::machine::Machine;
 use crate::sample::{Contender, Figure, Outcomes, interleave};
 use crate::targets::Verdict;
@@ -78,8 +76,7 @@ impl Table {
         }
     }
 
-    /// Adds a column with the samples of each row, and a column of `ratios` with those of each row
-    /// that `other` has another one for: the row that it is divided by.
+    /// Adds a column, and one of `ratios` of each row to the row that `other` names for it.
     pub fn put_beside(
         &mut self,
         column: &str,

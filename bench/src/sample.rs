@@ -99,8 +99,7 @@ fn units() -> std::sync::MutexGuard<'static, Vec<f64>> {
     UNITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures the CPU time of the calling thread, in which other processes count only by their effect
-/// on caches and clock rates.
+/// Measures the CPU time of the calling thread, which other processes hardly affect.
 pub struct Stopwatch(Duration);
 
 impl Stopwatch {

@@ -52,8 +52,7 @@ pub enum Owner {
     Other,
 }
 
-/// The rows that are shown: their names in the cases, their owners, and their names here. Other
-/// rows are variants, which only the full tables show.
+/// The rows that are shown: their names in the cases, their owners, and their names here.
 const CONTENDERS: &[(&[&str], Owner, &str)] = &[
     (
         &["**LocalTimers**", "**LocalTimers**, one for each thread"],
@@ -193,8 +192,7 @@ mod tests {
         );
     }
 
-    /// Goal: a renamed row does not vanish from the page. Method: every name here is a row of a
-    /// case, or a peer in another language.
+    /// Goal: a renamed row does not vanish from the page: every name here is a row of a case.
     #[test]
     fn every_contender_is_a_row_of_a_case() {
         let _alone = crate::tests::ONE_AT_A_TIME.lock();

@@ -23,8 +23,7 @@ impl Wake for Task {
     }
 }
 
-/// Goal: each task is woken once, at its earliest time, while tasks come and go, and the results
-/// give the time for the caller's alarm.
+/// Goal: each task is woken once, at its earliest time, and the results give the next alarm.
 #[test]
 fn the_queue_equals_its_twin() {
     let mut rng = Rng::new(seed("attack", "the_queue_equals_its_twin"));
@@ -96,8 +95,7 @@ mod on_the_driver {
         }
     }
 
-    /// Goal: embassy's timers are never early or lost, though any thread polls and drops them, and
-    /// wakers panic and drop timers on the driver's thread.
+    /// Goal: timers are never early or lost, though any thread uses them, and wakers panic.
     #[test]
     fn timers_survive_an_attack() {
         attack(

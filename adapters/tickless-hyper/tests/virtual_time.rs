@@ -1,5 +1,4 @@
-//! HTTP clients and servers with timeouts of minutes, most of them in virtual time. Both ends are hyper's own,
-//! over a pipe in memory.
+//! HTTP clients and servers over a pipe in memory; their timeouts of minutes are in virtual time.
 
 #[path = "../../support/in_virtual_time.rs"]
 mod in_virtual_time;
@@ -33,7 +32,6 @@ fn is_about(took: Duration, expected: Duration) -> bool {
     took >= expected && took <= expected + expected / 500
 }
 
-/// Serves a client that sends half of a header, until the server cuts it off.
 async fn serve_half_a_header(timer: TicklessTimer, timeout: Duration) {
     let (mut client, server) = duplex(1024);
     client.write_all(b"GET / HTTP/1.1\r\nHost:").await.expect("the pipe has room");

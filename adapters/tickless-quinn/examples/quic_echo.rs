@@ -12,7 +12,6 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 const IDLE: Duration = Duration::from_millis(300);
 const KEEP_ALIVE: Duration = Duration::from_millis(100);
 
-/// Returns the configurations of a client and of a server that the client trusts.
 fn configs() -> Result<(ClientConfig, ServerConfig)> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());

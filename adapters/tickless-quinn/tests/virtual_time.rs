@@ -23,8 +23,7 @@ fn transport(keep_alive: Option<Duration>) -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
-/// Returns a client with this keep-alive interval and a server that it trusts, on a network in
-/// memory. Their connections time out after five idle minutes.
+/// Returns a client and a server, whose connections time out after five idle minutes.
 fn endpoints(
     time: &VirtualTime,
     keep_alive: Option<Duration>,
@@ -115,8 +114,7 @@ fn a_handshake_survives_an_outage() {
     });
 }
 
-/// Goal: a thread outside any runtime cannot create an endpoint, and the error explains how to. It
-/// can use an endpoint that was created in one.
+/// Goal: outside a runtime an endpoint cannot be created, but one that exists can be used.
 #[test]
 fn a_thread_outside_tokio_can_use_an_endpoint() {
     let error = TicklessRuntime::on_tokio().expect_err("there is no runtime here");

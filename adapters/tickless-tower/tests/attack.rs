@@ -62,7 +62,6 @@ enum Request {
 
 type Ends = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// Counts the end of a request, also if its task is dropped or panics.
 struct End {
     ends: Ends,
     how: Option<&'static str>,
@@ -95,8 +94,7 @@ where
     });
 }
 
-/// Goal: each request ends once, in the way that its service chose, though services panic and
-/// runtimes are dropped; the rate is kept; and no timer is left.
+/// Goal: each request ends once, as its service chose; the rate is kept, and no timer is left.
 #[test]
 fn each_request_ends_once() {
     hush();

@@ -44,8 +44,7 @@ pub const CASES: &[Case] = &[
     Case("W12", Section::Futures, tokio_server::run),
 ];
 
-/// The case that must run first: a library may keep memory that was freed, which a later
-/// measurement would not count when it is used again.
+/// It runs first: a later measurement would not count freed memory that a library keeps.
 pub const FIRST: &str = "W6";
 
 #[derive(Debug, Default)]
@@ -71,8 +70,7 @@ fn contender<'a>(name: &'static str, sample: impl FnMut() -> f64 + 'a) -> Conten
     Contender { name, sample: Box::new(sample) }
 }
 
-/// A contender in another language. It must answer with this number of timers, and with the sum of
-/// deadlines that `sum` returns, so that it did the same work.
+/// A contender in another language, whose count and sum show that it did the same work.
 fn foreigner<'a>(
     name: &'static str,
     mut ask: impl FnMut() -> foreign::Answer + 'a,

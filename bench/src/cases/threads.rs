@@ -119,8 +119,7 @@ impl Lap {
 
 pub(super) type Work<'a> = &'a (dyn Fn(&Lap) -> (Instant, Instant) + Sync);
 
-/// Runs a thread for each piece of work, all at once, each on a CPU of its own. Returns the wall
-/// time from the first start to the last end, in ns.
+/// Runs each piece of work on a thread and CPU of its own. Returns the wall time of all, in ns.
 pub(super) fn at_once(work: &[Work<'_>]) -> f64 {
     let lap = &Lap(Barrier::new(work.len()));
     let laps: Vec<(Instant, Instant)> = std::thread::scope(|scope| {

@@ -75,8 +75,7 @@ pub fn able(
     there.into_iter().flatten().collect::<Vec<_>>().into_iter()
 }
 
-/// The peers that could not be built, each with the reason, which `ci/benches.sh foreign` writes to
-/// a file beside the programs.
+/// The peers that could not be built, with the reasons that `ci/benches.sh foreign` wrote.
 pub fn missing(folder: Option<&Path>) -> Vec<String> {
     let Some(folder) = folder else { return Vec::new() };
     let reason = |peer: &Foreign| {

@@ -134,8 +134,7 @@ pub trait Shared: Send + Sync + 'static {
     fn cancel(&self, timer: &mut Self::Timer);
 }
 
-/// Bulk expiry: arms a timer for each of these deadlines, all within a second, and lets them
-/// expire. Returns how many callbacks ran, and the CPU time that the expiry took.
+/// Lets a timer for each deadline expire. Returns how many callbacks ran, and their CPU time.
 pub struct Expire {
     pub name: &'static str,
     /// How time passes, and whose CPU time is counted.

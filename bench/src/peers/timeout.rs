@@ -24,8 +24,7 @@ fn count(_: &mut Fired<'_>) {
 
 pub const FROM_NOW_NAME: &str = "**Timeout**, `start_from(now, d)`";
 
-/// How a [`Timeouts`] uses its timers: the current time is an argument, as in a server that reads
-/// the clock once a batch.
+/// How a [`Timeouts`] uses its timers: the caller passes the current time, read once a batch.
 pub const FROM_NOW: u8 = 0;
 /// Each arming reads the clock.
 pub const READS_CLOCK: u8 = 1;

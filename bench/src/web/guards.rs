@@ -1,5 +1,3 @@
-//! The timers of a server: none, tokio's, ours; and what its requests do with them.
-
 use std::cell::Cell;
 use std::future::{Future, Pending, pending};
 use std::pin::Pin;

@@ -67,8 +67,7 @@ impl Clients {
         Ok(Clients { epoll, connections, free, random, latencies_ns })
     }
 
-    /// Sends requests and receives answers until the load's time has passed. The measurement is
-    /// between two barriers of all threads.
+    /// Sends requests and receives answers for the load's time, measured between two barriers.
     pub fn work(&mut self, load: &Load, begin: &Barrier, end: &Barrier) -> io::Result<Seen> {
         for _ in 0..load.outstanding.min(load.connections) {
             self.ask()?;

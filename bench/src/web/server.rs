@@ -60,8 +60,7 @@ impl Drop for Server {
     }
 }
 
-/// A socket with a long queue of connections to accept. `std` requests 128; beyond that the kernel
-/// drops connections, and a client tries again a second later.
+/// A socket with a long queue: beyond that, connections fail and are retried after a second.
 fn listen() -> io::Result<TcpListener> {
     let socket = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None)?;
     net::bind(&socket, &SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?;

@@ -116,8 +116,7 @@ fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) ->
     }
 }
 
-/// Idle timeouts as in a server that has been running for a while: pushed out, and so in places all
-/// over the wheel, which its driver passes during the run.
+/// Idle timeouts as in a server that runs for a while: pushed out, all over the wheel.
 fn simulate<T: Time>(trial: &Trial, server: &Server) -> Vec<Pin<Box<T::Sleep>>> {
     let count = trial.simulated;
     let _in = server.runtime().enter();

@@ -30,7 +30,6 @@ const SHORT: Duration = Duration::from_millis(1_500);
 /// Counts the callbacks that failed: the library catches their panics, and goes on.
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
-/// Dropped at the end of a callback.
 struct InCallback;
 
 impl Drop for InCallback {
@@ -55,7 +54,6 @@ macro_rules! refused {
     };
 }
 
-/// The driver of a set of timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driver {
     Threads,
@@ -65,7 +63,6 @@ enum Driver {
 
 const BASES: u32 = 2;
 
-/// A set of timers that several threads use.
 struct Shared {
     driver: Driver,
     set: AtomicPtr<TimerSet>,
@@ -149,8 +146,7 @@ thread_local! {
     static RUNNING: core::cell::Cell<*mut Loop> = const { core::cell::Cell::new(null_mut()) };
 }
 
-/// A timer in the memory of a C program, which only one thread uses, and its account. Relaxed: only
-/// starting and cancelling order the accesses.
+/// A timer in C memory and its account. Relaxed: only starts and cancels order the accesses.
 struct Owned {
     storage: AtomicPtr<TimerStorage>,
     set: AtomicPtr<TimerSet>,
@@ -183,7 +179,6 @@ unsafe extern "C-unwind" fn fire(expiry: *mut Expiry, data: *mut c_void) {
         refused!(WouldDeadlock, tickless_timer_cancel_sync(own.storage.load(RELAXED), null_mut()));
     }
     if own.is_virtual && count % 5 == 0 {
-        // Only moves the clock.
         ok!(tickless_virtual_advance(own.set.load(RELAXED), 1_000));
     }
     let one = RUNNING.get();

@@ -146,8 +146,7 @@ fn memory_is_untouched_after<T>(
     assert!(gone.into_iter().all(|own| unsafe { is_untouched(own, scribble) }));
 }
 
-/// Goal: a callback may destroy and free its own coarse or precise timer, regardless of its
-/// requests (X4: an address is no identity).
+/// Goal: a callback may destroy and free its own timer, whatever it requests (X4: identity).
 #[test]
 fn a_callback_frees_its_timer() {
     for kind in [TICKLESS_COARSE, TICKLESS_PRECISE] {
@@ -234,8 +233,7 @@ unsafe extern "C-unwind" fn reuse_storage(_: *mut Expiry, data: *mut c_void) {
     }
 }
 
-/// Goal: X4 (an address is no identity): storage that is destroyed, initialised, started and
-/// destroyed in the callback of its first timer holds another timer, on any base.
+/// Goal: storage that a callback destroys and reuses holds another timer (X4: identity).
 #[test]
 fn a_callback_reuses_the_storage_of_its_timer() {
     let mut timers = null_mut();

@@ -30,8 +30,7 @@ pub(crate) fn measure<T: Timers>() -> Measured {
     Measured { lateness_ns, promised_ns, cluster: cluster::<T>(), growth_bytes: growth::<T>() }
 }
 
-/// Arms timers with random delays up to 20,000 ticks and moves time tick by tick. Returns the
-/// greatest lateness and the greatest that was promised.
+/// Returns the greatest lateness of random timers, and the greatest that was promised.
 fn lateness<T: Timers>() -> (u64, u64) {
     let tick = T::GRANULARITY.max(1);
     let mut rng = Rng::with_seed(1);

@@ -101,8 +101,7 @@ impl<'a, T: Timers> Player<'a, T> {
         Fault::Lost { key, last }
     }
 
-    /// Does what a driver does that has nothing else to do: sleeps until the next event. Without
-    /// `next_event`, it sleeps until the first timer must fire.
+    /// Sleeps as a driver does until the next event, or until the first timer must fire.
     fn sleep(&mut self) -> Result<(), Fault> {
         let Some((_, last)) = self.state.get_mut().judge.most_urgent() else { return Ok(()) };
         if T::NEXT_EVENT == NextEvent::None {

@@ -119,8 +119,7 @@ fn within(effort: Effort, run: impl FnOnce() -> Verdict + Send + 'static) -> Ver
     })
 }
 
-/// Runs a function on a thread of its own, since timers under test may hang. Returns its result, or
-/// `None` if it panicked or took too long.
+/// Returns the result of a thread, or `None` if it panicked or took too long, as timers may.
 fn on_a_thread<R: Send + 'static>(
     limit: Duration,
     run: impl FnOnce() -> R + Send + 'static,

@@ -6,8 +6,7 @@ use crate::play::play;
 use crate::timers::Timers;
 use core::mem::discriminant;
 
-/// Removes operations and shortens times as long as the history breaks a promise of the same kind.
-/// Returns the shortest history found and its fault.
+/// Removes operations and shortens times while a promise of the same kind is broken.
 pub fn shrink<T: Timers>(ops: Vec<Op>, fault: Fault) -> (Vec<Op>, Fault) {
     let kind = discriminant(&fault);
     let mut best = (ops, fault);

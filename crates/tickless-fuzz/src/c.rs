@@ -336,8 +336,7 @@ impl Model<'_> {
             assert_eq!(status, Status::NullPointer);
             return status;
         }
-        // If a key belongs to no live timer, the call must return an error; only
-        // `tickless_local_is_pending` succeeds and reports false.
+        // Without a live timer only `tickless_local_is_pending` succeeds, and reports false.
         let is_live = self.live.contains(&bits);
         assert!(!is_live || status != Status::NoSuchTimer, "a live timer is not found");
         assert!(is_live || choice % 8 == 6 || status != Status::Ok, "a removed timer is found");

@@ -14,8 +14,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Returns whether the campaign names no files. The fuzzer skips campaigns that name files, because
-/// it must not read arbitrary files.
+/// The fuzzer must not read arbitrary files, so it skips campaigns that name files.
 fn is_self_contained(campaign: &Campaign) -> bool {
     let is_name = |name: &String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let simulate = campaign.simulate.as_ref();

@@ -80,8 +80,7 @@ impl Model {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes a timer and returns it. The caller must drop it without holding the lock, because
-    /// the drop runs code of the library.
+    /// Removes a timer. The caller must drop it without the lock: the drop runs the library's code.
     fn take(&self, at: usize) -> Option<Arc<Timer>> {
         let mut state = self.lock();
         state.models[at].armed = None;

@@ -25,8 +25,7 @@ fn three_readers() {
     });
 }
 
-/// Goal: so do two readers that read twice, which is where time could go back. Both return, and in
-/// some schedule one device read serves both.
+/// Goal: so do two readers that read twice; in some schedule one device read serves both.
 #[test]
 fn two_readers_twice() {
     let combined = Sometimes::default();
@@ -54,8 +53,7 @@ fn a_reader_sees_what_the_holder_did() {
 #[test]
 fn holders_exclude_each_other() {
     explore(3, || {
-        // Counts by a load and a store, which fails if two threads read the device, or if the last
-        // store is not ordered before the load.
+        // Not a read-modify-write: it must fail if two threads read, or if holders are not ordered.
         let counted = AtomicU64::new(0);
         let device = Device::unordered(NARROW, move |reading| {
             assert_eq!(counted.load(Ordering::Relaxed), reading - 1, "C1");
@@ -136,8 +134,7 @@ fn an_interrupt_reads_directly() {
     });
 }
 
-/// Goal: the part of a wide counter that fits in the word and the rest belong together, also if the
-/// device orders nothing, and for a reader that retries while others read.
+/// Goal: both parts of a wide counter belong together, also if the device orders nothing.
 #[test]
 fn a_wide_counter_holds_together() {
     fn set_ahead(reading: u64) -> u64 {
@@ -159,8 +156,7 @@ fn a_wide_counter_holds_together() {
     }
 }
 
-/// Goal: each value of a counter with more bits than fit in the word is one that the device showed,
-/// also while the part that does not fit changes.
+/// Goal: a counter wider than the word returns only values that the device showed.
 #[test]
 fn a_wide_counter_that_is_set() {
     /// Returns values from 5 on, and then far ahead.

@@ -16,7 +16,6 @@ fn segment(n: u64) -> Segment {
     Segment { source, width: Width::bits(32 + n as u32), count0: n, start, slope: Slope(n) }
 }
 
-/// Goal: a reader gets all parts of one segment or none (C8), and each segment in some schedule.
 #[test]
 fn a_segment_is_read_whole() {
     let seen = [(); 3].map(|()| Sometimes::default());

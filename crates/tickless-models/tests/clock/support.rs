@@ -42,8 +42,7 @@ pub fn relax_for_ever(_round: u32) {
     thread::yield_now();
 }
 
-/// Explores a body with this many preemptions in a schedule for deep models
-/// (`TICKLESS_MODELS=deep`), and with at most two otherwise.
+/// Explores a body with so many preemptions if models are deep, and with two at most otherwise.
 pub fn explore(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let is_deep = std::env::var("TICKLESS_MODELS").is_ok_and(|depth| depth == "deep");
     let preemptions = if is_deep { preemptions } else { preemptions.min(2) };

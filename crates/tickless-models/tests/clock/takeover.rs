@@ -7,8 +7,7 @@ use tickless_core::clock::counter::{Counter, Width};
 
 const IMPATIENT: Patience = Patience(0);
 
-/// Goal: no thread sees time go back (C8) when waiters take over: a holder that may not publish its
-/// reading does not return it either.
+/// Goal: no thread sees time go back (C8): a holder does not return a reading that is refused.
 #[test]
 fn an_overtaken_holder_returns_a_published_value() {
     explore(3, || {

@@ -66,7 +66,6 @@ fn moving_against_cancel<L: Kind>() {
     stage.join_and_drain([mover]);
 }
 
-/// Goal: two CPUs that take a timer from each other, and a cancel, lose nothing.
 fn moving_against_moving<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     let mover = arm_on_cpu1(&stage);

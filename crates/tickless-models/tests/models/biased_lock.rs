@@ -102,8 +102,7 @@ fn race(owners: &[(usize, usize)], by_thread: [&'static [usize]; 2]) {
     }));
 }
 
-/// A thread that owns a lock ends, and its slot is reused by another thread, which enters by that
-/// bias while a third thread takes it away.
+/// An ended owner's slot is reused by a thread that enters by its bias, while another takes it.
 fn handed_over() {
     let scene = Scene::new();
     scene.make_owner(0, 0);

@@ -14,8 +14,7 @@ use try_lock::TryLock;
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// Two counts, each under a lock. The words are accessed with Relaxed ordering, so that only the
-/// lock makes a count visible to its next user.
+/// Two counts, each under a lock; Relaxed, so that only the lock makes a count visible.
 struct Counts([TryLock<CheckedWord, CheckedWord>; 2]);
 
 impl Counts {
@@ -36,8 +35,7 @@ impl Counts {
     }
 }
 
-/// Goal: one thread at a time has the lock, and sees what the one before did. Method: three threads
-/// add to two counts; no addition is lost.
+/// Goal: one thread at a time has the lock, and sees what the one before did: no count is lost.
 #[test]
 fn a_lock_excludes() {
     explore("a lock that nothing waits for", Depth::usual(), || {

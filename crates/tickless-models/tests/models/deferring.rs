@@ -25,7 +25,6 @@ models! {
     relief_does_not_overlap,
 }
 
-/// The handler's part: collects, and if it calls the thread, that fires.
 fn handle<L: Kind>(stage: &Stage<L>) {
     if stage.collect(CPU0) == Call::Thread {
         stage.fire(CPU0, Runner::Thread);
@@ -94,8 +93,7 @@ fn a_restart_against_collect<L: Kind>() {
     stage.settle_and_drain();
 }
 
-/// Goal: a second thread that takes over from the first does not run the first one's callback while
-/// that still runs, even if its timer is due again (X2, D9).
+/// Goal: a thread that takes over does not run a callback that still runs, due or not (X2, D9).
 fn relief_does_not_overlap<L: Kind>() {
     let settings =
         Settings { deferral: Deferral::OnExpiry, patience: Ns::ZERO, ..Settings::default() };

@@ -132,7 +132,6 @@ impl<B: Send + Sync + 'static> Scene<B> {
         }
     }
 
-    /// Starts a thread for each list of deadlines, which arms timers for them, one after the other.
     fn armers(
         self: &Arc<Self>,
         deadlines: &[&'static [Ns]],
@@ -182,7 +181,6 @@ impl<const PLACE: u8> Driven<PLACE> {
     }
 }
 
-/// Threads arm timers while a driver goes to sleep.
 fn driver<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
     let scene = Driven::<PLACE>::new(DriverBell::default());
     let armers = scene.armers(deadlines, Driven::arm_and_ring);
@@ -251,7 +249,6 @@ impl<const PLACE: u8> Looped<PLACE> {
     }
 }
 
-/// Threads arm timers while a loop is about to wait.
 fn own_loop<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
     let scene = Looped::<PLACE>::new(LoopBell::new());
     let armers = scene.armers(deadlines, Looped::arm_and_ring);

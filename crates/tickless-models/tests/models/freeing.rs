@@ -43,8 +43,7 @@ fn memory_is_reused_on_another_cpu<L: Kind>() {
     stage.settle();
 }
 
-/// Goal: a thread that finds a timer's callback ended, because the next one has detached itself,
-/// sees what the timer's callback wrote (X1).
+/// Goal: when the next callback has detached itself, the writes of the one before are seen (X1).
 fn a_detached_callback_publishes_the_one_before<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW, NOW]);
     let handler = stage.on(CPU0, |stage| {

@@ -42,8 +42,7 @@ mod stage;
 mod temporary_heads;
 pub mod word;
 
-/// Makes two tests of each model, one for each kind of timers. Models with three threads are
-/// `shallow`: explored with one preemption less.
+/// Makes two tests of each model, for coarse and precise timers. `shallow`: three threads.
 macro_rules! models {
     (shallow $($model:ident),+ $(,)?) => {
         $crate::models::models!(

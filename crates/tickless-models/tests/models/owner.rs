@@ -200,8 +200,7 @@ fn handler<L: Kind>(stage: &Arc<Stage<L>>, waiting: &Arc<Waiting>) -> Thread {
     })
 }
 
-/// Goal: a task that polls repeatedly finds that its timer has fired, or the last waker that it
-/// registered is woken; and it sees what happened before that.
+/// Goal: a task that polls finds that its timer has fired, or its last waker is woken.
 fn polling_against_fire<L: Kind>() {
     let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
     let handler = handler(&stage, &waiting);
@@ -244,8 +243,7 @@ fn arming_an_entry_against_fire<L: Kind>() {
     assert_eq!(waiting.turns.has_fired(), fired);
 }
 
-/// Goal: a deadline that is reset while a driver takes the waker fires once, for the new deadline,
-/// and wakes the waker that was registered for it.
+/// Goal: a deadline that is reset as the driver takes the waker fires once, for the new one.
 fn resetting_an_entry_against_fire<L: Kind>() {
     let (stage, waiting) = (Stage::<L>::new(1).armed([NOW]), Waiting::new(1));
     let handler = handler(&stage, &waiting);

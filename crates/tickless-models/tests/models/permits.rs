@@ -45,7 +45,6 @@ impl Shared {
         done
     }
 
-    /// Takes one permit, as the library's limiter does. Returns how many it took.
     fn acquire(&self, now: Ns) -> u64 {
         match self.permits.take(1, now) {
             Take::Taken => 1,
@@ -62,7 +61,6 @@ impl Shared {
     }
 }
 
-/// Runs two threads that take permits at these times. Returns how many they got.
 fn race(shared: &Arc<Shared>, [one, other]: [&'static [Ns]; 2]) -> u64 {
     let taken = Arc::new(CheckedLock::new(0));
     let (theirs, sum) = (Arc::clone(shared), Arc::clone(&taken));
@@ -78,7 +76,6 @@ fn race(shared: &Arc<Shared>, [one, other]: [&'static [Ns]; 2]) -> u64 {
     taken
 }
 
-/// Goal: of four requests for three permits three are granted.
 #[test]
 fn takers_race() {
     explore("takers race", Depth::three_preemptions(), || {

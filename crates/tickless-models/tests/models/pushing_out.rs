@@ -113,8 +113,7 @@ fn pushing_out_against_becoming_deferrable<L: Kind>() {
     stage.settle();
 }
 
-/// Goal: a callback sees what a thread did before it pushed the timer out. That thread does not use
-/// the timer after the push-out, so that the callback may free it.
+/// Goal: a callback sees what a thread did before its last push-out, and may free the timer.
 fn a_callback_sees_what_was_done_before_its_timer_was_pushed_out<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([BEFORE]);
     let handler = stage.on(CPU0, |stage| {
@@ -131,8 +130,7 @@ fn a_callback_sees_what_was_done_before_its_timer_was_pushed_out<L: Kind>() {
     stage.join_and_settle([handler]);
 }
 
-/// Goal: a cancel that waits for a callback which has armed its own timer ends that arming, and a
-/// push-out after that is refused (X3).
+/// Goal: `cancel_sync` ends an arming by the callback, and a push-out after it is refused (X3).
 fn pushing_out_against_cancel_sync<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.on(CPU0, |stage| {

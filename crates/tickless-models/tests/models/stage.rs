@@ -227,8 +227,7 @@ impl<L: Kind> Stage<L> {
         self.wrote[timer].load(Ordering::Relaxed)
     }
 
-    /// Fails unless the caller, who has found timer 0 idle, sees what its callback wrote (X1), and
-    /// then frees the timer. `fires` is whether the callback ran.
+    /// Checks what timer 0's callback, if it `fires`, wrote (X1), and then frees the timer.
     pub fn sees_and_frees(&self, fires: bool) {
         let expected = if fires { WRITTEN } else { 0 };
         assert_eq!(self.seen(0), expected, "X1: what the callback wrote");
