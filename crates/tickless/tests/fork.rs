@@ -20,8 +20,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 use support::{Gate, Place, wait_until};
 use tickless::bandwidth::AcquireError;
-use tickless::callback::Cancel;
-use tickless::callback::StartError;
+use tickless::callback::{Cancel, StartError};
 use tickless::clock::TimeBase;
 use tickless::embed::{OnFire, PinnedHrTimer};
 use tickless::periodic::Phase;
@@ -42,8 +41,6 @@ fn assert_beats(beats: &AtomicU64) {
     wait_until("it keeps beating", || beats.load(Ordering::Relaxed) > before + 2);
 }
 
-/// Goal: in a child all timers count as shut down, nothing fires, and dropping everything returns;
-/// the parent's timers keep firing.
 #[test]
 fn in_a_child_all_timers_are_shut_down() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -77,7 +74,6 @@ fn in_a_child_all_timers_are_shut_down() {
     assert_eq!(timeout.cancel(), Cancel::Pending);
 }
 
-/// Goal: in a child that was forked while a callback ran, dropping returns.
 #[test]
 fn a_child_does_not_wait_for_callbacks() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -134,7 +130,6 @@ fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
     drop(place.take());
 }
 
-/// Goal: in a child that was forked while drivers and other threads held locks, dropping returns.
 #[test]
 fn a_child_does_not_wait_for_locks() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -174,7 +169,6 @@ fn a_child_does_not_wait_for_locks() {
     assert_beats(&beats);
 }
 
-/// Goal: a child may start timers of its own, and so may its child.
 #[test]
 fn a_child_may_start_timers() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -374,8 +368,7 @@ fn locks_of_the_process_do_not_block_a_child() {
     });
 }
 
-/// Goal: a child may use futures although another thread was starting the process's timers at the
-/// fork. Method: in children, because a process starts these timers once.
+/// Method: in children, because a process starts these timers once.
 #[test]
 fn a_concurrent_first_future_does_not_block_a_child() {
     for round in 0..30u64 {
@@ -390,7 +383,6 @@ fn a_concurrent_first_future_does_not_block_a_child() {
     }
 }
 
-/// Goal: in a child no permits are granted, and no call waits for a refill or a lock.
 #[test]
 fn a_child_has_no_permits() {
     let timers = Timers::builder().bases(1).start().unwrap();

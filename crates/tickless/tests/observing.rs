@@ -106,8 +106,6 @@ fn story() -> String {
     format!("{:?}", time.timers().stats())
 }
 
-/// Goal: problems are events at levels that are usually enabled, with the timer's owner; other
-/// events need a lower level. The events change nothing for the program.
 #[test]
 fn problems_are_events_with_their_owner() {
     let hook = std::panic::take_hook();
@@ -135,8 +133,6 @@ fn problems_are_events_with_their_owner() {
     assert_eq!(all.len(), found.len() + 4 + 1 + 3);
 }
 
-/// Goal: a subscriber may use timers, and may panic. Its panic counts as a callback's, and the
-/// clock and the other timers are unaffected.
 #[test]
 fn a_subscriber_may_use_timers_and_panic() {
     let hook = std::panic::take_hook();
@@ -263,8 +259,6 @@ impl metrics::Recorder for Recorder {
     }
 }
 
-/// Goal: the published values equal the statistics, by base, and publishing again counts nothing
-/// twice.
 #[test]
 fn metrics_equal_the_statistics() {
     let builder = Timers::builder().bases(2).time_callbacks();

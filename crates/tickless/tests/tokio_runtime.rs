@@ -50,7 +50,6 @@ fn sleeps_are_never_early() {
     }
 }
 
-/// Goal: the sleeps of a runtime start no thread, not even the driver threads of the process.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_sleep_starts_no_thread() {
@@ -66,7 +65,6 @@ fn a_sleep_starts_no_thread() {
     assert_eq!(names(), Vec::<String>::new());
 }
 
-/// Goal: each of several runtimes has its own timers, also if one thread uses them in turn.
 #[test]
 fn several_runtimes_are_independent() {
     let (one, other, paused) = (current_thread(), multi_thread(), paused());
@@ -82,8 +80,6 @@ fn several_runtimes_are_independent() {
     }
 }
 
-/// Goal: a sleep that outlives its runtime completes at once, whether it was polled before or
-/// not.
 #[test]
 fn a_sleep_outlives_its_runtime() {
     for runtime in [current_thread(), multi_thread(), paused()] {
@@ -105,7 +101,6 @@ fn a_sleep_outlives_its_runtime() {
     }
 }
 
-/// Goal: a runtime leaves no open file behind.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_runtime_leaves_no_file_open() {
@@ -126,7 +121,6 @@ fn a_runtime_leaves_no_file_open() {
     assert!(timerfds() < before + 50);
 }
 
-/// Goal: a blocked runtime delays its own timers and no others, and all fire in the end.
 #[test]
 fn a_blocked_runtime_delays_its_own_timers_only() {
     let (blocked, other) = (current_thread(), multi_thread());
@@ -148,8 +142,6 @@ fn a_blocked_runtime_delays_its_own_timers_only() {
     assert!(late.join().unwrap() >= 300 * MS);
 }
 
-/// Goal: an earlier timer that another thread arms fires in time, while the runtime waits for a
-/// later one.
 #[test]
 fn another_thread_arms_an_earlier_timer() {
     for runtime in [current_thread(), multi_thread()] {
@@ -171,7 +163,6 @@ fn another_thread_arms_an_earlier_timer() {
     }
 }
 
-/// Goal: on a paused clock, our timers and tokio's fire in the order of their deadlines.
 #[test]
 fn a_paused_clock_moves_both_kinds_of_timers_in_order() {
     let order = paused().block_on(async {
@@ -198,8 +189,6 @@ fn a_paused_clock_moves_both_kinds_of_timers_in_order() {
     assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
-/// Goal: `tokio::time::advance` moves our timers; `tokio::time::pause` affects timers that are
-/// already pending.
 #[test]
 fn a_clock_that_is_paused_later_moves_pending_timers() {
     for pause in [tokio::time::pause, tickless::tokio_time::pause] {
@@ -222,7 +211,6 @@ fn a_clock_that_is_paused_later_moves_pending_timers() {
     }
 }
 
-/// Goal: a paused clock does not move to the deadline of a timer that was dropped or pushed out.
 #[test]
 fn a_paused_clock_ignores_timers_that_are_not_pending() {
     paused().block_on(async {

@@ -409,7 +409,6 @@ macro_rules! same {
     }};
 }
 
-/// Goal: each result, and the time at which it is there, is as in tokio.
 #[test]
 fn results_match_tokio() {
     same!(sleep_until_and_reset(), coarse);
@@ -424,7 +423,6 @@ fn results_match_tokio() {
     same!(instants());
 }
 
-/// Goal: each poll and each wakeup is as in tokio, whatever the steps of the clock.
 #[test]
 fn polls_match_tokio() {
     same!(small_advances());
@@ -438,7 +436,6 @@ fn polls_match_tokio() {
     same!(ready_sockets());
 }
 
-/// Goal: this module panics where tokio does.
 #[test]
 fn panics_match_tokio() {
     assert!(theirs::pauses_without_a_clock().contains("outside the Tokio runtime"));
@@ -447,7 +444,6 @@ fn panics_match_tokio() {
     assert_eq!(paused(ours::intervals_of_nothing()), paused(theirs::intervals_of_nothing()));
 }
 
-/// Goal: each row of the table of differences holds.
 #[test]
 fn differences_are_as_documented() {
     // Outside of a runtime.
@@ -542,7 +538,6 @@ fn a_runtime_of_several_threads_runs_in_virtual_time() {
     assert!(refused.contains("requires the `current_thread`"), "{refused}");
 }
 
-/// Goal: without a virtual clock all timers run on those of the process, and none is early.
 #[test]
 fn real_time_works_in_any_executor() {
     use tickless::tokio_time::{Instant, interval, sleep, timeout};
@@ -561,8 +556,6 @@ fn real_time_works_in_any_executor() {
     });
 }
 
-/// Goal: a thread uses the innermost clock, guards may be dropped in any order, and without a guard
-/// it uses the process's clock.
 #[test]
 fn clocks_are_entered_and_left() {
     use tickless::tokio_time::Instant;
@@ -579,7 +572,6 @@ fn clocks_are_entered_and_left() {
     assert!(real != one.now() && real != other.now());
 }
 
-/// Goal: sleeps of a runtime that has been shut down use the process's timers.
 #[test]
 fn a_runtime_that_has_ended_is_left() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

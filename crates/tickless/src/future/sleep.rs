@@ -128,7 +128,6 @@ impl CoarseSleep {
 mod tests {
     use super::*;
 
-    /// Goal: the futures have the sizes that the documentation states.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn sleeps_have_the_documented_sizes() {

@@ -1,8 +1,7 @@
 //! Why a clock could not be opened or was given up, and what the user can do about it.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// Why timers read the system's clock instead of the CPU's counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -122,7 +121,6 @@ impl std::error::Error for OpenClockError {
 mod tests {
     use super::*;
 
-    /// Goal: each message states the problem and what to do about it.
     #[test]
     fn messages_state_problem_and_remedy() {
         for fallback in [Fallback::NotInvariant, Fallback::NotTrusted, Fallback::NotKnown] {

@@ -110,7 +110,6 @@ fn check_kernel_uses(counter: &str) -> Result<(), Fallback> {
 
 #[cfg(test)]
 mod tests {
-    /// Goal: aarch64's counter counts forwards, at the rate that the CPU reports.
     #[test]
     #[cfg(all(target_arch = "aarch64", linux_platform, not(miri)))]
     fn counts_at_its_rate() {

@@ -197,8 +197,6 @@ mod tests {
         assert_eq!(CpuMap::of_this_process().with_bases(1).here(), CpuId(0));
     }
 
-    /// Goal: if a thread that is pinned to one CPU creates a map, the map has the CPUs of all
-    /// threads.
     #[test]
     fn a_pinned_thread_sees_all_cpus() {
         let all = CpuMap::of_this_process();

@@ -80,7 +80,6 @@ mod tests {
         assert_eq!(clock.now(), Ns(9));
     }
 
-    /// Goal: time is monotonic for every reader while the clock is started, moved and stopped.
     #[test]
     fn stops_and_moves_are_monotonic() {
         let clock = ManualClock::at(Ns::from_secs(1));

@@ -155,7 +155,6 @@ mod tests {
         (ready_late, spun)
     }
 
-    /// Goal: the driver learns the margin that 99 in 100 wakeups need.
     /// Method: wakeups that are late by 0 to 100 us, evenly distributed; then by 0 to 500 us; then
     /// all by a second; then all on time.
     #[test]
@@ -172,7 +171,6 @@ mod tests {
         assert_eq!(waking.margin, MARGIN_LEAST, "the lower limit");
     }
 
-    /// Goal: a driver spins for no more than its share of the CPU time.
     /// Method: shares from 0 to 1 and invalid ones. There is one deadline in each millisecond, and
     /// the wakeup for it is late by up to 50 us.
     #[test]

@@ -68,7 +68,6 @@ impl ClockWatch {
 mod tests {
     use super::*;
 
-    /// Goal: the first refused call is kept and reported.
     #[test]
     fn the_first_refusal_is_kept() {
         let watch = ClockWatch::default();

@@ -75,7 +75,6 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::{Duration, Instant};
 
-    /// Goal: the watcher reports each step of the clock, and ends when asked.
     /// Method: the timerfd is made to expire, which the watcher takes for a step. A test cannot set
     /// the machine's clock.
     #[test]

@@ -314,7 +314,6 @@ mod tests {
         unsafe { arena.give_back(slot, layout(129)) };
     }
 
-    /// Goal: a CPU whose cache is locked by another thread uses the cache of another CPU.
     #[test]
     fn a_cache_in_use_is_passed_over() {
         let class = Class::new(2);
@@ -325,9 +324,8 @@ mod tests {
         assert_eq!(class.take(1, 64), Some(slot));
     }
 
-    /// Goal: slots that one CPU takes and another gives back are used again: memory is bounded by
-    /// the most slots in use at once, plus two batches for each CPU. Method: one thread takes slots
-    /// as CPU 0 and fills them; another checks their contents and gives them back as CPU 1.
+    /// Method: one thread takes slots as CPU 0 and fills them; another checks their contents and
+    /// gives them back as CPU 1.
     #[test]
     fn memory_is_flat_when_one_cpu_frees_what_another_made() {
         let rounds = if cfg!(miri) { 2_000 } else { 1_000_000 };

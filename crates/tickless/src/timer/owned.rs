@@ -175,7 +175,6 @@ mod tests {
     use crate::platform::host::WheelLink;
     use tickless_core::link::QueueLink;
 
-    /// Goal: a timer takes as much memory as documented.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_timer_is_as_small_as_promised() {

@@ -1,7 +1,6 @@
 //! The counterpart of `tokio::time::Instant`.
 
-use crate::time;
-use crate::tokio_runtime;
+use crate::{time, tokio_runtime};
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::Duration;
 

@@ -2,9 +2,7 @@
 
 use std::error::Error;
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::StartError;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, StartError, Started};
 use tickless::clock::ClockSource;
 use tickless::driver::{CpuId, StartTimersError};
 use tickless::local::{Key, LocalError};
@@ -14,8 +12,6 @@ use tickless::stats::{BaseCounts, BaseStats, Stats};
 use tickless::time::{Instant, Tick};
 use tickless::{Builder, Fired, HrTimer, LocalTimers, Periodic, Timeout, Timers, VirtualTime};
 
-/// Goal: handles are `Send + Sync + 'static`, and a change that loses one of these fails to
-/// compile.
 #[test]
 fn handles_are_send_and_sync() {
     fn anywhere<T: Send + Sync + 'static>() {}
@@ -32,7 +28,6 @@ fn handles_are_send_and_sync() {
     sent::<Fired<'_>>();
 }
 
-/// Goal: small value types are `Copy`, comparable and printable.
 #[test]
 fn values_are_copy_and_comparable() {
     fn value<T: Copy + PartialEq + std::fmt::Debug + Send + Sync + 'static>() {}
@@ -53,8 +48,6 @@ fn values_are_copy_and_comparable() {
     value::<Tick>();
 }
 
-/// Goal: every error implements `Error`, and its message is one sentence that names the subject and
-/// states what to do.
 #[test]
 fn errors_state_what_to_do() {
     let refused = std::io::Error::from(std::io::ErrorKind::WouldBlock);
@@ -80,7 +73,6 @@ fn errors_state_what_to_do() {
     }
 }
 
-/// Goal: every type can be printed for debugging at any time, without blocking.
 #[test]
 fn everything_can_be_printed() {
     let time = VirtualTime::new();
@@ -104,7 +96,6 @@ fn everything_can_be_printed() {
     assert!(all.contains("panics: 1") && all.contains("Timeout") && all.contains("never"), "{all}");
 }
 
-/// Goal: the handles have the sizes that the documentation states.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn handles_have_the_documented_sizes() {
@@ -113,7 +104,6 @@ fn handles_have_the_documented_sizes() {
     assert_eq!(size_of::<tickless::Periodic>(), 64);
 }
 
-/// Goal: the crate root stays small: re-exports and public modules, without optional features.
 #[test]
 fn the_root_has_at_most_twenty_names() {
     let root = include_str!("../../src/lib.rs");

@@ -1,7 +1,7 @@
 //! Virtual time that advances automatically, runs with real time, drives several sets, and
 //! shuffles.
 
-use crate::support::{Log, rounds, wait_until};
+use crate::support::{HOUR, Log, MS, SECOND, rounds, wait_until};
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -15,12 +15,6 @@ use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 use tokio::sync::oneshot;
 
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// Goal: a future that sleeps for hours takes no real time, wakes exactly at its deadline without
-/// any settings, and leaves no timer pending.
 #[test]
 fn hours_of_sleep_take_no_time() {
     let (time, begun) = (VirtualTime::new(), std::time::Instant::now());
@@ -43,8 +37,6 @@ fn hours_of_sleep_take_no_time() {
     time.assert_idle();
 }
 
-/// Goal: the clock does not advance while blocking work or I/O holds a guard, though a deadline is
-/// pending; it advances when the guard is dropped. (On tokio's paused clock the deadline fires.)
 #[test]
 fn the_clock_does_not_advance_while_work_holds_a_guard() {
     let time = VirtualTime::new();
@@ -80,8 +72,6 @@ fn the_clock_does_not_advance_while_work_holds_a_guard() {
     assert!(late.is_err() && time.now() > start);
 }
 
-/// Goal: of two threads that block on futures of one clock, neither advances it alone: the clock
-/// advances when both wait, and each sleep ends exactly at its deadline.
 #[test]
 fn the_clock_advances_when_all_blocked_threads_wait() {
     let time = VirtualTime::new();
@@ -111,8 +101,6 @@ fn the_clock_advances_when_all_blocked_threads_wait() {
     assert!(woken.is_sorted(), "the clock never advances past a busy thread");
 }
 
-/// Goal: threads that sleep on virtual time advance the clock together, without a thread that
-/// advances it explicitly, and none wakes late.
 #[test]
 fn sleeping_threads_advance_the_clock() {
     let time = VirtualTime::new();
@@ -142,8 +130,6 @@ fn sleeping_threads_advance_the_clock() {
     time.assert_idle();
 }
 
-/// Goal: a thread that waits for another thread lets the clock advance; a guard in the other
-/// thread's message keeps the clock at the time at which the message was sent.
 #[test]
 fn a_guard_in_a_message_holds_the_clock() {
     let time = VirtualTime::new();
@@ -165,8 +151,6 @@ fn a_guard_in_a_message_holds_the_clock() {
     });
 }
 
-/// Goal: explicit and automatic advances take turns: every timer fires once, in order, at its
-/// deadline.
 #[test]
 fn explicit_and_automatic_advances_take_turns() {
     let time = VirtualTime::new();
@@ -191,8 +175,6 @@ fn explicit_and_automatic_advances_take_turns() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: when `busy` returns, the clock is not advancing, even if it was advancing automatically
-/// before.
 #[test]
 fn busy_stops_the_clock_at_once() {
     let time = VirtualTime::new();
@@ -216,7 +198,6 @@ fn busy_stops_the_clock_at_once() {
     }
 }
 
-/// Goal: on a runtime that calls `idle` when it parks, sleeps of tasks take no real time.
 #[test]
 fn an_idle_runtime_advances_the_clock() {
     let time = VirtualTime::new();
@@ -278,8 +259,6 @@ fn several_sets_share_one_clock() {
     time.assert_idle();
 }
 
-/// Goal: a callback of one set may advance the clock and arm timers of another set; callbacks do
-/// not nest.
 #[test]
 fn callbacks_of_several_sets_do_not_nest() {
     let time = VirtualTime::new();
@@ -329,7 +308,6 @@ fn ties_are_shuffled_by_the_seed() {
     assert!((0..20).all(|seed| run(seed) == run(seed)));
 }
 
-/// Goal: a test that fails under shuffled time prints its seed; one that passes prints nothing.
 #[test]
 fn a_failure_prints_its_seed() {
     const ROLE: &str = "TICKLESS_TEST_FAILS_WITH_SEED";
@@ -351,8 +329,6 @@ fn a_failure_prints_its_seed() {
     assert!(stderr.contains("on purpose, with Some(4711)"), "{stderr}");
 }
 
-/// Goal: a resumed clock runs with real time and fires timers without calls, never early; a paused
-/// clock does not advance, and continues from its time when resumed.
 #[test]
 fn a_clock_runs_with_real_time_until_paused() {
     let time = VirtualTime::new();
@@ -386,8 +362,6 @@ fn a_clock_runs_with_real_time_until_paused() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: dropping a running clock ends its thread. A callback may pause the clock that it runs on,
-/// and may drop its last handle.
 #[test]
 fn a_running_clock_may_be_dropped_anywhere() {
     let time = VirtualTime::new();
@@ -406,8 +380,6 @@ fn a_running_clock_may_be_dropped_anywhere() {
     drop(time);
 }
 
-/// Goal: the waker of a future in `block_on` works from another thread, and is harmless after the
-/// future has been dropped.
 #[test]
 fn wakers_outlive_their_futures() {
     let time = VirtualTime::new();
@@ -435,7 +407,6 @@ fn wakers_outlive_their_futures() {
     assert!(time.now() >= Instant::from_secs(1) + MS);
 }
 
-/// Goal: if a future blocks on another future of one clock, both sleep in virtual time.
 #[test]
 fn nested_block_on_advances_the_clock() {
     let time = VirtualTime::new();
@@ -460,8 +431,6 @@ fn nested_block_on_advances_the_clock() {
     assert!(slept >= 5 * HOUR && slept < 6 * HOUR, "{slept:?}");
 }
 
-/// Goal: waiting in a callback, where the clock does not advance, panics with a message that names
-/// the reason.
 #[test]
 fn block_on_in_a_callback_panics() {
     let time = VirtualTime::new();

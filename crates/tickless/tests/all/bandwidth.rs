@@ -1,7 +1,7 @@
 //! Rate limits and throttled threads on a set of timers.
 
 use crate::support::woken::calls;
-use crate::support::{Gate, Log, Rng, seed, wait_until};
+use crate::support::{Gate, Log, MS, Rng, seed, wait_until};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,6 @@ use tickless::bandwidth::{AcquireError, BandwidthError, Counts, Limiter};
 use tickless::periodic::Phase;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
 
 /// A future with a waker that logs.
 struct Task {
@@ -62,8 +60,6 @@ fn an_idle_group_has_no_timer_and_keeps_its_phase() {
     }
 }
 
-/// Goal: waiting futures are served in the order of their requests, a small request does not
-/// overtake a large one, and they are woken in batches.
 #[test]
 fn futures_are_served_in_order_and_in_batches() {
     let time = VirtualTime::new();
@@ -92,8 +88,6 @@ fn futures_are_served_in_order_and_in_batches() {
     assert_conserved(limiter.counts(), limiter.available());
 }
 
-/// Goal: futures that are dropped, in the queue or already granted, take no permits with them and
-/// block no other future: the remaining ones are served and the quota is conserved.
 #[test]
 fn dropped_futures_return_their_permits() {
     let mut rng = Rng::new(seed("bandwidth", "dropped_futures_return_their_permits"));
@@ -141,7 +135,6 @@ fn dropped_futures_return_their_permits() {
     }
 }
 
-/// Goal: a waker that panics does not keep other tasks waiting, and does not stop the refills.
 #[test]
 fn a_waker_that_panics_is_counted() {
     let time = VirtualTime::new();
@@ -173,7 +166,6 @@ fn groups_are_spread() {
     assert_eq!(time.timers().phase_count(MS * 100), 0);
 }
 
-/// Goal: if the driver is always late, the timer's period is stretched and the rate stays.
 #[test]
 fn a_period_that_cannot_be_kept_is_stretched() {
     let time = Arc::new(VirtualTime::new());
@@ -207,7 +199,6 @@ fn a_period_that_cannot_be_kept_is_stretched() {
     assert_eq!(after.0 - before.0, after.1 - before.1);
 }
 
-/// Goal: impossible settings are refused with a reason.
 #[test]
 fn impossible_groups_are_refused() {
     let time = VirtualTime::new();
@@ -333,7 +324,6 @@ fn no_worker_stays_parked() {
     gate.open();
 }
 
-/// Goal: `rest` returns a thread's unused quota to its group.
 #[test]
 fn rest_returns_unused_quota() {
     let timers = Timers::process().unwrap();

@@ -1,18 +1,13 @@
 //! X10 (each arming fires or is cancelled, never both): what a cancel finds.
 
-use crate::support::{AnyTimer, Gate, Rng, seed, wait_until};
+use crate::support::{AnyTimer, Gate, HOUR, MS, Rng, seed, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::{Fired, Timers, VirtualTime};
 
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// Goal: pending and idle states, and the result of each start, through a timer's whole life.
 #[test]
 fn starts_and_cancels_report_pending_and_idle() {
     let time = VirtualTime::new();
@@ -34,8 +29,6 @@ fn starts_and_cancels_report_pending_and_idle() {
     assert_eq!((total.armed, total.rearmed, total.cancelled, total.fired), (4, 4, 2, 2));
 }
 
-/// Goal: a cancel during the callback reports that it runs, from another thread and from within,
-/// removes what was armed since the callback began, and does not wait.
 #[test]
 fn a_cancel_during_the_callback_reports_running() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -104,8 +97,6 @@ fn each_arming_fires_or_is_cancelled() {
     assert!(total.fired > 0 && total.cancelled > 0);
 }
 
-/// Goal: cancelling an idle timer takes no lock, on whichever base it last was, so it cannot wait
-/// for a callback that delays the base.
 #[test]
 fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     let timers = Timers::builder().bases(1).start().unwrap();

@@ -1,17 +1,12 @@
 //! X1, X3 to X8 (cancels that wait): `cancel_sync`, and waits that could never end.
 
-use crate::support::{Gate, Place, wait_until};
+use crate::support::{Gate, HOUR, MS, Place, wait_until};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use tickless::callback::Cancel;
-use tickless::callback::StartError;
-use tickless::callback::{CallbackLock, Started};
+use tickless::callback::{CallbackLock, Cancel, StartError, Started};
 use tickless::driver::CpuId;
 use tickless::{CancelError, HrTimer, Timeout, Timers};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// Two bases, so that the callbacks of two timers can run concurrently.
 fn two_bases() -> Timers {
@@ -120,8 +115,6 @@ fn a_callback_cannot_wait_for_itself() {
     timer.cancel_sync().expect("outside of the callback it can be waited for");
 }
 
-/// Goal: a refused wait cancels the current arming and none that follows it, whether the callback
-/// makes it, in either way, or another thread while the callback still runs.
 #[test]
 fn a_refused_wait_loses_no_arming() {
     let timers = Timers::process().unwrap();
@@ -277,7 +270,6 @@ fn a_panic_ends_the_wait() {
     assert_eq!(timers.stats().panics, 1);
 }
 
-/// Goal: a cancel waits for a periodic timer, too, and no period starts afterwards.
 #[test]
 fn a_periodic_timer_does_not_fire_after_cancel_sync() {
     let timers = Timers::process().unwrap();
@@ -295,7 +287,6 @@ fn a_periodic_timer_does_not_fire_after_cancel_sync() {
     }
 }
 
-/// Goal: a canceller returns even if the last handle of its timers is dropped while it waits.
 #[test]
 fn a_wait_outlives_the_last_handle() {
     let timers = Timers::process().unwrap();

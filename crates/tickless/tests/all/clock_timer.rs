@@ -2,21 +2,15 @@
 //! either direction and the system is suspended. A timer is never early on its own clock, and never
 //! later than the step.
 
-use crate::support::{Log, Place, Rng, rounds, seed, wait_until};
+use crate::support::{HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, wait_until};
 use TimeBase::{Boottime, Monotonic, Realtime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
-use tickless::callback::Cancel;
-use tickless::callback::StartError;
-use tickless::clock::realtime;
-use tickless::clock::{ClockTimer, TimeBase};
+use tickless::callback::{Cancel, StartError};
+use tickless::clock::{ClockTimer, TimeBase, realtime};
 use tickless::time::Instant;
 use tickless::{CancelError, Timers, VirtualTime};
-
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
-const MS: Duration = Duration::from_millis(1);
 
 fn before(at: Instant, by: Duration) -> Instant {
     at.checked_sub(by).unwrap()
@@ -29,8 +23,6 @@ fn noting(timers: &Timers, base: TimeBase) -> (ClockTimer, Log<Instant>) {
     (timers.clock_timer(base, move |fired| noted.push(fired.now())), log)
 }
 
-/// Goal: a forward step past a deadline on realtime fires the timer immediately. After a backward
-/// step the timer waits for its clock, and is not early.
 #[test]
 fn steps_of_realtime_move_absolute_timers() {
     let time = VirtualTime::new();
@@ -60,8 +52,6 @@ fn steps_of_realtime_move_absolute_timers() {
     assert_eq!(time.timers().clock_steps(), 1 + 1 + 50 + 1);
 }
 
-/// Goal: forwarding a relative timer on realtime adds whole periods of elapsed time, regardless of
-/// the clock's setting.
 #[test]
 fn forwarding_a_relative_timer_ignores_steps() {
     let time = VirtualTime::new();
@@ -78,8 +68,6 @@ fn forwarding_a_relative_timer_ignores_steps() {
     assert_eq!(log.take(), [(begun + HOUR, 1), (begun + HOUR * 2, 1)]);
 }
 
-/// Goal: steps of realtime do not move relative timers, timers on other clocks, and timers of other
-/// types.
 #[test]
 fn steps_leave_other_timers_alone() {
     let time = VirtualTime::new();
@@ -126,8 +114,6 @@ fn suspends_count_for_boottime_and_absolute_realtime() {
     assert_eq!(fired(), [1; 5]);
 }
 
-/// Goal: a period on realtime fires every day at one time of day after any step. Skipped days are
-/// counted as overruns, and no day fires twice.
 #[test]
 fn a_daily_timer_fires_once_a_day() {
     const DAY: Duration = Duration::from_secs(86_400);
@@ -151,8 +137,6 @@ fn a_daily_timer_fires_once_a_day() {
     assert_eq!(log.take(), [(first + DAY * 11, 1)]);
 }
 
-/// Goal: cancel, restart and shutdown work as for other timers, and no step revives a timer that
-/// they ended.
 #[test]
 fn a_step_revives_no_cancelled_timer() {
     let time = VirtualTime::new();
@@ -303,8 +287,6 @@ fn has_thread(kind: &str) -> bool {
     tasks.filter_map(name_of).any(|found| found.starts_with(kind))
 }
 
-/// Goal: on the real clocks, with drivers and in an event loop, no timer is early by the system's
-/// clock, and the thread that watches for steps ends with its set.
 #[test]
 fn no_timer_is_early_on_real_clocks() {
     if cfg!(miri) {
@@ -352,8 +334,6 @@ fn no_timer_is_early_on_real_clocks() {
     assert!(log.take()[0] >= due);
 }
 
-/// Goal: the sets on one virtual clock share one realtime, including sets added after a step, and
-/// all of them follow the next step.
 #[test]
 fn sets_on_one_clock_share_its_steps() {
     let time = VirtualTime::new();
@@ -370,8 +350,6 @@ fn sets_on_one_clock_share_its_steps() {
     assert_eq!(log.take(), [noon + SECOND], "at once");
 }
 
-/// Goal: a clock timer has the methods of the other timers: a label, `try_cancel`, which leaves a
-/// running callback alone, and `is_active`.
 #[test]
 fn clock_timers_can_be_labelled_and_tried_to_cancel() {
     let time = VirtualTime::new();

@@ -185,7 +185,6 @@ fn realtime_and_boottime_follow_reported_steps() {
     assert!(clock.max_idle() > Duration::from_secs(1 << 30));
 }
 
-/// Goal: the error for a source that is not available names the source and states what to do.
 #[test]
 fn an_unavailable_source_is_an_error_with_the_reason() {
     for path in ["/dev/no-such-clock", "/dev/null", "/dev"] {
@@ -205,8 +204,6 @@ fn an_unavailable_source_is_an_error_with_the_reason() {
     assert!(Clock::over(Vec::new()).unwrap_err().to_string().contains("no counter"));
 }
 
-/// Goal: a trusted TSC runs at the rate of the system's clock, its two read methods agree, and so
-/// do all CPUs. Without a trusted TSC the timers report the reason.
 #[test]
 fn the_tsc_agrees_with_the_clock_or_is_refused() {
     let timers = Timers::process().unwrap();

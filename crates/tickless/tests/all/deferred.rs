@@ -1,7 +1,7 @@
 //! D3 (wakeups of expiry threads), D8 (offline bases), D9 (relief): expiry threads, their wakeups,
 //! the threads that relieve them, and bases that go offline.
 
-use crate::support::{Gate, Log, Rng, seed, wait_until};
+use crate::support::{Gate, HOUR, Log, MS, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,9 +9,6 @@ use tickless::Timers;
 use tickless::callback::Cancel;
 use tickless::driver::{CpuId, OnlineError};
 use tickless::policy::Deferral;
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
@@ -88,7 +85,6 @@ fn expiry_threads_wake_only_for_expiries() {
     assert!(before.deferred.wakes >= 10 * after.deferred.wakes, "the point of deferred expiry");
 }
 
-/// Goal: a long callback in the expiry thread does not delay the timers of the driver.
 #[test]
 fn a_long_callback_does_not_delay_the_driver() {
     let timers = one_base(Deferral::OnExpiry);
@@ -189,9 +185,8 @@ fn an_offline_base_under_load_loses_no_timer() {
     }
 }
 
-/// Goal: a high-resolution timer that is always due, because it rearms itself with a delay of zero,
-/// does not block the expiry thread of its base. Method: it rearms itself until a timeout of that
-/// base has fired, for which the driver must wake that thread.
+/// Method: it rearms itself until a timeout of that base has fired, for which the driver must wake
+/// that thread.
 #[test]
 fn an_always_due_timer_does_not_block_the_expiry_thread() {
     let timers = one_base(Deferral::OnExpiry);

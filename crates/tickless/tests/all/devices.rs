@@ -2,7 +2,7 @@
 //! and event loops of the program that poll a descriptor or use a callback.
 
 use crate::support::rig::{On, Rig};
-use crate::support::{Rng, rounds, seed, wait_until};
+use crate::support::{HOUR, MS, Rng, rounds, seed, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,9 +10,6 @@ use tickless::driver::Device;
 use tickless::policy::Policy;
 use tickless::stats::BaseStats;
 use tickless::{Builder, Fired, HrTimer, Timers};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn base(timers: &Timers) -> BaseStats {
     timers.stats().bases[0]
@@ -26,8 +23,6 @@ fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
     (timer, fired)
 }
 
-/// Goal: on each device, each timer that several threads arm, push out and cancel either fires once
-/// or is cancelled, none early, and nothing stays pending.
 #[test]
 fn every_arming_ends_once() {
     let seed = seed("devices", "every_arming_ends_once");
@@ -281,7 +276,6 @@ fn rechecks_and_late_events_are_counted() {
     assert_eq!(base(time.timers()).device.late, 0, "virtual time is exact");
 }
 
-/// Goal: the timers report which event device drives them.
 #[test]
 fn devices_have_names() {
     let start = |builder: Builder| builder.bases(2).start().unwrap();
@@ -299,7 +293,6 @@ fn devices_have_names() {
     assert_eq!(tickless::VirtualTime::new().timers().device(), None);
 }
 
-/// Goal: ticks and expiry threads work with a timerfd as with a futex.
 #[test]
 fn ticks_and_expiry_threads_work_with_a_timerfd() {
     if cfg!(miri) {

@@ -1,7 +1,7 @@
 //! H4 (forks, exits, drops): handles may be dropped in any order, on any thread, including while a
 //! thread or the program ends.
 
-use crate::support::{PATIENCE, wait_until};
+use crate::support::{HOUR, MS, PATIENCE, wait_until};
 use std::cell::RefCell;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,9 +10,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tickless::driver::CpuId;
 use tickless::{Periodic, Timeout, Timers};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn bases(count: u16) -> Timers {
     Timers::builder().bases(count).start().unwrap()
@@ -23,8 +20,6 @@ fn alive(value: &Arc<()>) -> usize {
     Arc::strong_count(value) - 1
 }
 
-/// Goal: timers keep their drivers alive: they fire after `Timers` has been dropped, and after the
-/// thread that armed them has ended.
 #[test]
 fn timers_outlive_their_set() {
     let timers = bases(2);
@@ -42,8 +37,6 @@ fn timers_outlive_their_set() {
     assert!(rx.iter().count() < 1000 * 20, "the closure, and with it the channel, was dropped");
 }
 
-/// Goal: the set may be dropped after its pending, idle and never armed timers; each closure is
-/// dropped exactly once, with its timer.
 #[test]
 fn closures_are_dropped_with_their_timers() {
     let timers = bases(2);
@@ -69,8 +62,6 @@ fn closures_are_dropped_with_their_timers() {
     assert_eq!(alive(&value), 0);
 }
 
-/// Goal: dropping the last handle waits for the drivers, and so for a running callback, even if
-/// that callback has dropped its own timer.
 #[test]
 fn the_last_drop_waits_for_the_drivers() {
     let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
@@ -90,7 +81,6 @@ fn the_last_drop_waits_for_the_drivers() {
     assert!(over.load(Ordering::Acquire));
 }
 
-/// Goal: creating and dropping sets with pending timers leaves no threads behind.
 #[test]
 fn dropped_sets_leave_no_threads() {
     let threads = || {
@@ -119,8 +109,6 @@ thread_local! {
         const { RefCell::new(Vec::new()) };
 }
 
-/// Goal: handles in thread-locals may be dropped while their thread ends, including the last of a
-/// set, whether or not callbacks run at that time.
 #[test]
 fn handles_in_thread_locals_may_be_dropped_at_thread_end() {
     for keeps_set in [true, false] {

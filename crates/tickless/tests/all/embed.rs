@@ -1,18 +1,13 @@
 //! Pinned timers in a program's own structs.
 
-use crate::support::{Log, wait_until};
+use crate::support::{Log, MS, wait_until};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
 use tickless::callback::{CallbackLock, Cancel, Started};
 use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
 use tickless::{Fired, Timers, VirtualTime};
 
-const MS: Duration = Duration::from_millis(1);
-
-/// Goal: pinned timers of both kinds can be armed, pushed out, cancelled and rearmed by their
-/// callbacks, like the other timer types.
 #[test]
 fn pinned_timers_work_like_other_timers() {
     let time = VirtualTime::new();
@@ -39,7 +34,6 @@ fn pinned_timers_work_like_other_timers() {
     time.assert_idle();
 }
 
-/// Goal: their size is as documented: the link, the handle and the callback.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn pinned_timers_have_the_documented_sizes() {
@@ -51,7 +45,6 @@ fn pinned_timers_have_the_documented_sizes() {
     assert_eq!(size_of::<PinnedHrTimer<Own>>(), 64 + 8);
 }
 
-/// Goal: dropping one cancels it and drops its callback.
 #[test]
 fn dropping_a_pinned_timer_cancels_it() {
     let time = VirtualTime::new();
@@ -126,7 +119,6 @@ fn a_callback_drops_its_own_struct() {
     }
 }
 
-/// Goal: after a panic the callback is still in its timer, and is called again.
 #[test]
 fn a_panic_keeps_the_callback() {
     let time = VirtualTime::new();

@@ -1,7 +1,7 @@
 //! Timers in an event loop of the program: its descriptor, its callback, arming from other threads,
 //! and its end. (`devices.rs` tests what all devices have in common.)
 
-use crate::support::{Place, wait_until};
+use crate::support::{HOUR, MS, Place, wait_until};
 use mio::unix::SourceFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsRawFd;
@@ -11,9 +11,6 @@ use std::time::Duration;
 use tickless::driver::{CpuId, EventLoopDriver};
 use tickless::policy::Policy;
 use tickless::{CancelError, HrTimer, Timers};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn start() -> (Timers, EventLoopDriver) {
     Timers::builder().start_in_loop().unwrap()
@@ -26,8 +23,6 @@ fn is_readable(driver: &EventLoopDriver, within: Duration) -> bool {
     poll(&mut fds, Some(&timeout)).unwrap() > 0
 }
 
-/// Goal: the descriptor becomes readable when a timer is due, not before, whichever thread armed
-/// the timer. It is no longer readable after the expiry has run.
 #[test]
 fn the_descriptor_is_readable_when_something_is_due() {
     let (timers, mut driver) = start();
@@ -52,8 +47,6 @@ fn the_descriptor_is_readable_when_something_is_due() {
     assert!(!is_readable(&driver, MS * 5));
 }
 
-/// Goal: a run that finds nothing due makes no system call, and neither does reading the next
-/// deadline.
 #[test]
 fn a_run_with_nothing_due_makes_no_system_call() {
     let (timers, mut driver) = start();
@@ -90,8 +83,6 @@ fn an_edge_triggered_loop_misses_no_expiry() {
     }
 }
 
-/// Goal: the callback runs when a thread arms a deadline earlier than the loop waits for, once for
-/// each wait, and not while the loop runs timers.
 #[test]
 fn an_earlier_deadline_calls_the_callback() {
     let calls = Arc::new(AtomicU64::new(0));
@@ -124,7 +115,6 @@ fn an_earlier_deadline_calls_the_callback() {
     assert_eq!(driver.timeout(), None);
 }
 
-/// Goal: an eager removal programs a later deadline, and does not call the callback for it.
 #[test]
 fn a_later_deadline_does_not_call_the_callback() {
     let calls = Arc::new(AtomicU64::new(0));
@@ -214,8 +204,6 @@ fn loop_handles_may_be_dropped_in_any_order() {
     assert!(driver.is_over());
 }
 
-/// Goal: with a loop for each base, pinned timers fire in the loop of their base, also if another
-/// thread arms them. Dropping a set of drivers works like dropping one.
 #[test]
 fn each_base_may_have_its_own_loop() {
     let (timers, drivers) = Timers::builder().bases(3).start_in_loops().unwrap();

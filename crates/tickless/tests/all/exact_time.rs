@@ -1,6 +1,6 @@
 //! Coarse timers on virtual time fire at their deadlines: exactly, in order, with every setting.
 
-use crate::support::{Log, Rng, seed};
+use crate::support::{Log, Rng, SECOND, seed};
 use std::sync::Arc;
 use std::time::Duration;
 use tickless::callback::Cancel;
@@ -8,7 +8,6 @@ use tickless::driver::CpuId;
 use tickless::time::{Instant, Tick};
 use tickless::{Builder, Timeout, Timers, VirtualTime};
 
-const SECOND: Duration = Duration::from_secs(1);
 const START: Instant = Instant::from_secs(1);
 
 /// One base, with and without an expiry thread, and with ticks of several lengths.
@@ -105,8 +104,6 @@ fn the_cost_of_an_expiry_does_not_grow_with_the_number_of_timers() {
     assert!(fired.is_sorted_by(|a, b| a < b), "each at its own instant");
 }
 
-/// Goal: coarse and precise timers with one deadline fire at one instant, and the documented
-/// example of a second takes one second.
 #[test]
 fn coarse_and_precise_timers_fire_at_one_instant() {
     let time = VirtualTime::new();
@@ -126,8 +123,6 @@ fn coarse_and_precise_timers_fire_at_one_instant() {
     }
 }
 
-/// Goal: timers that come due while a callback advances the clock fire in order of their deadlines,
-/// although they are in buckets of many levels.
 #[test]
 fn timers_fire_in_order_after_a_callback_advances_the_clock() {
     let time = Arc::new(VirtualTime::new());

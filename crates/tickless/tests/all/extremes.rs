@@ -5,8 +5,7 @@ use crate::support::{AnyTimer, Log, coarse_expiry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, Started};
 use tickless::clock::TimeBase;
 use tickless::time::{Instant, Tick};
 use tickless::{Timers, VirtualTime};
@@ -103,8 +102,6 @@ fn a_short_timer_keeps_its_pace_to_the_end_of_time() {
     }
 }
 
-/// Goal: a timer armed for never, or beyond, stays pending until it is cancelled, and the clock can
-/// be advanced to its end.
 #[test]
 fn a_timer_for_never_does_not_fire() {
     let time = VirtualTime::new();
@@ -166,8 +163,6 @@ fn a_timer_shortened_from_never_fires_before_the_end_of_time() {
     }
 }
 
-/// Goal: on a real clock, timers for never can be armed and cancelled, and the driver sleeps
-/// without a deadline.
 #[test]
 fn a_driver_sleeps_without_a_deadline_for_never() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -187,8 +182,6 @@ fn a_driver_sleeps_without_a_deadline_for_never() {
     assert_eq!(timers.stats().total().fired, 0);
 }
 
-/// Goal: no pair of extreme arguments, in any method that takes a deadline, with any tick, causes a
-/// panic, an early expiry or a lost timer.
 #[test]
 fn extreme_arguments_lose_no_timer() {
     let mut edges: Vec<u64> = (0..64).step_by(7).map(|bit| 1 << bit).collect();

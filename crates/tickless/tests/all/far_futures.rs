@@ -1,18 +1,13 @@
 //! Futures with deadlines that are centuries ahead, or that are reset across centuries.
 
 use crate::support::woken::{poll, woken};
-use crate::support::{rounds, wait_until};
+use crate::support::{HOUR, MS, rounds, wait_until};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tickless::future::{CoarseSleep, Sleep};
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
-
-/// Goal: futures complete at any time of the clock and at any distance: exactly at their deadline,
-/// or within the granule of a coarse one. They can be reset across such distances.
 #[test]
 fn futures_complete_centuries_ahead() {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
@@ -43,8 +38,6 @@ fn futures_complete_centuries_ahead() {
     }
 }
 
-/// Goal: a future can be reset from this century to a later one and back, before and after its
-/// first poll, and wakes its task once, at its last deadline.
 #[test]
 fn futures_can_be_reset_by_centuries() {
     fn check<S: Future<Output = ()>>(

@@ -2,7 +2,7 @@
 
 use crate::support::sleeps::{Kind, Sleeper, attack};
 use crate::support::woken::{calls, poll, woken};
-use crate::support::{Place, Rng, rounds, seed, wait_until};
+use crate::support::{HOUR, Place, Rng, rounds, seed, wait_until};
 use async_executor::Executor;
 use std::future::{pending, ready};
 use std::pin::{Pin, pin};
@@ -17,7 +17,6 @@ use tickless::{Timers, VirtualTime};
 
 /// Longer under Miri, so that a deadline is still in the future when its future is polled.
 const MS: Duration = Duration::from_millis(if cfg!(miri) { 20 } else { 1 });
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// The work for each runtime: two hundred tasks that sleep, an interval, and deadlines.
 async fn work() {
@@ -35,7 +34,6 @@ async fn work() {
     assert_eq!(timeout(HOUR, sleep(MS)).await, Ok(()));
 }
 
-/// Goal: the futures work unchanged without a runtime, on both of tokio's, and on smol's executor.
 #[test]
 fn futures_run_on_any_runtime() {
     pollster::block_on(work());
@@ -58,8 +56,6 @@ fn futures_run_on_any_runtime() {
     }
 }
 
-/// Goal: a duration counts from the creation of the future. A future that is not polled is not
-/// armed; one that is polled after its deadline is ready.
 #[test]
 fn a_future_is_armed_by_its_first_poll() {
     let time = VirtualTime::new();
@@ -72,7 +68,6 @@ fn a_future_is_armed_by_its_first_poll() {
     assert_eq!((time.timers().stats().total().armed, count.count()), (0, 0));
 }
 
-/// Goal: dropping a future cancels it: no timer stays pending, and no task is woken.
 #[test]
 fn dropping_a_future_cancels_it() {
     let time = VirtualTime::new();
@@ -89,7 +84,6 @@ fn dropping_a_future_cancels_it() {
     assert_eq!(count.count(), 0);
 }
 
-/// Goal: the timer wakes the last waker that was registered.
 #[test]
 fn the_last_waker_is_woken() {
     let time = VirtualTime::new();
@@ -101,8 +95,6 @@ fn the_last_waker_is_woken() {
     assert_eq!((first.count(), second.count()), (0, 1));
 }
 
-/// Goal: ticks are due at whole periods, overruns are reported, and missed ticks are handled as
-/// configured.
 #[test]
 fn intervals_keep_their_periods() {
     let (_, waker) = woken();
@@ -127,7 +119,6 @@ fn intervals_keep_their_periods() {
     }
 }
 
-/// Goal: a timeout polls its future before the clock, and its error names the deadline that passed.
 #[test]
 fn a_timeout_polls_its_future_first() {
     let time = VirtualTime::new();
@@ -146,8 +137,6 @@ fn a_timeout_polls_its_future_first() {
     assert_eq!(std::io::Error::from(elapsed).kind(), std::io::ErrorKind::TimedOut);
 }
 
-/// Goal: a runtime that is dropped drops its tasks' sleeps: none stays pending, on any runtime,
-/// also while many of them fire.
 #[test]
 fn a_dropped_runtime_leaves_no_sleep_pending() {
     let seed = seed("future", "a_dropped_runtime_leaves_no_sleep_pending");
@@ -175,8 +164,6 @@ fn a_dropped_runtime_leaves_no_sleep_pending() {
     assert_eq!(timers.stats().panics, 0);
 }
 
-/// Goal: a runtime that stops polling for a while loses no expiry: its sleeps fire once in that
-/// time, delay no other timer, and are ready when polled again.
 #[test]
 fn sleeps_fire_while_their_runtime_does_not_poll() {
     let (count, after) = (if cfg!(miri) { 5 } else { 100 }, 100 * MS);
@@ -202,8 +189,6 @@ fn sleeps_fire_while_their_runtime_does_not_poll() {
     assert_eq!(timers.stats().total().armed, armed, "they were ready, and not armed again");
 }
 
-/// Goal: if a waker on a driver drops the last future, and with it the last handle, the drivers
-/// end, and the drop waits for none of them.
 #[test]
 fn a_waker_may_drop_the_last_handle() {
     for bases in [1, 3] {
@@ -223,8 +208,6 @@ fn a_waker_may_drop_the_last_handle() {
     }
 }
 
-/// Goal: a completed future may be polled again and is ready; a future that is forgotten before its
-/// first poll leaves no timer pending.
 #[test]
 fn completed_and_unpolled_futures_are_harmless() {
     let time = VirtualTime::new();
@@ -244,10 +227,8 @@ fn completed_and_unpolled_futures_are_harmless() {
     time.assert_idle();
 }
 
-/// Goal: coarse sleeps that are reset while they fire are never early and wake their task, even if
-/// the task does not poll again after the reset. Method: many resets, to earlier and later
-/// deadlines, around the moment at which the timer fires. Afterwards the task polls only when it
-/// was woken.
+/// Method: many resets, to earlier and later deadlines, around the moment at which the timer fires.
+/// Afterwards the task polls only when it was woken.
 #[test]
 fn coarse_sleeps_are_pushed_out_while_they_fire() {
     let seed = seed("future", "coarse_sleeps_are_pushed_out_while_they_fire");
@@ -336,8 +317,6 @@ fn sleeps_survive_an_attack() {
     );
 }
 
-/// Goal: pushing a coarse sleep out again and again does not touch its base, and the sleep fires at
-/// its last deadline.
 #[test]
 fn pushing_out_does_not_touch_the_base() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -359,8 +338,6 @@ fn pushing_out_does_not_touch_the_base() {
     assert!(timers.stats().bases[0].relocated > 0, "it was moved where it belonged");
 }
 
-/// Goal: a sleep reset from an earlier clock read completes that much after the read, and a wrong
-/// time affects no other timer.
 #[test]
 fn reset_from_counts_from_the_given_time() {
     let time = VirtualTime::new();
@@ -392,9 +369,8 @@ fn reset_from_counts_from_the_given_time() {
     assert_eq!(count.count(), 3);
 }
 
-/// Goal: a sleep that is brought nearer at the moment at which its timer is pushed out wakes its
-/// task. Method: a busy loop, so that timers fire within some hundred nanoseconds of their
-/// deadline, which is when the task asks for an earlier deadline.
+/// Method: a busy loop, so that timers fire within some hundred nanoseconds of their deadline,
+/// which is when the task asks for an earlier deadline.
 #[test]
 fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
     let seed = seed("future", "a_sleep_brought_nearer_during_a_push_out_wakes_its_task");
@@ -427,8 +403,6 @@ fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
     looping.join().unwrap();
 }
 
-/// Goal: a label names the owner of a future's timer in lists, also after it was pushed out or
-/// rearmed, and no other timer gets the label.
 #[test]
 fn labels_name_the_timers_of_futures() {
     let time = VirtualTime::new();

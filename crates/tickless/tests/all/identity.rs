@@ -2,7 +2,7 @@
 
 use crate::support::histories::end_after;
 use crate::support::woken::woken;
-use crate::support::{Log, Place, rounds, wait_until};
+use crate::support::{Log, MS, Place, rounds, wait_until};
 use pin_project_lite::pin_project;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,8 +14,6 @@ use tickless::driver::CpuId;
 use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
 use tickless::future::{Sleep, labelled};
 use tickless::{CancelError, Fired, Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
 
 /// A callback whose type has a name.
 struct Boxed(Box<dyn FnMut(&mut Fired<'_>) + Send>);

@@ -1,24 +1,19 @@
 //! Callbacks arm, cancel and drop timers, including their own, and the whole set.
 
-use crate::support::{AnyTimer, Gate, Log, PATIENCE, Place, rounds, wait_until};
+use crate::support::{AnyTimer, Gate, Log, MS, PATIENCE, Place, rounds, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
 
 fn bases(count: u16) -> Timers {
     Timers::builder().bases(count).start().expect("a few threads can be started")
 }
 
-/// Goal: a restart through `Fired` fires exactly at the requested time; the last request counts,
-/// and `stop` cancels it.
 #[test]
 fn restarts_through_fired_fire_again() {
     let time = VirtualTime::new();
@@ -199,8 +194,6 @@ fn a_drop_from_outside_waits_for_the_callback() {
     assert_eq!(driver.stats().panics + deferring.stats().panics, 0);
 }
 
-/// Goal: two callbacks on two bases that drop each other's timers do not wait for each other; their
-/// closures are dropped, and nothing leaks.
 #[test]
 fn two_callbacks_drop_each_other() {
     let timers = bases(2);
@@ -226,8 +219,6 @@ fn two_callbacks_drop_each_other() {
     assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
 }
 
-/// Goal: a callback that drops a timer whose callback runs on another base does not wait. The
-/// closure is dropped after that callback has returned, not before.
 #[test]
 fn a_callback_drops_a_timer_that_runs_on_another_base() {
     let timers = bases(2);

@@ -1,7 +1,7 @@
 //! Permits taken without a lock, by blocking threads, and by key.
 
 use crate::support::woken::{poll, woken};
-use crate::support::{Rng, rounds, seed, wait_until};
+use crate::support::{MS, Rng, rounds, seed, wait_until};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,6 @@ use tickless::periodic::Phase;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
-const MS: Duration = Duration::from_millis(1);
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// A model of the rules, one period after the other.
@@ -70,8 +69,6 @@ impl Twin {
     }
 }
 
-/// Goal: every request at every time has the result that the rules require, period by period, and
-/// the counters agree.
 #[test]
 fn every_request_has_the_result_of_the_model() {
     let mut rng = Rng::new(seed("limiter", "every_request_has_the_result_of_the_model"));
@@ -96,8 +93,6 @@ fn every_request_has_the_result_of_the_model() {
     }
 }
 
-/// Goal: threads that take permits concurrently, with refills and waiting tasks, never get more
-/// than there are, and the counters agree with the sum of what they got.
 #[test]
 fn threads_never_get_more_than_the_quota() {
     let timers = Timers::process().unwrap();
@@ -126,8 +121,6 @@ fn threads_never_get_more_than_the_quota() {
     assert!(counts.throttled > 0 && limiter.waiting() == 0, "{counts:?}");
 }
 
-/// Goal: a thread that blocks waits in one queue with tasks, is woken by the refill, and times out
-/// without having taken permits.
 #[test]
 fn blocking_threads_wait_in_the_queue_of_tasks() {
     let time = VirtualTime::new();
@@ -155,8 +148,6 @@ fn blocking_threads_wait_in_the_queue_of_tasks() {
     assert_eq!(limiter.counts().used, 4 + 3 + 2);
 }
 
-/// Goal: closing wakes every waiter immediately; it has taken no permits and is no longer queued.
-/// Permits granted before stay granted, and no call gets any afterwards.
 #[test]
 fn closing_a_limiter_wakes_its_waiters() {
     let time = VirtualTime::new();
@@ -204,7 +195,6 @@ fn a_closed_key_stays_closed() {
     assert_eq!(keys.try_acquire(&1, 1), Err(AcquireError::Closed));
 }
 
-/// Goal: a blocked thread refills the limiter itself if no driver does.
 #[test]
 fn a_blocked_thread_refills_without_a_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -223,8 +213,6 @@ fn a_blocked_thread_refills_without_a_driver() {
     wait_until("it has had them", || done.load(Ordering::Acquire) == 1);
 }
 
-/// Goal: each key has the permits that the rules require, whether it is new, removed and new again,
-/// or a limiter of its own for a while.
 #[test]
 fn every_key_follows_the_model() {
     let mut rng = Rng::new(seed("limiter", "every_key_follows_the_model"));
@@ -283,8 +271,6 @@ fn every_key_follows_the_model() {
     }
 }
 
-/// Goal: keys that have all their permits again are removed without a call, and impossible requests
-/// are refused with a reason.
 #[test]
 fn idle_keys_are_removed() {
     let time = VirtualTime::new();
@@ -314,8 +300,6 @@ fn idle_keys_are_removed() {
     assert_eq!(time.timers().phase_count(MS * 100), 0, "its timer was dropped");
 }
 
-/// Goal: threads that use keys, turn them into limiters and remove idle ones concurrently never get
-/// more than a key allows.
 #[test]
 fn threads_never_get_more_than_a_key_allows() {
     let timers = Timers::process().unwrap();
@@ -374,9 +358,7 @@ impl PartialEq for Fragile {
     }
 }
 
-/// Goal: a key that panics in its hash or its comparison, wherever the limiter calls them, leaves
-/// the limiter usable and the permits of other keys as they are. Method: each hash and
-/// comparison of a new key panics in turn, while tables grow.
+/// Method: each hash and comparison of a new key panics in turn, while tables grow.
 #[test]
 fn a_key_that_panics_leaves_the_limiter_usable() {
     let time = VirtualTime::new();

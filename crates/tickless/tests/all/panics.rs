@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, Started};
 use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
 /// Panics when dropped, unless that would abort the process.
@@ -51,7 +50,6 @@ fn every_other(timers: &Timers, panic: fn()) -> (Timeout, Receiver<u32>) {
     (timer, rx)
 }
 
-/// Goal: a panic is counted and reported, and the timer can be armed again.
 #[test]
 fn a_panic_is_caught_counted_and_reported() {
     let reports = Log::new();
@@ -70,7 +68,6 @@ fn a_panic_is_caught_counted_and_reported() {
     assert_lives(&timers);
 }
 
-/// Goal: a panic cancels a restart that the callback has requested, but not an arming by handle.
 #[test]
 fn a_panic_restarts_nothing() {
     let time = VirtualTime::new();
@@ -94,7 +91,6 @@ fn a_panic_restarts_nothing() {
     drop(place.take());
 }
 
-/// Goal: the values that a payload owns are dropped.
 #[test]
 fn payloads_are_dropped() {
     let time = VirtualTime::new();
@@ -109,8 +105,6 @@ fn payloads_are_dropped() {
     assert_eq!(Arc::strong_count(&owned), 2, "ours and the closure's");
 }
 
-/// Goal: a reporter that panics does not stop the driver, and payloads that panic when they are
-/// dropped, the callback's and the reporter's, do no harm and count as no further panic.
 #[test]
 fn reporters_and_payloads_may_panic() {
     let reported = Arc::new(AtomicU64::new(0));
@@ -155,7 +149,6 @@ fn reporters_and_payloads_may_drop_the_timer() {
     }
 }
 
-/// Goal: if a closure panics when it is dropped, the thread that drops the timer gets the panic.
 #[test]
 fn a_closure_that_panics_when_dropped_panics_the_dropping_thread() {
     let timers = one_base();

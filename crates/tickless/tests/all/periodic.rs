@@ -1,7 +1,7 @@
 //! Periodic timers: the phase, missed periods, and stops and restarts in callbacks and from
 //! outside.
 
-use crate::support::{Log, Place, Rng, seed};
+use crate::support::{Log, MS, Place, Rng, seed};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,8 +9,6 @@ use tickless::callback::{Cancel, StartError};
 use tickless::periodic::{Missed, PeriodError, Phase};
 use tickless::time::Instant;
 use tickless::{Periodic, Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
 
 /// Goal: P1 (no drift): a million periods, with the clock advanced in random steps, give exactly a
 /// million expiries, each at first + N x period.
@@ -135,7 +133,6 @@ fn the_window_moves_as_a_whole() {
     }
 }
 
-/// Goal: a timer can be restarted with another period, from outside and from its own callback.
 #[test]
 fn a_timer_can_be_restarted_with_another_period() {
     let time = VirtualTime::new();
@@ -156,8 +153,6 @@ fn a_timer_can_be_restarted_with_another_period() {
     drop(place.take());
 }
 
-/// Goal: a cancel in its own callback stops the timer, whatever restart the callback requests; it
-/// can be started again.
 #[test]
 fn a_cancel_in_its_callback_stops_a_timer() {
     let time = VirtualTime::new();
@@ -178,7 +173,6 @@ fn a_cancel_in_its_callback_stops_a_timer() {
     drop(place.take());
 }
 
-/// Goal: a callback may choose its own next deadline, or stop the timer.
 #[test]
 fn a_callback_chooses_its_next_deadline() {
     let time = VirtualTime::new();
@@ -198,7 +192,6 @@ fn a_callback_chooses_its_next_deadline() {
     assert!(!timer.is_active());
 }
 
-/// Goal: a callback that panics stops its timer, which can be started again.
 #[test]
 fn a_panic_ends_the_periods() {
     let time = VirtualTime::new();
@@ -269,8 +262,6 @@ fn starts_and_stops_during_callbacks_never_mix() {
     assert!(begun.load(Ordering::SeqCst) > 0 && stops > 0);
 }
 
-/// Goal: a shut-down timer keeps no phase and cannot be started again; `try_cancel` leaves a
-/// running callback's periods alone; a timer is pending between its expiries.
 #[test]
 fn shutdown_is_final_and_try_cancel_spares_a_running_callback() {
     let time = VirtualTime::new();

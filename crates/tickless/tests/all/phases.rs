@@ -1,7 +1,7 @@
 //! Phases of periodic timers: chosen once, applied to both ends of the window, and released; and
 //! their cost in combination with slack.
 
-use crate::support::{Log, Rng, seed};
+use crate::support::{HOUR, Log, MS, Rng, seed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,9 +9,6 @@ use tickless::callback::StartError;
 use tickless::periodic::{Missed, PeriodError, Phase};
 use tickless::time::Instant;
 use tickless::{Periodic, Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 const POLICIES: [Phase; 4] =
     [Phase::Aligned, Phase::Spread, Phase::Random(42), Phase::Fixed(Duration::from_millis(7))];
@@ -105,8 +102,6 @@ fn a_billion_periods_do_not_drift() {
     }
 }
 
-/// Goal: the timers of all bases are spread together, and the first expiry is at most a period
-/// away.
 #[test]
 fn timers_of_all_bases_are_spread_together() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -160,7 +155,6 @@ fn phases_are_kept_and_released() {
     assert_eq!(seated(MS), 1);
 }
 
-/// Goal: impossible settings are refused with a reason, and a running timer continues.
 #[test]
 fn absurd_periods_and_phases_are_refused() {
     let time = VirtualTime::new();

@@ -1,24 +1,17 @@
 //! The base of a timer, deferrable timers, and `reduce`, which only makes a deadline earlier.
 
-use crate::support::{AnyTimer, Log, PATIENCE, wait_until};
+use crate::support::{AnyTimer, HOUR, Log, MS, PATIENCE, wait_until};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::StartError;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, StartError, Started};
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn virtual_bases(count: u16) -> VirtualTime {
     VirtualTime::with_builder(Timers::builder().bases(count), Instant::from_secs(1))
 }
 
-/// Goal: a pinned timer is pending and fires on its base, whichever thread arms it and however it
-/// is rearmed. Pinning it again moves it.
 #[test]
 fn pinned_timers_fire_on_their_base() {
     let time = virtual_bases(4);
@@ -58,7 +51,6 @@ fn pinned_timers_fire_on_their_base() {
     assert_eq!((total.migrated, total.armed), (4, total.fired + total.cancelled));
 }
 
-/// Goal: pinned timers fire on the driver of their base.
 #[test]
 fn pinned_timers_fire_on_their_driver() {
     let timers = Timers::builder().bases(3).start().unwrap();
@@ -79,8 +71,6 @@ fn pinned_timers_fire_on_their_driver() {
     }
 }
 
-/// Goal: pinning to a base that does not exist is an error that states what to do, and does not
-/// change the timer.
 #[test]
 fn pinning_to_a_missing_base_is_refused() {
     let time = virtual_bases(2);
@@ -99,7 +89,6 @@ fn pinning_to_a_missing_base_is_refused() {
     }
 }
 
-/// Goal: on virtual time, a deferrable timeout causes no event, and fires with the next one.
 #[test]
 fn deferrable_timeouts_cause_no_event() {
     let time = VirtualTime::new();
@@ -121,8 +110,6 @@ fn deferrable_timeouts_cause_no_event() {
     assert_eq!(time.timers().stats().bases[0].device.writes, 2);
 }
 
-/// Goal: a driver does not wake for deferrable timeouts, however overdue, and fires all of them
-/// with its next event.
 #[test]
 fn deferrable_timeouts_wake_no_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -161,7 +148,6 @@ fn deferrable_timeouts_wake_no_driver() {
     assert_eq!(fired, (0..100).collect::<Vec<_>>());
 }
 
-/// Goal: `reduce` makes a timeout earlier, never later; it arms an idle one.
 #[test]
 fn reduce_never_makes_a_timer_later() {
     let time = VirtualTime::new();

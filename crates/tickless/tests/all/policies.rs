@@ -1,12 +1,9 @@
 //! R12 (rearm policies): exactly which device writes each rearm policy makes.
 
-use crate::support::AnyTimer;
-use std::time::Duration;
+use crate::support::{AnyTimer, MS};
 use tickless::policy::Policy;
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
 
 fn with(policy: Policy) -> VirtualTime {
     VirtualTime::with_builder(Timers::builder().bases(1).policy(policy), Instant::from_secs(1))
@@ -100,7 +97,6 @@ fn no_policy_fires_late() {
     }
 }
 
-/// Goal: with a driver under the lazy policy, a cancelled timer causes at most one early wakeup.
 #[test]
 fn a_lazy_driver_wakes_once_for_what_was_cancelled() {
     let device = |policy: Policy| {

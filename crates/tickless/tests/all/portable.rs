@@ -1,7 +1,7 @@
 //! Differences of the portable platform from Linux: timers on realtime check their clock once a
 //! second, because the system does not report steps; and a base belongs to threads, not to a CPU.
 
-use crate::support::wait_until;
+use crate::support::{MS, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -9,10 +9,6 @@ use tickless::Timers;
 use tickless::callback::Cancel;
 use tickless::clock::{TimeBase, realtime};
 
-const MS: Duration = Duration::from_millis(1);
-
-/// Goal: an alarm on realtime is not early by that clock, and its callback sees the deadline with
-/// which it was armed.
 #[test]
 fn an_alarm_on_realtime_is_not_early() {
     let timers = Timers::process().unwrap();

@@ -3,18 +3,15 @@
 //!
 //! Each case is a process of its own, because a filter cannot be removed.
 
-use crate::support::{PATIENCE, wait_until};
+use crate::support::{MS, PATIENCE, wait_until};
 use std::error::Error;
 use std::io::ErrorKind;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 use tickless::Timers;
 use tickless::clock::{OpenClockError, SystemClock};
 use tickless::driver::Device;
-
-const MS: Duration = Duration::from_millis(1);
 
 /// The environment variable that selects a child process's task.
 const CASE: &str = "TICKLESS_TEST_REFUSED";

@@ -1,14 +1,11 @@
 //! Processes that are short of a resource: threads that the system refuses, and thousands of sets.
 
-use crate::support::wait_until;
+use crate::support::{MS, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tickless::driver::StartTimersError;
 use tickless::virtual_time::VirtualTime;
 use tickless::{Timeout, Timers};
-
-const MS: Duration = Duration::from_millis(1);
 
 fn counting(timers: &Timers, fired: &Arc<AtomicU64>) -> Timeout {
     let fired = Arc::clone(fired);
@@ -38,8 +35,8 @@ pub fn assert_no_threads() {
     drop((timer, other));
 }
 
-/// Goal: reaching the limit on threads is an error with that reason. Method: a child process at its
-/// limit, as a user other than root, because limits do not apply to root.
+/// Method: a child process at its limit, as a user other than root, because limits do not apply to
+/// root.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_limit_on_threads_is_an_error() {
@@ -71,9 +68,8 @@ fn a_limit_on_threads_is_an_error() {
     }
 }
 
-/// Goal: 10,000 sets in one process work at the same time, each with a timer that fires. Method: in
-/// virtual time and in an event loop, which need no threads; and 200 sets with drivers of their
-/// own.
+/// Method: in virtual time and in an event loop, which need no threads; and 200 sets with drivers
+/// of their own.
 #[test]
 fn ten_thousand_sets_work_in_one_process() {
     let count = if cfg!(miri) { 10 } else { 10_000 };

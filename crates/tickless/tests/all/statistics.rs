@@ -1,25 +1,19 @@
 //! Counters, lists of pending timers, and the owners in them.
 
-use crate::support::{Place, wait_until};
+use crate::support::{HOUR, MS, Place, wait_until};
 use std::future::pending;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
-use tickless::callback::Cancel;
-use tickless::callback::Started;
+use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Fired, Timeout, Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 fn poll_once(future: std::pin::Pin<&mut impl Future>) {
     assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-/// Goal: pending timers are counted by level of the wheel, and cancels by the state in which they
-/// found the timer.
 #[test]
 fn pending_by_level_and_cancelled_by_state() {
     let time = VirtualTime::new();
@@ -57,8 +51,6 @@ fn pending_by_level_and_cancelled_by_state() {
     assert_eq!((stats.total().cancelled, found), (6, Some((2, 1))));
 }
 
-/// Goal: each expiry is counted once, by lateness and kind of timer, on each base; one that is
-/// later than the limit is overdue.
 #[test]
 fn lateness_and_overdue_expiries_are_counted() {
     let time = VirtualTime::with_builder(
@@ -99,8 +91,6 @@ fn lateness_and_overdue_expiries_are_counted() {
     assert!(clock.timers().stats().to_string().contains("late p99"));
 }
 
-/// Goal: with timed callbacks, the statistics have the longest callback and its owner, the number
-/// of slow ones, and the total time; without, none of these.
 #[test]
 fn callbacks_are_timed_on_request() {
     for times in [true, false] {
@@ -134,7 +124,6 @@ fn callbacks_are_timed_on_request() {
     }
 }
 
-/// Goal: migrations, device writes and wakes are counted.
 #[test]
 fn migrations_writes_and_wakes_are_counted() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -148,8 +137,6 @@ fn migrations_writes_and_wakes_are_counted() {
     assert_eq!((bases[0].precise, bases[1].precise, bases[1].counts.migrated), (0, 1, 1));
 }
 
-/// Goal: the list has every pending timer with its owner, times, kind and state, in order, and its
-/// text has a line for each.
 #[test]
 fn the_list_names_every_pending_timer() {
     fn named(_: &mut Fired<'_>) {}
@@ -237,7 +224,6 @@ fn leaks_are_named() {
     time.assert_idle();
 }
 
-/// Goal: a future counts as armed where it is awaited, whatever wraps it.
 #[test]
 fn futures_are_armed_where_they_are_awaited() {
     if !cfg!(debug_assertions) {
@@ -259,7 +245,6 @@ fn futures_are_armed_where_they_are_awaited() {
     assert!(leaks.iter().all(|leak| leak.armed_at.is_some_and(|at| at.file() == file!())));
 }
 
-/// Goal: the timers of the process have statistics, too.
 #[test]
 fn the_futures_of_the_process_have_statistics() {
     let timers = Timers::process().expect("the system allows a few threads");
@@ -269,7 +254,6 @@ fn the_futures_of_the_process_have_statistics() {
     assert!(list.timers.iter().any(|timer| timer.label == "tickless::future::Sleep"), "{list}");
 }
 
-/// Goal: a label belongs to its timer: the next timer in that memory does not have it.
 #[test]
 fn labels_are_not_inherited() {
     let time = VirtualTime::new();
@@ -283,8 +267,6 @@ fn labels_are_not_inherited() {
     }
 }
 
-/// Goal: lists may be taken while other threads start, move and drop timers: each timer that stays
-/// pending is listed, and a dropped timer's memory is not accessed.
 #[test]
 fn lists_may_be_taken_while_timers_change() {
     let timers = Timers::builder().bases(2).note_armings().start().unwrap();

@@ -1,7 +1,7 @@
 //! Virtual time: which timers fire, in which order, and what callbacks may do to the clock.
 
 use crate::support::woken::calls;
-use crate::support::{Log, Place, Rng, seed};
+use crate::support::{Log, MS, Place, Rng, seed};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,6 @@ use std::time::Duration;
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{HrTimer, Timeout, Timers, VirtualTime};
-
-const MS: Duration = Duration::from_millis(1);
 
 /// Goal: timers fire in order of expiry over bases and kinds; those of one base and kind with equal
 /// deadlines fire in the order of arming. Method: thousands of timers on three bases, armed at
@@ -151,7 +149,6 @@ fn threads_that_move_the_clock_take_turns() {
     assert_eq!(time.timers().stats().panics, 0);
 }
 
-/// Goal: only explicit advances move the clock, and only forward.
 #[test]
 fn only_explicit_advances_move_the_clock() {
     let time = VirtualTime::with_builder(Timers::builder().bases(1), Instant::from_secs(7));
@@ -203,8 +200,6 @@ fn an_advance_leaves_no_timer_overdue() {
     }
 }
 
-/// Goal: virtual time may be advanced in the destructor of a thread-local, whichever other
-/// thread-locals have been destroyed.
 #[test]
 fn time_may_be_advanced_while_a_thread_ends() {
     struct AtTheEnd(RefCell<Option<(VirtualTime, Log<&'static str>)>>);

@@ -1,6 +1,6 @@
 //! Drivers that wake before a deadline and spin: never early, and no longer than configured.
 
-use crate::support::wait_until;
+use crate::support::{MS, wait_until};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,8 +15,6 @@ const DEVICES: &[Device] = &[
     #[cfg(linux_platform)]
     Device::Timerfd,
 ];
-
-const MS: Duration = Duration::from_millis(1);
 
 /// A timer that fires at an interval, and the measurements of its callback.
 struct Cycle {
@@ -107,8 +105,8 @@ fn drivers_do_not_spin_by_default() {
     assert_eq!((cycle.spun(), cycle.is_on_time()), (Duration::ZERO, true));
 }
 
-/// Goal: a driver keeps to its share of a CPU. Method: compared with one that only sleeps, for a
-/// second each, concurrently; both CPU times as the kernel counts them.
+/// Method: compared with one that only sleeps, for a second each, concurrently; both CPU times as
+/// the kernel counts them.
 #[test]
 fn the_share_of_a_cpu_is_kept() {
     const SHARE: f64 = 0.05;
@@ -128,8 +126,7 @@ fn the_share_of_a_cpu_is_kept() {
     }
 }
 
-/// Goal: a spinning driver notices an earlier deadline, and its own end. Method: a margin longer
-/// than the test.
+/// Method: a margin longer than the test.
 #[test]
 fn a_spinning_driver_notices_an_earlier_deadline() {
     for &device in DEVICES {

@@ -2,7 +2,7 @@
 //! no operation waits for a thread that runs them.
 
 use crate::support::woken::{calls, poll, woken};
-use crate::support::{Log, rounds, wait_until};
+use crate::support::{Log, MS, rounds, wait_until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,6 @@ use tickless::future::Sleep;
 use tickless::policy::Deferral;
 use tickless::{Timers, VirtualTime};
 
-const MS: Duration = Duration::from_millis(1);
 /// A short time in which a new sleep can be polled, which takes Miri some milliseconds.
 const SHORT: Duration = if cfg!(miri) { Duration::from_millis(300) } else { MS };
 
@@ -49,9 +48,8 @@ fn ends(what: &str, thread: JoinHandle<()>) {
     assert!(thread.join().is_ok(), "{what}: it panicked");
 }
 
-/// Goal: dropping a future that has just fired does not wait for wakers, which may need a lock that
-/// the dropping thread holds. Method: batches of the size that a driver wakes at once, and one more
-/// or less. One waker waits for the lock while the last future is dropped.
+/// Method: batches of the size that a driver wakes at once, and one more or less. One waker waits
+/// for the lock while the last future is dropped.
 #[test]
 fn a_drop_does_not_wait_for_wakers() {
     for (count, waits) in [(1, 0), (63, 0), (64, 0), (65, 0), (128, 0), (128, 64), (200, 150)] {
@@ -106,9 +104,8 @@ fn a_waker_that_panics_in_its_drop_makes_no_sleep_early() {
     assert_eq!((woken.count(), poll(&mut sleep)), (1, Poll::Ready(())));
 }
 
-/// Goal: however many futures come due at once, at most 64 fired ones wait for their wakers to be
-/// called. Method: each waker counts the futures that have fired and were not woken. In a driver,
-/// in an expiry thread, and in a thread that advances virtual time.
+/// Method: each waker counts the futures that have fired and were not woken. In a driver, in an
+/// expiry thread, and in a thread that advances virtual time.
 #[test]
 #[cfg_attr(miri, ignore = "each waker sums all statistics, which takes Miri seconds")]
 fn at_most_64_fired_futures_wait_for_their_wakers() {
@@ -139,7 +136,6 @@ fn at_most_64_fired_futures_wait_for_their_wakers() {
     }
 }
 
-/// Goal: two drivers whose wakers drop each other's futures do not wait for each other.
 #[test]
 fn wakers_may_drop_each_others_futures() {
     for count in [1, 64, 128] {
@@ -170,8 +166,7 @@ fn wakers_may_drop_each_others_futures() {
     }
 }
 
-/// Goal: dropping the last handle waits for callbacks, not for wakers, which may need a lock that
-/// the dropping thread holds. Method: with and without expiry threads.
+/// Method: with and without expiry threads.
 #[test]
 fn the_last_drop_does_not_wait_for_wakers() {
     for deferral in [Deferral::None, Deferral::OnExpiry] {
@@ -186,7 +181,6 @@ fn the_last_drop_does_not_wait_for_wakers() {
     }
 }
 
-/// Goal: dropping the guard of `auto_advance` does not wait for wakers, either.
 #[test]
 fn ending_auto_advance_does_not_wait_for_wakers() {
     let time = VirtualTime::new();
@@ -199,7 +193,6 @@ fn ending_auto_advance_does_not_wait_for_wakers() {
     drop(held);
 }
 
-/// Goal: after the last handle has been dropped, no callback runs any more, although wakers may.
 #[test]
 #[cfg_attr(miri, ignore = "a timer that is always due leaves Miri no time to poll the sleep")]
 fn the_last_drop_waits_for_callbacks() {
@@ -223,9 +216,7 @@ fn the_last_drop_waits_for_callbacks() {
     }
 }
 
-/// Goal: the wakers of a batch are called at the end of that batch, not at the end of another set's
-/// batch that runs inside one of its callbacks. Method: a callback of one set that advances the
-/// clock of another.
+/// Method: a callback of one set that advances the clock of another.
 #[test]
 fn a_nested_batch_does_not_call_the_wakers_of_the_outer_one() {
     let (outer, inner) = (VirtualTime::new(), VirtualTime::new());

@@ -12,6 +12,11 @@ pub use any_timer::AnyTimer;
 pub use histories::{PATIENCE, Rng, seed, wait_until};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub const MS: Duration = Duration::from_millis(1);
+pub const SECOND: Duration = Duration::from_secs(1);
+pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// Returns `count`, or a few under Miri, which is a thousand times slower and detects more.
 pub fn rounds(count: u64) -> u64 {

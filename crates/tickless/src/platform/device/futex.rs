@@ -159,7 +159,6 @@ mod tests {
     use super::super::tests::all_are_answered;
     use super::*;
 
-    /// Goal: the driver notices every ring, even one that comes just when it is going to sleep.
     /// Method: two threads ring, and each time wait until the driver, which has no deadline, has
     /// answered.
     #[test]

@@ -195,15 +195,13 @@ mod tests {
     use super::super::tests::all_are_answered;
     use super::*;
     use crate::platform::manual_clock::ManualClock;
-    use std::sync::Arc;
-    use std::sync::OnceLock;
     use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, OnceLock};
     use std::thread::Thread;
 
-    /// Goal: the loop is called for every earlier deadline, even one that is armed just when it
-    /// begins to wait. Method: two threads arm earlier deadlines, and each time wait until the loop
-    /// has answered. The callback is sometimes slow: the other thread must not rely on a call that
-    /// has not been made yet.
+    /// Method: two threads arm earlier deadlines, and each time wait until the loop has answered.
+    /// The callback is sometimes slow: the other thread must not rely on a call that has not been
+    /// made yet.
     #[test]
     fn no_call_is_lost() {
         let rounds = if cfg!(miri) { 20 } else { 30_000 };

@@ -86,7 +86,6 @@ impl CurrentCpu {
 mod tests {
     use super::*;
 
-    /// Goal: a thread keeps its base, and threads are spread over all bases.
     #[test]
     fn threads_are_spread_over_the_bases() {
         let map = CpuMap::of_this_process().with_bases(3);
