@@ -22,7 +22,7 @@ use tickless::bandwidth::{KeyedLimiter, Limiter};
 use tickless::local::Key;
 use tickless::local::future::{Handle, Sleep, Sleeps};
 use tickless::time::Instant;
-use tickless::{LocalTimers, Timeout, Timers, VirtualTime};
+use tickless::{Builder, LocalTimers, Timeout, Timers, VirtualTime};
 
 /// The number of operations over which a figure is averaged.
 const OPERATIONS: u64 = 1_000;
@@ -30,68 +30,45 @@ const OPERATIONS: u64 = 1_000;
 const PUSH: Duration = Duration::from_secs(10);
 const START: Instant = Instant::from_secs(1);
 
-/// The counted functions: their names, and the calls after everything has been set up.
-const COUNTED: &[(&str, fn())] = &[
-    ("local_nothing", || local_nothing(&mut Local::with_pending(OPERATIONS))),
-    ("local_pair", || local_pair(&mut Local::with_pending(OPERATIONS))),
-    ("local_pair_anywhere", || local_pair_anywhere(&mut Local::with_pending(OPERATIONS))),
-    ("local_push_out_to", || local_push_out_to(&mut Local::with_pending(OPERATIONS))),
-    ("local_push_out", || local_push_out(&mut Local::with_pending(OPERATIONS))),
-    ("local_next_event", || local_next_event(&mut Local::with_pending(OPERATIONS))),
-    ("local_empty_advance", || local_empty_advance(&mut Local::with_pending(OPERATIONS))),
-    ("local_expiry", || local_expiry(&mut Local::with_pending(OPERATIONS))),
-    ("local_expiry_keys", || local_expiry_keys(&mut Local::with_pending(OPERATIONS))),
-    ("local_sleep_once", || local_sleep_once(&LocalSleeps::with_pending(OPERATIONS))),
-    ("local_coarse_sleep_once", || local_coarse_sleep_once(&LocalSleeps::with_pending(OPERATIONS))),
-    ("local_sleep_push_out", || local_sleep_push_out(&mut LocalSleeps::with_pending(OPERATIONS))),
-    ("timeout_pair", || timeout_pair(&mut Shared::with_pending(OPERATIONS))),
-    ("timeout_push_out", || timeout_push_out(&mut Shared::with_pending(OPERATIONS))),
-    ("sleep_once", || sleep_once(&mut Shared::with_pending(OPERATIONS))),
-    ("coarse_sleep_reset", || coarse_sleep_reset(&mut Shared::with_pending(OPERATIONS))),
-    ("coarse_sleep_push_out", || coarse_sleep_push_out(&mut Shared::with_pending(OPERATIONS))),
-    ("coarse_sleep_once", || coarse_sleep_once(&mut Shared::with_pending(OPERATIONS))),
-    ("limiter_take", || limiter_take(&Permits::open())),
-    ("limiter_refuse", || limiter_refuse(&Permits::open())),
-    ("limiter_of_key", || limiter_of_key(&Permits::open())),
-    ("timeout_expiry", || timeout_expiry(&Virtual::with_pending(OPERATIONS, Timing::Off))),
-    ("timed_expiry", || timed_expiry(&Virtual::with_pending(OPERATIONS, Timing::On))),
-];
-
-/// The expected figures of some of them, without the loop around them, which `local_nothing`
-/// measures.
-const SHOULD_TAKE: &[(&str, f64)] = &[
-    ("local_push_out_to", 24.0),
-    ("local_push_out", 30.0),
-    ("local_pair", 71.0),
-    ("local_pair_anywhere", 78.0),
-    ("local_next_event", 60.0),
-    ("local_empty_advance", 25.0),
-    ("local_expiry", 60.0),
-    ("local_expiry_keys", 29.0),
-    ("local_sleep_once", 401.0),
-    ("local_coarse_sleep_once", 235.0),
-    ("local_sleep_push_out", 46.0),
-    ("limiter_take", 45.0),
-    ("limiter_refuse", 42.0),
-    ("timeout_pair", 258.0),
-    ("timeout_push_out", 50.0),
+/// The counted functions: their names; how many instructions an operation is expected to take,
+/// without the loop around it, which `local_nothing` measures; and the calls after everything has
+/// been set up.
+const COUNTED: &[(&str, Option<f64>, fn())] = &[
+    ("local_nothing", None, || local_nothing(&mut Local::new())),
+    ("local_pair", Some(71.0), || local_pair(&mut Local::new())),
+    ("local_pair_anywhere", Some(78.0), || local_pair_anywhere(&mut Local::new())),
+    ("local_push_out_to", Some(24.0), || local_push_out_to(&mut Local::new())),
+    ("local_push_out", Some(30.0), || local_push_out(&mut Local::new())),
+    ("local_next_event", Some(60.0), || local_next_event(&mut Local::new())),
+    ("local_empty_advance", Some(25.0), || local_empty_advance(&mut Local::new())),
+    ("local_expiry", Some(60.0), || local_expiry(&mut Local::new())),
+    ("local_expiry_keys", Some(29.0), || local_expiry_keys(&mut Local::new())),
+    ("local_sleep_once", Some(401.0), || local_sleep_once(&LocalSleeps::new())),
+    ("local_coarse_sleep_once", Some(235.0), || local_coarse_sleep_once(&LocalSleeps::new())),
+    ("local_sleep_push_out", Some(46.0), || local_sleep_push_out(&mut LocalSleeps::new())),
+    ("timeout_pair", Some(258.0), || timeout_pair(&mut Shared::new())),
+    ("timeout_push_out", Some(50.0), || timeout_push_out(&mut Shared::new())),
+    ("sleep_once", Some(379.0), || sleep_once(&mut Shared::new())),
     // 50 of these read the clock and pass the time.
-    ("coarse_sleep_reset", 81.0),
-    ("coarse_sleep_push_out", 31.0),
-    ("timeout_expiry", 182.0),
-    ("sleep_once", 379.0),
-    ("coarse_sleep_once", 438.0),
+    ("coarse_sleep_reset", Some(81.0), || coarse_sleep_reset(&mut Shared::new())),
+    ("coarse_sleep_push_out", Some(31.0), || coarse_sleep_push_out(&mut Shared::new())),
+    ("coarse_sleep_once", Some(438.0), || coarse_sleep_once(&mut Shared::new())),
+    ("limiter_take", Some(45.0), || limiter_take(&Permits::open())),
+    ("limiter_refuse", Some(42.0), || limiter_refuse(&Permits::open())),
+    ("limiter_of_key", None, || limiter_of_key(&Permits::open())),
+    ("timeout_expiry", Some(182.0), || timeout_expiry(&Virtual::new(Timers::builder()))),
+    ("timed_expiry", None, || timed_expiry(&Virtual::new(Timers::builder().time_callbacks()))),
 ];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--run", name] => {
-            COUNTED.iter().filter(|counted| counted.0 == name).for_each(|counted| counted.1());
+            COUNTED.iter().filter(|counted| counted.0 == name).for_each(|counted| counted.2());
         }
         ["--bench"] => return count(""),
         [part, "--bench"] => return count(part),
-        _ => COUNTED.iter().for_each(|counted| counted.1()),
+        _ => COUNTED.iter().for_each(|counted| counted.2()),
     }
     ExitCode::SUCCESS
 }
@@ -104,7 +81,7 @@ fn count(part: &str) -> ExitCode {
     }
     let (mut nothing, mut too_many) = (0.0, false);
     let wanted = |name: &str| name == "local_nothing" || name.contains(part);
-    for (name, _) in COUNTED.iter().filter(|counted| wanted(counted.0)) {
+    for (name, expected, _) in COUNTED.iter().filter(|counted| wanted(counted.0)) {
         let took = match instructions(name) {
             Ok(total) => total / OPERATIONS as f64,
             Err(why) => {
@@ -116,8 +93,8 @@ fn count(part: &str) -> ExitCode {
             nothing = took;
         }
         let of_itself = took - nothing;
-        match SHOULD_TAKE.iter().find(|should| should.0 == *name) {
-            Some(&(_, should)) => {
+        match expected {
+            Some(should) => {
                 println!("{name:24} {of_itself:8.1} instructions, should take {should:.0}");
                 too_many |= of_itself > should * 1.1;
             }
@@ -149,7 +126,7 @@ fn instructions(name: &str) -> Result<f64, String> {
     }
 }
 
-/// Local timers: this many pending, and one that is idle.
+/// Local timers: one pending for each operation, and one that is idle.
 struct Local {
     /// One deadline for each operation, so that computing them is not counted.
     after: Vec<Duration>,
@@ -161,22 +138,22 @@ struct Local {
 }
 
 impl Local {
-    fn with_pending(pending: u64) -> Local {
+    fn new() -> Local {
         let mut timers = LocalTimers::new(START);
         let spare = timers.insert(0).expect("room for one");
-        let keys = (0..pending).map(|nth| {
+        let keys = (0..OPERATIONS).map(|nth| {
             let key = timers.insert(nth).expect("room for one more");
             timers.start(key, after(nth)).expect("just inserted");
             key
         });
         let keys = keys.collect();
-        let later: Vec<Duration> = (0..pending).map(|nth| after(nth) + PUSH).collect();
+        let later: Vec<Duration> = (0..OPERATIONS).map(|nth| after(nth) + PUSH).collect();
         let deadlines = later.iter().map(|&after| START + after).collect();
         Local { after: deadlines_after(), later, deadlines, timers, keys, spare }
     }
 }
 
-/// Thread-safe timers on one base: this many pending, and one that is idle.
+/// Thread-safe timers on one base: one pending for each operation, and one that is idle.
 struct Shared {
     after: Vec<Duration>,
     timers: Timers,
@@ -186,10 +163,10 @@ struct Shared {
 }
 
 impl Shared {
-    fn with_pending(pending: u64) -> Shared {
+    fn new() -> Shared {
         let timers = Timers::builder().bases(1).start().expect("one driver can be started");
         let now = timers.now();
-        let timeouts = (0..pending).map(|nth| {
+        let timeouts = (0..OPERATIONS).map(|nth| {
             let timeout = timers.timeout(|_| ());
             timeout.start_from(now, after(nth)).expect("not shut down");
             timeout
@@ -222,26 +199,16 @@ impl Permits {
     }
 }
 
-/// Whether callbacks are timed.
-#[derive(PartialEq)]
-enum Timing {
-    Off,
-    On,
-}
-
-/// Thread-safe timers on virtual time, this many of them pending.
+/// Thread-safe timers on virtual time, one pending for each operation.
 struct Virtual {
     time: VirtualTime,
     _timeouts: Vec<Timeout>,
 }
 
 impl Virtual {
-    fn with_pending(pending: u64, timing: Timing) -> Virtual {
-        let builder = Timers::builder().bases(1).coarse_like_real();
-        let timed = timing == Timing::On;
-        let builder = if timed { builder.time_callbacks() } else { builder };
-        let time = VirtualTime::with_builder(builder, START);
-        let timeouts = (0..pending).map(|nth| {
+    fn new(builder: Builder) -> Virtual {
+        let time = VirtualTime::with_builder(builder.bases(1).coarse_like_real(), START);
+        let timeouts = (0..OPERATIONS).map(|nth| {
             let timeout = time.timers().timeout(|fired| _ = black_box(fired));
             timeout.start(after(nth)).expect("not shut down");
             timeout
@@ -265,7 +232,6 @@ fn after(nth: u64) -> Duration {
     Duration::from_millis(60_000 + nth * 7_919 % 10_000)
 }
 
-/// The loop around the other operations, without an operation.
 /// The sleeps of one thread.
 struct LocalSleeps {
     timers: Handle,
@@ -275,17 +241,18 @@ struct LocalSleeps {
 }
 
 impl LocalSleeps {
-    fn with_pending(pending: u64) -> LocalSleeps {
+    fn new() -> LocalSleeps {
         let sleeps = Sleeps::new(START);
         let timers = sleeps.handle();
         let after = deadlines_after();
-        let pending = (0..pending).map(|nth| timers.coarse_sleep(after[nth as usize])).collect();
+        let pending = (0..OPERATIONS).map(|nth| timers.coarse_sleep(after[nth as usize])).collect();
         let mut local = LocalSleeps { timers, pending, after, _sleeps: sleeps };
         local.pending.iter_mut().for_each(|sleep| poll_once(Pin::new(sleep)));
         local
     }
 }
 
+/// The loop around the other operations, without an operation.
 #[inline(never)]
 fn local_nothing(local: &mut Local) {
     for (&key, &after) in local.keys.iter().zip(&local.after) {

@@ -41,7 +41,6 @@ pub struct CallbackLock<T: ?Sized> {
     mutex: Mutex<T>,
 }
 
-/// Access to the data of a [`CallbackLock`]; unlocks it when dropped.
 struct Guard<'a, T: ?Sized> {
     holder: &'a AtomicU64,
     guard: MutexGuard<'a, T>,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
-use support::{Gate, Place, wait_until};
+use support::{Gate, Place, shared_count, shared_flag, wait_until};
 use tickless::bandwidth::AcquireError;
 use tickless::callback::{Cancel, StartError};
 use tickless::clock::TimeBase;
@@ -29,8 +29,7 @@ use tickless::{Fired, Timers, VirtualTime};
 const MS: Duration = Duration::from_millis(1);
 
 fn beating(timers: &Timers) -> (tickless::Periodic, Arc<AtomicU64>) {
-    let beats = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&beats);
+    let (beats, counted) = shared_count();
     let heart = timers.periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
     heart.start(MS).unwrap();
     (heart, beats)
@@ -77,8 +76,7 @@ fn in_a_child_all_timers_are_shut_down() {
 #[test]
 fn a_child_does_not_wait_for_callbacks() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let gate = Gate::new();
-    let pass = gate.clone();
+    let (gate, pass) = Gate::shared();
     let timer = timers.hrtimer(move |_| pass.pass());
     timer.start(Duration::ZERO).unwrap();
     gate.wait_inside();
@@ -167,23 +165,6 @@ fn a_child_does_not_wait_for_locks() {
         done.store(true, Ordering::Relaxed);
     });
     assert_beats(&beats);
-}
-
-#[test]
-fn a_child_may_start_timers() {
-    let timers = Timers::builder().bases(1).start().unwrap();
-    in_child(|| {
-        let own = Timers::builder().bases(2).start().unwrap();
-        let (heart, beats) = beating(&own);
-        assert_beats(&beats);
-        in_child(|| {
-            assert_eq!(heart.cancel(), Cancel::Idle);
-            let own = Timers::builder().bases(1).start().unwrap();
-            assert_beats(&beating(&own).1);
-        });
-        assert_beats(&beats);
-        assert_eq!(timers.timeout(|_| {}).start(MS), Err(StartError::Shut));
-    });
 }
 
 /// Goal: in a child an event loop's driver finds no timers, and does not change the descriptor that
@@ -299,8 +280,7 @@ fn uses_its_own() {
 
 /// Cancels a timer whose callback runs, and waits for long enough to register the wait.
 fn waits_for_a_callback(timers: &Timers) {
-    let begun = Arc::new(AtomicBool::new(false));
-    let announce = Arc::clone(&begun);
+    let (begun, announce) = shared_flag();
     let busy = timers.hrtimer(move |_| {
         announce.store(true, Ordering::Relaxed);
         std::thread::sleep(Duration::from_micros(300));

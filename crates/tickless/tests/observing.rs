@@ -163,8 +163,7 @@ fn a_subscriber_may_use_timers_and_panic() {
     assert_eq!(time.timers().stats().panics, 2);
 }
 
-/// Goal: X4 (drops in callbacks), K3 (unsafe requirements): a subscriber may drop the future or
-/// pinned timer whose expiry it observes: then its waker or callback is not called.
+/// Goal: X4 (drops in callbacks), K3 (unsafe requirements).
 #[test]
 fn a_subscriber_drops_the_sleep_that_fires() {
     type Callback = Box<dyn FnMut(&mut Fired<'_>) + Send>;

@@ -256,12 +256,10 @@ impl Limiter {
     }
 }
 
-/// Returns why a request cannot be met now.
 pub(super) fn refusal(permits: u64, most: u64) -> AcquireError {
     if permits > most { AcquireError::NeverEnough { most } } else { AcquireError::Empty }
 }
 
-/// Wakes a thread that waits for permits.
 struct Unpark(Thread);
 
 impl std::task::Wake for Unpark {

@@ -58,7 +58,6 @@ impl<T> fmt::Debug for BandwidthBuilder<T> {
     }
 }
 
-/// The settings of a group and of its refill timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Plan {
     pub(super) settings: Settings,
@@ -67,7 +66,6 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Creates the settings of a group that gets `quota` in every period.
     pub(super) fn new(quota: u64, period: Duration, slice: u64, batch: u32) -> Plan {
         let period = Ns::from_duration(period);
         // The gap between two batches: long enough for a batch to start running, and short compared

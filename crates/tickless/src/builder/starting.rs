@@ -43,7 +43,6 @@ enum Job {
     Driver,
     Expirer,
     Rescuer,
-    /// Starts the drivers of bases that are used for the first time.
     Starter,
 }
 

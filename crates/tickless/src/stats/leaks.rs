@@ -19,7 +19,6 @@ pub struct Leak {
     pub count: usize,
     /// When the first of them is due.
     pub due: Instant,
-    /// When the timers were listed.
     now: Instant,
 }
 

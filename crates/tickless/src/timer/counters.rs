@@ -42,7 +42,6 @@ impl CallbackTimes {
 pub(crate) struct Counters {
     bases: Box<[OfBase]>,
     pub(crate) times: bool,
-    /// The limit for slow callbacks and overdue expiries.
     pub(crate) slow_after: Ns,
 }
 

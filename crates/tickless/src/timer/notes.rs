@@ -43,7 +43,6 @@ pub(super) fn polled_label() -> Option<&'static str> {
 pub(crate) struct Notes {
     any: AtomicBool,
     notes: Mutex<HashMap<usize, Note>>,
-    /// Whether to note where in the program each timer is armed.
     #[cfg(debug_assertions)]
     armings: bool,
 }

@@ -95,7 +95,6 @@ fn call(shared: &Shared, firing: &Firing<Host>, fired: &mut Fired<'_>) {
     }
 }
 
-/// Returns the label of the timer whose callback runs, or the default label of its type.
 fn label_of(shared: &Shared, firing: &Firing<Host>) -> &'static str {
     let timer = frame::innermost().map_or(0, |callback| callback.timer);
     shared.label_of(timer, firing.task)

@@ -59,7 +59,6 @@ pub(crate) struct Setup {
     pub(crate) set: u32,
     pub(crate) lifetime: Lifetime,
     pub(crate) core: bases::Settings,
-    /// Whether drivers wake on every tick.
     pub(crate) ticks: bool,
     /// How often a driver checks for due timers although no event has woken it; [`Ns::NEVER`] for
     /// never.

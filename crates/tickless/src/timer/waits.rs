@@ -134,8 +134,7 @@ mod tests {
         Wait { thread, within, goal }
     }
 
-    /// Goal: X6 (endless waits are refused): circles of any length are found, and no other wait is
-    /// taken for one.
+    /// Goal: X6 (endless waits are refused).
     #[test]
     fn finds_circles_only() {
         let callback = |cpu| Goal::Callback(id(cpu));

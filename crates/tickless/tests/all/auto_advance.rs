@@ -1,7 +1,7 @@
 //! Virtual time that advances automatically, runs with real time, drives several sets, and
 //! shuffles.
 
-use crate::support::{HOUR, Log, MS, SECOND, rounds, wait_until};
+use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds, shared_count, wait_until};
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -316,13 +316,8 @@ fn a_failure_prints_its_seed() {
         let _another = time.clone();
         panic!("on purpose, with {:?}", time.seed());
     }
-    let this = std::env::current_exe().unwrap();
-    let output = std::process::Command::new(this)
-        .args(["--exact", "auto_advance::a_failure_prints_its_seed", "--nocapture"])
-        .env(ROLE, "")
-        .env("TICKLESS_SEED", "4711")
-        .output()
-        .unwrap();
+    let mut child = child_test("auto_advance::a_failure_prints_its_seed", ROLE, "");
+    let output = child.env("TICKLESS_SEED", "4711").output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert_eq!(stderr.matches("TICKLESS_SEED=4711").count(), 1, "{stderr}");
@@ -332,8 +327,7 @@ fn a_failure_prints_its_seed() {
 #[test]
 fn a_clock_runs_with_real_time_until_paused() {
     let time = VirtualTime::new();
-    let fired = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&fired);
+    let (fired, counted) = shared_count();
     let every = time.timers().periodic(move |period| {
         assert!(period.found_at() >= period.deadline(), "early");
         counted.fetch_add(1, Ordering::Relaxed);

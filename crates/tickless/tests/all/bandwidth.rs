@@ -291,8 +291,7 @@ fn threads_are_throttled() {
 #[test]
 fn no_worker_stays_parked() {
     let timers = Timers::builder().bases(1).start().unwrap();
-    let gate = Gate::new();
-    let pass = gate.clone();
+    let (gate, pass) = Gate::shared();
     let hog = timers.hrtimer(move |_| pass.pass());
     let throttle = timers.throttle(MS, MS * 10).start().unwrap();
     hog.start(Duration::ZERO).unwrap();

@@ -1,8 +1,7 @@
 //! X10 (each arming fires or is cancelled, never both): what a cancel finds.
 
-use crate::support::{AnyTimer, Gate, HOUR, MS, Rng, seed, wait_until};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::support::{AnyTimer, Gate, HOUR, MS, Rng, seed, shared_count, wait_until};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
@@ -33,8 +32,7 @@ fn starts_and_cancels_report_pending_and_idle() {
 fn a_cancel_during_the_callback_reports_running() {
     let timers = Timers::builder().bases(1).start().unwrap();
     for kind in [0, 1] {
-        let gate = Gate::new();
-        let pass = gate.clone();
+        let (gate, pass) = Gate::shared();
         let timer = &AnyTimer::both(&timers, move |_| pass.pass())[kind];
         timer.start(Duration::ZERO).unwrap();
         gate.wait_inside();
@@ -55,17 +53,15 @@ fn a_cancel_during_the_callback_reports_running() {
     assert_eq!((total.armed, total.fired, total.cancelled), (4, 2, 2));
 }
 
-/// Goal: X10 (fires or is cancelled) in a race: for each arming, exactly one of "fired" and
-/// "cancelled" is true. Method: two threads; each arms a timer for about now, cancels it at about
-/// that time, and compares the cancel's result with the firings.
+/// Goal: X10 (fires or is cancelled) in a race. Method. Method: two threads; each arms a timer for
+/// about now, cancels it at about that time, and compares the cancel's result with the firings.
 #[test]
 fn each_arming_fires_or_is_cancelled() {
     let seed = seed("cancel", "each_arming_fires_or_is_cancelled");
     let timers = Timers::builder().bases(2).start().unwrap();
     let worker = |seed: u64| {
         let mut rng = Rng::new(seed);
-        let calls = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&calls);
+        let (calls, counted) = shared_count();
         let callback = move |_: &mut Fired<'_>| {
             counted.fetch_add(1, Ordering::Relaxed);
         };
@@ -103,8 +99,7 @@ fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
     let [idle, _] = AnyTimer::both(&timers, |_| {});
     idle.start(HOUR).unwrap();
     idle.cancel();
-    let gate = Gate::new();
-    let pass = gate.clone();
+    let (gate, pass) = Gate::shared();
     let busy = timers.hrtimer(move |_| pass.pass()).pinned(CpuId(0));
     busy.start(Duration::ZERO).unwrap();
     gate.wait_inside();

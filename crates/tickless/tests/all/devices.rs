@@ -2,14 +2,13 @@
 //! and event loops of the program that poll a descriptor or use a callback.
 
 use crate::support::rig::{On, Rig};
-use crate::support::{HOUR, MS, Rng, rounds, seed, wait_until};
+use crate::support::{HOUR, MS, Rng, rounds, seed, shared_count, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::driver::Device;
 use tickless::policy::Policy;
 use tickless::stats::BaseStats;
-use tickless::{Builder, Fired, HrTimer, Timers};
+use tickless::{Fired, HrTimer, Timers};
 
 fn base(timers: &Timers) -> BaseStats {
     timers.stats().bases[0]
@@ -17,8 +16,7 @@ fn base(timers: &Timers) -> BaseStats {
 
 /// A timer that counts its expiries.
 fn counted(timers: &Timers) -> (HrTimer, Arc<AtomicU64>) {
-    let fired = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&fired);
+    let (fired, count) = shared_count();
     let timer = timers.hrtimer(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
     (timer, fired)
 }
@@ -64,8 +62,7 @@ fn churn(timers: &Timers, early: &Arc<AtomicU64>, rng: &mut Rng) {
     wait_until("the pool has fired", || pool.iter().all(|timer| !timer.is_active()));
 }
 
-/// Goal: R2 (lazy removals), H1 (no system calls): a driver that waits for a distant deadline fires
-/// earlier deadlines in time, also if other threads arm them.
+/// Goal: R2 (lazy removals), H1 (no system calls).
 #[test]
 fn an_earlier_deadline_wakes_the_driver() {
     for on in On::each() {
@@ -83,8 +80,7 @@ fn an_earlier_deadline_wakes_the_driver() {
     }
 }
 
-/// Goal: R5 (one write per expiry), R6 (rearmed at every exit): a callback that arms a hundred
-/// timers programs the device once, when the expiry ends, whether it returns or panics.
+/// Goal: R5 (one write per expiry), R6 (rearmed at every exit).
 #[test]
 fn an_expiry_writes_the_device_once() {
     for (on, panics) in On::each().flat_map(|on| [(on, false), (on, true)]) {
@@ -114,14 +110,12 @@ fn an_expiry_writes_the_device_once() {
     }
 }
 
-/// Goal: R7 (back-off): a base with a callback that is always due again backs off, bounded and
-/// counted. A concurrent cancel does not stall.
+/// Goal: R7 (back-off).
 #[test]
 fn an_always_due_base_backs_off() {
     for on in On::each() {
         let rig = Rig::start(on, Timers::builder().back_off(3, MS * 5));
-        let runs = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&runs);
+        let (runs, count) = shared_count();
         let storm = rig.hrtimer(move |fired| {
             count.fetch_add(1, Ordering::SeqCst);
             let then = fired.deadline();
@@ -143,8 +137,7 @@ fn an_always_due_base_backs_off() {
     }
 }
 
-/// Goal: R8 (no postponed event): threads that keep arming deadlines in the past do not postpone
-/// the event: timers fire while they do so.
+/// Goal: R8 (no postponed event).
 #[test]
 fn arming_the_past_does_not_push_the_event_ahead() {
     for on in On::each() {
@@ -171,8 +164,7 @@ fn arming_the_past_does_not_push_the_event_ahead() {
     }
 }
 
-/// Goal: R11 (clamped deadlines): a deadline outside of the device's range is clamped, and its
-/// timer fires.
+/// Goal: R11 (clamped deadlines).
 #[test]
 fn deadlines_are_clamped_and_kept() {
     for on in On::each() {
@@ -274,23 +266,6 @@ fn rechecks_and_late_events_are_counted() {
     timer.start(MS).unwrap();
     time.advance(HOUR);
     assert_eq!(base(time.timers()).device.late, 0, "virtual time is exact");
-}
-
-#[test]
-fn devices_have_names() {
-    let start = |builder: Builder| builder.bases(2).start().unwrap();
-    let timers = start(Timers::builder());
-    assert_eq!((timers.device(), timers.device_fallback().is_none()), (Some(Device::Futex), true));
-    if !cfg!(miri) {
-        let timers = start(Timers::builder().device(Device::Timerfd));
-        assert_eq!(
-            (timers.device(), timers.device_fallback().is_none()),
-            (Some(Device::Timerfd), true)
-        );
-    }
-    let (timers, _driver) = Timers::builder().start_in_loop_with(|_| {});
-    assert_eq!((timers.device(), timers.device_fallback().is_none()), (None, true));
-    assert_eq!(tickless::VirtualTime::new().timers().device(), None);
 }
 
 #[test]

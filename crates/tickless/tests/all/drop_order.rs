@@ -1,9 +1,8 @@
 //! H4 (forks, exits, drops): handles may be dropped in any order, on any thread, including while a
 //! thread or the program ends.
 
-use crate::support::{HOUR, MS, PATIENCE, wait_until};
+use crate::support::{HOUR, MS, PATIENCE, child_test, wait_until};
 use std::cell::RefCell;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
@@ -148,16 +147,10 @@ fn a_program_ends_with_timers_in_statics() {
     }
     for (way, code) in [("return", 0), ("exit", 3), ("callback", 5)] {
         for _ in 0..3 {
-            let mut child = Command::new(std::env::current_exe().unwrap())
-                .args([
-                    "--exact",
-                    "drop_order::a_program_ends_with_timers_in_statics",
-                    "--test-threads=1",
-                ])
-                .env(CHILD, way)
-                .stdout(std::process::Stdio::null())
-                .spawn()
-                .unwrap();
+            let test = "drop_order::a_program_ends_with_timers_in_statics";
+            let mut child = child_test(test, CHILD, way);
+            child.arg("--test-threads=1").stdout(std::process::Stdio::null());
+            let mut child = child.spawn().unwrap();
             let begun = Instant::now();
             let mut status = None;
             wait_until("the program ends", || {

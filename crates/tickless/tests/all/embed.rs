@@ -1,6 +1,6 @@
 //! Pinned timers in a program's own structs.
 
-use crate::support::{Log, MS, wait_until};
+use crate::support::{Log, MS, child_test, wait_until};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -43,22 +43,6 @@ fn pinned_timers_have_the_documented_sizes() {
     }
     assert_eq!(size_of::<PinnedTimeout<Own>>(), 56 + 8);
     assert_eq!(size_of::<PinnedHrTimer<Own>>(), 64 + 8);
-}
-
-#[test]
-fn dropping_a_pinned_timer_cancels_it() {
-    let time = VirtualTime::new();
-    let held = Arc::new(());
-    let own = Arc::clone(&held);
-    let timer = move |_: &mut Fired<'_>| drop(Arc::clone(&own));
-    let timer = Box::pin(PinnedTimeout::new(time.timers(), timer));
-    timer.as_ref().timer().start(MS).unwrap();
-    assert_eq!((time.timers().stats().pending(), Arc::strong_count(&held)), (1, 2));
-    drop(timer);
-    assert_eq!((time.timers().stats().pending(), Arc::strong_count(&held)), (0, 1));
-    time.advance(10 * MS);
-    assert_eq!(time.timers().stats().total().fired, 0);
-    drop(PinnedHrTimer::new(time.timers(), |_: &mut Fired<'_>| {}));
 }
 
 pin_project_lite::pin_project! {
@@ -156,10 +140,8 @@ fn a_drop_that_would_never_end_aborts() {
         drop(held);
         return;
     }
-    let test = std::env::current_exe().unwrap();
-    let mut child = std::process::Command::new(test);
-    child.args(["embed::a_drop_that_would_never_end_aborts", "--exact", "--nocapture"]);
-    let ended = child.env(CHILD, "1").output().unwrap();
+    let mut child = child_test("embed::a_drop_that_would_never_end_aborts", CHILD, "1");
+    let ended = child.output().unwrap();
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success(), "it continued: {stderr}");
     assert!(stderr.contains("dropped by a callback"), "{stderr}");

@@ -1,7 +1,7 @@
 //! Timers in an event loop of the program: its descriptor, its callback, arming from other threads,
 //! and its end. (`devices.rs` tests what all devices have in common.)
 
-use crate::support::{HOUR, MS, Place, wait_until};
+use crate::support::{HOUR, MS, Place, shared_count, wait_until};
 use mio::unix::SourceFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsRawFd;
@@ -67,8 +67,7 @@ fn a_run_with_nothing_due_makes_no_system_call() {
 fn an_edge_triggered_loop_misses_no_expiry() {
     const BEATS: u64 = 200;
     let (timers, mut driver) = start();
-    let beats = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&beats);
+    let (beats, count) = shared_count();
     let heart = timers.periodic(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
     heart.start(MS / 2).unwrap();
     let mut poll = mio::Poll::new().unwrap();
@@ -85,8 +84,7 @@ fn an_edge_triggered_loop_misses_no_expiry() {
 
 #[test]
 fn an_earlier_deadline_calls_the_callback() {
-    let calls = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&calls);
+    let (calls, count) = shared_count();
     let (timers, mut driver) = Timers::builder()
         .policy(Policy::Lazy)
         .start_in_loop_with(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
@@ -117,8 +115,7 @@ fn an_earlier_deadline_calls_the_callback() {
 
 #[test]
 fn a_later_deadline_does_not_call_the_callback() {
-    let calls = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&calls);
+    let (calls, count) = shared_count();
     let builder = Timers::builder().policy(Policy::Eager);
     let (timers, mut driver) =
         builder.start_in_loop_with(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
@@ -132,8 +129,7 @@ fn a_later_deadline_does_not_call_the_callback() {
     assert_eq!((driver.timeout(), calls.load(Ordering::SeqCst)), (None, 0));
 }
 
-/// Goal: X6 (a wait that could never end is refused): on the loop's thread a waiting cancel has
-/// nothing to wait for, in the timer's own callback it is an error, and on another thread it waits.
+/// Goal: X6 (a wait that could never end is refused).
 #[test]
 fn waiting_cancels_of_a_loop_end() {
     let (timers, mut driver) = start();
@@ -168,8 +164,7 @@ fn waiting_cancels_of_a_loop_end() {
     assert!(found.load(Ordering::SeqCst));
 }
 
-/// Goal: H4 (forks, exits, drops): handles may be dropped in any order. Without its driver nothing
-/// fires, but every call works. Without timers the driver ends, and its descriptor reports that.
+/// Goal: H4 (forks, exits, drops).
 #[test]
 fn loop_handles_may_be_dropped_in_any_order() {
     let (timers, driver) = start();
@@ -195,8 +190,7 @@ fn loop_handles_may_be_dropped_in_any_order() {
 
     // The last timer, and with it the set, is dropped in its own callback.
     let (timers, mut driver) = start();
-    let place = Place::<HrTimer>::empty();
-    let own = place.clone();
+    let (place, own) = Place::<HrTimer>::shared();
     place.put(timers.hrtimer(move |_| drop(own.take())));
     place.with(|timer| timer.start(Duration::ZERO)).unwrap();
     drop(timers);
@@ -234,8 +228,7 @@ fn each_base_may_have_its_own_loop() {
     });
 }
 
-/// Goal: R7 (back-off): a callback that is always due again does not keep the loop from its other
-/// work.
+/// Goal: R7 (back-off).
 #[test]
 fn an_always_due_callback_does_not_block_the_loop() {
     let (timers, mut driver) = start();

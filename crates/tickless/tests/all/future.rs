@@ -2,7 +2,7 @@
 
 use crate::support::sleeps::{Kind, Sleeper, attack};
 use crate::support::woken::{calls, poll, woken};
-use crate::support::{HOUR, Place, Rng, rounds, seed, wait_until};
+use crate::support::{HOUR, Place, Rng, rounds, seed, shared_flag, wait_until};
 use async_executor::Executor;
 use std::future::{pending, ready};
 use std::pin::{Pin, pin};
@@ -377,8 +377,7 @@ fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
     let mut rng = Rng::new(seed);
     let tick = Tick::new(Duration::from_micros(1)).unwrap();
     let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
-    let is_over = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&is_over);
+    let (is_over, over) = shared_flag();
     let looping = std::thread::spawn(move || {
         while !over.load(Ordering::Relaxed) {
             driver.run();

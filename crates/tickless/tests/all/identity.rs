@@ -131,8 +131,7 @@ fn cancels(memory: &PinnedMemory) -> [Result<Cancel, CancelError>; 5] {
 const PENDING: Result<Cancel, CancelError> = Ok(Cancel::Pending);
 const IDLE: Result<Cancel, CancelError> = Ok(Cancel::Idle);
 
-/// Goal: X4 (an address is no identity): inside the callback of its predecessor, a timer in that
-/// memory is idle, then pending, is cancelled without waiting, and can be dropped.
+/// Goal: X4 (an address is no identity).
 #[test]
 fn a_timer_in_reused_memory_is_not_in_its_own_callback() {
     let time = VirtualTime::new();
@@ -157,8 +156,7 @@ fn a_timer_in_reused_memory_is_not_in_its_own_callback() {
     }
 }
 
-/// Goal: X4 (an address is no identity), X1 (a drop waits for the callback): dropping a timer in
-/// reused memory waits for its callback, which runs on a base of another set.
+/// Goal: X4 (an address is no identity), X1 (a drop waits for the callback).
 #[test]
 fn a_drop_in_reused_memory_waits_for_the_callback() {
     let (time, timers) = (VirtualTime::new(), Timers::builder().bases(1).start().unwrap());
@@ -241,8 +239,7 @@ fn a_restart_of_a_dead_timer_is_ignored() {
     drop(kept.take());
 }
 
-/// Goal: X4 (an address is no identity), D9 (relief): a second expiry thread fires a timer in the
-/// memory of a timer whose callback blocks the first one.
+/// Goal: X4 (an address is no identity), D9 (relief).
 #[test]
 fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     let timers = Timers::builder().bases(1).expiry_threads().patience(MS).start().unwrap();
@@ -257,8 +254,7 @@ fn another_expiry_thread_fires_a_timer_in_reused_memory() {
     assert_eq!(result.recv(), Ok(Ok(())), "it waited for the callback of a dead timer");
 }
 
-/// Goal: X4 (an address is no identity), D8 (offline bases): a base that goes offline migrates a
-/// timer in the memory of one whose callback runs on that base.
+/// Goal: X4 (an address is no identity), D8 (offline bases).
 #[test]
 fn a_timer_in_reused_memory_leaves_an_offline_base() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -276,8 +272,7 @@ fn a_timer_in_reused_memory_leaves_an_offline_base() {
     assert_eq!(moved.recv(), Ok(Ok(1)), "it stayed for the callback of a dead timer");
 }
 
-/// Goal: X4 (an address is no identity): a slow callback of a dropped timer is not reported under
-/// the label of the timer that now has its memory.
+/// Goal: X4 (an address is no identity).
 #[test]
 fn timers_in_reused_memory_have_their_own_labels() {
     let time = VirtualTime::with_builder(

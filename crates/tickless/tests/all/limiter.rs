@@ -1,14 +1,14 @@
 //! Permits taken without a lock, by blocking threads, and by key.
 
 use crate::support::woken::{poll, woken};
-use crate::support::{MS, Rng, rounds, seed, wait_until};
+use crate::support::{MS, Rng, rounds, seed, shared_count, wait_until};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use tickless::bandwidth::{AcquireError, KeyedLimiter, Limiter};
@@ -200,8 +200,7 @@ fn a_blocked_thread_refills_without_a_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let limiter = timers.limiter(1, MS * 5).start().unwrap();
     let inner = limiter.clone();
-    let done = Arc::new(AtomicU64::new(0));
-    let sum = Arc::clone(&done);
+    let (done, sum) = shared_count();
     // The only driver is blocked until its own base would refill.
     let hog = timers.hrtimer(move |_| {
         for _ in 0..3 {

@@ -1,7 +1,7 @@
 //! H3 (panics): a callback's panic is caught, counted and reported, and the base continues, even if
 //! the payload, the closure or the reporter panics, too.
 
-use crate::support::{Log, PATIENCE, Place, wait_until};
+use crate::support::{Log, PATIENCE, Place, shared_count, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -52,8 +52,7 @@ fn every_other(timers: &Timers, panic: fn()) -> (Timeout, Receiver<u32>) {
 
 #[test]
 fn a_panic_is_caught_counted_and_reported() {
-    let reports = Log::new();
-    let written = reports.clone();
+    let (reports, written) = Log::shared();
     let timers = Timers::builder().bases(1).on_panic(move |payload| written.push(message(payload)));
     let timers = timers.start().unwrap();
     let (timer, rx) = every_other(&timers, || panic!("first of two"));
@@ -92,23 +91,8 @@ fn a_panic_restarts_nothing() {
 }
 
 #[test]
-fn payloads_are_dropped() {
-    let time = VirtualTime::new();
-    let owned = Arc::new(());
-    let payload = Arc::clone(&owned);
-    let timer = time.timers().hrtimer(move |_| std::panic::panic_any(Arc::clone(&payload)));
-    for _ in 0..3 {
-        timer.start(Duration::ZERO).unwrap();
-        time.advance(Duration::from_secs(1));
-    }
-    assert_eq!(time.timers().stats().panics, 3);
-    assert_eq!(Arc::strong_count(&owned), 2, "ours and the closure's");
-}
-
-#[test]
 fn reporters_and_payloads_may_panic() {
-    let reported = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&reported);
+    let (reported, counted) = shared_count();
     let builder = Timers::builder().bases(1).on_panic(move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
         std::panic::panic_any(Grenade("the reporter's payload"));
@@ -124,8 +108,7 @@ fn reporters_and_payloads_may_panic() {
     drop(timer);
 }
 
-/// Goal: X4 (drops in callbacks): the reporter may drop the timer that has panicked, and so may the
-/// drop of the payload.
+/// Goal: X4 (drops in callbacks).
 #[test]
 fn reporters_and_payloads_may_drop_the_timer() {
     for by_reporter in [true, false] {

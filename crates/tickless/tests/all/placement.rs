@@ -52,26 +52,6 @@ fn pinned_timers_fire_on_their_base() {
 }
 
 #[test]
-fn pinned_timers_fire_on_their_driver() {
-    let timers = Timers::builder().bases(3).start().unwrap();
-    let mut set = None;
-    for base in 0..3 {
-        let (tx, rx) = channel();
-        let timer = timers.hrtimer(move |f| {
-            let thread = std::thread::current();
-            tx.send((f.base(), thread.name().map(str::to_owned))).unwrap();
-        });
-        let timer = timer.pinned(CpuId(base));
-        timer.start(Duration::ZERO).unwrap();
-        let (on, name) = rx.recv_timeout(PATIENCE).unwrap();
-        let name = name.expect("drivers have names");
-        let own = name.strip_suffix(&format!(".{base}")).expect("the base's number");
-        assert!(own.starts_with("tickless/"), "{name}");
-        assert_eq!((on, own), (CpuId(base), &**set.get_or_insert(own.to_owned())), "one set");
-    }
-}
-
-#[test]
 fn pinning_to_a_missing_base_is_refused() {
     let time = virtual_bases(2);
     for base in [2, 3, 1000, u16::MAX].map(CpuId) {
@@ -151,8 +131,7 @@ fn deferrable_timeouts_wake_no_driver() {
 #[test]
 fn reduce_never_makes_a_timer_later() {
     let time = VirtualTime::new();
-    let log = Log::new();
-    let written = log.clone();
+    let (log, written) = Log::shared();
     let callback = move |f: &mut tickless::Fired<'_>| written.push(f.deadline());
     for timer in AnyTimer::both(time.timers(), callback) {
         let (begin, reduce) = (time.now(), |after| timer.reduce(after));
@@ -182,8 +161,7 @@ fn reduce_never_makes_a_timer_later() {
 fn slack_applies_to_later_armings() {
     const SLACK: Duration = Duration::from_nanos(3_000 * 1_024);
     let time = VirtualTime::new();
-    let log = Log::new();
-    let written = log.clone();
+    let (log, written) = Log::shared();
     let timer = time.timers().hrtimer(move |f| written.push((f.deadline(), f.hard_deadline())));
     let timer = timer.slack(SLACK);
     let begin = time.now();

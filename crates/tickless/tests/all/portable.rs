@@ -1,9 +1,8 @@
 //! Differences of the portable platform from Linux: timers on realtime check their clock once a
 //! second, because the system does not report steps; and a base belongs to threads, not to a CPU.
 
-use crate::support::{MS, wait_until};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::support::{MS, shared_count, wait_until};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use tickless::Timers;
 use tickless::callback::Cancel;
@@ -12,8 +11,7 @@ use tickless::clock::{TimeBase, realtime};
 #[test]
 fn an_alarm_on_realtime_is_not_early() {
     let timers = Timers::process().unwrap();
-    let rang = Arc::new(AtomicU64::new(0));
-    let at = Arc::clone(&rang);
+    let (rang, at) = shared_count();
     let alarm = timers.clock_timer(TimeBase::Realtime, move |fired| {
         assert!(fired.now() >= fired.deadline());
         at.store(fired.now().as_nanos(), Ordering::SeqCst);

@@ -3,10 +3,9 @@
 //!
 //! Each case is a process of its own, because a filter cannot be removed.
 
-use crate::support::{MS, PATIENCE, wait_until};
+use crate::support::{MS, PATIENCE, child_test, wait_until};
 use std::error::Error;
 use std::io::ErrorKind;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use tickless::Timers;
@@ -56,11 +55,8 @@ fn timers_are_kept_when_calls_are_refused() {
     }
     let cases = AT_START.iter().map(|(name, _)| name.to_string());
     for case in cases.chain(OTHERS.map(str::to_string)) {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "refused::timers_are_kept_when_calls_are_refused", "--nocapture"])
-            .env(CASE, &case)
-            .output()
-            .unwrap();
+        let test = "refused::timers_are_kept_when_calls_are_refused";
+        let output = child_test(test, CASE, &case).output().unwrap();
         if output.status.code() == Some(CANNOT) {
             println!("SKIPPED: this system does not allow seccomp filters");
             return;

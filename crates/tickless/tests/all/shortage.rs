@@ -1,6 +1,6 @@
 //! Processes that are short of a resource: threads that the system refuses, and thousands of sets.
 
-use crate::support::{MS, wait_until};
+use crate::support::{MS, child_test, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless::driver::StartTimersError;
@@ -53,9 +53,7 @@ fn a_limit_on_threads_is_an_error() {
         setrlimit(Resource::Nproc, none).expect("a limit may be lowered");
         return assert_no_threads();
     }
-    let mut child = std::process::Command::new(std::env::current_exe().expect("a path"));
-    let test = "shortage::a_limit_on_threads_is_an_error";
-    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+    let mut child = child_test("shortage::a_limit_on_threads_is_an_error", CHILD, "1");
     if rustix::process::geteuid().is_root() {
         child.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }

@@ -74,8 +74,7 @@ fn a_steady_state_makes_no_system_call() {
     }
 }
 
-/// Goal: H1 (no system calls): a sleeping driver is woken once for any number of ever earlier
-/// deadlines, not once for each.
+/// Goal: H1 (no system calls).
 #[test]
 fn a_woken_driver_is_not_woken_again() {
     let timers = Timers::builder().bases(1).start().unwrap();

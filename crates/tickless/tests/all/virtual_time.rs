@@ -1,7 +1,7 @@
 //! Virtual time: which timers fire, in which order, and what callbacks may do to the clock.
 
 use crate::support::woken::calls;
-use crate::support::{Log, MS, Place, Rng, seed};
+use crate::support::{Log, MS, Place, Rng, seed, shared_count};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -95,15 +95,13 @@ fn a_callback_may_move_the_clock() {
     assert_eq!(log.take(), [("second", Duration::ZERO), ("third", Duration::ZERO)]);
 }
 
-/// Goal: X2 (no overlap) on virtual time: a callback that rearms its timer and advances the clock
-/// past the new deadline does not run inside itself.
+/// Goal: X2 (no overlap) on virtual time.
 #[test]
 fn a_callback_that_moves_the_clock_does_not_overlap_itself() {
     let time = Arc::new(VirtualTime::new());
     let (clock, place) = (Arc::clone(&time), Place::<HrTimer>::empty());
     let (own, depth) = (place.clone(), AtomicU64::new(0));
-    let calls = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&calls);
+    let (calls, counted) = shared_count();
     place.put(time.timers().hrtimer(move |_| {
         assert_eq!(depth.fetch_add(1, Ordering::Relaxed), 0, "overlaps itself");
         if counted.fetch_add(1, Ordering::Relaxed) < 3 {
@@ -118,8 +116,7 @@ fn a_callback_that_moves_the_clock_does_not_overlap_itself() {
     drop(place.take());
 }
 
-/// Goal: X2 (no overlap) with two threads that advance one clock: one callback at a time, each
-/// once.
+/// Goal: X2 (no overlap) with two threads that advance one clock.
 #[test]
 fn threads_that_move_the_clock_take_turns() {
     let time = VirtualTime::new();
@@ -220,8 +217,7 @@ fn time_may_be_advanced_while_a_thread_ends() {
         static EARLY: AtTheEnd = const { AtTheEnd(RefCell::new(None)) };
         static LATE: AtTheEnd = const { AtTheEnd(RefCell::new(None)) };
     }
-    let log = Log::new();
-    let written = log.clone();
+    let (log, written) = Log::shared();
     let ended = std::thread::spawn(move || {
         // One before the library initializes a thread-local of this thread, one after it.
         EARLY.with(|end| *end.0.borrow_mut() = Some((VirtualTime::new(), written.clone())));

@@ -1,6 +1,6 @@
 //! Drivers that wake before a deadline and spin: never early, and no longer than configured.
 
-use crate::support::{MS, wait_until};
+use crate::support::{MS, shared_count, wait_until};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -133,8 +133,7 @@ fn a_spinning_driver_notices_an_earlier_deadline() {
         let hour = Duration::from_secs(3600);
         let cycle = Cycle::start(Wakeup::SpinBefore(2 * hour), device, hour);
         let begun = std::time::Instant::now();
-        let fired = Arc::new(AtomicU64::new(0));
-        let counts = Arc::clone(&fired);
+        let (fired, counts) = shared_count();
         let sooner = cycle.timers.hrtimer(move |_| _ = counts.fetch_add(1, Ordering::Relaxed));
         for round in 1..=20 {
             sooner.start(MS).expect("not shut down");

@@ -88,8 +88,7 @@ impl Drop for PanicsInDrop {
     }
 }
 
-/// Goal: W1 (never early): a sleep whose old waker panics when a poll replaces it is neither ready
-/// nor lost.
+/// Goal: W1 (never early).
 #[test]
 fn a_waker_that_panics_in_its_drop_makes_no_sleep_early() {
     let time = VirtualTime::new();

@@ -96,8 +96,7 @@ fn resident_kb() -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Goal: X10 (fires or is cancelled), H3 (panics), H4 (forks, exits, drops) over a long time: no
-/// timer is lost, leaked or kept, though threads and children start and end.
+/// Goal: X10 (fires or is cancelled), H3 (panics), H4 (forks, exits, drops) over a long time.
 #[test]
 fn endurance() {
     let given = std::env::var("TICKLESS_SOAK_SECONDS").ok();

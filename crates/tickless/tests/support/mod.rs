@@ -10,7 +10,9 @@ pub mod woken;
 
 pub use any_timer::AnyTimer;
 pub use histories::{PATIENCE, Rng, seed, wait_until};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::OsStr;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +23,26 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 /// Returns `count`, or a few under Miri, which is a thousand times slower and detects more.
 pub fn rounds(count: u64) -> u64 {
     if cfg!(miri) { 3 } else { count }
+}
+
+/// Returns a count of zero for a test, and a second reference to it for a callback.
+pub fn shared_count() -> (Arc<AtomicU64>, Arc<AtomicU64>) {
+    let count = Arc::<AtomicU64>::default();
+    (Arc::clone(&count), count)
+}
+
+/// Like [`shared_count`], for a flag that is not set.
+pub fn shared_flag() -> (Arc<AtomicBool>, Arc<AtomicBool>) {
+    let flag = Arc::<AtomicBool>::default();
+    (Arc::clone(&flag), flag)
+}
+
+/// Returns a command that runs one test of this binary in a child process, with a variable that
+/// selects the child's task.
+pub fn child_test(test: &str, variable: &str, task: impl AsRef<OsStr>) -> Command {
+    let mut child = Command::new(std::env::current_exe().expect("a path"));
+    child.args(["--exact", test, "--nocapture"]).env(variable, task);
+    child
 }
 
 /// A shared place for a value that is set later, or taken: mostly a timer that a callback must
@@ -36,6 +58,12 @@ impl<T> Clone for Place<T> {
 impl<T> Place<T> {
     pub fn empty() -> Place<T> {
         Place(Arc::new(Mutex::new(None)))
+    }
+
+    /// Returns an empty place for a test, and a second handle to it for a callback.
+    pub fn shared() -> (Place<T>, Place<T>) {
+        let place = Place::empty();
+        (place.clone(), place)
     }
 
     pub fn put(&self, value: T) {
@@ -67,6 +95,12 @@ pub struct Gate(Arc<[AtomicBool; 2]>);
 impl Gate {
     pub fn new() -> Gate {
         Gate::default()
+    }
+
+    /// Returns a gate for a test, and a second handle to it for a callback.
+    pub fn shared() -> (Gate, Gate) {
+        let gate = Gate::new();
+        (gate.clone(), gate)
     }
 
     /// Waits until the gate is open, in a callback.
@@ -102,6 +136,12 @@ impl<T> Clone for Log<T> {
 impl<T> Log<T> {
     pub fn new() -> Log<T> {
         Log(Arc::new(Mutex::new(Vec::new())))
+    }
+
+    /// Returns an empty list for a test, and a second handle to it for a callback.
+    pub fn shared() -> (Log<T>, Log<T>) {
+        let log = Log::new();
+        (log.clone(), log)
     }
 
     pub fn push(&self, entry: T) {
