@@ -167,8 +167,6 @@ fn a_child_does_not_wait_for_locks() {
     assert_beats(&beats);
 }
 
-/// Goal: in a child an event loop's driver finds no timers, and does not change the descriptor that
-/// it shares with its parent's; a driver in an epoll keeps working in the parent, too.
 #[test]
 fn a_child_leaves_its_parents_devices_alone() {
     let (timers, mut driver) = Timers::builder().start_in_loop().unwrap();

@@ -25,8 +25,6 @@ fn paused() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
 }
 
-/// Goal: in each kind of runtime, sleeps of many tasks are never early, and complete in the order
-/// of their deadlines if those are far apart.
 #[test]
 fn sleeps_are_never_early() {
     for runtime in [current_thread(), multi_thread()] {

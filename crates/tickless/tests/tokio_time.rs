@@ -489,8 +489,6 @@ fn the_resolution_is_as_documented() {
     assert!(ours >= short && ours < Duration::from_millis(1), "{ours:?}");
 }
 
-/// Goal: several threads of one runtime can share one virtual clock, which tokio does not support:
-/// each sleep ends exactly at its deadline.
 #[test]
 fn a_runtime_of_several_threads_runs_in_virtual_time() {
     use tickless::tokio_time::{run_in_virtual_time, sleep};

@@ -144,8 +144,6 @@ impl<T> Drop for ProcessGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Goal: no two threads have a guard at the same time, and the value lasts as long as the
-    /// process.
     #[test]
     fn there_is_one_guard_at_a_time() {
         static LOCK: ProcessLock<(u64, u64)> = ProcessLock::new((0, 0));

@@ -246,9 +246,8 @@ mod tests {
 
     const ROUNDS: u64 = if cfg!(miri) { 3 } else { 15_000 };
 
-    /// Goal: no two threads have a guard at the same time, even after a thread has inherited the
-    /// owner's slot, or while it holds another lock. Method: threads, which end and start again,
-    /// take the lock in bursts that are long enough to earn the bias and short enough to lose it.
+    /// Method: threads, which end and start again, take the lock in bursts that are long enough to
+    /// earn the bias and short enough to lose it.
     #[test]
     fn only_one_thread_is_inside() {
         let (outer, inner) = (BiasedLock::new(Pair::default()), BiasedLock::new(Pair::default()));
@@ -275,8 +274,6 @@ mod tests {
         assert_eq!(inner.lock().0.get(), 20 * (4 * ROUNDS + bursts));
     }
 
-    /// Goal: a thread that holds the lock, by the mutex or by its bias, sees that another thread
-    /// waits for it, until that thread has got it.
     #[test]
     fn a_holder_sees_a_waiting_thread() {
         for before in [0, 50] {
@@ -321,8 +318,6 @@ mod tests {
         }
     }
 
-    /// Goal: a thread that releases the lock gives a waiting thread time to take it, but not
-    /// endless time.
     #[test]
     fn a_release_yields_to_a_waiter_for_a_bounded_time() {
         fn release() {

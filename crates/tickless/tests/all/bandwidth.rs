@@ -286,8 +286,6 @@ fn threads_are_throttled() {
     assert!(burnt.iter().map(|thread| thread.0).sum::<u64>() > 0);
 }
 
-/// Goal: no worker stays parked forever: not when another callback delays the driver, when other
-/// members leave, or when the group's handle is dropped.
 #[test]
 fn no_worker_stays_parked() {
     let timers = Timers::builder().bases(1).start().unwrap();

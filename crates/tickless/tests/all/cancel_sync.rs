@@ -1,17 +1,12 @@
 //! X1, X3 to X8 (cancels that wait): `cancel_sync`, and waits that could never end.
 
-use crate::support::{Gate, HOUR, MS, Place, shared_count, wait_until};
+use crate::support::{Gate, HOUR, MS, Place, bases, shared_count, wait_until};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tickless::callback::{CallbackLock, Cancel, StartError, Started};
 use tickless::driver::CpuId;
 use tickless::{CancelError, HrTimer, Timeout, Timers};
-
-/// Two bases, so that the callbacks of two timers can run concurrently.
-fn two_bases() -> Timers {
-    Timers::builder().bases(2).start().unwrap()
-}
 
 /// Runs `cancel` on another thread while a callback is inside the gate, and opens the gate after
 /// `wait`, in which `cancel` must not return. Returns its result.
@@ -146,7 +141,7 @@ fn a_refused_wait_loses_no_arming() {
 /// Goal: X6 (no endless wait).
 #[test]
 fn callbacks_cannot_wait_for_each_other() {
-    let timers = two_bases();
+    let timers = bases(2);
     for circle in [true, false] {
         let (tx, rx) = mpsc::channel();
         let places: [Place<Arc<HrTimer>>; 2] = [Place::empty(), Place::empty()];
@@ -191,7 +186,7 @@ fn callbacks_cannot_wait_for_each_other() {
 /// Goal: X6 (no endless wait).
 #[test]
 fn a_cancel_under_a_lock_that_the_callback_waits_for_is_refused() {
-    let timers = two_bases();
+    let timers = bases(2);
     for canceller_first in [false, true] {
         let lock = Arc::new(CallbackLock::new(0));
         let gate = Gate::new();

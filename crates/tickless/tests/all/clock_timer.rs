@@ -2,7 +2,9 @@
 //! either direction and the system is suspended. A timer is never early on its own clock, and never
 //! later than the step.
 
-use crate::support::{HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, shared_count, wait_until};
+use crate::support::{
+    HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, shared_count, thread_names, wait_until,
+};
 use TimeBase::{Boottime, Monotonic, Realtime};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -273,11 +275,7 @@ fn clock_timers_may_be_dropped_in_callbacks() {
 }
 
 fn has_thread(kind: &str) -> bool {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
-    let name_of = |task: std::io::Result<std::fs::DirEntry>| {
-        std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-    };
-    tasks.filter_map(name_of).any(|found| found.starts_with(kind))
+    thread_names().iter().any(|found| found.starts_with(kind))
 }
 
 #[test]

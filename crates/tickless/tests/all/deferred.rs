@@ -26,8 +26,6 @@ fn kind() -> String {
     kind.into()
 }
 
-/// Goal: timeouts and deferred timers run in the expiry thread, others in the driver. Without
-/// deferral all run in the driver.
 #[test]
 fn callbacks_run_in_the_driver_or_the_expiry_thread() {
     for (deferral, thread) in [

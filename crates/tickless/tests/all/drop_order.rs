@@ -1,7 +1,7 @@
 //! H4 (forks, exits, drops): handles may be dropped in any order, on any thread, including while a
 //! thread or the program ends.
 
-use crate::support::{HOUR, MS, PATIENCE, child_test, wait_until};
+use crate::support::{HOUR, MS, PATIENCE, bases, child_test, thread_names, wait_until};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -9,10 +9,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tickless::driver::CpuId;
 use tickless::{Periodic, Timeout, Timers};
-
-fn bases(count: u16) -> Timers {
-    Timers::builder().bases(count).start().unwrap()
-}
 
 /// The number of clones of `value`, not counting itself.
 fn alive(value: &Arc<()>) -> usize {
@@ -37,31 +33,6 @@ fn timers_outlive_their_set() {
 }
 
 #[test]
-fn closures_are_dropped_with_their_timers() {
-    let timers = bases(2);
-    let value = Arc::new(());
-    let closure = || {
-        let captured = Arc::clone(&value);
-        move |_: &mut tickless::Fired<'_>| {
-            let _captured = &captured;
-        }
-    };
-    let (never, idle, pending) =
-        (timers.timeout(closure()), timers.hrtimer(closure()), timers.timeout(closure()));
-    idle.start(HOUR).unwrap();
-    idle.cancel();
-    pending.start(HOUR).unwrap();
-    assert_eq!(alive(&value), 3);
-    drop(pending);
-    assert_eq!((alive(&value), timers.stats().pending()), (2, 0));
-    drop(never);
-    drop(timers);
-    assert_eq!(alive(&value), 1);
-    drop(idle);
-    assert_eq!(alive(&value), 0);
-}
-
-#[test]
 fn the_last_drop_waits_for_the_drivers() {
     let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
     let (announce, done) = (Arc::clone(&begun), Arc::clone(&over));
@@ -82,14 +53,8 @@ fn the_last_drop_waits_for_the_drivers() {
 
 #[test]
 fn dropped_sets_leave_no_threads() {
-    let threads = || {
-        let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
-        let name = |task: std::io::Result<std::fs::DirEntry>| {
-            std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
-        };
-        // Other tests have drivers, too, but none has so many bases.
-        tasks.filter_map(name).filter(|name| name.trim().ends_with(".7")).count()
-    };
+    // Other tests have drivers, too, but none has so many bases.
+    let threads = || thread_names().iter().filter(|name| name.ends_with(".7")).count();
     for _ in 0..30 {
         let timers = bases(8);
         let timer = |_| timers.timeout(|_| {}).pinned(CpuId(7));
@@ -138,8 +103,6 @@ fn handles_in_thread_locals_may_be_dropped_at_thread_end() {
 /// The environment variable that selects a child process's task.
 const CHILD: &str = "TICKLESS_TEST_EXIT";
 
-/// Goal: a program with timers in statics, pending, firing, and being armed by other threads, exits
-/// immediately and with its own status, whether `main` returns or a callback calls `exit`.
 #[test]
 fn a_program_ends_with_timers_in_statics() {
     if let Ok(way) = std::env::var(CHILD) {

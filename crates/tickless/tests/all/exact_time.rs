@@ -19,10 +19,8 @@ fn settings() -> impl Iterator<Item = Builder> {
     })
 }
 
-/// Goal: every coarse timer fires at the nanosecond of its deadline, however far ahead it was
-/// armed. Equal deadlines fire in the order of arming, and cancelled timers do not fire. Method:
-/// histories with deadlines of every magnitude and with few distinct ones, armed at any distance,
-/// cancelled and rearmed, against a sorted list.
+/// Method: histories with deadlines of every magnitude and with few distinct ones, armed at any
+/// distance, cancelled and rearmed, against a sorted list.
 #[test]
 fn histories_fire_at_their_deadlines() {
     let mut rng = Rng::new(seed("exact_time", "histories_fire_at_their_deadlines"));
@@ -152,8 +150,6 @@ fn timers_fire_in_order_after_a_callback_advances_the_clock() {
     assert!(fired.iter().all(|of| of.1 == START + 7_201 * SECOND));
 }
 
-/// Goal: with several bases the clock also advances from deadline to deadline: each step fires a
-/// timer, even one that is years ahead, which the wheel moves on the way.
 #[test]
 fn bases_share_one_clock() {
     let time = VirtualTime::with_builder(Timers::builder().bases(4), START);

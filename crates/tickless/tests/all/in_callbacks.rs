@@ -1,6 +1,6 @@
 //! Callbacks arm, cancel and drop timers, including their own, and the whole set.
 
-use crate::support::{AnyTimer, Gate, Log, MS, PATIENCE, Place, rounds, wait_until};
+use crate::support::{AnyTimer, Gate, Log, MS, PATIENCE, Place, bases, rounds, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
@@ -9,10 +9,6 @@ use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
-
-fn bases(count: u16) -> Timers {
-    Timers::builder().bases(count).start().expect("a few threads can be started")
-}
 
 #[test]
 fn restarts_through_fired_fire_again() {
@@ -105,8 +101,6 @@ fn a_sibling_of_the_batch_is_cancelled() {
     drop(place.take());
 }
 
-/// Goal: dropping within a batch, in a driver, for both kinds of timers: of ten due timers, the
-/// first drops all but the last, itself included, and none of these fires.
 #[test]
 fn siblings_of_the_batch_are_dropped() {
     let timers = bases(1);

@@ -62,23 +62,20 @@ fn thousands(builder: Builder, mut rng: Rng, is_exact: bool) {
     assert_eq!(tally.early.load(Ordering::Relaxed), 0, "of {} were early", total.fired);
 }
 
-/// Goal: no timer is early by the set's own clock, on every clock source of this machine.
 #[test]
 fn no_timer_is_early() {
     let rng = Rng::new(seed("never_early", "no_timer_is_early"));
     thousands(Timers::builder().bases(2), rng, false);
 }
 
-/// Goal: no timer is early by `Instant`, with the system's clock.
 #[test]
 fn no_timer_is_early_by_the_systems_clock() {
     let rng = Rng::new(seed("never_early", "no_timer_is_early_by_the_systems_clock"));
     thousands(Timers::builder().bases(2).system_clock(), rng, true);
 }
 
-/// Goal: a timeout is late by less than the granule of its level, and fires exactly when the
-/// wheel's documentation predicts. Method: deadlines of every magnitude, armed and rearmed at any
-/// time, with four ticks, compared with a computation from the table.
+/// Method: deadlines of every magnitude, armed and rearmed at any time, with four ticks, compared
+/// with a computation from the table.
 #[test]
 fn timeouts_are_late_by_less_than_a_granule() {
     let mut rng = Rng::new(seed("never_early", "timeouts_are_late_by_less_than_a_granule"));
@@ -127,8 +124,6 @@ fn timeouts_are_late_by_less_than_a_granule() {
     }
 }
 
-/// Goal: a high-resolution timer fires within its window: at its end, or earlier together with
-/// another event. One without slack fires at its deadline.
 #[test]
 fn hrtimers_fire_in_their_window() {
     let mut rng = Rng::new(seed("never_early", "hrtimers_fire_in_their_window"));

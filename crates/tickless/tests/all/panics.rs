@@ -1,7 +1,7 @@
 //! H3 (panics): a callback's panic is caught, counted and reported, and the base continues, even if
 //! the payload, the closure or the reporter panics, too.
 
-use crate::support::{Log, PATIENCE, Place, shared_count, wait_until};
+use crate::support::{Log, PATIENCE, Place, bases, shared_count, wait_until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -18,10 +18,6 @@ impl Drop for Grenade {
             panic!("{}", self.0);
         }
     }
-}
-
-fn one_base() -> Timers {
-    Timers::builder().bases(1).start().expect("one thread can be started")
 }
 
 /// Asserts that the driver of the only base still runs callbacks.
@@ -134,7 +130,7 @@ fn reporters_and_payloads_may_drop_the_timer() {
 
 #[test]
 fn a_closure_that_panics_when_dropped_panics_the_dropping_thread() {
-    let timers = one_base();
+    let timers = bases(1);
     let grenade = Grenade("the closure");
     let timer = timers.timeout(move |_| {
         let _captured = &grenade;

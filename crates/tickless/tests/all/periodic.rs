@@ -201,9 +201,6 @@ fn a_panic_ends_the_periods() {
     }
 }
 
-/// Goal: if the timer is started and stopped from outside while its callback runs, again and again,
-/// each expiry belongs to the newest start or to the one before, never to a mixture, and after a
-/// cancel no callback starts.
 #[test]
 fn starts_and_stops_during_callbacks_never_mix() {
     let mut rng = Rng::new(seed("periodic", "starts_and_stops_during_callbacks_never_mix"));

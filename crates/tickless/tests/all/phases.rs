@@ -121,8 +121,6 @@ fn timers_of_all_bases_are_spread_together() {
     assert_eq!((timers.phase_count(HOUR), timers.phase_gap(HOUR)), (8, Some(eighth)));
 }
 
-/// Goal: a cancel, a drop, another period and a start at a given time release the phase. A restart
-/// keeps it, and so does a timer that stops itself.
 #[test]
 fn phases_are_kept_and_released() {
     let time = VirtualTime::new();

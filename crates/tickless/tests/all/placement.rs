@@ -155,8 +155,6 @@ fn reduce_never_makes_a_timer_later() {
     }
 }
 
-/// Goal: a precise timer's slack applies to every relative and absolute arming, and not to a
-/// window; `start_from` counts from the caller's time.
 #[test]
 fn slack_applies_to_later_armings() {
     const SLACK: Duration = Duration::from_nanos(3_000 * 1_024);

@@ -3,7 +3,7 @@
 //!
 //! Each case is a process of its own, because a filter cannot be removed.
 
-use crate::support::{MS, PATIENCE, child_test, wait_until};
+use crate::support::{MS, PATIENCE, child_test, thread_names, wait_until};
 use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,8 +43,6 @@ const OTHERS: [&str; 8] = [
     "names",
 ];
 
-/// Goal: whichever call is refused, from the start or while timers run, the fallback names it with
-/// the error, and every timer that is or was armed fires.
 #[test]
 fn timers_are_kept_when_calls_are_refused() {
     if cfg!(miri) {
@@ -151,9 +149,7 @@ fn no_names() {
     refuse(&[libc::SYS_prctl], Whom::ThisThread);
     let timers = Timers::builder().bases(2).expiry_threads().start().unwrap();
     assert_fires(&timers);
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    let names = threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")));
-    let names: Vec<_> = names.map(Result::unwrap).collect();
+    let names = thread_names();
     assert!(names.len() > 2 && !names.iter().any(|name| name.contains("tickless")), "{names:?}");
 }
 

@@ -178,8 +178,6 @@ fn a_list_of_many_timers_is_complete() {
     assert_eq!(time.timers().stats().bases[0].longest_holding, 64);
 }
 
-/// Goal: `assert_idle` panics with the owners, the number of timers and, in debug builds, where
-/// they were armed; it returns if none is pending.
 #[test]
 fn leaks_are_named() {
     let time = VirtualTime::new();

@@ -11,9 +11,7 @@ use tickless::driver::CpuId;
 use tickless::time::Instant;
 use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
-/// Goal: timers fire in order of expiry over bases and kinds; those of one base and kind with equal
-/// deadlines fire in the order of arming. Method: thousands of timers on three bases, armed at
-/// different times for a few instants.
+/// Method: thousands of timers on three bases, armed at different times for a few instants.
 #[test]
 fn timers_fire_in_order_of_expiry_then_of_arming() {
     let mut rng = Rng::new(seed("virtual_time", "timers_fire_in_order_of_expiry_then_of_arming"));
@@ -161,9 +159,8 @@ fn only_explicit_advances_move_the_clock() {
     assert_eq!((time.now(), timer.is_pending()), (Instant::from_secs(7), false));
 }
 
-/// Goal: timers that a callback arms for the current instant fire at that instant, on any base, and
-/// no due timer is left when an advance or a step has returned. Method: two bases; a callback on
-/// the second one arms timers on the first, which has had its turn, including deferrable ones.
+/// Method: two bases; a callback on the second one arms timers on the first, which has had its
+/// turn, including deferrable ones.
 #[test]
 fn an_advance_leaves_no_timer_overdue() {
     let time = VirtualTime::with_builder(Timers::builder().bases(2), Instant::from_secs(1));
@@ -233,9 +230,6 @@ fn time_may_be_advanced_while_a_thread_ends() {
     assert_eq!(log.take(), ["woken", "fired", "woken", "fired"]);
 }
 
-/// Goal: rearming a timer for the current instant forever is a panic with that reason, and the
-/// clock can be advanced again once the timer has been dropped. A long but finite chain at one
-/// instant does not panic.
 #[test]
 fn rearming_for_the_current_instant_forever_panics() {
     let time = VirtualTime::new();

@@ -78,8 +78,7 @@ impl Cycle {
     }
 }
 
-/// Goal: no timer is early, and a driver spins for at most its margin before each expiry. Method:
-/// margins shorter and longer than the interval, on each device.
+/// Method: margins shorter and longer than the interval, on each device.
 #[test]
 fn no_timer_is_early_and_the_margin_is_kept() {
     let margins = [MS / 5, 3 * MS];

@@ -15,6 +15,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tickless::Timers;
 
 pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -23,6 +24,21 @@ pub const HOUR: Duration = Duration::from_secs(3600);
 /// Returns `count`, or a few under Miri, which is a thousand times slower and detects more.
 pub fn rounds(count: u64) -> u64 {
     if cfg!(miri) { 3 } else { count }
+}
+
+/// Starts timers with this many bases.
+pub fn bases(count: u16) -> Timers {
+    Timers::builder().bases(count).start().expect("a few threads can be started")
+}
+
+/// Returns the names of the threads of this process. Linux only.
+pub fn thread_names() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists threads");
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        let name = std::fs::read_to_string(task.ok()?.path().join("comm")).ok()?;
+        Some(name.trim().to_owned())
+    };
+    tasks.filter_map(name).collect()
 }
 
 /// Returns a count of zero for a test, and a second reference to it for a callback.

@@ -64,8 +64,6 @@ pub fn wake_all(word: &AtomicU32) {
 mod tests {
     use super::*;
 
-    /// Goal: a thread can sleep until its deadline. It does not sleep at all if the word has
-    /// another value or the deadline has passed.
     #[test]
     fn sleeps_reach_their_deadline() {
         let word = AtomicU32::new(7);
