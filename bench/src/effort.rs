@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-/// The parameters that decide how long a run takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     pub repetitions: usize,
     /// Samples of each figure of W3, some of which take seconds of real time.
     pub bulk_repetitions: usize,
-    /// Operations a sample.
     pub operations: usize,
-    /// The numbers of pending timers in W1 and W2.
     pub pending: &'static [usize],
     /// The number of timers that expire in W3 and are weighed in W6.
     pub bulk: usize,
@@ -36,7 +33,6 @@ impl Effort {
         }
     }
 
-    /// A few minutes.
     pub const FULL: Effort = Effort {
         repetitions: 7,
         bulk_repetitions: 5,

@@ -15,7 +15,6 @@ pub struct Machine {
     clock: String,
     load: String,
     peers: Vec<String>,
-    /// Peers that could not be built, with the reasons.
     missing: Vec<String>,
 }
 

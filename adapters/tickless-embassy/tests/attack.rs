@@ -13,7 +13,6 @@ use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 use tickless_embassy::TimerQueue;
 
-/// A task: how often it was woken.
 #[derive(Default)]
 struct Task(AtomicU64);
 

@@ -32,7 +32,6 @@ struct Size {
     requests: usize,
 }
 
-/// The results of one turn: one round with one kind of timer.
 #[derive(Clone, Copy, Default)]
 struct Turn {
     late_p50_us: f64,
@@ -49,7 +48,6 @@ fn cpu_time() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Serves with a header timeout, which each request pushes out.
 async fn serve(listener: TcpListener, timer: impl Timer + Clone + Send + Sync + 'static) {
     while let Ok((socket, _)) = listener.accept().await {
         let connection = http1::Builder::new()

@@ -73,7 +73,6 @@ async fn connection(socket: TcpStream, timer: TicklessTimer, mut closing: watch:
     }
 }
 
-/// Checks that a request which runs while the server stops is answered.
 async fn self_test(server: SocketAddr, stop: tokio::sync::oneshot::Sender<()>) {
     let socket = TcpStream::connect(server).await.expect("it listens");
     let (mut sender, connection) =

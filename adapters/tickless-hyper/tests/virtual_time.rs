@@ -68,7 +68,6 @@ async fn half_a_header_times_out_in_real_time() {
     assert!(begun.elapsed() >= timeout - Duration::from_millis(1));
 }
 
-/// Goal: the timeout restarts with each request of a connection that is kept alive.
 #[test]
 fn each_request_has_its_own_timeout() {
     in_virtual_time(|time| async move {
@@ -94,7 +93,6 @@ fn each_request_has_its_own_timeout() {
     });
 }
 
-/// Goal: HTTP/2's keep-alive closes the connection of a peer that stops answering.
 #[test]
 fn a_silent_http2_peer_is_given_up() {
     in_virtual_time(|time| async move {
@@ -140,7 +138,6 @@ fn an_http2_connection_is_kept_alive_for_hours() {
     });
 }
 
-/// Connects each client to a new server in memory, and counts the connections.
 #[derive(Clone)]
 struct Connector {
     connections: Arc<AtomicUsize>,

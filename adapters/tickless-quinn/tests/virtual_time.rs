@@ -77,7 +77,6 @@ fn idle_connections_time_out() {
     });
 }
 
-/// Goal: a connection that its client keeps alive every four minutes carries data for ten hours.
 #[test]
 fn keep_alives_hold_a_connection_for_hours() {
     in_virtual_time(|time| async move {
@@ -114,7 +113,6 @@ fn a_handshake_survives_an_outage() {
     });
 }
 
-/// Goal: outside a runtime an endpoint cannot be created, but one that exists can be used.
 #[test]
 fn a_thread_outside_tokio_can_use_an_endpoint() {
     let error = TicklessRuntime::on_tokio().expect_err("there is no runtime here");

@@ -60,7 +60,6 @@ impl fmt::Display for Unavailable {
 
 impl error::Error for Unavailable {}
 
-/// Leaves the first request unanswered, fails the second, then answers.
 fn serve(listener: &std::net::TcpListener) -> io::Result<()> {
     let (_hangs, _) = listener.accept()?;
     for answer in ["503 Busy\r\n\r\n", "200 OK\r\n\r\nready"] {

@@ -23,13 +23,10 @@ use tower::buffer::BufferLayer;
 use tower::timeout::error::Elapsed;
 use tower::util::ServiceExt;
 
-/// The time limits of a server's requests.
 #[derive(Clone)]
 struct Limits {
     timers: TimerSource,
-    /// The deadline of every request.
     deadline: Duration,
-    /// The timeout of the report, which is slow.
     report: Duration,
 }
 

@@ -46,7 +46,6 @@ fn server() -> impl Service<u64, Response = u64, Error = BoxError, Future: Send>
     })
 }
 
-/// Makes `count` requests, one after the other.
 async fn requests(timers: TimerSource, count: u64) -> Result<u64, BoxError> {
     let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
     let jitter = HasherRng::default();

@@ -34,7 +34,6 @@ impl Sleeper for OfTower {
     }
 }
 
-/// Goal: the timeouts of requests are never early or lost, though any thread polls and drops them.
 #[test]
 fn timeouts_survive_an_attack() {
     attack(

@@ -77,7 +77,6 @@ macro_rules! service_and_tests {
             assert_eq!(ask(&service, "/uptime").await, (StatusCode::OK, "16".into()));
         }
 
-        /// A layer that uses tokio's timers, around handlers that use the service's.
         #[tokio::test(start_paused = true)]
         async fn a_layer_on_tokios_timers_agrees() {
             let begin = time::Instant::now();
@@ -90,7 +89,6 @@ macro_rules! service_and_tests {
             assert_eq!(begin.elapsed(), 39 * SECOND);
         }
 
-        /// A client waits on a real socket while the clock moves.
         #[tokio::test(start_paused = true)]
         async fn a_socket_works_on_the_paused_clock() {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -68,7 +68,6 @@ fn invalid_settings_return_an_error_that_explains_them() {
     assert_eq!(backoff(short, long, 0.5), "valid");
 }
 
-/// A generator whose jitter is always one half.
 #[derive(Clone)]
 struct Half;
 
@@ -78,7 +77,6 @@ impl Rng for Half {
     }
 }
 
-/// Goal: pauses double up to the longest, and jitter adds at most its share.
 #[test]
 fn pauses_grow_to_the_longest() {
     let time = VirtualTime::new();

@@ -54,7 +54,6 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     vec![table, ratios]
 }
 
-/// Limiters with more permits than the case takes, or with none left.
 fn limiters(timers: &tickless::Timers, is_there: bool) -> Vec<(&'static str, Check<'static>)> {
     let ours = || timers.limiter(if is_there { 1 << 40 } else { 1 }, HOUR);
     let direct = ours().start().expect("a good limit");

@@ -22,7 +22,6 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Section {
     Operations,
-    /// Sleeps and deadlines in async programs, beside tokio's.
     Futures,
 }
 

@@ -85,11 +85,9 @@ fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, 
     table.measure(&short(pending), contenders, effort.repetitions);
 }
 
-/// The push-outs of a round, which are equal for all contenders.
 struct Plans {
     round: usize,
     later: Later,
-    /// The deadline of the last push.
     last: Duration,
     random: Random,
     deadlines: Vec<Duration>,

@@ -18,7 +18,6 @@ use rtrb::RingBuffer;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
-/// The most timers in transit.
 const RING: usize = 1024;
 
 pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {

@@ -98,7 +98,6 @@ pub struct Answer {
     pub sum: u64,
 }
 
-/// A child that is ready for its first sample.
 pub struct Running {
     child: Child,
     answers: BufReader<ChildStdout>,
@@ -148,7 +147,6 @@ impl Drop for Running {
     }
 }
 
-/// The sum of deadlines as the children compute it.
 pub fn sum(after: impl Iterator<Item = Duration>) -> u64 {
     after.fold(0, |sum: u64, after| sum.wrapping_add(after.as_nanos() as u64))
 }
@@ -166,7 +164,6 @@ pub fn lazily(
     }
 }
 
-/// The deadlines of bulk expiry, here and in every child.
 pub fn within_a_second(count: usize) -> Vec<Duration> {
     let mut random = Random::new();
     (0..count).map(|_| Duration::from_nanos(random.below(1_000_000_000))).collect()

@@ -21,7 +21,6 @@ pub const BATCHES: u8 = 2;
 pub struct Local<const USE: u8> {
     timers: LocalTimers<u64>,
     keys: Vec<Key>,
-    /// The timers of a batch of pairs.
     spares: Vec<Key>,
     armings: Vec<(Key, Instant)>,
     due: Vec<Key>,

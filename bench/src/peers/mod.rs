@@ -42,7 +42,6 @@ pub trait Table {
 
     fn pair(&mut self, after: Duration);
 
-    /// Moves a pending timer to a later time.
     fn push_out(&mut self, timer: usize, after: Duration);
 
     fn pending(&mut self) -> usize;
@@ -116,7 +115,6 @@ pub fn throwaway_tables() -> Vec<TablePeer> {
     ]
 }
 
-/// Timers that any thread may arm and cancel.
 pub trait Shared: Send + Sync + 'static {
     const NAME: &'static str;
     /// What travels from thread to thread: one word.
@@ -147,7 +145,6 @@ pub const STEPS: &str = "steps of 1 ms, one thread";
 const STEPS_MS: u64 = 1_150;
 pub const LIVE: &str = "real time, all threads' CPU time";
 
-/// A table whose time is passed in.
 pub trait Steps: Table + Default {
     fn arm_all(&mut self, after: &[Duration]) {
         after.iter().for_each(|&after| self.add(after));
@@ -168,7 +165,6 @@ fn in_steps<T: Steps>(name: &'static str) -> Expire {
     Expire { name, how: STEPS, run }
 }
 
-/// Waits until this many timers have fired, for 30 seconds at most.
 pub fn wait_for(count: u64, fired: impl Fn() -> u64) {
     let began = Instant::now();
     while fired() < count && began.elapsed() < Duration::from_secs(30) {

@@ -4,7 +4,6 @@ use super::{Steps, Table};
 use nexus_timer::{TimerHandle, Wheel};
 use std::time::{Duration, Instant};
 
-/// Timers of one chunk of its slab.
 const CHUNK: usize = 4096;
 
 pub type Handle = TimerHandle<u64>;

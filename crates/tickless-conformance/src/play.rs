@@ -19,7 +19,6 @@ pub fn play<T: Timers>(ops: &[Op]) -> Result<(), Fault> {
     play_and_record::<T>(ops, None)
 }
 
-/// Plays `ops` as [`play`] does, and records the calls up to the one that broke a promise.
 pub(crate) fn play_and_record<T: Timers>(ops: &[Op], calls: Option<&Calls>) -> Result<(), Fault> {
     catch_unwind(AssertUnwindSafe(|| {
         let mut player = Player::<T>::new(calls);
@@ -184,7 +183,6 @@ impl<T: Timers> State<'_, T> {
         Ok(())
     }
 
-    /// Records a call, which the callback of the timer `inside` made, if any.
     fn record(&self, inside: Option<u32>, line: impl FnOnce() -> String) {
         let Some(calls) = self.calls else { return };
         let comment = inside.map(|key| format!("// In the callback of timer {key}: "));

@@ -22,7 +22,6 @@ struct State {
     inboxes: HashMap<SocketAddr, Inbox>,
 }
 
-/// The datagrams that have arrived at a socket and have not been read.
 #[derive(Debug, Default)]
 struct Inbox {
     datagrams: VecDeque<(SocketAddr, Vec<u8>)>,

@@ -93,7 +93,6 @@ fn the_same_value_twice() {
     });
 }
 
-/// Goal: a handler that has interrupted the holder on its own thread does not wait (C5).
 #[test]
 fn a_handler_may_interrupt_the_holder() {
     explore(2, || {

@@ -9,7 +9,6 @@ use tickless_core::clock::segment::{Segment, SourceId};
 use tickless_core::clock::slope::{Point, Slope};
 use tickless_core::time::Ns;
 
-/// Makes a segment with its number in each part.
 fn segment(n: u64) -> Segment {
     let start = Point { ns: Ns(n), fraction: n as u32 };
     let source = SourceId(n as u8);

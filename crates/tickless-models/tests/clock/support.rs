@@ -151,7 +151,6 @@ impl Sometimes {
     }
 }
 
-/// Returns a thread that reads `reads` times, and checks each value and that it does not go back.
 pub fn reader(
     counter: &Shared,
     reads: usize,

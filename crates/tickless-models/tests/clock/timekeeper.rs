@@ -17,7 +17,6 @@ fn keeper(devices: usize) -> Keeper {
     Timekeeper::new(devices, relax as Yield).unwrap()
 }
 
-/// Goal: a reader does not see time go back (C8) while the slope and the source change.
 #[test]
 fn time_never_goes_back() {
     let switched = Sometimes::default();

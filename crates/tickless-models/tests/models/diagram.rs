@@ -24,7 +24,6 @@ impl Field {
     }
 }
 
-/// The events of one run of a model. Its threads write and do not read it.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<(usize, String)>>>);
 
@@ -38,11 +37,9 @@ impl Log {
 pub struct Found {
     pub schedules: u64,
     pub broken: u64,
-    /// The failing schedule with the fewest switches.
     simplest: Option<Vec<(usize, String)>>,
 }
 
-/// Explores a protocol; the model returns whether it has failed.
 pub fn explore(
     name: &str,
     depth: Depth,

@@ -23,11 +23,9 @@ use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::Ns;
 
-/// The places of the fences.
 const BEFORE_LOADS: u8 = 0;
 const AFTER_STORES: u8 = 1;
 
-/// A word with fences in one place.
 struct Fenced<const PLACE: u8>(CheckedWord);
 
 impl<const PLACE: u8> Fenced<PLACE> {
@@ -161,7 +159,6 @@ impl<const PLACE: u8> Driven<PLACE> {
         self.arm(at, |bell| bell.set(at), |bell| bell.ring(|_| self.parking.unpark()));
     }
 
-    /// The driver's part, until it sleeps for this deadline.
     fn drive(&self, until: Ns) {
         let mut asleep_for = None;
         while asleep_for != Some(until) {
@@ -231,7 +228,6 @@ impl<const PLACE: u8> Looped<PLACE> {
         self.arm(at, |bell| bell.set(at), |bell| _ = bell.ring(call));
     }
 
-    /// The loop's part, until it knows this deadline.
     fn turn(&self, until: Ns) {
         loop {
             self.bell.begin_run();
@@ -257,7 +253,6 @@ fn own_loop<const PLACE: u8>(deadlines: &[&'static [Ns]]) {
     armers.into_iter().for_each(Thread::join);
 }
 
-/// Goal: a driver does not sleep past a deadline that was armed concurrently.
 #[test]
 fn no_ring_is_lost() {
     fn at<const PLACE: u8>() {
@@ -270,7 +265,6 @@ fn no_ring_is_lost() {
     at::<AFTER_STORES>();
 }
 
-/// Goal: a loop does not wait past a deadline that was armed concurrently.
 #[test]
 fn no_call_is_lost() {
     fn at<const PLACE: u8>() {

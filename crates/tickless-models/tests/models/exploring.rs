@@ -23,7 +23,6 @@ impl Depth {
         }
     }
 
-    /// Returns the usual bounds, with three preemptions always.
     pub fn three_preemptions() -> Depth {
         Depth { preemptions: 3, ..Depth::usual() }
     }

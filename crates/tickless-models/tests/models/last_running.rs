@@ -23,7 +23,6 @@ struct Kernel {
     /// the callback returns.
     last_running: Field,
     timer_lock: CheckedLock<()>,
-    /// The number of the timer's callbacks that run.
     inside: CheckedLock<u32>,
     log: Log,
 }
@@ -58,7 +57,6 @@ impl Kernel {
         drop(timer);
     }
 
-    /// The timer interrupt: fires the timer if it is pending here.
     fn interrupt(&self, cpu: CpuId) {
         let base = &self.bases[cpu.index()];
         let guard = base.lock.lock();

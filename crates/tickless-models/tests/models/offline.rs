@@ -65,7 +65,6 @@ fn offline_against_cancel_sync<L: Kind>() {
     });
 }
 
-/// Goal: a due timer fires on its base, or moves and fires on the other, once.
 fn offline_against_fire<L: Kind>() {
     let stage = Stage::<L>::new(2).armed([NOW, LATER]);
     offline_while(&stage, 1..=2, |stage| _ = stage.expire(CPU0));
@@ -120,7 +119,6 @@ fn offline_is_seen_as_active<L: Kind>() {
     offline_while(&stage, 1..=1, |stage| assert!(stage.is_active(0), "R10"));
 }
 
-/// Goal: of two bases that go offline concurrently, one is refused.
 fn offline_against_offline<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([LATER]);
     let other = stage.on(CPU1, |stage| _ = stage.bases.offline(CPU1));
@@ -159,7 +157,6 @@ fn offline_and_online_against_start<L: Kind>() {
     stage.settle_and_drain();
 }
 
-/// Goal: a timer does not move before its callback has ended, even if it is due again (X2).
 fn offline_does_not_make_a_timer_overlap_itself<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let run = |stage: &Stage<L>, cpu| {

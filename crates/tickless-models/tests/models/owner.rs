@@ -32,7 +32,6 @@ models! {
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-/// The mark of freed memory in [`Stage::left`].
 const FREED: u64 = 1;
 
 /// Uses the timer's memory at the beginning and at the end of a callback.

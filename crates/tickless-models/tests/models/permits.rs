@@ -26,7 +26,6 @@ struct Shared {
 }
 
 impl Shared {
-    /// Makes an open group with `quota` permits in each period.
     fn new(quota: u64, release: Release) -> Arc<Shared> {
         let settings = Settings { quota, period: REFILL, extra: 0, slice: 1, release };
         let mut group = Group::new(settings, REFILL).expect("a group");
@@ -83,7 +82,6 @@ fn takers_race() {
     });
 }
 
-/// Goal: permits that are taken before, during and after a refill are accounted for.
 #[test]
 fn taking_races_a_refill() {
     explore("taking races a refill", Depth::three_preemptions(), || {
@@ -107,7 +105,6 @@ fn nothing_is_left_over_for_the_next_period() {
     });
 }
 
-/// Goal: a permit that a member waits for is not taken by another one before the member's turn.
 #[test]
 fn waiters_are_not_overtaken() {
     explore("waiters are not overtaken", Depth::three_preemptions(), || {

@@ -22,7 +22,6 @@ pub struct ModelPlatform {
     parking: CheckedParking,
 }
 
-/// A kind of timers, coarse or precise, on this platform.
 pub trait Kind: Family<ModelPlatform> + 'static {}
 
 impl<L: Family<ModelPlatform> + 'static> Kind for L {}

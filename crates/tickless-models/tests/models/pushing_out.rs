@@ -52,7 +52,6 @@ fn pushing_out_against_cancel<L: Kind>() {
     stage.settle_and_drain();
 }
 
-/// Goal: of two concurrent push-outs one of the two deadlines holds.
 fn pushing_out_against_pushing_out<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let other = stage.on(CPU1, |stage| _ = stage.push_out(0, LATEST));

@@ -46,7 +46,6 @@ impl Count for Counted {
     }
 }
 
-/// A set with a count for each of two CPUs.
 struct Set {
     users: Users<Counted>,
     /// What each of the three threads has done through its users.
@@ -91,7 +90,6 @@ impl Set {
         self.ends.add(1, RELAXED);
     }
 
-    /// Checks the end of a model whose threads have been joined.
     fn check(&self) {
         assert_eq!(self.ends.load(RELAXED), 1, "a set ends once");
     }

@@ -45,7 +45,6 @@ pub struct Stage<L> {
     inside: Vec<CheckedLock<u32>>,
     /// A word that a thread may write with Relaxed ordering.
     pub left: CheckedWord,
-    /// The number of callbacks that ran. Read after the threads have ended.
     fired: AtomicU64,
 }
 
@@ -134,7 +133,6 @@ impl<L: Kind> Stage<L> {
         self.bases.start_new(self.places[timer].new_timer(), Window::at(at), NOW);
     }
 
-    /// Pushes a timer out without a lock, if possible.
     pub fn push_out_in_place(&self, timer: usize, at: Ns) -> bool {
         let timer = self.places[timer].timer();
         self.bases.push_out(timer, Window::at(at), NOW, Options::default())
@@ -174,7 +172,6 @@ impl<L: Kind> Stage<L> {
         self.bases.is_running(self.places[timer].timer())
     }
 
-    /// Waits without a lock until a timer is neither pending nor running.
     pub fn wait_until_idle(&self, timer: usize) {
         while self.is_active(timer) {
             yield_now();
@@ -259,7 +256,6 @@ impl<L: Kind> Stage<L> {
         CallbackResult::Done
     }
 
-    /// Returns whether a callback is between [`enter`](Stage::enter) and [`leave`](Stage::leave).
     pub fn is_inside(&self, timer: usize) -> bool {
         *self.inside[timer].lock() > 0
     }
@@ -302,7 +298,6 @@ impl<L: Kind> Stage<L> {
         assert!((0..self.places.len()).all(|timer| !self.is_running(timer)));
     }
 
-    /// Waits for these threads, and then checks as [`settle`](Stage::settle) does.
     pub fn join_and_settle(&self, threads: impl IntoIterator<Item = Thread>) {
         threads.into_iter().for_each(Thread::join);
         self.settle();
@@ -313,7 +308,6 @@ impl<L: Kind> Stage<L> {
         self.settle_and_drain();
     }
 
-    /// Fires the timers of a base when they are due, with this result.
     pub fn fire_when_due(&self, cpu: CpuId, result: CallbackResult) {
         self.bases.platform().set_time(END);
         self.expire_with(cpu, |_| result);

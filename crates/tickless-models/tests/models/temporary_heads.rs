@@ -20,12 +20,10 @@ const A: u64 = 1;
 /// The timer that the next tick collects.
 const B: u64 = 2;
 
-/// How the expiry thread accesses the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thread {
     /// As in the patch, which assumed that only the thread uses the list.
     WithoutTheLock,
-    /// As is necessary.
     UnderTheLock,
 }
 
@@ -60,7 +58,6 @@ impl Collected {
         drop(guard);
     }
 
-    /// The expiry thread fires all collected timers.
     fn fire_all(&self, thread: Thread) {
         loop {
             let guard = (thread == Thread::UnderTheLock).then(|| self.lock.lock());
@@ -101,7 +98,6 @@ fn loses_b(thread: Thread, log: &Log) -> bool {
     lost
 }
 
-/// Goal: without the lock a lost timer is found, as the book shows; with it none is lost.
 #[test]
 fn the_timer_that_the_withdrawn_patch_lost() {
     let run = |name, thread| explore(name, Depth::usual(), move |log| loses_b(thread, log));

@@ -31,7 +31,6 @@ pub fn explore(depth: Depth, model: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(few, config).run(move || model());
 }
 
-/// Returns the seed of the first schedule, from `TICKLESS_SEED` if that is set.
 fn seed() -> u64 {
     let seed = env::var("TICKLESS_SEED").ok();
     let seed = seed.and_then(|text| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok());
