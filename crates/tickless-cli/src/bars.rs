@@ -38,7 +38,6 @@ fn bar(count: u64, most: u64, width: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Long names stay apart, and a small count is a dot.
     #[test]
     fn each_histogram_has_a_column_of_bars() {
         let names = ["clock_nanosleep", "timerfd", "hrtimer", "hrtimer_spin", "hrtimer_auto"];

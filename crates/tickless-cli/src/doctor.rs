@@ -69,7 +69,6 @@ impl Command for DoctorArgs {
 }
 
 impl Results for [Finding] {
-    /// Writes findings, the worst last.
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
         paragraph(out, "", &machine())?;
         disturbance().map_or(Ok(()), |other| paragraph(out, "  - ", &other))?;

@@ -32,7 +32,6 @@ pub fn parse_with_unit(text: &str) -> Result<Duration, String> {
     parse_time(text, None)
 }
 
-/// Parses a duration, which must not be zero. A number without a unit is in seconds.
 pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     match parse_time(text, Some("s"))? {
         Duration::ZERO => Err("nothing can be measured in no time".to_string()),

@@ -66,8 +66,6 @@ impl LateArgs {
         let more = tracefs.having(&EVENTS);
         let options = Options { more, ..Options::default() };
         let program = std::env::current_exe().ok();
-        // Install the signal handlers before the kernel's tracing is changed, so that a signal ends
-        // the recording in an orderly way and the tracing is restored.
         let waiting = Waiting::new();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(complain);

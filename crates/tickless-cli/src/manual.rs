@@ -1,6 +1,4 @@
 //! Generates shell completions and man pages from clap's description of the command line.
-//!
-//! Commands and options are not named here, so that new ones need no change.
 
 use crate::cli;
 use crate::command::{Command, Exit, Failure};

@@ -12,7 +12,6 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use terminal_size::{Width, terminal_size_of};
 
-/// How results are printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Format {
     /// Tables for people

@@ -58,7 +58,6 @@ impl Bar {
     }
 }
 
-/// How long the program may take to end after the first Ctrl-C.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl Progress for Bar {
@@ -115,7 +114,6 @@ fn end(bar: &ProgressBar) {
     exit();
 }
 
-/// Cleans up, and ends the program with the exit status that shells expect after Ctrl-C.
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
     interrupt::clean();

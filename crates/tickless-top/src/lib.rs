@@ -1,13 +1,5 @@
 //! Counts which processes and which kernel callbacks use timers, and what that costs, live.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`tally`] | counts the events of a trace, or of a kernel while they occur: pure |
-//! | [`period`] | finds whether something expires periodically: pure |
-//! | [`snapshot`] | the counts from the start until one moment |
-//! | [`table`] | the counts between two times, by process or by callback, sorted |
-//! | [`source`] | where the counts come from: tracefs, or eBPF programs that count in the kernel |
-//!
 //! Guarantees:
 //! - Both sources give the same counts: the eBPF programs follow the rules of [`tally`], and a test
 //!   compares the two.

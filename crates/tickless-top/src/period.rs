@@ -6,7 +6,6 @@
 //! one with each other distance. When it has no votes left, the next other distance becomes the
 //! candidate. The eBPF programs vote in the same way.
 
-/// A vote on the distance between deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Vote {
     pub period: u64,

@@ -4,7 +4,6 @@ use crate::period::Vote;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
-/// The kinds of kernel timers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -30,7 +29,6 @@ pub const DISTANCES: usize = 32;
 /// ns. The upper bound of each further column is twice that of the column before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Distances {
-    /// For each column, the number of timers.
     pub counts: [u64; DISTANCES],
     /// For each column, the sum of the distances, in nanoseconds.
     pub sums: [u64; DISTANCES],
@@ -58,7 +56,6 @@ impl Distances {
     }
 }
 
-/// The counts of one process and callback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     pub arms: u64,
@@ -109,7 +106,6 @@ impl Counts {
     }
 }
 
-/// One process and callback.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     /// The process; 0 for the kernel itself.
@@ -120,7 +116,6 @@ pub struct Row {
     pub counts: Counts,
 }
 
-/// Something that expires repeatedly: a timer, or a thread that sleeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
     pub row: usize,

@@ -5,7 +5,6 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What a row stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum By {
     #[default]
@@ -51,7 +50,6 @@ pub struct Table {
     pub rows: Vec<TableRow>,
 }
 
-/// A row. Its counts are those of the table's interval.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TableRow {
     pub process: String,
@@ -70,7 +68,6 @@ pub struct TableRow {
     pub main_function: String,
 }
 
-/// Timers of one period.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Period {
     pub period_ns: u64,
@@ -129,7 +126,6 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Tab
     }
 }
 
-/// A row while its counts are summed.
 struct Group {
     process: String,
     family: Family,

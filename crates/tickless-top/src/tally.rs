@@ -32,7 +32,6 @@ pub struct Clocks {
 /// other clocks count from boot, and no machine runs for the thirty years that this would be.
 const REALTIME_FROM: u64 = 1_000_000_000_000_000_000;
 
-/// Counts by process and callback.
 #[derive(Debug, Default)]
 pub struct Tally {
     clocks: Clocks,
@@ -64,7 +63,6 @@ enum SourceKey {
     Thread(u32),
 }
 
-/// The last arming of a timer.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     key: Key,
@@ -75,7 +73,6 @@ struct Timer {
     is_pending: bool,
 }
 
-/// The last operations on a CPU.
 #[derive(Clone, Copy, Default, Debug)]
 struct Cpu {
     /// The timer that the last timer event on this CPU removed, if it removed one.

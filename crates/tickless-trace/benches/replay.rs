@@ -1,5 +1,4 @@
 //! The cost of replaying the committed traces, which are recorded mixes of operations.
-//!
 //! `cargo bench -p tickless-trace --bench replay`. Each figure is one trace under one policy, with
 //! a base for each CPU; it includes the conversion of events to operations. The traces are read
 //! once, before the measurement. Without `--bench` the smallest trace is replayed once, as a test.

@@ -1,13 +1,16 @@
 //! A load on the kernel's timers at a fixed rate, for recordings and measurements. Sleeping threads
 //! use precise timers; connections over loopback use coarse ones: each exchange arms and cancels
-//! retransmissions, delayed acknowledgements and the readers' timeouts.
+//! retransmissions, delayed acknowledgements and the readers' timeouts. Two threads share
+//! `REARMS` rearms a second of a pending timer, each of which the kernel records as two events.
 //!
 //! Absolute times fix the rate, so that a recording, which slows a run down, does not change the
 //! amount of work (`ci/project-perf.sh`). Usage:
-//! `timer_load SECONDS [SLEEPERS [CONNECTIONS]]`
+//! `timer_load SECONDS [SLEEPERS [CONNECTIONS [REARMS]]]`
 #![allow(clippy::print_stdout, reason = "a program to be run by hand")]
 #![allow(clippy::disallowed_methods, reason = "sleeping is the load")]
 
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+use rustix::time::{timerfd_create, timerfd_settime};
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -21,14 +24,16 @@ const PERIOD: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let usage = |_| "usage: timer_load SECONDS [SLEEPERS [CONNECTIONS]]";
+    let usage = |_| "usage: timer_load SECONDS [SLEEPERS [CONNECTIONS [REARMS]]]";
     let mut arguments = std::env::args().skip(1);
     let mut number = |default| arguments.next().map_or(Ok(default), |text| text.parse::<u32>());
     let seconds = number(1).map_err(usage)?;
     let sleepers = number(8).map_err(usage)?;
     let connections = number(4).map_err(usage)?;
+    let rearms = number(0).map_err(usage)?;
     let ends = Instant::now() + Duration::from_secs(seconds.into());
-    let threads = sleepers + connections;
+    let rearmers = if rearms == 0 { 0 } else { 2 };
+    let threads = sleepers + connections + rearmers;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut pairs = Vec::new();
     for _ in 0..connections {
@@ -44,6 +49,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut running = Vec::new();
         for sleeper in 0..sleepers {
             running.push(scope.spawn(move || every(ends, PERIOD * sleeper / threads, || Ok(()))));
+        }
+        for _ in 0..rearmers {
+            running.push(scope.spawn(move || rearm(ends, rearms / rearmers / 1_000)));
         }
         for (pair, (mut client, mut server)) in (sleepers..).zip(pairs) {
             scope.spawn(move || {
@@ -83,4 +91,17 @@ fn every(
         next += PERIOD;
     }
     Ok(rounds)
+}
+
+/// Arms a pending timer `count` times in each period. Returns the number of periods.
+fn rearm(ends: Instant, count: u32) -> io::Result<u64> {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+    let it_value = Timespec { tv_sec: 100, tv_nsec: 0 };
+    let deadline = Itimerspec { it_interval: Timespec::default(), it_value };
+    every(ends, Duration::ZERO, || {
+        for _ in 0..count {
+            timerfd_settime(&timer, TimerfdTimerFlags::empty(), &deadline)?;
+        }
+        Ok(())
+    })
 }

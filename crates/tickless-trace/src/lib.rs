@@ -1,13 +1,6 @@
 //! Records and reads kernel traces of timers, and replays them on this project's timer core under
 //! other policies for programming the timer device.
 //!
-//! | module | contents |
-//! |---|---|
-//! | [`record`] | records the kernel's timers from tracefs (root) |
-//! | [`read`] | reads what ftrace, trace-cmd and perf print and record |
-//! | [`late`] | explains why threads that slept ran late |
-//! | [`replay`] | repeats the timer operations of a trace on the core, under several policies |
-//!
 //! The library prints nothing. The messages of [`TraceError`] and
 //! [`RecordError`](record::RecordError) advise the user. [`Trace::problems`](read::Trace::problems)
 //! lists damage that leaves the rest of a trace usable.

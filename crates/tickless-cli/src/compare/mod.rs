@@ -1,11 +1,4 @@
 //! The command `tickless compare`, which shows what has changed between two results.
-//!
-//! | file | what |
-//! |---|---|
-//! | `mod` | the command line, and the changes as tables, JSON or CSV |
-//! | `results` | figures with their ranges, from the JSON that this program prints |
-//! | `change` | the changes between two results, and whether both ranges overlap |
-//! | `page` | the changes as HTML |
 
 mod change;
 mod page;

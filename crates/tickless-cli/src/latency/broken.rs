@@ -18,7 +18,6 @@ use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs
 /// events or so, about 100 ms on the busiest machine.
 const BUFFER_KB: u64 = 4 << 10;
 
-/// A running recording of the kernel, which is stopped when a wakeup is too late.
 #[derive(Debug)]
 pub(super) struct Breaking {
     above: Ns,

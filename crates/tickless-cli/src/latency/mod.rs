@@ -1,11 +1,4 @@
 //! The command `tickless latency`, which measures how late threads wake.
-//!
-//! | file | what |
-//! |---|---|
-//! | `mod` | the command line, with options named as in cyclictest |
-//! | `broken` | the kernel's trace up to the first wakeup that is too late |
-//! | `limit` | the bounds that `--limit` sets on the results |
-//! | `show` | the results as tables with a plot, JSON or CSV |
 
 mod broken;
 mod limit;

@@ -34,7 +34,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Installs signal handlers: from here on SIGINT, SIGTERM and SIGHUP end the recording, and not
-    /// the program.
+    /// the program. Call this before the kernel's tracing is changed, so that it is restored.
     pub(crate) fn new() -> Waiting {
         let (tell, happened) = channel();
         let signal = tell.clone();

@@ -1,11 +1,4 @@
 //! The command `tickless record`, which records what the kernel does with its timers.
-//!
-//! | file | what |
-//! |---|---|
-//! | `mod` | the command line, and the steps of a recording |
-//! | `command` | runs the recorded command, and waits for the end of a recording |
-//! | `output` | the file that is written |
-//! | `size` | sizes of buffers such as `64M` |
 
 pub(crate) mod command;
 mod output;
@@ -116,8 +109,6 @@ impl RecordArgs {
             may_overwrite(&self.output)?;
         }
         let output = Output::open(&self.output)?;
-        // Install the signal handlers before the kernel's tracing is changed, so that a signal ends
-        // the recording in an orderly way and the tracing is restored.
         let waiting = Waiting::new();
         let mut more = self.event.clone();
         if self.events.is_some() {
@@ -146,7 +137,6 @@ impl RecordArgs {
         Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen })
     }
 
-    /// The recorded command, or else this one, as it is written into the trace's header.
     fn title(&self) -> String {
         match self.command.as_slice() {
             [] => "tickless record".to_string(),

@@ -8,8 +8,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tickless_trace::record::RecordError;
 
-/// The output file, open for writing. It keeps its earlier content until the recording has
-/// succeeded.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,

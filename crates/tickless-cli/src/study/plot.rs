@@ -75,7 +75,6 @@ mod tests {
     use super::*;
     use tickless_lab::studies::plot::{Axis, Side};
 
-    /// A curve is a table, with a dash for a missing point.
     #[test]
     fn plots_have_their_points_bars_and_marks() {
         let lines = vec![

@@ -3,7 +3,6 @@
 use tickless_lab::text::time;
 use tickless_top::table::{By, Period, Table, TableRow};
 
-/// The names of the columns. The first one or two columns are names, all others are numbers.
 pub(super) fn header(by: By) -> Vec<&'static str> {
     let mut header = vec!["process"];
     if by == By::Callback {

@@ -93,7 +93,6 @@ impl Terminal {
         raw.output_flags = before.output_flags;
         let terminal = Terminal { term: Term::stdout(), before };
         termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &raw)?;
-        // Switch to the alternate screen and hide the cursor.
         terminal.term.write_str("\x1b[?1049h\x1b[?25l")?;
         Ok(terminal)
     }
@@ -114,7 +113,6 @@ impl Terminal {
     }
 
     fn draw(&self, lines: &[Line]) -> io::Result<()> {
-        // Draw from the upper left corner, and erase the rest of each line.
         let mut frame = String::from("\x1b[H");
         for (place, Line { text, look }) in lines.iter().enumerate() {
             let style = match look {

@@ -1,13 +1,4 @@
 //! The command `tickless top`, which shows the processes that use timers.
-//!
-//! | file | what |
-//! |---|---|
-//! | `mod` | the command line |
-//! | `batch` | prints several tables, one after the other |
-//! | `live` | the live screen in a terminal |
-//! | `screen` | the lines of the live screen, and what keys do; tested without a terminal |
-//! | `cells` | formats the rows of a table |
-//! | `show` | tables as text, JSON lines or CSV |
 
 mod batch;
 mod cells;
@@ -98,8 +89,6 @@ impl Command for TopArgs {
         let by = if self.callbacks { By::Callback } else { By::Process };
         let view = View { by, sort: self.sort, filter: self.filter.clone() };
         let program = std::env::current_exe().ok();
-        // Install the signal handlers before the kernel's tracing is changed, so that a signal ends
-        // the counting in an orderly way and the tracing is restored.
         let waiting = Waiting::new();
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(text.to_string());

@@ -13,8 +13,6 @@ fn findings(document: &Value) -> &[Value] {
     document.as_array().unwrap()
 }
 
-/// The page of the book names them. A bad finding, and no other, makes the exit status 3. An
-/// unknown one has its reason.
 #[test]
 fn json_has_a_finding_for_each_check() {
     let _alone = alone();
@@ -35,7 +33,6 @@ fn json_has_a_finding_for_each_check() {
     assert_eq!(ended.status, Some(if is_bad { 3 } else { 0 }));
 }
 
-/// Text and CSV have the same findings, no colour without a terminal, and lines that fit.
 #[test]
 fn only_the_chosen_checks_are_printed() {
     let _alone = alone();
@@ -88,9 +85,7 @@ fn without_rights_findings_are_unknown_with_their_reason() {
 
 #[test]
 fn a_thread_that_sleeps_a_millisecond_at_a_time_is_named() {
-    if tracefs().is_none() {
-        return;
-    }
+    let Some(_) = tracefs() else { return };
     let _alone = alone();
     let stop = AtomicBool::new(false);
     let found = thread::scope(|scope| {

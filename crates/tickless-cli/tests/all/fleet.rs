@@ -2,8 +2,6 @@
 
 use crate::run::{file, fits, path, prints, tickless};
 
-/// The nginx machine differs from the idle ones, and lazy rearming would have saved 40 % of its
-/// writes. A damaged trace is a row with its error. The page has the same, drawn.
 #[test]
 fn a_summary_names_the_machine_that_differs() {
     file("fleet-bad.txt", "nothing of a trace\n");

@@ -6,7 +6,6 @@ use crate::study::quick;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The types of the values at each path.
 type Types = BTreeMap<String, BTreeSet<&'static str>>;
 
 fn types(value: &Value, path: &str, found: &mut Types) {
@@ -31,7 +30,6 @@ fn types(value: &Value, path: &str, found: &mut Types) {
     }
 }
 
-/// Returns the cells of the table in a section of the page.
 fn table(section: &str) -> Vec<Vec<String>> {
     let page = page("json");
     let (_, rest) = page.split_once(&format!("\n## {section}\n")).unwrap_or_else(|| {
@@ -65,7 +63,6 @@ pub fn compare(section: &str, documents: &[Value]) {
     }
 }
 
-/// A thread that sleeps a millisecond at a time, every line twice.
 fn a_damaged_sleeper() -> String {
     let mut text = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n".to_string();
     for at in 1..50_u64 {
@@ -96,7 +93,6 @@ fn replay_prints_what_is_documented() {
     compare("replay", &traces.map(|trace| json(&format!("replay {trace}"))));
 }
 
-/// Method: for each form of plots a study.
 #[test]
 fn studies_print_what_is_documented() {
     let studies = [
@@ -113,9 +109,7 @@ fn studies_print_what_is_documented() {
 /// Method: callbacks and processes, with both kinds of null.
 #[test]
 fn top_prints_what_is_documented() {
-    if crate::live::tracefs().is_none() {
-        return;
-    }
+    let Some(_) = crate::live::tracefs() else { return };
     let sleeper = std::thread::spawn(|| {
         (0..1_500).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
     });
@@ -127,7 +121,6 @@ fn top_prints_what_is_documented() {
     sleeper.join().unwrap();
 }
 
-/// The keys, the exit status of `--fail-above`, and the page.
 #[test]
 fn compare_prints_what_is_documented() {
     let write = |name: &str, document: Value| file(name, document.to_string());

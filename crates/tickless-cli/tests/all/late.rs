@@ -86,8 +86,6 @@ fn a_break_names_the_cause_and_keeps_the_trace() {
     assert_eq!(again["causes"][0]["cause"], spinner.cause(), "{again:#}");
 }
 
-/// The exit status is 0, an existing trace is kept, and Ctrl-C and a kill leave no tracefs
-/// instance.
 #[test]
 fn without_a_late_wakeup_no_file_is_written() {
     let Some(tracefs) = tracefs() else { return };

@@ -5,7 +5,6 @@ use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Its figures are consistent, and no wakeup is early (W1).
 #[test]
 fn json_has_an_object_for_each_sleeper() {
     let sleepers = "clock_nanosleep,timerfd,hrtimer,timeout";
@@ -65,7 +64,6 @@ fn tables_fit_a_terminal_and_have_a_plot() {
     }
 }
 
-/// A limit that is kept is silent. A figure without samples is null, and a limit on it is an error.
 #[test]
 fn limits_decide_the_exit_status() {
     let line = "latency -l 20 --format csv --limit";

@@ -26,7 +26,6 @@ pub fn skip(why: impl Display) {
     }
 }
 
-/// The machine's tracefs; none, after a message, if this user may not use it.
 pub fn tracefs() -> Option<Tracefs> {
     Tracefs::find().map_err(skip).ok()
 }
@@ -57,7 +56,6 @@ pub fn without_rights(line: &str) -> Option<Ended> {
     command.output().map_err(|_| skip("nobody cannot run the program")).ok().map(Ended::from)
 }
 
-/// Runs a command line that records the kernel without rights: it fails with advice.
 pub fn is_refused_without_rights(line: &str) -> Option<Ended> {
     let refused = without_rights(line)?.exits(1, &[]);
     let is_advised = refused.err.contains("sudo") || refused.err.contains("no tracefs");
@@ -65,7 +63,6 @@ pub fn is_refused_without_rights(line: &str) -> Option<Ended> {
     Some(refused)
 }
 
-/// The folders in tracefs that a process made and that are there.
 pub fn instances_of(tracefs: &Tracefs, pid: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir(tracefs.root().join("instances")).unwrap().flatten();
     let is_its = |path: &PathBuf| {
@@ -96,7 +93,6 @@ pub fn leaves_nothing(tracefs: &Tracefs, line: &str, signal: &str) -> Ended {
     child.wait_with_output().unwrap().into()
 }
 
-/// Waits for a condition, which `what` names if it never becomes true.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -141,7 +137,6 @@ impl Spinner {
         Some(Spinner { cpu, pid, end, thread, _alone: alone })
     }
 
-    /// Its name in the output of `tickless late`.
     pub fn cause(&self) -> String {
         format!("thread planted-{} kept the CPU", self.pid)
     }

@@ -10,7 +10,6 @@ use tickless_machine::machines::FILES;
 use tickless_machine::spec::Spec;
 use tickless_machine::validate::Scene;
 
-/// In each format. An assumed number has its range.
 #[test]
 fn the_list_has_every_machine_and_each_number_has_one_origin() {
     let list = json("machines");
@@ -37,7 +36,6 @@ fn the_list_has_every_machine_and_each_number_has_one_origin() {
     }
 }
 
-/// Every command that reads the file reports it.
 #[test]
 fn a_mistake_in_a_file_is_reported_with_line_and_key() {
     let text = FILES.iter().find(|(name, _)| *name == "itanium2-4p").unwrap().1;
@@ -78,7 +76,6 @@ fn a_study_on_another_machine_has_no_published_figures() {
     assert!(notes.contains("the seed changes nothing"), "{notes}");
 }
 
-/// It is JSON of the trace viewers' format, with the events of the study.
 #[test]
 fn a_timeline_has_a_named_track_for_each_cpu() {
     for (study, cpus, wanted) in [
@@ -103,7 +100,6 @@ fn a_timeline_has_a_named_track_for_each_cpu() {
     }
 }
 
-/// More of them continue where the first ended.
 #[test]
 fn histories_are_functions_of_their_seed() {
     let two = prints("machines --fuzz 7 --histories 2");
@@ -132,7 +128,6 @@ fn the_file_of_this_host_can_be_read_again() {
     let _ = alone.join().unwrap().exits(2, &["two CPUs"]);
 }
 
-/// Its file then has a note.
 #[test]
 fn a_busy_host_is_measured_only_on_request() {
     let cpus = measure::cpus();
@@ -162,8 +157,6 @@ fn a_busy_host_is_measured_only_on_request() {
     assert!(text.contains("% busy with other work"));
 }
 
-/// Goal: each scene is predicted and measured, with their ratio in a band, and what cannot be
-/// validated is said.
 #[test]
 fn this_host_is_predicted() {
     if measure::cpus().len() == 1 {

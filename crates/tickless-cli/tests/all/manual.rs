@@ -4,7 +4,6 @@ use crate::run::{Ended, path, prints};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// The commands that `--help` lists.
 fn commands() -> Vec<String> {
     let help = prints("--help");
     let (_, list) = help.split_once("Commands:\n").unwrap();
@@ -28,7 +27,6 @@ fn fed(line: &str, text: &str) -> Option<String> {
     Some(ended.out)
 }
 
-/// Goal: every command and an option of each is completed in each shell; bash can read it.
 #[test]
 fn completions_are_whole() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -47,8 +45,6 @@ fn completions_are_whole() {
     assert_eq!(fed("bash --norc", &(script + ask)).as_deref(), Some("doctor\n"));
 }
 
-/// Goal: there is a page for the program and for each command, with its examples, and what
-/// formats pages has nothing to complain about.
 #[test]
 fn man_pages_are_whole() {
     let _ = std::fs::remove_dir_all(path("man"));
@@ -68,8 +64,6 @@ fn man_pages_are_whole() {
     }
 }
 
-/// Goal: each command's help has examples, fits a terminal, and states the exit status where it is
-/// more than success or failure.
 #[test]
 fn all_help_has_examples() {
     for command in commands() {

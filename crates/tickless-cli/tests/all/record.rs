@@ -10,12 +10,10 @@ use std::io::Read;
 use tickless_core::time::CpuId;
 use tickless_trace::record::{IdleEvents, IdleStops};
 
-/// Records while a script of the shell runs.
 fn record(line: &str, script: &str) -> Ended {
     Ended::of(program(&format!("record --force {line} -- sh -c")).arg(script))
 }
 
-/// The processes that this one started and that are there.
 fn children(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -26,8 +24,6 @@ fn children(pid: u32) -> Vec<u32> {
     pids.filter(|&child| parent(child) == Some(pid)).collect()
 }
 
-/// Goal: what is recorded around a command replays, with everything that a replay can use; the
-/// command's status is ours; nothing is left behind.
 #[test]
 fn a_recording_replays() {
     let Some(tracefs) = tracefs() else { return };
@@ -57,12 +53,9 @@ fn a_recording_replays() {
     assert!(head.contains("clock=mono"), "{head}");
 }
 
-/// The replay counts them too, and uses the others.
 #[test]
 fn dropped_events_are_counted_and_reported_with_advice() {
-    if tracefs().is_none() {
-        return;
-    }
+    let Some(_) = tracefs() else { return };
     let _alone = alone();
     let script = "for i in $(seq 400); do sleep 0.001; done";
     let messages = ["events were dropped, the oldest first", "Record again with --buffer"];
@@ -93,8 +86,6 @@ fn a_signal_ends_and_keeps_the_recording() {
     json("replay ended.txt.gz");
 }
 
-/// The watcher process removes what a killed recorder has left. If the watcher is killed too, the
-/// next recorder does.
 #[test]
 fn a_killed_recorder_leaves_nothing() {
     let Some(tracefs) = tracefs() else { return };
@@ -140,9 +131,7 @@ fn a_refusal_has_advice_and_leaves_nothing() {
 /// `record` and of its readers.
 #[test]
 fn an_unrecorded_idle_thread_is_reported() {
-    if tracefs().is_none() {
-        return;
-    }
+    let Some(_) = tracefs() else { return };
     let _alone = alone();
     let before = IdleStops::now();
     let recorded = tickless("record --force -D 2s -o idle.txt").exits(0, &[]);

@@ -81,7 +81,6 @@ const TOP: &str = "top --once -i 100ms -n 3 --source tracefs";
 const RECORD: &str = "record -D 50ms --force -o /dev/null";
 const LATE: &str = "late --watch -D 50ms";
 
-/// It has advice. The doctor reports its checks as unknown.
 #[test]
 fn every_command_reports_a_kernel_without_timer_events() {
     let break_at = "latency --break 1ms -l 5 -o /dev/null --force";
@@ -100,8 +99,6 @@ fn every_command_reports_a_kernel_without_timer_events() {
     without("mount -t tmpfs none \"$TRACEFS/events\"", AS_ROOT, &runs);
 }
 
-/// The missing events are reported. Unknown columns of `top` are null, and `late` names what it
-/// cannot explain.
 #[test]
 fn a_kernel_without_some_events_gives_partial_results() {
     let hide = "mount -t tmpfs none \"$PLACE\" && mkdir \"$PLACE/timer\" && \
@@ -113,7 +110,6 @@ fn a_kernel_without_some_events_gives_partial_results() {
     without(hide, AS_ROOT, &runs.map(|(line, shown)| (line, 0, messages, shown)));
 }
 
-/// Every command that records names it, and continues.
 #[test]
 fn another_tracer_is_named_and_left_alone() {
     let hide = "echo function > \"$PLACE/tracer\" && \
@@ -122,7 +118,6 @@ fn another_tracer_is_named_and_left_alone() {
     without(hide, AS_ROOT, &[TOP, RECORD, LATE].map(|line| (line, 0, messages, "")));
 }
 
-/// Without the right to mount, the message advises to run as root.
 #[test]
 fn a_missing_tracefs_is_mounted_for_the_program_alone() {
     let hide = "umount -a -t tracefs && ! grep -q ' tracefs ' /proc/self/mounts";

@@ -203,8 +203,6 @@ fn a_closed_output_causes_no_panic_and_no_message() {
     }
 }
 
-/// Each trace is a row, and there is a total. A pattern is expanded, standard input is a trace,
-/// and an unusable trace is reported and has no row.
 #[test]
 fn several_traces_are_one_table() {
     let table = prints("replay traces/pipe-*.txt.gz traces/idle.txt.gz");

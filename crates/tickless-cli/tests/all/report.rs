@@ -5,7 +5,6 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// Removes what an earlier test run has written.
 fn fresh(folder: &str) {
     let _ = fs::remove_dir_all(path(folder));
 }
@@ -18,7 +17,6 @@ fn files(folder: &str) -> (String, Value) {
     (html, serde_json::from_str(&json).unwrap())
 }
 
-/// The verdicts are printed.
 #[test]
 fn a_report_writes_two_files_with_the_documented_keys() {
     fresh("report-whole");
@@ -69,8 +67,6 @@ fn a_failed_study_is_shown_and_the_others_run() {
     assert!(json["studies"][0]["sim"]["error"].is_null());
 }
 
-/// An interrupt ends a report without files. A folder in the page's place is refused before the
-/// measurement.
 #[test]
 fn a_report_that_cannot_be_written_leaves_nothing() {
     fresh("report-interrupted");

@@ -8,17 +8,14 @@ use std::time::Duration;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_tickless");
 
-/// Returns a file of this test run. The program runs in its folder.
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Writes a file of this test run.
 pub fn file(name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(path(name), content).unwrap();
 }
 
-/// Returns a page of the book.
 pub fn page(name: &str) -> String {
     let book = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/book/src");
     std::fs::read_to_string(format!("{book}/{name}.md")).unwrap()
@@ -38,7 +35,6 @@ pub fn program(line: &str) -> Command {
     command
 }
 
-/// How a run of the program ended.
 #[derive(Debug)]
 pub struct Ended {
     pub status: Option<i32>,
@@ -68,7 +64,6 @@ impl Ended {
         self
     }
 
-    /// Returns the results of a run that succeeded, or whose verdict is bad.
     #[track_caller]
     pub fn json(&self) -> Value {
         assert!(matches!(self.status, Some(0 | 3)), "{self:?}");
@@ -76,24 +71,20 @@ impl Ended {
     }
 }
 
-/// Runs a command line of the program.
 pub fn tickless(line: &str) -> Ended {
     Ended::of(&mut program(line))
 }
 
-/// Returns what a command prints that must succeed.
 #[track_caller]
 pub fn prints(line: &str) -> String {
     tickless(line).exits(0, &[]).out
 }
 
-/// Returns the JSON of a command that must succeed, or whose verdict may be bad.
 #[track_caller]
 pub fn json(line: &str) -> Value {
     tickless(&format!("{line} --format json")).json()
 }
 
-/// Runs command lines that must fail with this status, without results and with these messages.
 pub fn fails<'a>(status: i32, cases: impl IntoIterator<Item = (&'a str, &'a str)>) {
     for (line, advice) in cases {
         let ended = tickless(line);
@@ -102,7 +93,6 @@ pub fn fails<'a>(status: i32, cases: impl IntoIterator<Item = (&'a str, &'a str)
     }
 }
 
-/// Checks that the lines of a table fit a terminal.
 #[track_caller]
 pub fn fits<'a>(lines: impl IntoIterator<Item = &'a str>) {
     for line in lines {
@@ -111,7 +101,6 @@ pub fn fits<'a>(lines: impl IntoIterator<Item = &'a str>) {
     }
 }
 
-/// Sends a signal, such as `-INT`, to a process.
 pub fn signal(pid: u32, signal: &str) {
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(sent.unwrap().success());

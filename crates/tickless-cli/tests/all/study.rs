@@ -30,7 +30,6 @@ pub fn quick(name: &'static str, world: &'static str, format: &'static str) -> S
     one.get_or_init(run).clone()
 }
 
-/// A live study, and its cells.
 struct Live(Value);
 
 impl Live {
@@ -48,7 +47,6 @@ impl Live {
     }
 }
 
-/// Each study in both worlds.
 fn studies() -> impl Iterator<Item = (&'static str, &'static str)> {
     STUDIES.iter().flat_map(|study| [(study.name, "--live"), (study.name, "--sim")])
 }
@@ -87,7 +85,6 @@ fn the_labels_of_a_figure_are_consistent() {
     assert_eq!(json("study rearm --quick")["world"], "sim", "by default");
 }
 
-/// They name every cell and its origin. The help names every study.
 #[test]
 fn tables_fit_a_terminal() {
     for (name, world) in studies() {
@@ -104,7 +101,6 @@ fn tables_fit_a_terminal() {
     }
 }
 
-/// As a program sees it: device writes per round trip.
 #[test]
 fn lazy_rearming_saves_device_writes() {
     let rearm = Live::of("rearm");
@@ -126,7 +122,6 @@ fn deferred_expiry_wakes_at_most_a_tenth() {
     assert_eq!(deferred.value("1000hz.idle.tickless.ticks_per_s"), 0.0);
 }
 
-/// Before, it takes longer with every base; after, it does not.
 #[test]
 fn a_waiting_cancel_does_not_grow_with_the_bases() {
     let cancel = Live::of("cancel");
@@ -135,7 +130,6 @@ fn a_waiting_cancel_does_not_grow_with_the_bases() {
     assert!(before > 8.0 && after < before / 3.0, "grows {before} times, and {after} after");
 }
 
-/// Without them, the refills are together.
 #[test]
 fn spread_phases_are_half_a_period_apart() {
     let phase = Live::of("phase");

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// A folder of its own, gone at the end.
 struct Place {
     path: PathBuf,
 }
@@ -37,7 +36,6 @@ impl Place {
         fs::read_to_string(self.path.join(name)).unwrap()
     }
 
-    /// Copies committed traces to this folder.
     fn copy(&self, traces: &[&str]) {
         for name in traces {
             let trace = format!("{}/../../traces/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -45,7 +43,6 @@ impl Place {
         }
     }
 
-    /// The command `sweep`, here and outside of any batch system.
     fn command(&self, line: &str) -> Command {
         let mut command = program(&format!("sweep {line}"));
         command.current_dir(&self.path);
@@ -53,19 +50,16 @@ impl Place {
         command
     }
 
-    /// Runs a command that must succeed. Returns its output.
     #[track_caller]
     fn good(&self, line: &str) -> String {
         Ended::of(&mut self.command(line)).exits(0, &[]).out
     }
 
-    /// Runs a command that must fail with this status and these messages.
     #[track_caller]
     fn bad(&self, status: i32, line: &str, words: &[&str]) {
         let _ = Ended::of(&mut self.command(line)).exits(status, words);
     }
 
-    /// Returns the merged table of these folders.
     #[track_caller]
     fn merged(&self, folders: &str) -> String {
         self.good(&format!("merge {folders} -o merged.csv"));
@@ -81,7 +75,6 @@ impl Place {
         entries.into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Starts a command, and waits until it has written a part of its results.
     fn begun(&self, line: &str) -> Child {
         let running = self.command(line).spawn().unwrap();
         wait_until("there is a part", || !self.parts("out").is_empty());
@@ -118,7 +111,6 @@ fn a_cell_with_a_result_is_not_performed_again() {
     assert!(!csv.contains(",lazy,,250,"));
 }
 
-/// Byte for byte, in any folders. Each cell is in one shard.
 #[test]
 fn shards_make_the_table_of_one_process() {
     let place = Place::new("shards", SMALL);
@@ -240,15 +232,6 @@ fn a_blocked_sweep_ends_on_a_signal() {
     wait_until("it ends", || running.try_wait().unwrap().is_some());
 }
 
-/// A campaign, a machine or a result: each is refused in bounded memory.
-#[test]
-fn files_without_an_end_are_refused() {
-    let place = Place::new("endless", &SMALL.replace("x5675-2s", "/dev/zero"));
-    for campaign in ["/dev/zero", "campaign.toml"] {
-        place.bad(2, &format!("{campaign} --out out"), &["longer than 64 MiB"]);
-    }
-}
-
 /// Results that were written before remain, and are used.
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
@@ -263,7 +246,6 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     assert!(place.good(SWEEP).starts_with("8 cells performed; 7 were there"));
 }
 
-/// It is performed again only with `--retry`.
 #[test]
 fn a_failed_cell_is_a_row_with_its_error() {
     const NAME: &str = "pipe-one-cpu.txt.gz";
@@ -288,7 +270,6 @@ fn a_failed_cell_is_a_row_with_its_error() {
     assert!(!place.merged("out").contains("pipe-one-cpu.txt.gz: cannot"));
 }
 
-/// No folder is created.
 #[test]
 fn a_wrong_campaign_is_refused_with_its_line() {
     let place = Place::new("wrong", SMALL);
@@ -306,12 +287,14 @@ fn a_wrong_campaign_is_refused_with_its_line() {
         ("[250, 1000]", "[0]", &["simulate.hz", "from 1 to"]),
         ("x5675-2s", "x5675", &["there is no machine x5675"]),
         ("x5675-2s", "m.toml", &["m.toml:3", "line.hit"]),
+        ("x5675-2s", "/dev/zero", &["longer than 64 MiB"]),
         ("'0-4'", "'0-1000000000'", &["4,000,000,004 cells", "--yes"]),
     ] {
         place.write("wrong.toml", &SMALL.replace(old, new));
         place.bad(2, "wrong.toml --out out", words);
     }
     place.bad(2, "nothing.toml --out out", &["nothing.toml: cannot be read"]);
+    place.bad(2, "/dev/zero --out out", &["longer than 64 MiB"]);
     place.bad(2, "campaign.toml --out out --shard 3/3", &["shard 3"]);
     assert!(!place.path.join("out").exists());
 }

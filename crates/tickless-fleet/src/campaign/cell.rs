@@ -11,7 +11,6 @@ use std::hash::Hasher;
 use tickless_lab::studies::STUDIES;
 use tickless_trace::replay::ReplayPolicy;
 
-/// One computation of a campaign, with everything that its result depends on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Cell {
@@ -218,17 +217,8 @@ mod tests {
             let (machine, machine_hash) = ("host".to_string(), "1".to_string());
             let (study, cpus, hz) = (StudyName::REARM, 2, Some(250));
             let (policy, length) = (None, None);
-            Cell::Simulate(Simulate {
-                study,
-                machine,
-                machine_hash,
-                cpus,
-                policy,
-                hz,
-                seed,
-                length,
-            })
-            .key(version)
+            let cell = Simulate { study, machine, machine_hash, cpus, policy, hz, seed, length };
+            Cell::Simulate(cell).key(version)
         };
         assert_eq!(key(1, "1.0"), key(1, "1.0"));
         assert_ne!(key(1, "1.0"), key(2, "1.0"));

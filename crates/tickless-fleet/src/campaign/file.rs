@@ -27,7 +27,6 @@ pub struct SimulateAxes {
     pub machines: Vec<String>,
     #[serde(default)]
     pub cpus: Option<Numbers>,
-    /// For some studies; empty to run them under all policies that they know.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<ReplayPolicy>,
     #[serde(default)]

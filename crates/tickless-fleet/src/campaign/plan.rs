@@ -166,7 +166,6 @@ impl Plan {
         Plan { base: other.base.clone(), ..self.clone() } == *other
     }
 
-    /// The lengths of the axes of simulations: study, machine, CPUs, policy, tick rate, seed.
     fn simulate_axes(&self) -> Axes<6> {
         let Some(axes) = &self.campaign.simulate else { return Axes([0; 6]) };
         Axes([
@@ -226,18 +225,10 @@ impl Plan {
         };
         let policies: Vec<_> = axes.policies.iter().copied().filter(is_kept).collect();
         let inference = axes.inference;
-        let cell = || {
-            Cell::Replay(Replay {
-                bytes,
-                inference,
-                policies: policies.clone(),
-                trace: path.clone(),
-            })
-        };
-        (!policies.is_empty()).then(cell)
+        let is_any = !policies.is_empty();
+        is_any.then_some(Cell::Replay(Replay { bytes, inference, policies, trace: path }))
     }
 
-    /// The lengths of the axes of projections: trace, machine, CPUs, clock, policy, seed.
     fn project_axes(&self) -> Axes<6> {
         let Some(axes) = &self.campaign.project else { return Axes([0; 6]) };
         Axes([

@@ -1,11 +1,6 @@
 //! A summary of the traces of many machines: a row for each machine, quantiles over all machines,
 //! and the machines that differ most, with the number in which they differ.
 //!
-//! | file | what |
-//! |---|---|
-//! | `machine` | one trace, replayed under the usual policies |
-//! | `page` | the summary as an HTML page with plots |
-//!
 //! The row of a trace that cannot be used has an error instead of numbers.
 
 mod machine;
@@ -143,20 +138,14 @@ mod tests {
     #[test]
     fn the_machine_that_differs_most_is_first_with_its_figure() {
         let machine = |number: u32| {
+            let writes = if number == 7 { 900.0 } else { 100.0 + f64::from(number % 5) };
+            let armed = if number == 9 { 2000.0 } else { 1000.0 + 20.0 * f64::from(number % 7) };
             let figures = Figures {
                 cpus: 2,
                 seconds: 1.0,
-                device_writes_per_cpu_s: if number == 7 {
-                    900.0
-                } else {
-                    100.0 + f64::from(number % 5)
-                },
+                device_writes_per_cpu_s: writes,
                 wakeups_per_cpu_s: 100.0,
-                armed_per_cpu_s: if number == 9 {
-                    2000.0
-                } else {
-                    1000.0 + 20.0 * f64::from(number % 7)
-                },
+                armed_per_cpu_s: armed,
                 cancelled_percent: 50.0,
                 arms_most: "hrtimer_wakeup".to_string(),
                 arms_most_percent: 60.0,

@@ -7,6 +7,7 @@ use tickless_core::rearm::DeviceCounts;
 use tickless_core::time::Ns;
 use tickless_machine::cost::Costs;
 use tickless_machine::ps::Ps;
+use tickless_trace::replay::Quantiles;
 use tickless_trace::replay::streams::Streams;
 
 #[derive(Debug, Default)]
@@ -55,15 +56,6 @@ pub struct Projection {
     pub digest: String,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Quantiles {
-    pub p50: u64,
-    pub p99: u64,
-    pub max: u64,
-}
-
-/// Shares of all CPUs' time, in percent. The first is the whole timer code; the others are its
-/// parts.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Shares {
     pub timer_code: f64,

@@ -10,7 +10,6 @@ use tickless_trace::replay::streams::{Arming, Streams};
 
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The beginning and the end of the measured interval, on the simulated machine's clock.
     pub(super) begins: Ns,
     pub(super) ends: Ns,
     homes: Vec<Home>,

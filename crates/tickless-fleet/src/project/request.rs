@@ -25,7 +25,6 @@ pub struct Request {
     pub seconds: Option<f64>,
 }
 
-/// The reason why a trace cannot be projected.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     #[error("the trace has no operations on timers to lay onto a machine; record timer:*")]

@@ -28,7 +28,6 @@ pub(super) struct Step {
 pub(super) struct Steps<'a> {
     layout: &'a Layout,
     sequences: Vec<Sequence<'a>>,
-    /// The next step of each sequence that has not ended, by time.
     next: BinaryHeap<Reverse<(Ns, CpuId, u32, usize)>>,
 }
 

@@ -53,7 +53,6 @@ pub struct Figure {
     /// The figure's origin: `calibrated` (a number of the machine was fitted to it), `implied`,
     /// `predicted` (by simulation) or `live` (without a simulated machine).
     pub role: String,
-    /// The figure's value; `None` if it is infinite or not a number.
     pub value: Option<f64>,
     /// The smallest and the greatest value of several runs, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
 
-/// The reason why a table cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     #[error("{0}: name a file that ends in .parquet or .csv")]

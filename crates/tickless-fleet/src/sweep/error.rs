@@ -5,7 +5,6 @@ use crate::row::TableError;
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why a campaign cannot continue. Results that were already written remain.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     #[error("{path}: {error}; what was done before stays")]

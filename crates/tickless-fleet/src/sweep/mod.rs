@@ -1,15 +1,6 @@
 //! Computes the missing cells of a campaign, stores their results in a folder, and merges folders
 //! into a table.
 //!
-//! | file | holds |
-//! |---|---|
-//! | `folder` | a folder of results: its plan, its locks, its parts (files of results) |
-//! | `run` | computes the missing cells, on all CPUs |
-//! | `session` | the missing cells, for a caller that computes them elsewhere |
-//! | `shard` | the share of a campaign's cells that one process computes |
-//! | `merge` | one table of all folders, if no cell is missing |
-//! | `error` | why a campaign cannot continue |
-//!
 //! # A folder
 //!
 //! `campaign.json` is the plan. `parts/` has files of results: a first line with the version, a

@@ -11,7 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tickless_lab::progress::Progress;
 
-/// Whether cells that failed in an earlier run are computed again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Retry {
     /// Failed cells are not computed again: their error counts as their result.

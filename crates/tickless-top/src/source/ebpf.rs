@@ -23,7 +23,6 @@ use std::path::Path;
 use tickless_trace::read::binary::Symbols;
 use tickless_trace::read::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
 
-/// The compiled programs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/top.bpf.o");
 
 /// The eBPF programs, each named after its tracepoint. Programs that follow interrupts are attached
@@ -291,7 +290,6 @@ fn is_locked_down() -> bool {
     lockdown.contains("[confidentiality]")
 }
 
-/// Returns the message of an error and those of its causes, in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

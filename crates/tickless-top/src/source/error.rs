@@ -3,7 +3,6 @@
 use thiserror::Error;
 use tickless_trace::record::RecordError;
 
-/// Why nothing can be counted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SourceError {

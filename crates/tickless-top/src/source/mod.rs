@@ -26,12 +26,9 @@ pub enum Choice {
     Ebpf,
 }
 
-/// A running source of counts.
 #[derive(Debug)]
 pub enum Counting {
-    /// From a tracefs instance.
     Tracefs(Box<FromTracefs>),
-    /// By eBPF programs in the kernel.
     Ebpf(Box<Ebpf>),
 }
 
@@ -77,7 +74,6 @@ impl Counting {
         }
     }
 
-    /// Returns all counts from the start until now.
     pub fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
         match self {
             Counting::Tracefs(tracefs) => tracefs.snapshot(),
@@ -91,12 +87,10 @@ fn time(clock: ClockId) -> Ns {
     Ns(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
 }
 
-/// Returns the CPU time of this process in nanoseconds.
 fn own_ns() -> u64 {
     time(ClockId::ProcessCPUTime).0
 }
 
-/// Returns how far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC.
 fn realtime_ahead() -> Ns {
     time(ClockId::Realtime).since(time(ClockId::Monotonic))
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// The known processes and threads.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     of_thread: HashMap<u32, u32>,

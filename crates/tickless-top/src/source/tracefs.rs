@@ -23,7 +23,6 @@ pub struct FromTracefs {
 }
 
 impl FromTracefs {
-    /// Starts counting the kernel's timer events through tracefs.
     pub fn start(program: Option<&Path>) -> Result<FromTracefs, SourceError> {
         let tracefs = Tracefs::find()?;
         let events = tracefs.root().join("events");

@@ -67,7 +67,6 @@ fn load() {
     talker.join().unwrap();
 }
 
-/// Returns the counts of some processes between two snapshots.
 fn of(is_meant: impl Fn(u32) -> bool, before: &Snapshot, after: &Snapshot) -> Counts {
     let old = |at: usize| before.rows.get(at).map_or(Counts::default(), |row| row.counts);
     let rows = after.rows.iter().enumerate().filter(|(_, row)| is_meant(row.pid));
@@ -107,18 +106,15 @@ impl Seen {
 /// writes that it caused.
 fn compare(cpu: usize, tracefs: &mut Counting, ebpf: &mut Counting) -> (Vec<Seen>, Seen) {
     let [early, from, late] = around(tracefs, ebpf);
-    // A thread reads the buffers before they are full.
-    let (ended, end) = channel::<()>();
+    // This thread reads the buffers before they are full.
     let loads = thread::spawn(move || {
         let mut cpus = CpuSet::new();
         cpus.set(cpu);
         sched_setaffinity(None, &cpus).unwrap();
         load();
-        drop(ended);
     });
-    while end.recv_timeout(Duration::from_millis(50))
-        != Err(std::sync::mpsc::RecvTimeoutError::Disconnected)
-    {
+    while !loads.is_finished() {
+        thread::sleep(Duration::from_millis(50));
         tracefs.poll().unwrap();
         ebpf.poll().unwrap();
     }
@@ -152,10 +148,6 @@ fn compare(cpu: usize, tracefs: &mut Counting, ebpf: &mut Counting) -> (Vec<Seen
 /// once, so that they see the same events, on one CPU after the other. Other processes run while a
 /// snapshot is taken: tracefs may count anything from what eBPF counts in the shorter of two spans
 /// to what it counts in the longer.
-///
-/// Idle threads are compared on a CPU that both sources see. On a virtual machine that was resumed
-/// from an image, ftrace and perf had no events of one idle thread, while the kernel's count of
-/// stopped ticks agreed with eBPF.
 #[test]
 fn both_sources_agree() {
     let _turn = TURN.lock();
@@ -175,7 +167,6 @@ fn both_sources_agree() {
     assert!(writes.iter().any(Seen::agrees), "{writes:?}");
 }
 
-/// Goal: both sources find one period for the load's sleeps.
 #[test]
 fn a_sleeper_has_a_period() {
     const PERIOD_NS: i64 = 2_000_000;

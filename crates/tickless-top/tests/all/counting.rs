@@ -27,7 +27,6 @@ fn sum(snapshot: &Snapshot) -> Counts {
     snapshot.rows.iter().fold(Counts::default(), |sum, row| sum.plus(&row.counts))
 }
 
-/// Goal: rows contain every event once.
 #[test]
 fn rows_add_up_to_the_trace() {
     for name in ["idle", "nginx", "pipe-one-cpu", "pipe-two-cpus", "two-groups-aligned"] {
@@ -49,7 +48,6 @@ fn rows_add_up_to_the_trace() {
     }
 }
 
-/// Returns the cancels of timers that the trace armed before.
 fn cancels_of_known(trace: &Trace) -> u64 {
     let mut known = HashSet::new();
     let is_known = |record: &Record| match record.event {
@@ -63,14 +61,12 @@ fn cancels_of_known(trace: &Trace) -> u64 {
     trace.records.iter().filter(is_known).count() as u64
 }
 
-/// Returns a trace of these lines.
 fn trace(lines: &[impl AsRef<str>]) -> Trace {
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
     let text = format!("# tracer: nop\n# clock=mono HZ=250\n {}\n", lines.join("\n "));
     Trace::parse("t", Cursor::new(text)).unwrap()
 }
 
-/// Arms a high-resolution timer 4 ms ahead, `us` microseconds after 1 s.
 fn start(task: &str, us: u64) -> String {
     let expires = 1_004_000_000 + us * 1_000;
     format!(
@@ -79,7 +75,6 @@ fn start(task: &str, us: u64) -> String {
     )
 }
 
-/// Arms a coarse timer 8 ticks ahead.
 fn start_wheel(task: &str, us: u64, function: &str) -> String {
     format!(
         "{task} 1.{us:06}: timer_start: timer=02 function={function} expires=108 [timeout=8] \
@@ -96,7 +91,6 @@ fn row(snapshot: &Snapshot, process: &str) -> (Family, Counts) {
     row.map_or((Family::Both, Counts::default()), |row| (row.family, row.counts))
 }
 
-/// Goal: every rule of the tally holds.
 #[test]
 fn rules_hold() {
     const A: &str = "a-7 [000] d..1.";
@@ -133,7 +127,6 @@ fn rules_hold() {
     assert_eq!(row(&snapshot, "b").1, Counts::default());
 }
 
-/// Goal: if a coarse timer expires in the tick, the coarse timer wakes the CPU.
 #[test]
 fn a_coarse_timer_in_the_tick_wakes_the_cpu() {
     const IRQ: &str = "<idle>-0 [000] d.h1.";

@@ -9,12 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tickless_top::source::Choice;
 
-/// Set for the process that the test kills.
 const COUNT: &str = "TICKLESS_TEST_COUNT";
 
 const COUNTING: &str = "it counts";
 
-/// Returns the numbers of the eBPF programs that a process holds.
 fn programs_of(pid: u32) -> BTreeSet<u32> {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -22,7 +20,6 @@ fn programs_of(pid: u32) -> BTreeSet<u32> {
     texts.flat_map(|text| text.lines().filter_map(number).collect::<Vec<_>>()).collect()
 }
 
-/// Returns the numbers of the eBPF programs of all processes.
 fn programs() -> BTreeSet<u32> {
     aya::programs::loaded_programs().filter_map(|info| Some(info.ok()?.id())).collect()
 }

@@ -12,7 +12,6 @@ const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
 /// The timer callbacks that give new CPU time to groups of threads that used up their quota.
 const QUOTA_FUNCTIONS: [&str; 2] = ["sched_cfs_period_timer", "sched_cfs_slack_timer"];
 
-/// Returns the cause of a step of a sleep, which took from `from` to `to`.
 pub(super) fn of(
     trace: &Trace,
     spans: &Spans,
@@ -44,7 +43,6 @@ pub(super) fn of(
     }
 }
 
-/// Returns why the timer interrupt did not begin, although a timer was due.
 fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     match activity {
         Some(Activity::Idle(_) | Activity::Thread(0)) if to.since(from) > IDLE_EXIT_MAX => {
@@ -76,7 +74,6 @@ fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
-/// Returns why a thread did not run, although it had been woken.
 fn run(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     let is_long = to.since(from) > IDLE_EXIT_MAX;
     match activity {

@@ -24,7 +24,6 @@ pub(super) struct Sleep {
     pub(super) is_wheel: bool,
 }
 
-/// A step between a sleep's deadline and the time at which its thread runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HopKind {
     Slack,
@@ -51,7 +50,6 @@ impl HopKind {
 }
 
 impl Sleep {
-    /// Returns how much later than its deadline the thread ran.
     pub(super) fn late(&self) -> Ns {
         self.ran.since(self.due)
     }
@@ -75,7 +73,6 @@ impl Sleep {
     }
 }
 
-/// The arming of a timer.
 #[derive(Clone, Copy)]
 struct Armed {
     at: Ns,

@@ -51,7 +51,6 @@ pub struct Late {
     pub missing: Vec<String>,
 }
 
-/// A cause of lateness, and how much of the lateness of all late sleeps it explains.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CauseShare {
     pub cause: String,
@@ -60,7 +59,6 @@ pub struct CauseShare {
     pub percent: f64,
 }
 
-/// A sleep that ended late.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LateSleep {
     pub thread: String,
@@ -71,7 +69,6 @@ pub struct LateSleep {
     pub hops: Vec<Hop>,
 }
 
-/// A step between a sleep's deadline and the time at which its thread runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Hop {
     pub hop: &'static str,

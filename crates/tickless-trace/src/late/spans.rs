@@ -3,7 +3,6 @@
 use crate::read::{Event, NameId, Trace};
 use tickless_core::time::{CpuId, Ns};
 
-/// What a CPU does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Activity {
     Thread(u32),
@@ -79,7 +78,6 @@ impl Stack {
 }
 
 impl Spans {
-    /// Finds what each CPU of a trace did. O(n).
     pub(super) fn of(trace: &Trace) -> Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
@@ -102,7 +100,6 @@ impl Spans {
         Spans { cpus }
     }
 
-    /// Returns the activity on which a CPU spent the most time from `from` to `to`.
     pub(super) fn longest(&self, cpu: CpuId, from: Ns, to: Ns) -> Option<Activity> {
         let changes = self.cpus.get(cpu.index())?;
         let first = changes.partition_point(|(at, _)| *at <= from).saturating_sub(1);

@@ -7,7 +7,6 @@ use super::build::Value;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Context {
     NotRecorded,
-    /// A task, or the idle loop.
     Task,
     /// A softirq, in which the wheel's callbacks run.
     SoftIrq,
@@ -37,7 +36,6 @@ impl Context {
         }
     }
 
-    /// Reads the kernel's `common_flags`.
     pub(super) fn from_flags(flags: u64) -> Context {
         const SOFT: u64 = 0x10;
         const HARD_OR_NMI: u64 = 0x08 | 0x40;
@@ -63,12 +61,10 @@ impl HrtimerMode {
         self.0 & Self::RELATIVE != 0
     }
 
-    /// Returns whether the callback runs in a softirq.
     pub fn is_soft(self) -> bool {
         self.0 & Self::SOFT != 0
     }
 
-    /// Reads `ABS|PINNED|HARD`, or the kernel's number.
     pub(super) fn of(value: Value<'_>) -> Option<HrtimerMode> {
         if let Some(raw) = value.number() {
             return u8::try_from(raw).ok().filter(|raw| *raw < 16).map(HrtimerMode);
@@ -86,7 +82,6 @@ impl HrtimerMode {
     }
 }
 
-/// The clock on which a high-resolution timer's expiry is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClockId {
     Monotonic,
@@ -95,7 +90,6 @@ pub enum ClockId {
     Realtime,
     Boottime,
     Tai,
-    /// A clock that this reader does not know.
     Other,
 }
 
@@ -104,7 +98,6 @@ impl ClockId {
     pub(crate) const ALL: [ClockId; 5] =
         [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai, ClockId::Other];
 
-    /// Reads the kernel's name or number.
     pub(super) fn of(value: Value<'_>) -> ClockId {
         match (value.word(), value.number()) {
             (Some(b"CLOCK_MONOTONIC"), _) | (_, Some(1)) => ClockId::Monotonic,

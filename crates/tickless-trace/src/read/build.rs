@@ -12,14 +12,10 @@ use super::pack::FieldType;
 use super::prefix;
 use super::problem::Cause;
 
-/// A field of an event, as it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'a> {
-    /// The field is not there.
     Missing,
-    /// A word of text.
     Word(&'a [u8]),
-    /// A number of a binary recording.
     Number(u64),
 }
 
@@ -62,7 +58,6 @@ impl<'a> Value<'a> {
 /// The largest number of fields that are read of an event.
 const FIELDS_MAX: usize = 7;
 
-/// The values of an event's fields, in the order of [`EventKind::fields`].
 pub(super) struct Fields<'a> {
     kind: EventKind,
     values: [Value<'a>; FIELDS_MAX],
@@ -84,7 +79,6 @@ impl<'a> Fields<'a> {
         Fields { kind, values: std::array::from_fn(value) }
     }
 
-    /// Reads an event's own text (`timer=... expires=...`).
     pub(super) fn of_text(kind: EventKind, text: &'a [u8]) -> Result<Fields<'a>, Cause> {
         let mut read = Fields { kind, values: [Value::Missing; FIELDS_MAX] };
         let names = kind.fields();
@@ -153,13 +147,11 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Builds the event, which occurred on `cpu`.
     pub(super) fn event(&self, cpu: CpuId, names: &mut Names) -> Result<Event, Cause> {
         Event::read(&mut Reading { fields: self, cpu, names, next: 0 })
     }
 }
 
-/// Reads the fields of an event, one after the other.
 pub(super) struct Reading<'a, 'n> {
     fields: &'a Fields<'a>,
     cpu: CpuId,

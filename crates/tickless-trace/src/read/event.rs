@@ -30,7 +30,6 @@ pub struct Jiffy(pub u64);
 /// The register that programs a CPU's timer interrupt: IA32_TSC_DEADLINE.
 pub const TSC_DEADLINE_REGISTER: u32 = 0x6e0;
 
-/// The two kinds of kernel timers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
     /// Coarse timers (`timer_*`, in jiffies), in a wheel of buckets.
@@ -68,7 +67,6 @@ macro_rules! events {
             $($(#[$doc])* $kind $({ $($(#[$field_doc])* $field: $type,)* })?,)*
         }
 
-        /// What kind of event it is, without its fields. Other events of the kernel are not read.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum EventKind {
@@ -93,14 +91,12 @@ macro_rules! events {
                 })
             }
 
-            /// Appends the fields to `bits`, in the order of their declaration.
             pub(super) fn pack(&self, bits: &mut Bits) {
                 match *self {
                     $(Event::$kind $({ $($field),* })? => { $($(bits.push($field);)*)? })*
                 }
             }
 
-            /// Takes the fields of an event of this kind from `bits`.
             pub(super) fn unpack(kind: EventKind, bits: &mut Bits) -> Event {
                 match kind {
                     $(EventKind::$kind => Event::$kind $({ $($field: bits.take(),)* })?,)*
@@ -109,25 +105,20 @@ macro_rules! events {
         }
 
         impl EventKind {
-            /// Every kind, in the order of their numbers.
             pub const ALL: &[EventKind] = &[$(EventKind::$kind),*];
 
-            /// Returns the kernel's name for this kind (Linux 6.18).
             pub fn name(self) -> &'static str {
                 match self { $(EventKind::$kind => $name,)* }
             }
 
-            /// Returns the kernel's names for the fields of this kind that are read.
             pub(super) fn fields(self) -> &'static [&'static str] {
                 match self { $(EventKind::$kind => &[$($($word,)*)? $($more)?],)* }
             }
 
-            /// Returns the number of bits that the fields of this kind take.
             pub(super) const fn bits(self) -> u32 {
                 match self { $(EventKind::$kind => 0 $($(+ <$type as FieldType>::BITS)*)?,)* }
             }
 
-            /// Returns the kind of a kernel event by its current or a former name.
             pub(super) fn from_name(name: &[u8]) -> Option<EventKind> {
                 $(if name == $name.as_bytes() { return Some(EventKind::$kind); })*
                 match name {
@@ -193,11 +184,9 @@ events! {
         next_pid: u32 = "next_pid",
     }
     SchedWakeup "sched_wakeup" {
-        /// The CPU on which it will run.
         target: CpuId = "target_cpu",
         pid: u32 = "pid",
     }
-    /// The CPU entered an idle state, or left it.
     CpuIdle "cpu_idle" {
         cpu: CpuId = "cpu_id",
         /// The state that was entered; `None` when the CPU leaves idle.
@@ -216,7 +205,6 @@ events! {
     LocalTimerExit "local_timer_exit"
     TimerExpireEntry "timer_expire_entry" {
         timer: TimerAddr = "timer",
-        /// The kernel's jiffies at this moment.
         now: Jiffy = "now",
         /// The wheel's own clock in jiffies, which may be behind `now`; equals `now` if the kernel
         /// did not print it.
@@ -225,9 +213,7 @@ events! {
     }
     /// A wheel timer's callback has returned. It may have freed the timer.
     TimerExpireExit "timer_expire_exit" { timer: TimerAddr = "timer", }
-    /// The timer wheel of a CPU was marked idle, or no longer idle.
     TimerBaseIdle "timer_base_idle"
-    /// The periodic tick of this CPU was stopped, or could not be stopped.
     TickStop "tick_stop"
     /// A reschedule interrupt begins, which another CPU sent to make this one check its work.
     RescheduleEntry "reschedule_entry"
@@ -236,10 +222,8 @@ events! {
     SoftirqExit "softirq_exit" { vector: u32 = "vec", }
     IrqEntry "irq_handler_entry" { irq: u32 = "irq", }
     IrqExit "irq_handler_exit" { irq: u32 = "irq", }
-    /// The current thread created a thread or a process.
     TaskNew "task_newtask" {
         pid: u32 = "pid",
-        /// Whether it belongs to the same process.
         is_thread: bool = "clone_flags" by Reading::is_thread,
     }
     /// A process set or cleared an interval timer. The hrtimer behind it has events of its own.
@@ -249,7 +233,6 @@ events! {
 }
 
 impl Event {
-    /// Returns whether this event programmed the timer interrupt.
     pub fn is_device_write(&self) -> bool {
         matches!(self, Event::WriteMsr { register: TSC_DEADLINE_REGISTER, .. })
     }

@@ -14,7 +14,6 @@ pub(super) fn fields(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Reads a decimal number, or a hexadecimal one with `0x`.
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         Some(digits) => hex(digits),

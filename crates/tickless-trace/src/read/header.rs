@@ -5,7 +5,6 @@
 
 use super::fields::{decimal, find, printable};
 
-/// The tool that printed or recorded the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
     Ftrace,
@@ -30,7 +29,6 @@ pub struct Header {
     pub(super) overwritten: u64,
 }
 
-/// What a line without an event is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Remark {
     /// The line can be ignored: it is empty, a known remark, or part of a stack trace.

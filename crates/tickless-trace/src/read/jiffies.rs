@@ -30,20 +30,17 @@ const COMMON_HZ: [u32; 4] = [100, 250, 300, 1000];
 /// Ftrace cuts times to microseconds, so a time may be printed this much too early.
 const PRINTED_EARLY_NS: i64 = 1_000;
 
-/// The kernel's tick rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hz {
     pub value: u32,
 }
 
 impl Hz {
-    /// Returns the length of a tick, as the kernel rounds it.
     pub fn tick(&self) -> Ns {
         Ns((1_000_000_000 + u64::from(self.value) / 2) / u64::from(self.value.max(1)))
     }
 }
 
-/// Converts jiffies to times on the trace's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JiffyClock {
     pub anchor: Jiffy,

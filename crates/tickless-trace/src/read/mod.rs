@@ -1,14 +1,7 @@
 //! Reads kernel timer traces.
 //!
-//! Three tools print them as text, which is read plain or as gzip:
-//!
-//! | tool | recognised by | flags column | times |
-//! |---|---|---|---|
-//! | ftrace's `trace` file | `# tracer:`, `# entries-in-buffer` | yes | microseconds |
-//! | `trace-cmd report` | `cpus=` | version 3 on | microseconds, or ns with `-t` |
-//! | `perf script` | `timer:` before event names | no | microseconds, or ns with `--ns` |
-//!
-//! [`binary`] reads binary recordings, from which these tools would print the text.
+//! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip. [`binary`] reads
+//! binary recordings, from which these tools would print the text.
 //!
 //! Guarantees:
 //! - A damaged line costs that line and no other. It is counted by cause in
@@ -59,7 +52,6 @@ pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError, Unusable};
 pub use records::{Record, Records};
 
-/// A trace in memory.
 #[derive(Debug)]
 pub struct Trace {
     pub path: String,
@@ -109,13 +101,11 @@ impl Trace {
         self.records.kinds().filter(|other| *other == kind).count()
     }
 
-    /// Returns the writes to timer devices. O(n).
     pub fn device_writes(&self) -> impl Iterator<Item = Record> {
         let writes = self.records.of_kinds(&[EventKind::WriteMsr]);
         writes.filter(|record| record.event.is_device_write())
     }
 
-    /// Returns the time from the first event to the last.
     pub fn span(&self) -> Ns {
         match (self.records.first(), self.records.last()) {
             (Some(first), Some(last)) => last.time.since(first.time),
@@ -123,7 +113,6 @@ impl Trace {
         }
     }
 
-    /// Returns a message for each problem, with file, line and count.
     pub fn messages(&self) -> impl Iterator<Item = String> {
         self.problems.messages(&self.path)
     }

@@ -5,7 +5,6 @@ use super::build::Value;
 use super::fields::printable;
 use std::collections::HashMap;
 
-/// The number of a name in its trace's [`Names`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NameId(pub(super) u16);
 
@@ -13,7 +12,6 @@ impl NameId {
     /// Stands for the name of a callback that was not recorded.
     pub const UNKNOWN: NameId = NameId(0);
 
-    /// Returns the id as an index, for a slice with an element for each name; below [`Names::len`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -52,7 +50,6 @@ impl Names {
         TICK_FUNCTIONS.map(|name| self.find(name))
     }
 
-    /// Returns all names in the order of [`NameId::index`].
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         std::iter::once("?").chain(self.known.iter().map(|name| &**name))
     }
@@ -66,12 +63,10 @@ impl Names {
         false
     }
 
-    /// Returns an empty table that finds the names of functions in `symbols`.
     pub(crate) fn new(symbols: Symbols) -> Names {
         Names { symbols, ..Names::default() }
     }
 
-    /// Names functions by `symbols` from here on.
     pub(super) fn set_symbols(&mut self, symbols: Symbols) {
         self.symbols = symbols;
         self.by_address.clear();

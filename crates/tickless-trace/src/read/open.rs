@@ -15,10 +15,8 @@ use super::problem::Unusable;
 /// does not fill the memory.
 const LINE_LEN_MAX: u64 = 64 * 1024;
 
-/// One line of a trace, or the reason why it cannot be used.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Line<'a> {
-    /// A complete line, without its newline.
     Whole(&'a [u8]),
     /// The last line, if it has no line end: it may have been cut off anywhere, so it is not used.
     Cut,
@@ -26,24 +24,19 @@ pub(super) enum Line<'a> {
     TooLong,
 }
 
-/// The lines of a trace.
 pub(super) struct Lines<'a> {
     reader: Box<dyn BufRead + 'a>,
     buffer: Vec<u8>,
-    /// Whether the lines are unpacked from gzip.
     pub(super) is_gzip: bool,
-    /// Why reading failed before the end of the file, if it did.
     pub(super) error: Option<io::Error>,
 }
 
-/// A file of one of the formats.
 pub(super) enum Opened<'a> {
     Text(Lines<'a>),
     TraceDat(Vec<u8>),
     PerfData(Vec<u8>),
 }
 
-/// Recognises the format of `input`, and unpacks it if necessary.
 pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Opened<'a>, Unusable> {
     let mut head = Vec::new();
     input.by_ref().take(16).read_to_end(&mut head).map_err(Unusable::Read)?;
@@ -76,7 +69,6 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Opened<'a>, Unusable
 }
 
 impl Lines<'_> {
-    /// Returns the next line; `None` at the end of the file, or where reading failed.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         if self.error.is_some() {
             return None;
@@ -135,7 +127,6 @@ mod tests {
         assert_eq!(all(b"\n"), [""]);
     }
 
-    /// Goal: a line that never ends takes no memory, and the line after it is read.
     #[test]
     fn an_endless_line_is_skipped() {
         let mut input = vec![b'x'; 3 * LINE_LEN_MAX as usize];

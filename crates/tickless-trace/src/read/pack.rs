@@ -103,7 +103,6 @@ impl Bits {
         T::from_bits(bits)
     }
 
-    /// Returns all bits as one number, if there are no more than 64.
     pub(super) fn number(&self) -> Option<u64> {
         (self.at <= 64).then_some(self.words[0])
     }

@@ -1,16 +1,7 @@
 //! Splits a line up to its event: task, CPU, context, time, name, and the text after it.
 //!
-//! The three tools print the same parts in slightly different forms:
-//!
-//! ```text
-//! ftrace      <idle>-0       [000] d.h1.  3028.536010: hrtimer_expire_exit: hrtimer=...
-//! trace-cmd   <idle>-0     [000] d.h1.  3028.536010: hrtimer_expire_exit:  hrtimer=...
-//!             <idle>-0     [000]  3028.536010: hrtimer_expire_exit: hrtimer=...
-//! perf        swapper     0 [000]  3028.536010: timer:hrtimer_expire_exit: hrtimer=...
-//! ```
-//!
-//! So one reader serves all of them: it searches for a CPU in brackets that is followed by an
-//! optional flags column and a time. The text before the CPU (task, pid, `pid/tid`, thread group,
+//! One reader serves all tools: it searches for a CPU in brackets that is followed by an optional
+//! flags column and a time. The text before the CPU (task, pid, `pid/tid`, thread group,
 //! file name) may contain spaces and even brackets; its last number is the thread's.
 
 use tickless_core::time::{CpuId, Ns};
@@ -24,7 +15,6 @@ use super::problem::Cause;
 /// it.
 const CPUS_MAX: u64 = 8192;
 
-/// The parts of a line that holds an event.
 pub(super) struct Prefix<'a> {
     pub(super) task: Task<'a>,
     pub(super) cpu: CpuId,
@@ -38,7 +28,6 @@ pub(super) struct Prefix<'a> {
     pub(super) text: &'a [u8],
 }
 
-/// The task that the CPU ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Task<'a> {
     /// The number of its thread; 0 for the idle task, and if no number is printed.
@@ -123,12 +112,10 @@ fn after_bracket(text: &[u8]) -> Result<Prefix<'_>, Cause> {
     Ok(Prefix { task: Task::default(), cpu, context, time, system, name, text })
 }
 
-/// Returns the CPU of this number; `None` if the number is too high for any Linux kernel.
 pub(super) fn cpu_id(number: u64) -> Option<CpuId> {
     (number < CPUS_MAX).then_some(CpuId(number as u16))
 }
 
-/// Returns the next word and the text after it; an empty word at the end.
 fn next_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     let end = text.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
@@ -164,7 +151,6 @@ mod tests {
         (prefix.cpu.0, prefix.context, prefix.time.0, text(prefix.name), text(prefix.text))
     }
 
-    /// Goal: the forms in which the tools print an event are all read as the same event.
     #[test]
     fn every_tool_is_read_alike() {
         let want = (0, Context::NotRecorded, 3_028_536_010_000, "tick_stop".into(), "a=1".into());
@@ -194,7 +180,6 @@ mod tests {
         }
     }
 
-    /// Goal: the thread and its name are found in each tool's form, with any name.
     #[test]
     fn tasks_have_a_number_and_a_name() {
         for (before, pid, name) in [
@@ -209,11 +194,8 @@ mod tests {
         ] {
             let line = format!("{before}[000] 3028.536010: timer:tick_stop: a=1");
             let task = split(line.as_bytes()).unwrap().task;
-            assert_eq!(
-                (task.pid, String::from_utf8_lossy(task.name)),
-                (pid, name.into()),
-                "{line}"
-            );
+            let found = (task.pid, String::from_utf8_lossy(task.name));
+            assert_eq!(found, (pid, name.into()), "{line}");
         }
     }
 

@@ -21,7 +21,6 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Returns a message with file, line, cause, and the number of further lines.
     pub fn message(&self, path: &str) -> String {
         let Problem { cause, line, count } = self;
         let place = if *line == 0 { String::new() } else { format!(":{line}") };
@@ -34,7 +33,6 @@ impl Problem {
     }
 }
 
-/// Why part of a trace cannot be used or trusted.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -80,12 +78,7 @@ pub enum Cause {
         events: u64,
     },
     #[error("the header promises {promised} events, the file has {found}: {place}")]
-    FewerThanPromised {
-        promised: u64,
-        found: u64,
-        /// Where the events are missing, if the other events show it.
-        place: MissingPlace,
-    },
+    FewerThanPromised { promised: u64, found: u64, place: MissingPlace },
     #[error(
         "of {} expiries and interrupts, {broken} have a beginning or an end and not both: lines \
          are missing, and the trace does not say so. Record again, and do not filter the events",
@@ -147,7 +140,6 @@ pub enum Cause {
     JiffiesNotPlaced,
 }
 
-/// Where lines are missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum MissingPlace {
     /// The file breaks off, or so many lines are missing that a gap in the middle would have left
@@ -178,7 +170,6 @@ impl Cause {
     }
 }
 
-/// All problems of one trace by cause, in the order of their first appearance.
 #[derive(Clone, Default, Debug)]
 pub struct Problems(Vec<Problem>);
 
@@ -240,7 +231,6 @@ impl Problems {
     }
 }
 
-/// Nothing of the trace at `path` can be used.
 #[derive(Debug, Error)]
 #[error("{path}: {why}")]
 pub struct TraceError {
@@ -248,7 +238,6 @@ pub struct TraceError {
     pub why: Unusable,
 }
 
-/// Why nothing of a trace can be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Unusable {
@@ -274,9 +263,5 @@ pub enum Unusable {
          -e 'timer:*'){}",
         first.as_ref().map(|first| format!("\n  {first}")).unwrap_or_default()
     )]
-    NoTimerEvent {
-        lines: u64,
-        /// The message of the first problem in these lines.
-        first: Option<String>,
-    },
+    NoTimerEvent { lines: u64, first: Option<String> },
 }

@@ -33,13 +33,11 @@ pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> 
     reader.finish(path, lines.error.map(|error| ReadFailure { error, is_gzip }))
 }
 
-/// Why reading failed before the end of the file.
 struct ReadFailure {
     error: io::Error,
     is_gzip: bool,
 }
 
-/// What has been read so far.
 #[derive(Default)]
 pub(super) struct Reader {
     line_number: u64,
@@ -66,7 +64,6 @@ impl Reader {
         Reader { header, names: Names::new(symbols), ..Reader::default() }
     }
 
-    /// Reads an event of a binary recording, in the bytes that the kernel wrote.
     pub(super) fn binary_event(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &Decoder) {
         self.line_number += 1;
         match by.record(time, cpu, bytes, &mut self.names) {
@@ -81,7 +78,6 @@ impl Reader {
         }
     }
 
-    /// Finishes a binary recording. `tasks` are the names of all threads that are known.
     pub(super) fn finish_binary(
         mut self,
         path: &str,
@@ -151,7 +147,6 @@ impl Reader {
         self.record(Record { time, event, line: 0, cpu, context, pid: task.pid });
     }
 
-    /// Adds a record, and gives it the number of the current line.
     fn record(&mut self, record: Record) {
         let Record { time, cpu, .. } = record;
         let line = self.line_u32();
@@ -213,7 +208,6 @@ impl Reader {
         self.problems.note_many(line, count as u64, cause);
     }
 
-    /// Adds a problem of the whole file.
     pub(super) fn note_file(&mut self, cause: Cause) {
         self.problems.note(0, cause);
     }

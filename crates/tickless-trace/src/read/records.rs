@@ -14,7 +14,6 @@ use tickless_core::time::{CpuId, Ns};
 /// One event, with the time, the CPU and the thread at which it occurred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// The time, on the trace's clock.
     pub time: Ns,
     pub event: Event,
     pub line: u32,
@@ -29,7 +28,6 @@ pub struct Record {
 #[derive(Clone, Default, Debug)]
 pub struct Records {
     heads: Vec<Head>,
-    /// Fields that do not fit into the heads.
     words: Vec<u32>,
 }
 
@@ -105,12 +103,10 @@ impl Records {
         self.heads.iter().map(Head::kind)
     }
 
-    /// Returns the time and the line of each record, in order.
     pub(super) fn times(&self) -> impl Iterator<Item = (Ns, u32)> + Clone {
         self.heads.iter().map(|head| (head.time, head.line))
     }
 
-    /// Returns the number of the current thread of each record, in order.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.heads.iter().map(|head| head.pid)
     }
@@ -135,12 +131,10 @@ impl Records {
         self.heads.push(Head { time, line, pid, fields, kind, cpu });
     }
 
-    /// Sorts by time. Records of equal time keep their order. O(n log n).
     pub(super) fn sort_by_time(&mut self) {
         self.heads.sort_by_key(|head| head.time);
     }
 
-    /// Keeps the records for which `is_kept` holds.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&Record) -> bool) {
         self.heads.retain(|head| is_kept(&head.record(&self.words)));
     }

@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why nothing was recorded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {

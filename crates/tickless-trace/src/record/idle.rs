@@ -1,8 +1,6 @@
 //! Finds CPUs on which the kernel records nothing of the idle thread.
 //!
-//! This occurred on a virtual machine that was resumed from an image. Without any notice, ftrace
-//! and perf recorded no event of one CPU's idle thread, although they recorded interrupts on that
-//! CPU, and eBPF programs at the same tracepoints ran. Method: the kernel counts how often each
+//! `docs/book/src/top.md` describes where that occurred. Method: the kernel counts how often each
 //! idle thread stopped its tick, also without a recording. Each time, the thread performs at least
 //! one operation on a timer, so a recording without such operations is incomplete.
 
@@ -24,7 +22,6 @@ impl IdleStops {
         IdleStops::parse(&fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
-    /// Reads the text of `/proc/timer_list`.
     fn parse(text: &str) -> IdleStops {
         let mut cpu = None;
         let mut stops = BTreeMap::new();

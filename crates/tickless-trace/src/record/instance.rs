@@ -69,7 +69,6 @@ pub(super) fn own_prefix() -> String {
     format!("{PREFIX}-{pid}-{}-", start_time(pid).unwrap_or(0))
 }
 
-/// Returns whether there is an instance whose name begins with this prefix.
 pub(super) fn is_left(tracefs: &Tracefs, prefix: &str) -> bool {
     let entries = fs::read_dir(tracefs.root().join("instances")).into_iter().flatten().flatten();
     let mut found = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -85,7 +84,6 @@ fn recorder(name: &str) -> Option<(u32, u64)> {
     is_ours.then_some((pid, start))
 }
 
-/// Returns when a process was started, in ticks since boot; `None` if it does not run.
 fn start_time(pid: u32) -> Option<u64> {
     start_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }

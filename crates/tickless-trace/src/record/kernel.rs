@@ -9,7 +9,6 @@ pub(super) fn release() -> String {
     release.trim().to_string()
 }
 
-/// Returns the running kernel's ticks per second, if its configuration can be read.
 pub fn hz() -> Option<u32> {
     configured_hz(&config()?)
 }

@@ -135,14 +135,12 @@ impl Live {
     }
 }
 
-/// Returns the length in bytes of the pages in which the kernel returns its buffers.
 fn page_length(instance: &Path) -> usize {
     let kilobytes = fs::read_to_string(instance.join("buffer_subbuf_size_kb")).ok();
     let kilobytes = kilobytes.and_then(|text| text.trim().parse::<usize>().ok());
     kilobytes.map_or(rustix::param::page_size(), |kilobytes| kilobytes * 1024)
 }
 
-/// Returns the current time on CLOCK_MONOTONIC, the default clock of recordings.
 fn now() -> Ns {
     let now = clock_gettime(ClockId::Monotonic);
     Ns(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())

@@ -1,14 +1,10 @@
 //! Records a kernel's timers from tracefs, for [`replay`](crate::replay) and [`late`](crate::late).
 //!
-//! Guarantees:
-//! - Other users of tracing are not affected: a recording has an instance (trace buffers and
-//!   settings) of its own. If tracefs is not mounted, it is mounted such that only this process
-//!   sees it.
-//! - The instance is always removed: by the recorder when it ends; by a watcher process if the
-//!   recorder is killed; if both are killed, by the next recorder, which finds the instance by its
-//!   name.
-//! - The trace is read after the recording has ended, so that the recorder does not record itself.
-//!   [`Live`] is for callers that need events as they occur.
+//! `docs/book/src/record.md` has the guarantees: other users of tracing are not affected, and the
+//! tracefs instance is always removed.
+//!
+//! The trace is read after the recording has ended, so that the recorder does not record itself.
+//! [`Live`] is for callers that need events as they occur.
 
 mod error;
 mod idle;

@@ -9,7 +9,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use tickless_core::time::CpuId;
 
-/// The clock of the trace's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceClock {
     #[default]
@@ -31,7 +30,6 @@ impl TraceClock {
         TraceClock::Global,
     ];
 
-    /// Returns tracefs's name for the clock.
     pub fn name(self) -> &'static str {
         match self {
             TraceClock::Mono => "mono",
@@ -47,7 +45,6 @@ impl TraceClock {
 /// The events that `tickless doctor` records in addition to those that a replay needs.
 pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
 
-/// How to record.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The size of each CPU's buffer; `None` for a default that suits the machine.
@@ -146,7 +143,6 @@ impl Recording {
         &self.notes
     }
 
-    /// Returns the folder of the recording's own buffers.
     pub(super) fn path(&self) -> &Path {
         self.instance.path()
     }
@@ -155,7 +151,6 @@ impl Recording {
         self.tracefs.root()
     }
 
-    /// Returns the size of each CPU's buffer.
     pub fn buffer_kb(&self) -> u64 {
         self.buffer_kb
     }
@@ -176,7 +171,6 @@ impl Recording {
         Ok(Freezer { file: file.map_err(RecordError::Instance)? })
     }
 
-    /// Returns how many events were kept and dropped.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.instance.path())
     }
@@ -373,7 +367,6 @@ mod tests {
         assert_eq!(notes, [""; 0]);
     }
 
-    /// Goal: another active tracer is reported, and an inactive one is not.
     #[test]
     fn another_tracer_is_reported() {
         let fake = Fake::with("tracer", &ALL);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-/// How many events the buffers of a tracefs instance hold and have dropped, over all CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     pub kept: u64,
@@ -25,7 +24,6 @@ impl Statistics {
         sum
     }
 
-    /// Returns the number of events that are missing in the trace.
     pub fn dropped(&self) -> u64 {
         self.overwritten + self.refused
     }
@@ -55,7 +53,6 @@ impl Statistics {
 mod tests {
     use super::*;
 
-    /// Goal: every kind of loss that the kernel counts is included.
     #[test]
     fn all_losses_are_counted() {
         let text = "entries: 100\noverrun: 20\ncommit overrun: 3\nbytes: 4096\n\

@@ -7,7 +7,6 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The root of tracefs.
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
@@ -42,7 +41,6 @@ impl Tracefs {
         &self.root
     }
 
-    /// Returns those of `events`, each written as `SYSTEM:EVENT`, that this kernel has.
     pub fn having(&self, events: &[&str]) -> Vec<String> {
         let path = |event: &str| self.root.join("events").join(event.replacen(':', "/", 1));
         let has = |event: &&&str| path(event).is_dir();
@@ -60,7 +58,6 @@ impl Tracefs {
     }
 }
 
-/// Returns the error to report if mounting tracefs fails.
 fn refused(errno: Errno) -> RecordError {
     match errno {
         Errno::PERM | Errno::ACCESS => RecordError::NotPermitted,
@@ -80,7 +77,6 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Goal: the kernel's errors become advice to the user.
     #[test]
     fn mount_errors_give_advice() {
         for (errno, advice) in [

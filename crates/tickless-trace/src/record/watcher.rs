@@ -19,7 +19,6 @@ use std::time::Duration;
 /// recorders use it.
 const WATCH: &str = "--watch-recorder";
 
-/// The process that watches this one. Dropping this value ends it.
 #[derive(Debug)]
 pub(super) struct Watcher {
     process: Child,

@@ -20,7 +20,6 @@ const RESTART_AWARE_SINCE: (u32, u32) = (5, 15);
 /// timer for time slices, and device programming that is deferred at the end of interrupts.
 const LAZY_TIMERS_SINCE: (u32, u32) = (7, 1);
 
-/// How closely the replay under the kernel's own policy matches what the kernel did.
 #[derive(Debug, Serialize)]
 pub struct Agreement {
     pub policy: &'static str,
@@ -40,7 +39,6 @@ pub struct Agreement {
     pub why: Vec<String>,
 }
 
-/// A count that both the trace and its replay have.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Measure {
     pub measure: &'static str,
@@ -49,7 +47,6 @@ pub struct Measure {
     pub inside: bool,
 }
 
-/// Whether a trace distinguishes a policy from that of the kernel which recorded it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
     pub policy: &'static str,
@@ -81,7 +78,6 @@ impl Measure {
     }
 }
 
-/// The counts that can be compared, because a trace and its replay both have them.
 #[derive(Clone, Copy)]
 struct Counted {
     writes: u64,

@@ -3,12 +3,8 @@
 //!
 //! - Time never goes back. Before each item of the script, the simulated devices deliver the events
 //!   that are due by then. A device that is armed for a past time delivers its event now.
-//! - An interrupt that the trace recorded is delivered when it occurred, whatever time the
-//!   simulated device is armed for. An event of a simulated device is either such an interrupt, or
-//!   one that the kernel did not have; see [`Engine::is_recorded`].
-//! - In a recorded interrupt the core runs a callback for each timer that is due, and this callback
-//!   repeats what the kernel's callback of that timer did in the interrupt. If the kernel also ran
-//!   callbacks of timers that are not due in the replay, what they did is repeated after that.
+//! - An event of a simulated device is either a recorded interrupt, which is delivered when it
+//!   occurred, or one that the kernel did not have; see [`Engine::is_recorded`].
 //! - In an event that the kernel did not have, callbacks do nothing. In particular they restart no
 //!   timer, so one pass over the timers that are due suffices.
 
@@ -31,7 +27,6 @@ use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::{DeviceCounts, HandlerEnd, Limits};
 use tickless_core::time::{CpuId, Ns};
 
-/// The outcome of a replay under one policy.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) policy: ReplayPolicy,
@@ -51,7 +46,6 @@ pub(super) struct Outcome {
 /// begin, and longer if a virtual CPU did not run.
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
-/// Replays a script. O(n log n); a few microseconds per recorded event.
 pub(super) fn run(script: &Script, trace: &Trace, policy: ReplayPolicy) -> Outcome {
     let (engine, before) = perform(script, trace, policy);
     engine.outcome(policy, &before)

@@ -5,7 +5,6 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tickless_core::time::Ns;
 
-/// A histogram of lateness for each family of timers (wheel and queue).
 #[derive(Clone, Debug)]
 pub(super) struct Lateness([Histogram<u64>; 2]);
 
@@ -30,7 +29,6 @@ impl Lateness {
         self.0[family as usize].saturating_record(late.0);
     }
 
-    /// Returns the quantiles of one family's lateness; `None` if no timer of the family fired.
     pub(super) fn of(&self, family: Family) -> Option<Quantiles> {
         quantiles(&self.0[family as usize])
     }

@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
 
-/// Timers with the same callback function and the same period.
 #[derive(Debug, Serialize)]
 pub struct Overlap {
     pub function: String,
@@ -26,7 +25,6 @@ pub struct Overlap {
     pub spread: PhaseSet,
 }
 
-/// The phases of timers of one period.
 #[derive(Debug, Serialize)]
 pub struct PhaseSet {
     pub phases_ns: Vec<u64>,
@@ -138,7 +136,6 @@ fn deadlines(trace: &Trace) -> Vec<Deadlines> {
     found
 }
 
-/// Returns how often each value occurs.
 fn frequencies(values: impl Iterator<Item = u64>) -> BTreeMap<u64, usize> {
     let mut counts = BTreeMap::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);

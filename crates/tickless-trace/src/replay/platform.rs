@@ -15,12 +15,10 @@ use tickless_core::time::{CpuId, Ns};
 pub(super) struct ReplayPlatform {
     now: AtomicU64,
     here: AtomicU16,
-    /// The time for which each CPU's device is armed.
     devices: Box<[AtomicU64]>,
     /// All times for which devices have been armed, the earliest first. [`Self::next_event`] skips
     /// those that no longer hold.
     events: Uncontended<BinaryHeap<Reverse<(Ns, CpuId)>>>,
-    /// The writes to devices, in order.
     writes: Uncontended<Vec<(Ns, CpuId)>>,
 }
 
@@ -56,7 +54,6 @@ impl ReplayPlatform {
         None
     }
 
-    /// Takes the writes to devices since the last call, in order.
     pub(super) fn take_writes(&self) -> Vec<(Ns, CpuId)> {
         std::mem::take(&mut self.writes.lock())
     }

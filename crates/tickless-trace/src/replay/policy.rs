@@ -41,11 +41,9 @@ pub(super) const DEFERRED_MAX: Ns = Ns(20_000);
 pub(super) const SLICE_FUNCTION: &str = "hrtick";
 
 impl ReplayPolicy {
-    /// The policies that a replay compares by default.
     pub const DEFAULT: [ReplayPolicy; 3] =
         [ReplayPolicy::Eager, ReplayPolicy::Lazy, ReplayPolicy::RestartAware];
 
-    /// All policies, in the order of tables.
     pub const ALL: [ReplayPolicy; 6] = [
         ReplayPolicy::Eager,
         ReplayPolicy::Lazy,
@@ -55,7 +53,6 @@ impl ReplayPolicy {
         ReplayPolicy::Linux71,
     ];
 
-    /// Returns the name in tables, in JSON and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             ReplayPolicy::Eager => "eager",

@@ -14,7 +14,6 @@ use tickless_core::time::{CpuId, Ns, Tick, Window};
 
 pub use crate::read::Family;
 
-/// The operations of a trace.
 #[derive(Clone, Debug)]
 pub struct Streams {
     pub cpus: u16,
@@ -31,7 +30,6 @@ pub struct Streams {
     pub families: Vec<Family>,
 }
 
-/// An operation on a timer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
     pub at: Ns,
@@ -40,7 +38,6 @@ pub struct Event {
     pub what: What,
 }
 
-/// The kinds of operations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
     Arm(Arming),
@@ -52,10 +49,8 @@ pub enum What {
     Unseen(Option<Arming>),
 }
 
-/// An arming of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arming {
-    /// The time from which the timer may fire, and the time at which it must fire.
     pub window: Window,
     pub base: CpuId,
     pub wakes: Wakes,

@@ -35,7 +35,6 @@ pub struct Summary {
     pub notes: Vec<String>,
 }
 
-/// What the trace tells about itself.
 #[derive(Debug, Serialize)]
 pub struct TraceFacts {
     pub file: String,
@@ -46,8 +45,6 @@ pub struct TraceFacts {
     pub recorded: Recorded,
 }
 
-/// What a trace recorded of its event devices (the timer hardware of each CPU) and of its timers'
-/// expiries.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Recorded {
     pub device_writes: Option<u64>,
@@ -57,7 +54,6 @@ pub struct Recorded {
     pub queue_lateness_ns: Option<Quantiles>,
 }
 
-/// The results under one policy.
 #[derive(Debug, Serialize)]
 pub struct PolicyResult {
     pub policy: &'static str,
@@ -72,7 +68,6 @@ pub struct PolicyResult {
     pub queue_lateness_ns: Option<Quantiles>,
 }
 
-/// How often the kernel performed each operation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct OperationCounts {
     pub start: u64,
@@ -82,7 +77,6 @@ pub struct OperationCounts {
     pub queue: FamilyCounts,
 }
 
-/// A callback function, and how often timers with it were started.
 #[derive(Debug, Serialize)]
 pub struct FunctionStarts {
     pub function: String,

@@ -41,13 +41,11 @@ pub fn write_timeline(
     timeline.out.write_all(b"\n]}\n")
 }
 
-/// A list of events in JSON.
 struct Timeline<'a> {
     out: &'a mut dyn Write,
     is_first: bool,
 }
 
-/// What a CPU currently does, since when.
 #[derive(Clone, Default)]
 struct Cpu {
     idle: Option<(Ns, String)>,
@@ -70,7 +68,6 @@ impl Timeline<'_> {
         self.write(&json!({"ph": "i", "s": "t", "name": name, "ts": ts, "pid": pid, "tid": track}))
     }
 
-    /// Ends the current activity of a track, if there is one, and writes it.
     fn end(
         &mut self,
         current: &mut Option<(Ns, String)>,

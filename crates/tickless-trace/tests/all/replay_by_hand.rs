@@ -10,7 +10,6 @@ use crate::support::{
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, PolicyResult, ReplayPolicy, Summary, summarise};
 
-/// Returns device writes, wakeups, spurious wakeups and timers that fired.
 fn counts(summary: &Summary) -> [[u64; 3]; 4] {
     [writes(summary), wakeups(summary), spurious(summary), fired(summary)]
 }
@@ -27,20 +26,29 @@ fn restart_of_the_first_timer_to_later() {
     assert_eq!(counts(&before), [[4, 2, 3], [0; 3], [0; 3], [0; 3]]);
 }
 
-/// B at 300: w(300). A at 200: w(200). A cancelled: eager and restart-aware w(300); lazy
-/// nothing, a spurious wakeup at 200, then w(300).
 #[test]
-fn cancel_of_the_first_timer() {
-    let summary = replay_history("10 start B 300; 20 start A 200; 30 cancel A; 210 end");
-    assert_eq!(counts(&summary), [[3, 3, 3], [0, 1, 0], [0, 1, 0], [0; 3]]);
-}
-
-/// A at 200 on CPU 0: w(200). Cancelled on CPU 1, which cannot reach CPU 0's device: no write,
-/// and a spurious wakeup at 200, after which there is nothing to write.
-#[test]
-fn removal_on_another_cpu_writes_nothing() {
-    let summary = replay_history("20 start A 200; 30 cancel@1 A; 210 end");
-    assert_eq!(counts(&summary), [[1; 3], [1; 3], [1; 3], [0; 3]]);
+fn short_histories_have_the_counts_worked_out_by_hand() {
+    for (steps, want) in [
+        // Cancel of the first timer: w(300); w(200); eager and restart-aware w(300); lazy nothing,
+        // a spurious wakeup at 200, then w(300).
+        (
+            "10 start B 300; 20 start A 200; 30 cancel A; 210 end",
+            [[3, 3, 3], [0, 1, 0], [0, 1, 0], [0; 3]],
+        ),
+        // CPU 1 cancels A, and cannot reach CPU 0's device: w(200), and a spurious wakeup at 200,
+        // after which there is nothing to write.
+        ("20 start A 200; 30 cancel@1 A; 210 end", [[1; 3], [1; 3], [1; 3], [0; 3]]),
+        // A device is due at the time of a cancel, which is first, as in the kernel: w(100); stop,
+        // or a spurious wakeup under lazy; w(130). B fires at 130, after the last operation.
+        (
+            "10 start A 100; 100 cancel A; 120 start B 130; 150 end",
+            [[3, 2, 3], [1, 2, 1], [0, 1, 0], [1; 3]],
+        ),
+        // The timer was on the CPU on which it expired: CPU 0 has no event for it.
+        ("10 start A 100; 101 interrupt@1 A; 150 end", [[1; 3], [1; 3], [0; 3], [1; 3]]),
+    ] {
+        assert_eq!(counts(&replay_history(steps)), want, "{steps}");
+    }
 }
 
 /// A at 100: w(100). The interrupt fires it, and its callback asks for 200: one write at the end,
@@ -86,17 +94,15 @@ fn interrupts_are_found_without_their_records() {
 #[test]
 fn removals_of_older_kernels_are_no_cancels() {
     let a = address("A");
-    let summary = replay(
-        &[
-            HEADER,
-            &history("10 start B 300; 20 start A 200; 30 cancel A"),
-            &line(30, 0, "d..1.", &hrtimer_start(&a, 250, "")),
-            &history("251 enter"),
-            &line(252, 0, "d.h1.", &format!("hrtimer_cancel: hrtimer={a}")),
-            &history("252 expire A; 253 returned A; 254 leave; 260 end"),
-        ]
-        .concat(),
-    );
+    let text = [
+        HEADER,
+        &history("10 start B 300; 20 start A 200; 30 cancel A"),
+        &line(30, 0, "d..1.", &hrtimer_start(&a, 250, "")),
+        &history("251 enter"),
+        &line(252, 0, "d.h1.", &format!("hrtimer_cancel: hrtimer={a}")),
+        &history("252 expire A; 253 returned A; 254 leave; 260 end"),
+    ];
+    let summary = replay(&text.concat());
     // As in `restart_of_the_first_timer_to_later`, then w(300) at the end of the interrupt.
     assert_eq!(writes(&summary), [5, 4, 4]);
     let queue = summary.operations.queue;
@@ -110,16 +116,14 @@ fn removals_of_older_kernels_are_no_cancels() {
 fn a_reused_address_is_another_timer() {
     let a = address("A");
     let setup = format!("hrtimer_init: hrtimer={a} clockid=CLOCK_MONOTONIC mode=ABS");
-    let summary = replay(
-        &[
-            HEADER,
-            &history("20 start A 200; 30 cancel A"),
-            &line(31, 0, ".....", &setup),
-            &line(32, 0, "d..1.", &hrtimer_start(&a, 300, "")),
-            &history("40 end"),
-        ]
-        .concat(),
-    );
+    let text = [
+        HEADER,
+        &history("20 start A 200; 30 cancel A"),
+        &line(31, 0, ".....", &setup),
+        &line(32, 0, "d..1.", &hrtimer_start(&a, 300, "")),
+        &history("40 end"),
+    ];
+    let summary = replay(&text.concat());
     assert_eq!((summary.operations.queue.restart, summary.operations.queue.cancel), (0, 1));
     // w(200); the removal of the only timer stops the device with a write, except under lazy;
     // w(300), except under lazy, whose device is still armed for 200.
@@ -132,15 +136,6 @@ fn a_reused_address_is_another_timer() {
     assert_eq!((summary.operations.wheel.start, summary.operations.wheel.restart), (1, 0));
     // The wheel's timer causes no write: w(200), and that of the cancel except under lazy.
     assert_eq!(writes(&summary), [2, 1, 2]);
-}
-
-/// A device is due at the time of a cancel: the cancel is first, as in the kernel. Events that are
-/// due after the last operation are delivered until the trace's end.
-#[test]
-fn an_operation_precedes_an_event_of_equal_time() {
-    let summary = replay_history("10 start A 100; 100 cancel A; 120 start B 130; 150 end");
-    // w(100); stop, or a spurious wakeup under lazy; w(130); B fires at 130.
-    assert_eq!(counts(&summary), [[3, 2, 3], [1, 2, 1], [0, 1, 0], [1; 3]]);
 }
 
 /// A is armed for a past time: it fires at once, at 100, not at 50. The second start in that
@@ -231,13 +226,6 @@ fn no_restart_is_inferred_for_other_timers() {
         assert_eq!(summary.inferred_operations, 0, "{text}");
         assert!(wakeups(&summary)[2] <= 2, "{text}");
     }
-}
-
-/// The timer was on the CPU on which it expired: CPU 0 has no event for it.
-#[test]
-fn a_timer_is_on_the_cpu_where_it_expires() {
-    let summary = replay_history("10 start A 100; 101 interrupt@1 A; 150 end");
-    assert_eq!(counts(&summary)[1..], [[1; 3], [0; 3], [1; 3]]);
 }
 
 /// An interrupt whose end was lost ends where its CPU is seen outside: B's start is a task's.

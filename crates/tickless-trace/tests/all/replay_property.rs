@@ -5,9 +5,7 @@
 //! first timer programs the device, a restart is one operation, another CPU's device is not
 //! programmed), and prints what Linux would print.
 
-use crate::support::{
-    all, fired, older_kernel, replay, spurious, text_without, wakeups, without_flags, writes,
-};
+use crate::support::{all, fired, replay, spurious, wakeups, writes};
 use crate::trace_damage::seeded;
 use proptest::prelude::*;
 use std::fmt::Write;
@@ -219,29 +217,5 @@ proptest! {
         let useful = |policy: usize| wakeups(&summary)[policy] - spurious(&summary)[policy];
         prop_assert_eq!((useful(0), useful(1)), (useful(2), useful(2)));
         prop_assert!(spurious(&summary)[1] >= spurious(&summary)[2]);
-    }
-
-    /// Goal: as many timers fire with less detailed traces: without interrupts, without the flags
-    /// column, as an older kernel prints it. Such traces do not show which interrupts expired
-    /// nothing and which restarts were two calls, nor what these wrote. Two operations within 100
-    /// us may look like one, so the histories have none.
-    #[test]
-    fn less_detailed_traces_fire_as_many_timers(
-        actions in proptest::collection::vec(action(), 1..60),
-    ) {
-        let is_past =
-            |action: &Action| matches!(action, Action::Start { delta_ns, .. } if *delta_ns < 0);
-        let actions = actions.into_iter().filter(|action| !is_past(action));
-        let apart = actions.flat_map(|action| [action, Action::Pass { ns: 120_000 }]);
-        let kernel = Kernel::new().run(&apart.collect::<Vec<_>>());
-        prop_assume!(kernel.text.contains("timer="));
-        let no_interrupts = text_without(&kernel.text, "local_timer_");
-        let older = older_kernel(&kernel.text);
-        let poorest = without_flags(&text_without(&older, "local_timer_"));
-        for text in [no_interrupts, without_flags(&older), older, poorest] {
-            let summary = replay(&text);
-            prop_assert_eq!(fired(&summary), [kernel.fired; 3]);
-            prop_assert_eq!(all(&summary, |result| result.early), [0; 3]);
-        }
     }
 }

@@ -33,12 +33,10 @@ fn plain(trace: &Trace, record: Record) -> String {
         _ => "",
     };
     let event = format!("{event:?}");
-    // Remove the numbers of names.
     let event = event.split("NameId(").map(|part| part.trim_start_matches(char::is_numeric));
     format!("{time:?} {cpu:?} {pid} {function} {}", event.collect::<String>())
 }
 
-/// Panics with the first difference of two traces.
 fn assert_same(one: &Trace, other: &Trace) {
     assert_eq!(one.records.len(), other.records.len());
     for (a, b) in one.records.iter().zip(other.records.iter()) {
@@ -54,7 +52,6 @@ fn results(trace: &Trace) -> String {
     format!("{:?} {:?}", summary.policies, summary.operations)
 }
 
-/// Goal: files of either version read like the text that trace-cmd prints of them.
 #[test]
 fn trace_dat_reads_like_the_text_of_trace_cmd() {
     let text = read("trace-cmd.dat.txt.gz");
@@ -72,7 +69,6 @@ fn trace_dat_reads_like_the_text_of_trace_cmd() {
     }
 }
 
-/// Goal: perf.data, which has no names of functions, reads like the text that perf prints of it.
 #[test]
 fn perf_data_reads_like_the_text_of_perf() {
     let text = read("perf.data.txt.gz");
@@ -106,7 +102,6 @@ fn a_cut_file_is_used() {
     assert_eq!(format!("{:?}", text.policies), format!("{:?}", file.policies));
 }
 
-/// Returns the only place of these bytes.
 fn place_of(bytes: &[u8], wanted: &[u8]) -> usize {
     let mut places = bytes.windows(wanted.len()).enumerate();
     let (place, _) = places.find(|(_, there)| *there == wanted).unwrap();
@@ -165,7 +160,6 @@ fn with_instance_7(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// Goal: instances of `trace-cmd record -B NAME` are read in addition to the top buffer.
 #[test]
 fn instances_are_read_too() {
     type Adds = fn(Vec<u8>) -> Vec<u8>;

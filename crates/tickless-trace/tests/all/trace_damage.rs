@@ -64,20 +64,13 @@ fn a_million_bad_lines_make_one_message() {
     assert_eq!(messages.len(), 2);
     assert!(messages[0].ends_with("(and 49999 more lines)"), "{messages:?}");
     assert_eq!((trace.skipped_lines, trace.records.len()), (100_000, 1));
-}
 
-#[test]
-fn many_unknown_events_are_folded() {
-    let mut text = format!("{HEADER}{EVENT}");
-    for number in 0..1_000 {
-        text += &format!("[000] 1.0: event_{number}: a=b\n");
-    }
-    let trace = parsed(&text);
+    let unknown = |number| format!("[000] 1.0: event_{number}: a=b\n");
+    let trace = parsed(format!("{HEADER}{EVENT}{}", (0..1_000).map(unknown).collect::<String>()));
     assert_eq!(trace.messages().count(), 17);
     assert_eq!(trace.problems.find(&Cause::MoreUnknownEvents).unwrap().count, 984);
 }
 
-/// Goal: damage that leaves events usable is reported by cause, with the first line that has it.
 #[test]
 fn causes_are_reported_with_their_lines() {
     let cut = " a-1 [000] d.h1.  1.000002: hrtimer_expire_entry: hrtimer=1 now=30285";
@@ -150,18 +143,14 @@ fn many_events() -> String {
 }
 
 #[test]
-fn a_cut_gzip_is_used_up_to_the_cut() {
-    let packed = gzip(many_events().as_bytes());
+fn a_damaged_gzip_is_used_up_to_the_damage() {
+    let mut packed = gzip(many_events().as_bytes());
     assert_eq!(parsed(&packed).records.len(), 20_000);
     let trace = parsed(&packed[..packed.len() / 2]);
     assert!((8_000..12_000).contains(&trace.records.len()), "{}", trace.records.len());
     assert!(trace.problems.find(&Cause::GzipCut).is_some(), "{:?}", trace.problems);
     assert!(trace.messages().any(|message| message.contains("gzip data ends early")));
-}
 
-#[test]
-fn a_damaged_gzip_is_used_up_to_the_damage() {
-    let mut packed = gzip(many_events().as_bytes());
     let middle = packed.len() / 2;
     packed[middle..middle + 64].fill(0xff);
     let trace = parsed(&packed);
@@ -199,7 +188,6 @@ fn errors_advise_the_user() {
     }
 }
 
-/// Fails with an I/O error after its text.
 struct BreaksOff<'a>(&'a [u8]);
 
 impl Read for BreaksOff<'_> {
@@ -342,7 +330,6 @@ proptest! {
         }
     }
 
-    /// Goal: every number that the fields can hold is accepted, and no clock overflows.
     #[test]
     fn extreme_numbers_never_panic(
         events in prop::collection::vec((extreme(), extreme(), extreme(), extreme()), 1..12),

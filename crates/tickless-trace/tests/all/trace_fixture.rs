@@ -9,7 +9,6 @@ fn nginx() -> Trace {
     Trace::read(&sample_path("nginx")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Goal: no event is lost or read as another. Method: count the words behind the time.
 #[test]
 fn every_event_is_read_as_its_kind() {
     let text = sample_text("nginx");

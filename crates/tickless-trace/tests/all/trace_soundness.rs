@@ -17,7 +17,6 @@ fn is_event(line: &str) -> bool {
     line.contains("] ") && !line.starts_with('#')
 }
 
-/// Replaces each event's line with what `change` returns for its number and text.
 fn events(text: &str, mut change: impl FnMut(usize, &str) -> Vec<String>) -> String {
     let mut out = String::new();
     let mut number = 0;
@@ -32,7 +31,6 @@ fn events(text: &str, mut change: impl FnMut(usize, &str) -> Vec<String>) -> Str
     out
 }
 
-/// Returns a line with another time.
 fn at(line: &str, time: &str) -> String {
     let begin = line.find(": ").unwrap();
     let from = line[..begin].rfind(' ').unwrap() + 1;
@@ -96,7 +94,6 @@ const DAMAGES: [Damage; 6] = [
     ("wrong HZ", wrong_hz, |cause| matches!(cause, Cause::HzContradicted { .. })),
 ];
 
-/// Goal: a sound trace has no damage, and the replay agrees with its kernel.
 #[test]
 fn sound_traces_have_no_damage() {
     for name in SAMPLES {
@@ -153,7 +150,6 @@ fn damage_is_reported() {
     }
 }
 
-/// Goal: if the events contradict the header's tick rate, theirs is used; otherwise the header's.
 #[test]
 fn the_tick_rate_of_the_events_is_preferred() {
     let text = sample_text("idle");
@@ -163,8 +159,6 @@ fn the_tick_rate_of_the_events_is_preferred() {
     assert_eq!(parsed(&wrong_hz(&short)).hz.unwrap().value, 1_000);
 }
 
-/// Goal: a line that is missing in the middle is not reported as the end, and one missing line is
-/// no damage.
 #[test]
 fn a_line_missing_in_the_middle_is_not_the_end() {
     let place = |trace: &Trace| {
@@ -193,7 +187,6 @@ fn a_line_missing_in_the_middle_is_not_the_end() {
     assert_eq!(place(&parsed(&half)), Some(MissingPlace::End));
 }
 
-/// Goal: a damaged number adds neither 4,096 CPUs nor years; its line is skipped and reported.
 #[test]
 fn lines_with_damaged_numbers_are_skipped() {
     let text = sample_text("pipe-one-cpu");
@@ -227,7 +220,6 @@ fn verdicts(summary: &Summary) -> Vec<(&'static str, Verdict)> {
     others.iter().map(|other| (other.policy, other.verdict)).collect()
 }
 
-/// Goal: agreement shows which policies a trace distinguishes from the kernel's.
 #[test]
 fn verdicts_on_policies_are_right() {
     use Verdict::{CannotTell, RuledOut};
@@ -276,7 +268,6 @@ fn another_policy_than_the_kernels_is_detected() {
     assert_eq!(verdicts(&summary), want, "{agreement:?}");
 }
 
-/// Goal: one thread's sleeps are one periodic source, though their timers' addresses differ.
 #[test]
 fn a_thread_that_sleeps_is_one_source() {
     let mut text = HEADER.to_string();
@@ -296,8 +287,6 @@ fn a_thread_that_sleeps_is_one_source() {
     assert_eq!((found.period_ns, found.expirations, found.addresses), (1_000_000, 200, 7));
 }
 
-/// Goal: an idle thread that the recorder missed is reported when the trace is read, and is no
-/// damage.
 #[test]
 fn an_idle_thread_without_records_is_reported() {
     let text = "# tracer: nop\n a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=01\n";

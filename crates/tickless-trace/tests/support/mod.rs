@@ -21,7 +21,6 @@ pub fn sample_text(name: &str) -> String {
     String::from_utf8(unpacked(&sample_path(name))).unwrap()
 }
 
-/// Returns the bytes of a file of `tests/data`, unpacked if they are compressed.
 pub fn data(name: &str) -> Vec<u8> {
     unpacked(&data_path(name))
 }
@@ -39,7 +38,6 @@ fn unpacked(path: &Path) -> Vec<u8> {
     }
 }
 
-/// Replays a trace's text under all policies.
 pub fn replay(text: &str) -> Summary {
     replay_with(text, Inference::On)
 }
@@ -49,7 +47,6 @@ pub fn replay_with(text: &str, inference: Inference) -> Summary {
     summarise(&trace, &ReplayPolicy::DEFAULT, inference)
 }
 
-/// The results in the order eager, lazy, restart-aware.
 pub fn all<T>(summary: &Summary, of: impl Fn(&PolicyResult) -> T) -> [T; 3] {
     let names: Vec<&str> = summary.policies.iter().map(|result| result.policy).collect();
     assert_eq!(names, ["eager", "lazy", "restart-aware"]);
@@ -75,7 +72,6 @@ pub fn fired(summary: &Summary) -> [u64; 3] {
 /// The first lines of a trace whose clock is CLOCK_MONOTONIC.
 pub const HEADER: &str = "# tracer: nop\n# kernel 6.18.0 HZ=250 clock=mono\n";
 
-/// Returns a line as ftrace prints it; `flags` is its flags column.
 pub fn line(at_us: u64, cpu: u16, flags: &str, event: &str) -> String {
     line_of("a-1", at_us, cpu, flags, event)
 }
@@ -126,12 +122,10 @@ pub fn history(steps: &str) -> String {
     text
 }
 
-/// Returns the address of a timer that a history names by a letter.
 pub fn address(name: &str) -> String {
     format!("00000000000000{0}{0}", name.to_lowercase())
 }
 
-/// Replays a history.
 pub fn replay_history(steps: &str) -> Summary {
     replay(&(HEADER.to_string() + &history(steps)))
 }
@@ -141,7 +135,6 @@ pub fn hrtimer_start(timer: &str, expiry_us: u64, rest: &str) -> String {
     format!("hrtimer_start: hrtimer={timer} function=f expires={ns} softexpires={ns}{rest}")
 }
 
-/// Returns the text without the lines that contain `word`.
 pub fn text_without(text: &str, word: &str) -> String {
     let kept = text.lines().filter(|line| !line.contains(word));
     kept.fold(String::new(), |text, line| text + line + "\n")

@@ -48,7 +48,6 @@ impl<'a> Bytes<'a> {
         self.take_u64(length)
     }
 
-    /// Takes the bytes up to the next zero, and the zero.
     pub(super) fn string(&mut self) -> Option<&'a [u8]> {
         let end = self.0.iter().position(|&byte| byte == 0)?;
         let text = self.take(end)?;

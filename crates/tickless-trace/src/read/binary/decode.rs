@@ -10,36 +10,29 @@ use crate::read::problem::Cause;
 use std::collections::HashMap;
 use tickless_core::time::{CpuId, Ns};
 
-/// Decodes a kernel's events.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// What is known of each event, by the number that the kernel gave it.
     events: HashMap<u16, Known>,
     id: Option<Field>,
     flags: Option<Field>,
     pid: Option<Field>,
 }
 
-/// An event that the kernel described.
 #[derive(Debug)]
 enum Known {
     /// The event's kind, and where its fields are, in the order of [`EventKind::fields`].
     Read(EventKind, Vec<Option<Field>>),
-    /// The name of an event that is not read.
     Skipped(Box<str>),
 }
 
-/// Why an event's bytes are no [`Record`].
 #[derive(Debug)]
 pub(in crate::read) enum Undecoded<'a> {
     /// The event has this name. Events of this kind are not read.
     Skipped(&'a str),
-    /// It cannot be read.
     Unreadable(Cause),
 }
 
 impl Decoder {
-    /// Adds the kernel's description of one event.
     pub(crate) fn add_format(&mut self, text: &str) {
         let Some(format) = Format::parse(text) else { return };
         self.id = format.field("common_type");

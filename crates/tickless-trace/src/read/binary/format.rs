@@ -1,6 +1,5 @@
 //! Finds the fields of an event in the kernel's description of it (a text).
 
-/// A field's place in an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Field {
     offset: u16,
@@ -25,7 +24,6 @@ impl Field {
     }
 }
 
-/// The kernel's description of one event.
 #[derive(Debug)]
 pub(super) struct Format<'a> {
     pub(super) name: &'a str,
@@ -34,7 +32,6 @@ pub(super) struct Format<'a> {
 }
 
 impl<'a> Format<'a> {
-    /// Reads the kernel's text; `None` if it has no name or number of the event.
     pub(super) fn parse(text: &'a str) -> Option<Format<'a>> {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let fields = text.lines().filter_map(field).collect();

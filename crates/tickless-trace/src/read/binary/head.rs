@@ -8,7 +8,6 @@ use std::collections::HashMap;
 
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// The contents of the beginning of a file, and the bytes behind it.
 #[derive(Debug)]
 pub(super) struct Head<'a> {
     pub(super) decoder: Decoder,
@@ -17,7 +16,6 @@ pub(super) struct Head<'a> {
     pub(super) rest: Bytes<'a>,
 }
 
-/// The first bytes of a file, which have the same meaning in all versions.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) version: &'a [u8],
@@ -70,7 +68,6 @@ pub(super) fn symbols_of(text: &[u8]) -> Symbols {
     Symbols::parse(String::from_utf8_lossy(text).into_owned())
 }
 
-/// Reads lines of `7 name`.
 pub(super) fn tasks_of(text: &[u8]) -> HashMap<u32, Box<str>> {
     let text = String::from_utf8_lossy(text);
     let task = |line: &str| {

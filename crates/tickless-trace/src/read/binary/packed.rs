@@ -6,7 +6,6 @@ use flate2::read::ZlibDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::io::Read;
 
-/// How sections and pages are compressed.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Compression {
     #[default]
@@ -48,14 +47,12 @@ impl Unpacker {
     }
 }
 
-/// Returns a section's contents.
 pub(super) fn unpacked(bytes: &mut Bytes<'_>, compression: Compression) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     Unpacker::new(compression).unpack(bytes, &mut whole)?;
     Some(whole)
 }
 
-/// The pages of a CPU's buffer, one after the other.
 pub(super) struct Pages<'a> {
     source: Source<'a>,
     page_size: usize,
@@ -68,7 +65,6 @@ enum Source<'a> {
     Packed(Box<Chunks<'a>>),
 }
 
-/// Compressed pieces of some pages each.
 struct Chunks<'a> {
     bytes: Bytes<'a>,
     left: u32,
@@ -101,7 +97,6 @@ impl<'a> Pages<'a> {
         &bytes[self.current.clone()]
     }
 
-    /// Advances to the next page; returns whether there is one.
     pub(super) fn advance(&mut self) -> bool {
         let mut start = self.current.end;
         let length = match &mut self.source {
@@ -155,7 +150,6 @@ mod tests {
         found
     }
 
-    /// Goal: pages that continue in the next chunk are whole, and none follows a damaged chunk.
     #[test]
     fn pages_continue_across_chunks() {
         let bytes: Vec<u8> = (0..10).collect();

@@ -108,7 +108,6 @@ mod tests {
         (kind | delta << 5).to_le_bytes()
     }
 
-    /// Goal: every kind of entry is read, and the times of the events behind it are right.
     #[test]
     fn times_add_up() {
         let mut bytes = Vec::new();

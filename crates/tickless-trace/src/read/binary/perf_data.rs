@@ -17,7 +17,6 @@ use tickless_core::time::Ns;
 /// What perf calls the kernel's own code. The name of a symbol may follow.
 const KERNEL_MAP: &[u8] = b"[kernel.kallsyms]";
 
-/// The first bytes of a file.
 const MAGIC: &[u8] = b"PERFILE2";
 const MAGIC_BIG_ENDIAN: &[u8] = b"2ELIFREP";
 

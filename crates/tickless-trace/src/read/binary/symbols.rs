@@ -2,7 +2,6 @@
 
 use super::bytes::Bytes;
 
-/// The contents of `/proc/kallsyms`.
 #[derive(Debug, Default)]
 pub struct Symbols {
     text: String,
@@ -39,7 +38,6 @@ impl Symbols {
         self.text.get(at as usize..(at + length) as usize)
     }
 
-    /// Returns the function that contains this address. O(log n).
     pub fn name(&self, address: u64) -> Option<&str> {
         let end = self.places.partition_point(|(start, ..)| *start <= address);
         let (start, ..) = *self.places.get(end.checked_sub(1)?)?;
@@ -56,7 +54,6 @@ impl Symbols {
     }
 }
 
-/// Returns the build ID of the running kernel, if it can be read.
 pub fn build_id_of_this_kernel() -> Option<Vec<u8>> {
     build_id(&std::fs::read("/sys/kernel/notes").ok()?).map(<[u8]>::to_vec)
 }
@@ -84,7 +81,6 @@ fn build_id(notes: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// Goal: the note is found behind others; in notes that are cut there is none.
     #[test]
     fn the_build_id_is_found_among_notes() {
         let other = [&[6, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0][..], b"Linux\0\0\0", &[7, 0, 0, 0]];

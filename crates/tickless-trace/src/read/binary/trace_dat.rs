@@ -69,7 +69,6 @@ struct Buffer<'a> {
 }
 
 impl Buffer<'_> {
-    /// Advances to the next event, and returns its time.
     fn advance(&mut self, reader: &mut Reader) -> Option<u64> {
         loop {
             let bytes = self.pages.current();
@@ -89,7 +88,6 @@ impl Buffer<'_> {
     }
 }
 
-/// What is read from a trace.dat of either version.
 #[derive(Default)]
 struct Contents<'a> {
     decoder: Decoder,
@@ -110,7 +108,6 @@ struct File<'a> {
     unsupported: Option<&'static str>,
 }
 
-/// The numbers of options, in both versions.
 mod option {
     pub(super) const DONE: u16 = 0;
     pub(super) const BUFFER: u16 = 3;
@@ -168,7 +165,6 @@ impl<'a> File<'a> {
         Some(contents)
     }
 
-    /// Returns the pages of a ring buffer in a file of version 6, for each CPU.
     fn flyrecord(&mut self, mut rest: Bytes<'a>, count: u32) -> Option<Vec<(CpuId, Pages<'a>)>> {
         if rest.take(10)? != b"flyrecord\0" {
             return self.unsupported("recorded by trace-cmd as latency text");
@@ -305,7 +301,6 @@ fn options_6(rest: &mut Bytes<'_>, contents: &mut Contents<'_>) -> Option<()> {
 }
 
 impl Contents<'_> {
-    /// Stores the value of an option that both versions have.
     fn option(&mut self, id: u16, data: &[u8]) {
         let text = || String::from_utf8_lossy(data);
         match id {

@@ -1,28 +1,11 @@
-//! Infers operations that must have happened without a record.
+//! Infers operations that must have happened without a record: only where the records contradict
+//! each other without them. `docs/book/src/replay.md` has the rules ("Operations without a record").
 //!
-//! Traces have gaps: a kernel does not trace a CPU on its way into and out of idle if that CPU
-//! is not watched there (it stops and restarts the tick, and writes the device, without a record),
-//! and a full buffer drops events. An operation is inferred only where the records contradict each
-//! other without it:
-//!
-//! 1. *A timer expires that is idle (not pending).* It was armed for that time, at the moment when
-//!    it became idle.
-//! 2. *A record names an hrtimer that is still pending, though an interrupt of its CPU began after
-//!    its expiry.* That interrupt would have fired the timer. So the timer had been restarted, at
-//!    its former expiry at the latest, for the time of this record.
-//! 3. *A record names the tick timer, which is still pending more than a millisecond after its
-//!    expiry.* An armed tick is on time. So it had been restarted in the same way as in rule 2.
-//! 4. *A pending timer is set up, or is found idle by its next start (`was_armed=0`).* It was
-//!    cancelled before it expired.
-//!
-//! The trace does not show what such an operation wrote to the device, so the replay does not count
-//! these writes, nor the lateness of an expiry that was guessed.
-//!
-//! The third rule may be wrong: a virtual CPU that did not run for a millisecond has a late tick,
-//! too. The device is written equally often either way, since a late interrupt is delivered when it
-//! was recorded. In the first rule, the moment of the arming is a choice: timers that are restarted
-//! without a record are periodic, and these are armed at once. The other extreme, to arm them just
-//! before the expiry, would add 0.6 % of writes on `traces/idle` and none on the other samples.
+//! A tick that is late because its virtual CPU did not run is wrongly taken for a restarted one. The
+//! device is written equally often either way, since a late interrupt is delivered when it was
+//! recorded. The moment of an inferred arming is a choice: timers that are restarted without a
+//! record are periodic, and these are armed at once. The other extreme, to arm them just before the
+//! expiry, would add 0.6 % of writes on `traces/idle` and none on the other samples.
 
 use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};

@@ -7,9 +7,7 @@
 //! | neither | with the first callback | with its last callback |
 //!
 //! In the latter two cases, callbacks belong to one interrupt if the handler used the same current
-//! time for them: the kernel reads the time once for each interrupt, and prints it with each
-//! callback. A start that follows a callback belongs to the interrupt if it starts the same timer:
-//! it is the restart that the callback asked for.
+//! time for them, which the kernel prints with each callback.
 
 use super::{Moment, Op};
 use crate::read::{Event, EventKind, Record, TimerAddr, Trace};
@@ -26,7 +24,6 @@ const RESTART_MAX: Ns = Ns::from_us(100);
 /// If the end of an interrupt is not recorded, it is assumed to last no longer than this.
 const LASTS_MAX: Ns = Ns::from_ms(1);
 
-/// The interrupt that a CPU is in.
 #[derive(Debug)]
 pub(super) struct Interrupt {
     pub(super) moment: Moment,

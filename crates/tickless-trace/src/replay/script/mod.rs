@@ -30,7 +30,6 @@ use tickless_core::bases::WheelEvents;
 use tickless_core::queues::wheel::Wakes;
 use tickless_core::time::{CpuId, Ns, Tick, Window};
 
-/// Whether operations without a record are inferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Inference {
     #[default]
@@ -38,7 +37,6 @@ pub enum Inference {
     Off,
 }
 
-/// The operations to replay.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) items: Vec<Item>,
@@ -50,7 +48,6 @@ pub(super) struct Script {
     pub(super) slices: Vec<bool>,
     /// Timers that were pending when the recording began, with assumed starts.
     pub(super) pending_at_start: Vec<Start>,
-    /// By family: what the kernel did.
     pub(super) counts: [FamilyCounts; 2],
     /// For each callback function, the numbers of starts of wheel timers and of queue timers.
     pub(super) starts_by_function: Vec<[u64; 2]>,
@@ -61,13 +58,11 @@ pub(super) struct Script {
     /// Starts that are left out, because their expiry cannot be converted to the replay's clock.
     pub(super) unplaced: u64,
     pub(super) has_interrupts: bool,
-    /// What advances the wheel.
     pub(super) wheel: WheelEvents,
     pub(super) begins: Ns,
     pub(super) ends: Ns,
 }
 
-/// A time, and the index of the record from which it comes.
 type Moment = (Ns, u32);
 
 /// What one CPU did at one time: a timer interrupt, or an operation outside timer interrupts.
@@ -93,7 +88,6 @@ pub(super) enum ItemKind {
     },
 }
 
-/// One operation on one timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Op {
     Start(u32),
@@ -179,7 +173,6 @@ impl Script {
         &self.ops[item.ops.0 as usize..item.ops.1 as usize]
     }
 
-    /// Adds the operations that a CPU performed at one time.
     fn push(&mut self, (at, record): Moment, cpu: CpuId, kind: ItemKind, ops: &[Op]) {
         let from = self.ops.len() as u32;
         self.ops.extend_from_slice(ops);

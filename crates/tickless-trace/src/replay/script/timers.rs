@@ -10,7 +10,6 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(super) struct Timers {
     by_record: Vec<u32>,
-    /// By timer.
     pub(super) families: Vec<Family>,
 }
 

@@ -12,7 +12,6 @@ use tickless_core::time::{CpuId, Ns, Window};
 pub(super) struct Writer {
     pub(super) inference: Inference,
     clocks: Clocks,
-    /// The names of the periodic tick's callback.
     ticks: [Option<NameId>; 2],
     slice_function: Option<NameId>,
     ends: Ends,
@@ -23,7 +22,6 @@ pub(super) struct Writer {
     pub(super) script: Script,
 }
 
-/// What is known of a timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub(super) known: Known,
@@ -61,7 +59,6 @@ pub(super) struct Cpu {
     pub(super) last_interrupt: Ns,
 }
 
-/// A record of a timer.
 #[derive(Clone, Copy)]
 struct Seen<'t> {
     record: &'t Record,
@@ -324,7 +321,6 @@ impl Writer {
         self.cpus[cpu.index()].interrupt = Some(Interrupt::new((at, self.place), ends));
     }
 
-    /// Ends the CPU's interrupt, if it is in one.
     fn leave(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu.index()];
         let Some(Interrupt { moment, now, due, ops, .. }) = state.interrupt.take() else { return };
