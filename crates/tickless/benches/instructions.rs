@@ -30,10 +30,12 @@ const OPERATIONS: u64 = 1_000;
 const PUSH: Duration = Duration::from_secs(10);
 const START: Instant = Instant::from_secs(1);
 
-/// The counted functions: their names; how many instructions an operation is expected to take,
-/// without the loop around it, which `local_nothing` measures; and the calls after everything has
-/// been set up.
-const COUNTED: &[(&str, Option<f64>, fn())] = &[
+/// A counted function: its name; how many instructions an operation is expected to take, without
+/// the loop around it, which `local_nothing` measures; and the call after everything has been set
+/// up.
+type Counted = (&'static str, Option<f64>, fn());
+
+const COUNTED: &[Counted] = &[
     ("local_nothing", None, || local_nothing(&mut Local::new())),
     ("local_pair", Some(71.0), || local_pair(&mut Local::new())),
     ("local_pair_anywhere", Some(78.0), || local_pair_anywhere(&mut Local::new())),
