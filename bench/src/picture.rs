@@ -7,7 +7,6 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const WIDTH: u32 = 860;
-/// Where bars begin, after the names.
 const LEFT: i32 = 250;
 /// Where the scale ends, before the figures of the longest bars.
 const RIGHT: i32 = 790;

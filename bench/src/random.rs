@@ -9,7 +9,6 @@ impl Random {
         Random(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A series for each seed.
     pub fn seeded(seed: u64) -> Random {
         Random(Random::new().0 ^ (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -21,7 +20,6 @@ impl Random {
         ((u128::from(self.0) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A duration from `from` to `to` seconds.
     pub fn seconds(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_nanos(from * 1_000_000_000 + self.below((to - from) * 1_000_000_000))
     }

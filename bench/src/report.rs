@@ -26,7 +26,6 @@ pub struct Table {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Row {
     pub name: String,
-    /// How it was measured, where that differs from row to row.
     pub note: Option<String>,
     pub cells: Vec<Option<Cell>>,
 }
@@ -158,7 +157,6 @@ impl Cell {
     }
 }
 
-/// A number with its significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),

@@ -24,7 +24,6 @@ impl Figure {
         Some(Figure { median: samples[samples.len() / 2], least, most, samples: samples.len() })
     }
 
-    /// The figure of the ratios of samples of the same turn.
     pub fn of_ratios(samples: &[f64], others: &[f64]) -> Option<Figure> {
         Figure::of(samples.iter().zip(others).map(|(sample, other)| sample / other).collect())
     }
@@ -35,10 +34,8 @@ pub struct Contender<'a> {
     pub sample: Box<dyn FnMut() -> f64 + 'a>,
 }
 
-/// All samples of the unit that were taken in this run.
 static UNITS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
-/// The outcomes of all samples of a row.
 pub type Outcomes<T> = (&'static str, Vec<T>);
 
 /// Takes a sample of each contender in turn, and one of the unit, `repetitions` times.

@@ -5,7 +5,6 @@ use serde::Deserialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The part of a report that the picture and the table need.
 #[derive(Deserialize)]
 struct Tables {
     tables: Vec<Table>,
@@ -38,10 +37,8 @@ const OPERATIONS: &[Operation] = &[
     ("the same, two threads, one limiter", "W11", "taken by 2 threads"),
 ];
 
-/// The picture has a part for each of the first operations.
 const IN_PICTURE: usize = 5;
 
-/// The owner of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// Ours, for one thread.

@@ -58,7 +58,6 @@ pub struct Verdict {
     measured: f64,
     unit: String,
     met: bool,
-    /// The verdict by multiples of an atomic add; `None` for other units.
     met_as_ratio: Option<bool>,
 }
 

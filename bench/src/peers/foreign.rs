@@ -104,7 +104,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program. It may use the CPUs that the calling thread may use now.
     pub fn start(program: &Path, kind: Kind, pending: usize, operations: usize) -> Running {
         let arguments = [kind.to_string(), pending.to_string(), operations.to_string()];
         let mut child = Command::new(program)

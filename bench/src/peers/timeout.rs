@@ -26,7 +26,6 @@ pub const FROM_NOW_NAME: &str = "**Timeout**, `start_from(now, d)`";
 
 /// How a [`Timeouts`] uses its timers: the caller passes the current time, read once a batch.
 pub const FROM_NOW: u8 = 0;
-/// Each arming reads the clock.
 pub const READS_CLOCK: u8 = 1;
 /// Each pair allocates its timer, and drops it instead of cancelling.
 pub const THROWAWAY: u8 = 2;

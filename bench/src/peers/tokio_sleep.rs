@@ -72,7 +72,6 @@ impl Table for Sleeps {
     }
 }
 
-/// For two threads: a multi-thread runtime with as many workers.
 pub struct TwoWorkers {
     runtime: Runtime,
     now: Instant,
@@ -112,7 +111,6 @@ pub const CAUGHT_UP: &str = "all due when the driver looks, one thread";
 pub const EXPIRE: Expire =
     Expire { name: "tokio `Sleep`, current thread", how: CAUGHT_UP, run: expire };
 
-/// A waker that counts: the callback.
 #[derive(Default)]
 pub struct Count(pub AtomicU64);
 

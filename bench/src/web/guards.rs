@@ -7,7 +7,6 @@ use tickless::{future, tokio_time};
 
 /// How long a connection may be silent.
 pub const IDLE: Duration = Duration::from_secs(60);
-/// How long a request may take.
 const REQUEST: Duration = Duration::from_secs(5);
 
 pub trait Time: 'static {
@@ -110,7 +109,6 @@ impl<const SLACK_US: u64> Time for InRuntime<SLACK_US> {
     }
 }
 
-/// What requests do with timers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scene {
     /// Each request has a deadline, which is dropped with its answer.
@@ -156,7 +154,6 @@ pub struct PushOuts {
     ns: u64,
 }
 
-/// The number of push-outs that a thread counts by itself.
 const BATCH: u64 = 256;
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static NS: AtomicU64 = AtomicU64::new(0);

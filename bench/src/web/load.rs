@@ -19,7 +19,6 @@ const ADDRESSES: usize = 8;
 pub struct Load {
     pub connections: usize,
     pub outstanding: usize,
-    /// The time before the measurement, and the time of the measurement.
     pub warm_up: Duration,
     pub run: Duration,
 }
@@ -41,7 +40,6 @@ pub struct Clients {
 struct Connection {
     socket: TcpStream,
     asked: Instant,
-    /// How much of the answer has come.
     received: usize,
 }
 
@@ -82,7 +80,6 @@ impl Clients {
         Ok(Seen { latencies_ns: std::mem::take(&mut self.latencies_ns), cpu, wall })
     }
 
-    /// Sends a request on one of the free connections.
     fn ask(&mut self) -> io::Result<()> {
         let free = self.random.below(self.free.len() as u64) as usize;
         let connection = &mut self.connections[self.free.swap_remove(free)];

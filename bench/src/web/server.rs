@@ -20,7 +20,6 @@ pub const REQUEST: &[u8] = b"GET /hello HTTP/1.1\r\nHost: localhost\r\nUser-Agen
 pub const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\
                               Content-Length: 13\r\n\r\nHello, world!";
 
-/// More than a request's head may have.
 const HEAD_BYTES_MAX: usize = 1024;
 
 pub struct Server {
@@ -107,7 +106,6 @@ fn head_bytes(bytes: &[u8]) -> io::Result<Option<usize>> {
     }
 }
 
-/// Returns the output of `work`, or `None` if `idle` completes first.
 async fn unless_idle<F, I>(work: F, mut idle: Pin<&mut I>) -> Option<F::Output>
 where
     F: Future,

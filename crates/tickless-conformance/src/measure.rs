@@ -12,7 +12,6 @@ use std::time::Instant;
 pub struct Measured {
     /// The greatest lateness of a timer when time moves by single ticks, in nanoseconds.
     pub lateness_ns: u64,
-    /// The greatest lateness that was promised for any of these timers.
     pub promised_ns: u64,
     /// The duration of one `advance` by a tick: its 99.99th percentile divided by its median, where
     /// [`CLUSTER`] timers are due in one tick, and as many others are spread over all ticks.

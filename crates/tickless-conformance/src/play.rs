@@ -11,7 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// that moves timers from level to level may need one call for each level, for each timer.
 const ROUNDS: u32 = 10_000;
 
-/// The calls of the timers under test, as lines of a Rust test.
 pub(crate) type Calls = RefCell<Vec<String>>;
 
 /// Plays `ops`, then moves time until all timers have fired. Returns the first broken promise.

@@ -56,11 +56,9 @@ pub enum Verdict {
     NotOffered,
     /// A promise was broken.
     Broken {
-        /// Which promise, and by how much.
         fault: Fault,
         /// The shortest history found.
         history: Vec<Op>,
-        /// A test with the same calls.
         test: String,
     },
 }

@@ -21,7 +21,6 @@ pub fn shrink<T: Timers>(ops: Vec<Op>, fault: Fault) -> (Vec<Op>, Fault) {
     }
 }
 
-/// Removes runs of operations, from half of them to single ones.
 fn remove(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
     let mut length = best.0.len().div_ceil(2);
     while length > 0 {

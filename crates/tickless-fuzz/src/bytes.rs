@@ -18,7 +18,6 @@ impl<'a> Bytes<'a> {
         self.next().unwrap_or(0)
     }
 
-    /// Returns a number below `end`, from one byte.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end.max(1)
     }

@@ -275,7 +275,6 @@ impl Model<'_> {
         self.expect(at, Holds::Periodic, status, after)
     }
 
-    /// Returns the key of a live timer, of a removed timer, or an invented key.
     fn key(&mut self) -> (u64, LocalKey) {
         let choice = self.bytes.byte();
         let known = self.keys.get(usize::from(choice) % self.keys.len().max(1)).copied();

@@ -32,7 +32,6 @@ struct TimerModel {
     /// If the timer is armed: from when it may fire, and by when it must have fired.
     armed: Option<(u64, u64)>,
     is_deferrable: bool,
-    /// The choices of its callback.
     script: u8,
 }
 

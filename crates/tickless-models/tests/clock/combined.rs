@@ -69,7 +69,6 @@ fn holders_exclude_each_other() {
     });
 }
 
-/// Goal: a counter that has stopped does not block its readers, and waiters take its value (C4).
 #[test]
 fn a_frozen_counter_lets_waiters_go() {
     let combined = Sometimes::default();
@@ -83,7 +82,7 @@ fn a_frozen_counter_lets_waiters_go() {
     assert!(combined.happened(), "C4: no reader took a value that had not moved");
 }
 
-/// Goal: nor does a counter that shows each value twice, with three readers (C4).
+/// Goal: a counter that shows each value twice does not block its readers (C4).
 #[test]
 fn the_same_value_twice() {
     explore(2, || {
@@ -158,7 +157,6 @@ fn a_wide_counter_holds_together() {
 /// Goal: a counter wider than the word returns only values that the device showed.
 #[test]
 fn a_wide_counter_that_is_set() {
-    /// Returns values from 5 on, and then far ahead.
     fn set_ahead(reading: u64) -> u64 {
         if reading < 3 { 5 + reading } else { (1 << 62) + reading }
     }

@@ -71,7 +71,6 @@ pub struct Device {
     shows: Box<dyn Fn(u64) -> u64 + Send + Sync>,
     order: Ordering,
     readings: AtomicU64,
-    /// Set to 1 before the nth reading returned.
     done: [AtomicU64; 16],
 }
 
@@ -94,7 +93,6 @@ impl Device {
         self.readings.fetch_add(0, Ordering::SeqCst)
     }
 
-    /// Returns whether the caller sees what was done before the nth reading.
     pub fn is_done(&self, reading: u64) -> bool {
         self.done[reading as usize].load(Ordering::Relaxed) == 1
     }

@@ -53,7 +53,6 @@ fn time_does_not_go_back_across_threads() {
     });
 }
 
-/// Goal: a reader that sees that realtime was set reads the new time (H5).
 #[test]
 fn a_reader_that_sees_the_step_sees_the_time() {
     let seen = [(); 3].map(|()| Sometimes::default());

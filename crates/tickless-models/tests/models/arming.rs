@@ -37,7 +37,6 @@ fn first_starts_race<L: Kind>() {
     stage.settle_and_drain();
 }
 
-/// A shut-down against a start on CPU 1: the start is refused, or its arming is cancelled.
 fn shuts_down<L: Kind>(stage: &Arc<Stage<L>>) {
     let cancelled = stage.counts().cancelled;
     let starter = stage.on(CPU1, |stage| _ = stage.start(0, LATER));
@@ -74,7 +73,6 @@ fn moving_against_moving<L: Kind>() {
     stage.join_and_drain([mover]);
 }
 
-/// A handler against a start on another CPU: the timer ends up pending once.
 fn is_pending_once<L: Kind>(result: CallbackResult) {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_with(result);

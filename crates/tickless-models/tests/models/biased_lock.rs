@@ -86,7 +86,6 @@ impl Scene {
     }
 }
 
-/// Threads own locks, and each uses locks in this order.
 fn race(owners: &[(usize, usize)], by_thread: [&'static [usize]; 2]) {
     let scene = Scene::new();
     owners.iter().for_each(|&(thread, lock)| scene.make_owner(thread, lock));

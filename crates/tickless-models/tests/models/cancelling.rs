@@ -62,7 +62,6 @@ fn cancel_sync_against_fire<L: Kind>() {
     waits_for_the_callback::<L>(|stage| stage.cancel_sync(0));
 }
 
-/// Goal: `shutdown_sync` waits for the callback, and the timer cannot be armed after it (X5).
 fn shutdown_sync_against_fire<L: Kind>() {
     waits_for_the_callback::<L>(|stage| {
         let found = stage.shutdown_sync(0);
@@ -111,7 +110,6 @@ fn waiting_for_one_of_two<L: Kind>() {
     assert_eq!(stage.fired(), 2);
 }
 
-/// Goal: a canceller does not make a running callback look ended to a third thread.
 fn watching_against_cancel_against_fire<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let parts = [stage.handler(), stage.on(CPU1, |stage| _ = stage.cancel(0))];
@@ -140,7 +138,6 @@ fn cancel_against_start_inside<L: Kind>() {
     never_finds_it_idle::<L>(Stage::handler_that_rearms);
 }
 
-/// Starts a handler whose callback always restarts its timer for the same time.
 fn always_restarts<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {
     stage.on(CPU0, |stage| {
         stage.expire_with(CPU0, |firing| CallbackResult::Restart(firing.window));
@@ -172,7 +169,6 @@ fn cancel_sync_against_restarts<L: Kind>() {
     assert_eq!(stage.pending(), 1, "a restart is refused though no thread waits");
 }
 
-/// Goal: `cancel_sync` returns although the callback arms its own timer (X3).
 fn cancel_sync_against_start_inside<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
     let handler = stage.handler_that_rearms();

@@ -18,7 +18,6 @@ const RELAXED: Ordering = Ordering::Relaxed;
 struct Counts([TryLock<CheckedWord, CheckedWord>; 2]);
 
 impl Counts {
-    /// Adds one to the first count whose lock is free, as the arena uses another CPU's cache.
     fn add(&self) {
         let mut place = 0;
         loop {

@@ -80,7 +80,6 @@ fn a_tick_against_an_arming<L: Kind>() {
     stage.settle();
 }
 
-/// Goal: the tick and the device know of a timer that a callback restarts in the thread (R1, D4).
 fn a_restart_against_collect<L: Kind>() {
     let stage = Stage::<L>::deferring(1).armed([NOW]);
     let fire = |stage: &Stage<L>| _ = stage.fire_with(CPU0, Runner::Thread, |_| RESTART);

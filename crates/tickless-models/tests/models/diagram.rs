@@ -7,7 +7,6 @@ use tickless_core::platform::Lock;
 
 const WIDTH: usize = 38;
 
-/// A field of a historical protocol: each access is a step of its own and sequentially consistent.
 pub struct Field(CheckedLock<u64>);
 
 impl Field {

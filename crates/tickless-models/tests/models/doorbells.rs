@@ -96,7 +96,6 @@ struct Base {
     armed: Option<Ns>,
 }
 
-/// A base, and the bell of the driver or loop that waits for its next event.
 struct Scene<B> {
     base: CheckedLock<Base>,
     bell: B,
