@@ -94,8 +94,7 @@ impl OnFire for Boxed {
     }
 }
 
-/// Goal: X4 (an address is no identity) in a child that a callback has forked: the callback's timer
-/// can be dropped there, and a drop of a timer in its memory waits as for any other.
+/// Goal: X4 (an address is no identity) in a child that a callback has forked.
 #[test]
 fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
     let timers = Timers::builder().bases(1).start().unwrap();
@@ -197,9 +196,7 @@ fn a_child_leaves_its_parents_devices_alone() {
     assert_eq!(last.map(|timer| timer.cancel()), Some(Cancel::Pending));
 }
 
-/// Goal: K4 (locks at a fork): in a child every use of the parent's virtual time is refused with a
-/// panic, or answers that the timers are shut down, whichever lock another thread held at the fork.
-/// Drops return, and a child can have a virtual time of its own.
+/// Goal: K4 (locks at a fork).
 #[test]
 fn virtual_time_is_refused_in_a_child() {
     const REFUSED: [fn(&VirtualTime); 11] = [
@@ -307,9 +304,8 @@ fn on_a_foreign_thread<F: Fn() + Sync>(body: F) {
     assert!(ended.is_null(), "it panicked");
 }
 
-/// Goal: K4 (locks at a fork): whichever of the library's locks other threads hold at the fork, the
-/// child can create, start, cancel and drop timers of its own. Method: threads that start and end,
-/// become owner of a base's lock and lose that, and wait for callbacks and for each other's locks.
+/// Goal: K4 (locks at a fork). Method: threads that start and end, become owner of a base's lock
+/// and lose that, and wait for callbacks and for each other's locks.
 #[test]
 fn locks_of_the_process_do_not_block_a_child() {
     let timers = Timers::builder().bases(2).start().unwrap();
@@ -460,9 +456,8 @@ const USES: [Use; 9] = [
     }),
 ];
 
-/// Goal: K4 (locks at a fork): a child can use and drop its parent's timers, whichever lock another
-/// thread of the parent held during an allocation. Method: another thread pauses in each allocation
-/// of each operation, one after the other, while the process forks.
+/// Goal: K4 (locks at a fork). Method: another thread pauses in each allocation of each operation,
+/// one after the other, while the process forks.
 #[test]
 fn no_lock_of_the_parent_blocks_a_child() {
     for (name, other) in USES {

@@ -306,8 +306,7 @@ mod tests {
     }
     static PANICS: AtomicBool = AtomicBool::new(false);
 
-    /// Goal: W1 (never early): if cloning the waker panics in any poll, the sleep neither completes
-    /// early nor is lost.
+    /// Goal: W1 (never early).
     #[test]
     fn a_waker_that_panics_in_its_clone_makes_no_sleep_early() {
         const SECOND: Duration = Duration::from_secs(1);

@@ -209,8 +209,7 @@ mod tests {
         assert_eq!((is_in_callback(), are_in()), (false, [false, false]));
     }
 
-    /// Goal: X4 (identity is not the address): a detached callback belongs to no timer, whether its
-    /// frame is the innermost or an outer one, and cannot be detached twice.
+    /// Goal: X4 (identity is not the address).
     #[test]
     fn a_detached_callback_names_no_timer() {
         let runs = Runs::on(&3u8, CpuId(0), Runner::Handler);

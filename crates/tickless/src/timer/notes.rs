@@ -117,8 +117,7 @@ impl HeldNotes<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: X4 (identity is not the address): a list of timers shows the labels of the timers that
-    /// were found, not those of later timers at the same addresses.
+    /// Goal: X4 (identity is not the address).
     #[test]
     fn held_notes_do_not_change() {
         let notes = Notes::new(false);

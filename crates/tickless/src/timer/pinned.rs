@@ -424,9 +424,7 @@ mod tests {
         }
     }
 
-    /// Goal: X1 (the callback of an ended timer does not run), X4 (identity is not the address):
-    /// `disarm` waits for the callback of a timer, even inside the callback of a timer that was at
-    /// the same address before.
+    /// Goal: X1 (the callback of an ended timer does not run), X4 (identity is not the address).
     #[test]
     fn disarming_in_reused_memory_waits_for_the_callback() {
         let (time, timers) = (VirtualTime::new(), Timers::builder().bases(1).start().unwrap());

@@ -226,8 +226,6 @@ fn an_idle_runtime_advances_the_clock() {
     assert_eq!(ended, (1..=10).map(|n| n * HOUR).collect::<Vec<_>>());
 }
 
-/// Goal: the timers of several sets on one clock fire in one order, by time, then by when their
-/// sets were added; `assert_idle` checks all sets.
 #[test]
 fn several_sets_share_one_clock() {
     let time = VirtualTime::new();

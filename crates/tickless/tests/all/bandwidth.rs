@@ -152,8 +152,6 @@ fn a_waker_that_panics_is_counted() {
     assert_eq!(log.take(), [1, 2]);
 }
 
-/// Goal: two groups with one period are refilled half a period apart, unless configured otherwise,
-/// and dropping them frees their phases.
 #[test]
 fn groups_are_spread() {
     let time = VirtualTime::new();

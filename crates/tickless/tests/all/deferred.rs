@@ -54,8 +54,7 @@ fn callbacks_run_in_the_driver_or_the_expiry_thread() {
     }
 }
 
-/// Goal: D3 (wakeups of expiry threads), H2 (no idle wakeups): the expiry thread is woken only for
-/// expiries. Before Linux's patch of 2016 that fixed this, every tick woke it.
+/// Goal: D3 (wakeups of expiry threads), H2 (no idle wakeups).
 #[test]
 fn expiry_threads_wake_only_for_expiries() {
     let run = |deferral, ticking| {

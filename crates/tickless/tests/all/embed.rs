@@ -79,8 +79,6 @@ impl OnFire for LastOwner {
     }
 }
 
-/// Goal: a callback may drop the struct that contains its own timer. A restart that it requests is
-/// ignored, and it is dropped after it has ended, also by a panic.
 #[test]
 fn a_callback_drops_its_own_struct() {
     for panics in [false, true] {
@@ -119,8 +117,6 @@ fn a_panic_keeps_the_callback() {
     assert_eq!(time.timers().stats().total().fired, 2);
 }
 
-/// Goal: a drop that could never end aborts the process with a message. Nothing else is sound,
-/// because a callback still uses the memory.
 #[test]
 #[cfg_attr(miri, ignore = "it starts a process")]
 fn a_drop_that_would_never_end_aborts() {

@@ -15,9 +15,6 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The last instant that the clock reaches.
 const END: Instant = Instant::from_nanos(u64::MAX - 1);
 
-/// Goal: on virtual time, timers armed for zero or the past fire at the next advance, before the
-/// clock moves: timeouts in the order of arming, high-resolution timers by deadline, and those with
-/// equal deadlines in the order of arming.
 #[test]
 fn deadlines_in_the_past_fire_at_once_and_in_order() {
     let time = VirtualTime::new();

@@ -211,8 +211,7 @@ fn nested_callbacks_tell_timers_of_two_sets_apart() {
     assert_eq!(seen.take(), [[PENDING, PENDING, PENDING, PENDING, IDLE]; 4]);
 }
 
-/// Goal: X4 (an address is no identity): a callback that drops its own timer leaves no arming of it
-/// behind, and its requested restart does not apply to the next timer at that address.
+/// Goal: X4 (an address is no identity).
 #[test]
 fn a_restart_of_a_dead_timer_is_ignored() {
     let (time, fired) = (VirtualTime::new(), Arc::new(AtomicU64::new(0)));
@@ -295,12 +294,10 @@ fn timers_in_reused_memory_have_their_own_labels() {
     drop(kept.take());
 }
 
-/// Goal: X1 (nothing runs after a cancel), X4 (an address is no identity): dropping a sleep in the
-/// memory of a dropped timer waits for the driver that takes the sleep's waker, though the dropped
-/// timer's callback still runs. Method: timers that are dropped in their callbacks, each followed
-/// by a sleep at its address that fires on another driver while it is dropped. ThreadSanitizer and
-/// Miri detect an error here, and sometimes the allocator does. `TICKLESS_SECONDS` sets the
-/// duration.
+/// Goal: X1 (nothing runs after a cancel), X4 (an address is no identity). Method: timers that are
+/// dropped in their callbacks, each followed by a sleep at its address that fires on another driver
+/// while it is dropped. ThreadSanitizer and Miri detect an error here, and sometimes the allocator
+/// does. `TICKLESS_SECONDS` sets the duration.
 #[test]
 fn sleeps_in_the_memory_of_dropped_timers_are_safe() {
     let until = end_after(Duration::ZERO);

@@ -38,9 +38,7 @@ fn restarts_through_fired_fire_again() {
     assert_eq!((timer.is_active(), time.timers().stats().panics), (false, 0));
 }
 
-/// Goal: R9 (concurrent arming wins): a callback may rearm its own timer by its handle, for both
-/// kinds of timers, in a driver. The timer fires again, and that arming overrides a restart through
-/// `Fired`.
+/// Goal: R9 (concurrent arming wins).
 #[test]
 fn callbacks_may_rearm_their_own_timer() {
     let timers = bases(1);
@@ -132,8 +130,7 @@ fn siblings_of_the_batch_are_dropped() {
     }
 }
 
-/// Goal: X4 (drops in the own callback): the closure of a timer that is dropped in its own callback
-/// lives until the callback has returned, and is dropped once. A requested restart is ignored.
+/// Goal: X4 (drops in the own callback).
 #[test]
 fn a_timer_is_dropped_in_its_own_callback() {
     let timers = bases(2);
@@ -158,9 +155,7 @@ fn a_timer_is_dropped_in_its_own_callback() {
     assert_eq!(total.armed, total.fired + total.cancelled);
 }
 
-/// Goal: X1 (nothing runs after a cancel) for drops: dropping a timer while its callback runs, on a
-/// driver or in an expiry thread, waits until it has returned, and its writes are visible, though
-/// they are relaxed stores.
+/// Goal: X1 (nothing runs after a cancel) for drops.
 #[test]
 fn a_drop_from_outside_waits_for_the_callback() {
     let (driver, deferring) = (bases(1), Timers::builder().bases(1).expiry_threads());

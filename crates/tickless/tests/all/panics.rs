@@ -142,9 +142,6 @@ fn a_closure_that_panics_when_dropped_panics_the_dropping_thread() {
     assert_lives(&timers);
 }
 
-/// Goal: if a callback drops its own timer and the closure panics when dropped, that counts as a
-/// panic of the callback. The reporter may create timers of that type, which may get memory of that
-/// size.
 #[test]
 fn a_closure_may_panic_when_its_callback_drops_it() {
     let reports = Log::new();

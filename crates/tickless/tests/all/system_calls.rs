@@ -56,8 +56,7 @@ fn churn(timers: &Timers, rng: &mut Rng, pool: &[Timeout], rounds: u64) {
     }
 }
 
-/// Goal: H1 (no system calls): with 10,000 timeouts, arming, rearming and cancelling wakes no
-/// driver and writes no device, once each base is armed for an earlier deadline.
+/// Goal: H1 (no system calls).
 #[test]
 fn a_steady_state_makes_no_system_call() {
     for bases in [1, 2] {

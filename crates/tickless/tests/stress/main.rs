@@ -273,9 +273,7 @@ fn random_operations_lose_no_timer() {
     }
 }
 
-/// Goal: D3, D6, D8, D9 (deferred expiry), W1 (never early), X10 (fires or is cancelled): each
-/// arming ends once, though expiry threads are stuck, relieved and merged with others, and bases go
-/// offline.
+/// Goal: D3, D6, D8, D9 (deferred expiry), W1 (never early), X10 (fires or is cancelled).
 #[test]
 fn deferred_expiry_ends_each_arming_once() {
     let mut rng = Rng::new(seed("stress", "deferred_expiry_ends_each_arming_once"));
