@@ -28,7 +28,6 @@ fn json_has_an_object_for_each_sleeper() {
     }
 }
 
-/// `-t` without a number and `-S` mean each CPU.
 #[test]
 fn each_thread_makes_the_requested_wakeups() {
     for args in ["-t 3 -l 20", "-l 20 -t3"] {

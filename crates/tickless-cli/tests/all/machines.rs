@@ -57,8 +57,6 @@ fn a_mistake_in_a_file_is_reported_with_line_and_key() {
     }
 }
 
-/// It has no bands and nothing calibrated either. The seed is used where something is drawn, and a
-/// note reports where it is not.
 #[test]
 fn a_study_on_another_machine_has_no_published_figures() {
     let line = "study cancel --sim --machine itanium2-4p";
@@ -108,7 +106,6 @@ fn histories_are_functions_of_their_seed() {
     assert!(two.contains("no rule broken"));
 }
 
-/// Its numbers are marked as measured. On one CPU, measuring is refused with advice.
 #[test]
 fn the_file_of_this_host_can_be_read_again() {
     if measure::cpus().len() > 1 {

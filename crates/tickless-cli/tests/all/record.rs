@@ -63,8 +63,6 @@ fn dropped_events_are_counted_and_reported_with_advice() {
     assert!(json("replay small.txt")["dropped_events"].as_u64() > Some(0));
 }
 
-/// The recording can be replayed, and no tracefs instance is left. A command that is recorded gets
-/// the signal too, and its status is ours.
 #[test]
 fn a_signal_ends_and_keeps_the_recording() {
     let Some(tracefs) = tracefs() else { return };
@@ -127,8 +125,6 @@ fn a_refusal_has_advice_and_leaves_nothing() {
     is_refused_without_rights("record --force -o /dev/null");
 }
 
-/// Each CPU whose idle thread stopped its tick has events in the recording, or a message of
-/// `record` and of its readers.
 #[test]
 fn an_unrecorded_idle_thread_is_reported() {
     let Some(_) = tracefs() else { return };

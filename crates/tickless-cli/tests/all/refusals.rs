@@ -58,7 +58,6 @@ fn without(hide: &str, with: &str, runs: &[Run]) {
     }
 }
 
-/// `auto` continues with tracefs, and `--source ebpf` names that alternative.
 #[test]
 fn a_refusal_of_ebpf_has_its_reason() {
     const LOCKED_DOWN: &str = "cd /sys/kernel/security && mount -t tmpfs none . && \

@@ -90,8 +90,6 @@ fn csv_has_a_header_and_a_line_for_each_policy() {
     assert_eq!(rows[3][1], rows[4][1]);
 }
 
-/// The last screen has the most important results, and there is no colour. Nothing is lost in a
-/// narrow terminal.
 #[test]
 fn tables_fit_a_terminal() {
     let replay = |sample: &str, columns| {
@@ -124,7 +122,6 @@ fn tables_fit_a_terminal() {
     assert!(page("replay").contains(strip), "docs/book/src/replay.md shows another strip");
 }
 
-/// The undamaged part of the trace is used. Messages are on standard error only.
 #[test]
 fn each_cause_of_damage_is_reported_once() {
     let text = sample_text("pipe-two-cpus");
@@ -147,7 +144,6 @@ fn each_cause_of_damage_is_reported_once() {
     assert_eq!(tickless("replay traces/pipe-two-cpus.txt.gz").err, "");
 }
 
-/// Without `--strict`, the results and the messages are the same, and the replay succeeds.
 #[test]
 fn strict_exits_3_unless_the_replay_agrees_with_a_sound_recording() {
     let text = sample_text("pipe-two-cpus");

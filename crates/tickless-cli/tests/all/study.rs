@@ -51,8 +51,6 @@ fn studies() -> impl Iterator<Item = (&'static str, &'static str)> {
     STUDIES.iter().flat_map(|study| [(study.name, "--live"), (study.name, "--sim")])
 }
 
-/// A live figure is of the live world, a figure that is inside lies in its band, and a range holds
-/// its value.
 #[test]
 fn the_labels_of_a_figure_are_consistent() {
     for (name, world) in studies() {

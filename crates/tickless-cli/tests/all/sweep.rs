@@ -94,7 +94,6 @@ const SMALL: &str = "
 
 const SWEEP: &str = "campaign.toml --out out";
 
-/// Each cell of the product is performed once, and no excluded one.
 #[test]
 fn a_cell_with_a_result_is_not_performed_again() {
     let place = Place::new("again", SMALL);
@@ -128,7 +127,6 @@ fn shards_make_the_table_of_one_process() {
     assert_eq!(place.merged("one two"), place.merged("whole"));
 }
 
-/// A program without it names the way to get it at once, and leaves no file.
 #[test]
 fn parquet_needs_the_feature() {
     let place = Place::new("parquet", SMALL);
@@ -143,7 +141,6 @@ fn parquet_needs_the_feature() {
     }
 }
 
-/// Results of another campaign and of another version are refused too.
 #[test]
 fn double_cells_and_foreign_results_are_not_merged() {
     let place = Place::new("refused", SMALL);
@@ -232,7 +229,6 @@ fn a_blocked_sweep_ends_on_a_signal() {
     wait_until("it ends", || running.try_wait().unwrap().is_some());
 }
 
-/// Results that were written before remain, and are used.
 #[test]
 fn a_full_disk_is_an_error_that_names_the_file() {
     let place = Place::new("full", SMALL);
@@ -299,7 +295,6 @@ fn a_wrong_campaign_is_refused_with_its_line() {
     assert!(!place.path.join("out").exists());
 }
 
-/// It has thousands of millions of cells, and needs neither time nor memory for them.
 #[test]
 fn a_very_large_campaign_begins_with_yes() {
     let large = SMALL.replace("'0-4'", "'0-1000000000'").replace("rounds = 20", "rounds = 2000");

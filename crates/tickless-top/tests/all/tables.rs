@@ -92,8 +92,6 @@ fn rows_are_sorted_and_filtered() {
     }
 }
 
-/// Goal: timers of one callback and period are compared across processes; a timer that did not
-/// expire in the interval is left out.
 #[test]
 fn timers_of_one_period_meet() {
     let (mut before, after) = snapshots();

@@ -73,8 +73,6 @@ mod tests {
         IdleStops(of.iter().copied().collect())
     }
 
-    /// Goal: a CPU is reported if the kernel counted that its idle thread stopped the tick, and the
-    /// trace lacks the events of these stops; a busy or recorded CPU is not.
     #[test]
     fn an_idle_thread_without_records_is_reported() {
         let before = stops(&[(0, 100), (1, 100), (2, 100), (3, 7)]);

@@ -346,8 +346,6 @@ mod tests {
         "sched/sched_switch",
     ];
 
-    /// Goal: the events that a replay needs and those that were asked for are enabled, and no
-    /// others; a filter is set before its event is enabled.
     #[test]
     fn only_needed_events_are_enabled() {
         let (fake, mut notes) = (Fake::with("all", &ALL), Vec::new());
@@ -377,8 +375,6 @@ mod tests {
         assert!(other_tracer(&fake.0).is_some_and(|note| note.contains("(function_graph)")));
     }
 
-    /// Goal: missing events are reported, and only missing timer events are an error; no path
-    /// outside the events is accepted.
     #[test]
     fn missing_events_are_reported() {
         let (fake, mut notes) = (Fake::with("few", &ALL[..1]), Vec::new());
@@ -393,8 +389,6 @@ mod tests {
         assert!(matches!(error, RecordError::NoTimerEvents), "{error}");
     }
 
-    /// Goal: the instances of recorders that have ended are removed; those of running recorders and
-    /// of other programs are not.
     #[test]
     fn instances_of_ended_recorders_are_removed() {
         let fake = Fake::with("left", &[]);

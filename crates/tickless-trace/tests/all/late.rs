@@ -155,8 +155,6 @@ const FAR_TIMER: &str = "timer wheel: far deadlines are rounded up";
 
 const CAUSES: [&str; 7] = [SPINNER, SOFTIRQ, INTERRUPTS_OFF, SLACK, QUOTA, LOST_EVENT, FAR_TIMER];
 
-/// Goal: a planted cause is the first of the ranking in all of twenty runs; sleeps that end on time
-/// are not explained.
 #[test]
 fn planted_causes_are_named_first() {
     for cause in CAUSES {

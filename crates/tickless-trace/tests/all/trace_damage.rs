@@ -99,7 +99,6 @@ fn causes_are_reported_with_their_lines() {
     assert!(parsed(wide).problems.is_empty());
 }
 
-/// Goal: events are sorted by time, and those of equal time stay in the order of their lines.
 #[test]
 fn events_out_of_order_are_sorted() {
     let at = |micros: u32, timer: u32| {
@@ -301,8 +300,6 @@ fn files() -> &'static [Vec<u8>] {
 proptest! {
     #![proptest_config(seeded("trace_damage", 200))]
 
-    /// Goal: no file makes the reader or the replay panic; records are sorted and in range, every
-    /// line is counted, and no timer fires early.
     #[test]
     fn damaged_files_are_read_and_replayed(
         which in 0..11_usize,

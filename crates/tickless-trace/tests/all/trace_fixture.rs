@@ -52,8 +52,6 @@ fn the_header_and_the_clocks_are_found() {
     assert_eq!((without.hz, without.jiffies), (trace.hz, trace.jiffies));
 }
 
-/// Goal: contexts and clocks are right: interrupts expire hrtimers, softirqs expire the wheel, and
-/// the times that the handlers read agree with the line's.
 #[test]
 fn contexts_and_clocks_fit_the_events() {
     let trace = nginx();

@@ -108,8 +108,6 @@ fn sound_traces_have_no_damage() {
     }
 }
 
-/// Goal: a program that arms and cancels one timer several times in a microsecond, the resolution
-/// of text, is no damage; repeated lines are.
 #[test]
 fn a_fast_program_is_no_damage() {
     let turn = "{at} start C 900000; {at} write; {at} cancel C";
