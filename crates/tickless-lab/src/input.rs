@@ -10,10 +10,6 @@ use std::path::Path;
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a whole file.
-///
-/// # Errors
-///
-/// Returns the system's error, or `FileTooLarge` for a file of more than 64 MiB.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -27,10 +23,6 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Reads a whole file of text.
-///
-/// # Errors
-///
-/// Returns the errors of [`read`], and `InvalidData` if the bytes are not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
@@ -40,7 +32,6 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    /// Goal: a file without an end is an error, after a bounded amount of memory.
     #[test]
     fn endless_files_are_refused() {
         let error = read(Path::new("/dev/zero")).expect_err("it has no end");

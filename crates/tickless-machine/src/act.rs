@@ -108,8 +108,6 @@ pub(crate) fn end_locking() {
     });
 }
 
-/// Calls `is_broken` with the number of locks that the running CPU holds. If it returns true,
-/// records that the program has broken this rule about locks.
 pub(crate) fn check_locks(is_broken: impl Fn(u32) -> bool, rule: &'static str) {
     with(|machine| {
         if machine.cpu().is_some_and(|cpu| is_broken(cpu.locks)) {

@@ -31,7 +31,6 @@ use tickless_core::time::CpuId;
 
 pub(crate) type LineId = u32;
 
-/// The value of a core's or a socket's number that means "no core" or "no socket".
 const NONE: u16 = u16::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +58,6 @@ pub(crate) struct Watcher {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// In its own cache: the access needs no answer from another core.
     Here,
     Away,
 }
@@ -68,11 +66,9 @@ pub(crate) enum Found {
 #[derive(Clone, Copy, Debug)]
 struct Port {
     socket: u16,
-    /// The cores of the socket that have a copy of the line: a bit mask.
     cores: u64,
     /// The time at which the socket's cache can serve the next reader.
     busy: Ps,
-    /// The time at which the latest transfer of the line to this socket arrives or has arrived.
     filled: Ps,
 }
 
@@ -84,9 +80,7 @@ struct Line {
     /// The socket whose memory holds the line. It is the socket of the first core that has accessed
     /// the line.
     home: u16,
-    /// The number of live simulated words that are placed on the line.
     words: u32,
-    /// Incremented by each write.
     version: u32,
     directory: Ps,
     /// The time at which the latest write ends. No other core gets a copy before that time.
@@ -103,7 +97,6 @@ struct Line {
 struct Place {
     core: u16,
     socket: u16,
-    /// The bit that stands for this core in the bit mask [`Port::cores`] of its socket.
     bit: u64,
 }
 
@@ -138,7 +131,6 @@ impl Lines {
         }
     }
 
-    /// Returns a new line, or a freed one, of which no cache has a copy.
     pub(crate) fn allocate(&mut self) -> LineId {
         if let Some(line) = self.free.pop() {
             return line;
@@ -161,7 +153,6 @@ impl Lines {
         self.lines[line as usize].words += 1;
     }
 
-    /// Removes a word from a line. Frees the line if that was its last word.
     pub(crate) fn leave(&mut self, line: LineId) {
         self.lines[line as usize].words -= 1;
         if self.lines[line as usize].words == 0 {
@@ -189,7 +180,6 @@ impl Lines {
         self.lines[line as usize].version
     }
 
-    /// Registers a parked CPU, so that the next write to the line wakes it.
     pub(crate) fn watch(&mut self, line: LineId, watcher: Watcher) {
         self.lines[line as usize].watchers.push(watcher);
     }
@@ -217,8 +207,6 @@ impl Lines {
         }
     }
 
-    /// Serves an access at `now`. `found` is the result of [`find`](Self::find) for the same
-    /// access.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -270,8 +258,6 @@ impl Lines {
         lease.line == id && now < lease.until
     }
 
-    /// Serves a read of a line that is not in the core's cache. Returns the time at which the data
-    /// arrives.
     fn fetch(&mut self, id: LineId, Place { socket, bit, .. }: Place, now: Ps) -> Ps {
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
@@ -353,8 +339,6 @@ fn place(topology: Topology, cpu: CpuId) -> Place {
     Place { core, socket: topology.socket_of_core(core), bit }
 }
 
-/// The duration of a fetch from memory: that of the memory access, and of the transfer from the
-/// socket whose memory holds the line (its home).
 fn from_memory(costs: &LineCosts, topology: &Topology, line: &mut Line, socket: u16) -> Ps {
     if line.home == NONE {
         line.home = socket;

@@ -1,8 +1,5 @@
 //! The prices of a simulated machine: how long each of its operations takes, in the simulation's
 //! unit of time. They are read from the machine's file.
-//!
-//! No price has a default: the file must name each of them, with its source
-//! ([`spec`](crate::spec)).
 
 use crate::ps::Ps;
 use crate::topology::{Distance, Topology};
@@ -31,13 +28,11 @@ pub struct Costs {
     /// delay.
     pub idle_states: Vec<IdleState>,
     pub power: PowerCosts,
-    /// The work of the little simulated kernel: system calls, task switches, ticks.
     pub os: OsCosts,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct LineCosts {
-    /// An access to a line of which the core has a copy.
     pub hit: Ps,
     /// The delay of the instruction after a store. The store itself may take longer: it waits in
     /// the store buffer.
@@ -49,7 +44,6 @@ pub struct LineCosts {
     pub near: Ps,
     /// An atomic operation on a line that a core in a socket behind a node controller has written.
     pub far: Ps,
-    /// The durations of loads and stores, as fractions of those of atomic operations.
     pub shares: Shares,
     pub memory: Ps,
     /// The time for which one reader occupies a socket's cache, so that the next reader waits.
@@ -116,11 +110,8 @@ pub struct CounterCosts {
 
 #[derive(Clone, Copy, Debug)]
 pub struct IrqCosts {
-    /// From the interrupting event to the first instruction of the handler.
     pub entry: Ps,
-    /// From the last instruction of the handler back to the program.
     pub exit: Ps,
-    /// The sender's cost.
     pub send: Ps,
     /// The time in flight between CPUs of one socket.
     pub near: Ps,
@@ -144,7 +135,6 @@ pub struct OsCosts {
     pub syscall: Ps,
     pub switch: Ps,
     pub wake: Ps,
-    /// Entering or leaving the idle loop, without stopping or restarting the tick.
     pub idle: Ps,
     /// The handling of a tick, without the timers that expire in it.
     pub tick: Ps,

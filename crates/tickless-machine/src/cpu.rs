@@ -32,7 +32,6 @@ impl MachineState {
         false
     }
 
-    /// Ends a computation, complete or interrupted. Returns the work that is left.
     fn end_work(&mut self, cpu: usize) -> Ps {
         let state = &mut self.cpus[cpu];
         let Mode::Working(segment) = state.mode else { return Ps::ZERO };

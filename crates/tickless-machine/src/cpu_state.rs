@@ -4,26 +4,18 @@ use crate::coherence::LineId;
 use crate::fiber::FiberId;
 use crate::ps::Ps;
 
-/// A waiting loop that reads more cache lines than this is not parked: all its rounds are
-/// simulated.
 pub const WATCHED_MAX: usize = 4;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Mode {
-    /// Its fiber performs short steps, such as accesses to words.
     Running,
     Working(Segment),
     Waiting(Ps),
-    /// The CPU is halted: it waits for an interrupt, in an idle state.
-    Halted {
-        since: Ps,
-        exit: Ps,
-    },
+    Halted { since: Ps, exit: Ps },
     Spinning,
     Off,
 }
 
-/// A part of a computation during which the CPU's speed does not change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Segment {
     pub since: Ps,
@@ -31,7 +23,6 @@ pub(crate) struct Segment {
     pub work: Ps,
     /// The speed, relative to a thread that is alone on its core.
     pub rate: f64,
-    /// The time at which the computation ends even if it is not complete.
     pub limit: Ps,
     pub end: Ps,
 }
@@ -58,7 +49,6 @@ pub(crate) struct Cpu {
     pub joules: f64,
 }
 
-/// The cache lines that a waiting loop has read, each with its number of writes at that time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     lines: [(LineId, u32); WATCHED_MAX],
@@ -70,7 +60,6 @@ pub(crate) struct Watched {
 impl Watched {
     const NONE: Watched = Watched { lines: [(0, 0); WATCHED_MAX], count: 0 };
 
-    /// The lines that the loop has read; none if it has read more than [`WATCHED_MAX`].
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(LineId, u32)> {
         let count = if self.count > WATCHED_MAX { 0 } else { self.count };
         self.lines[..count].iter()
@@ -109,7 +98,6 @@ pub struct Usage {
     pub clock: Ps,
     pub halted: Ps,
     pub interrupts: u64,
-    /// The energy that the CPU used while it was halted, in joules.
     pub idle_joules: f64,
 }
 
@@ -233,7 +221,6 @@ impl Vector {
     }
 }
 
-/// The interrupts in flight to one CPU, and the time for which its timer device is programmed.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     timer: Ps,

@@ -43,7 +43,6 @@ impl MachineState {
     }
 }
 
-/// Adds a time counter to the machine that runs on this thread. `None` if no machine runs here.
 pub fn new_counter() -> Option<CounterId> {
     with(|machine| {
         machine.counters.push(Counter::default());

@@ -46,7 +46,6 @@ pub use crate::fiber::FiberId;
 pub use crate::machine_state::Ended;
 
 pub struct Machine {
-    /// `None` only during a run.
     state: Option<Box<MachineState>>,
     fibers: Vec<Option<Fiber>>,
 }
@@ -81,7 +80,6 @@ impl Machine {
         self.change(|state| state.faults = Some(faults));
     }
 
-    /// Records what all CPUs do from now on; [`trace`](Self::trace) returns the record.
     pub fn record(&mut self) {
         self.change(|state| state.trace = Some(Trace::default()));
     }
@@ -186,7 +184,6 @@ impl Machine {
         self.state.as_ref().map_or(0, |state| state.inside)
     }
 
-    /// The number of steps so far that took simulated time: accesses, computations, interrupts.
     pub fn events(&self) -> u64 {
         self.state.as_ref().map_or(0, |state| state.events)
     }
@@ -222,7 +219,6 @@ pub fn is_ending() -> bool {
     with(|machine| machine.ending).unwrap_or(true)
 }
 
-/// Empties all caches. That takes no simulated time.
 pub fn flush_caches() {
     with(|machine| machine.lines.flush_all());
 }
@@ -240,18 +236,14 @@ pub fn section() -> Ps {
     with(|machine| machine.costs.section).unwrap_or(Ps::ZERO)
 }
 
-/// The current simulated time of the running CPU; zero outside a simulated CPU.
 pub fn clock() -> Ps {
     with_cpu(|cpu| cpu.clock).unwrap_or(Ps::ZERO)
 }
 
-/// The time for which the running CPU has so far waited for locks and for other CPUs; zero outside
-/// a simulated CPU.
 pub fn waited() -> crate::cpu::Waited {
     with_cpu(|cpu| cpu.waited).unwrap_or_default()
 }
 
-/// The number of the running CPU; CPU 0 outside a machine.
 pub fn here() -> CpuId {
     CpuId(with(|machine| machine.running).flatten().unwrap_or(0) as u16)
 }

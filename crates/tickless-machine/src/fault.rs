@@ -28,11 +28,8 @@ struct ClockError {
     shows: Ns,
 }
 
-/// The delay of a very late interrupt between CPUs, in nanoseconds.
 const SLOW: u64 = 2_000_000;
-/// The longest time for which a CPU is stopped, in nanoseconds.
 const STOLEN_MAX: u64 = 4_000_000;
-/// The longest clock error.
 const CLOCK_ERROR_MAX: u64 = 2_000_000;
 
 impl FaultPlan {
@@ -88,8 +85,6 @@ impl FaultPlan {
         Some(self.delay(self.late_max))
     }
 
-    /// Returns the delay of a timer interrupt that a CPU programs its device for; `None` if it is
-    /// lost.
     pub(crate) fn device(&mut self, at: Ns) -> Option<Ns> {
         if at > SAFE_UNTIL {
             return Some(Ns::ZERO);

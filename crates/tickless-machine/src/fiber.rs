@@ -41,7 +41,6 @@ fn coloured(steps: u32, body: impl FnOnce()) {
     std::hint::black_box(&padding);
 }
 
-/// A stack, and a suspended function on it.
 pub(crate) struct Fiber(Coroutine<(), (), ()>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -70,7 +70,6 @@ impl Drop for Masked {
     }
 }
 
-/// Enables interrupts for a moment, which delivers those that are due, and disables them again.
 pub(crate) fn enable_briefly() {
     let masked = with_cpu(|cpu| std::mem::take(&mut cpu.masked)).unwrap_or(0);
     deliver();

@@ -25,10 +25,8 @@ const WORD_BYTES: usize = 16;
 const LINE_BYTES: usize = 8 * WORD_BYTES;
 
 pub(crate) type Handler = Rc<dyn Fn(Vector)>;
-/// A hook that a CPU calls when it has handled its interrupts and returns to its program.
 pub(crate) type OnReturn = Rc<dyn Fn()>;
 
-/// A time counter that all CPUs share. It serves one read at a time.
 #[derive(Default, Debug)]
 pub(crate) struct Counter {
     /// The time at which the device will have served all reads so far.
@@ -47,9 +45,7 @@ pub enum Ended {
     OutOfRange,
 }
 
-/// The state of a machine, except the stacks of its fibers.
 pub(crate) struct MachineState {
-    /// The number of the machine among all that were made on this thread.
     pub(crate) serial: u32,
     pub(crate) costs: Costs,
     pub(crate) order: Order,
@@ -66,11 +62,8 @@ pub(crate) struct MachineState {
     pub(crate) handler: Option<Handler>,
     pub(crate) on_return: Option<OnReturn>,
     pub(crate) faults: Option<FaultPlan>,
-    /// A description of the first rule about locks that a program has broken.
     pub(crate) broken_rule: Option<&'static str>,
     pub(crate) trace: Option<Trace>,
-    /// The duration of the fastest access to another core's line: nothing that another core does
-    /// now can affect this core earlier.
     pub(crate) nearest: Ps,
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
@@ -228,7 +221,6 @@ impl MachineState {
         self.faults.as_mut().map_or(now, |faults| faults.clock(now))
     }
 
-    /// Counts a step of a CPU that takes simulated time, and adds it to the digest of the run.
     #[inline]
     pub(crate) fn count(&mut self, cpu: usize) {
         self.events += 1;
@@ -236,7 +228,6 @@ impl MachineState {
         self.digest = (self.digest ^ what).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
     }
 
-    /// Records an event at a CPU's current time, if the run is recorded.
     pub(crate) fn record(&mut self, cpu: usize, event: Event) {
         if let Some(trace) = &mut self.trace {
             trace.push(self.cpus[cpu].clock, cpu, event);

@@ -2,8 +2,6 @@
 
 use crate::spec::{Spec, SpecError};
 
-/// The names and the texts of the machine files. They are compiled in, so that the program needs no
-/// installed files.
 pub const FILES: &[(&str, &str)] = &[
     ("x5675-2s", include_str!("../machines/x5675-2s.toml")),
     ("haswell-ex-4s", include_str!("../machines/haswell-ex-4s.toml")),

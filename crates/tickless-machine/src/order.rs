@@ -16,12 +16,10 @@ pub(crate) struct Order {
     /// `2n + 1`. The entries of the CPUs start at index `leaves`.
     matches: Vec<u64>,
     leaves: usize,
-    /// The number of lower bits of an entry that hold the CPU's number.
     bits: u32,
 }
 
 impl Order {
-    /// Returns the order of `cpus` CPUs, none of which has anything to do.
     pub(crate) fn new(cpus: usize) -> Order {
         let leaves = cpus.next_power_of_two().max(2);
         let bits = leaves.trailing_zeros();
@@ -32,7 +30,6 @@ impl Order {
         order
     }
 
-    /// Sets the time at which a CPU acts next. Takes O(log n) steps for n CPUs.
     #[inline]
     pub(crate) fn set(&mut self, cpu: usize, key: Ps) {
         let key = if key == Ps::NEVER { u64::MAX >> self.bits } else { key.0.min(self.range().0) };
@@ -59,7 +56,6 @@ impl Order {
         (cpu, key)
     }
 
-    /// The CPU comes before all other CPUs as long as its clock is less than the returned time.
     #[inline]
     pub(crate) fn horizon(&self, cpu: usize) -> Ps {
         let mut best = u64::MAX;

@@ -20,7 +20,6 @@ use tickless_core::platform::{Lock, Ordering, ParkingWord, Platform, Word};
 use tickless_core::rearm::Rearm;
 use tickless_core::time::{CpuId, Ns};
 
-/// The timer library's platform: the simulated machine that runs on this thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sim;
 
@@ -152,8 +151,6 @@ impl Word for SimWord {
 /// The highest number of cache lines of guarded data that a critical section is charged for.
 const GUARDED_MAX: usize = 8;
 
-/// The number of cache lines of guarded data that a critical section is charged for: the number in
-/// the machine's file, but no more than a value of type `T` occupies.
 fn lines_of<T>() -> usize {
     const LINE: usize = 64;
     let most = with(|machine| usize::from(machine.costs.section_lines)).unwrap_or(1);

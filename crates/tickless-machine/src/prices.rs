@@ -52,7 +52,6 @@ impl Spec {
     }
 }
 
-/// Returns which values are allowed for a key; `None` for a key that nothing reads.
 pub(crate) fn kind(key: &str) -> Option<Kind> {
     if let Some((_, kind)) = WORKLOAD.iter().find(|(known, _)| *known == key) {
         return Some(*kind);

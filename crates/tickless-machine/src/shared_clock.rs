@@ -8,16 +8,12 @@ use tickless_core::clock::combined::{Combined, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 use tickless_core::platform::Platform;
 
-/// A clock that all CPUs of the simulated machine share. Reading it takes the simulated time that
-/// the device and the cache lines take.
 pub struct SharedClock {
     clock: Combined<SimWord, Device, fn(u32)>,
     counter: CounterId,
 }
 
 impl SharedClock {
-    /// Returns a clock over a new counter of the machine that runs on this thread; `None` if no
-    /// machine runs.
     pub fn new(policy: ReadPolicy) -> Option<SharedClock> {
         let counter = device::new_counter()?;
         let relax: fn(u32) = |round| Sim.relax(round);

@@ -40,14 +40,7 @@ pub struct Parameter {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Origin {
     Source(String),
-    /// The number was chosen without a source. The sensitivity study varies it over this range.
-    Assumed {
-        low: f64,
-        high: f64,
-        because: String,
-    },
-    /// The number was fitted so that a simulated result matches a published one, which the text
-    /// names.
+    Assumed { low: f64, high: f64, because: String },
     Fitted(String),
 }
 
@@ -56,7 +49,6 @@ pub struct SpecError {
     pub file: String,
     /// The line, counted from 1; 0 if [`require`](Spec::require) has found that a key is missing.
     pub line: usize,
-    /// The key, with its table.
     pub key: String,
     pub fault: SpecFault,
 }
@@ -86,7 +78,6 @@ const FORMER: &[(&str, &str)] = &[
     ("workload.stall_ns", "nothing: no study reads it"),
 ];
 
-/// The longest line that [`Spec::to_toml`] writes before it breaks a number's entry into two lines.
 const LINE_MAX: usize = 100;
 
 impl fmt::Display for SpecError {
@@ -150,7 +141,6 @@ impl Spec {
         self.parameter(key).map_or(0.0, |parameter| parameter.value)
     }
 
-    /// Returns the number of a key, which must be in nanoseconds, as a duration.
     pub fn time(&self, key: &str) -> Ps {
         Ps::from_ns_f64(self.value(key))
     }
@@ -341,7 +331,6 @@ fn number(value: &Spanned<DeValue<'_>>) -> Option<f64> {
 }
 
 impl Kind {
-    /// Returns a description of the allowed range if the number is outside it.
     fn rejects(self, value: f64) -> Option<&'static str> {
         match self {
             Kind::Count if value < 1.0 || value.fract() != 0.0 || value > 4096.0 => {

@@ -7,7 +7,6 @@ use tickless_core::time::CpuId;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Distance {
-    /// SMT threads of one core, which share its cache.
     Core,
     Socket,
     /// Different sockets of one group, which are one hop apart.

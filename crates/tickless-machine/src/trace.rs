@@ -44,7 +44,6 @@ enum Request {
     /// A call of [`of`] is waiting: the next machine that is made on this thread must record its
     /// run.
     Record,
-    /// The machine has been dropped; this is its record.
     Recorded(Trace),
 }
 
@@ -58,8 +57,6 @@ pub fn of<R>(f: impl FnOnce() -> R) -> (R, Option<Trace>) {
     }
 }
 
-/// Called by a new machine. Returns an empty record for its events, if a call of [`of`] is waiting
-/// for one.
 pub(crate) fn begin_machine() -> Option<Trace> {
     let is_next = REQUEST.with_borrow(|request| matches!(request, Request::Record));
     is_next.then(|| {
@@ -68,7 +65,6 @@ pub(crate) fn begin_machine() -> Option<Trace> {
     })
 }
 
-/// Called when a machine is dropped. Passes its record to the call of [`of`] that requested it.
 pub(crate) fn end_machine(trace: Trace) {
     if trace.is_requested {
         REQUEST.set(Request::Recorded(trace));

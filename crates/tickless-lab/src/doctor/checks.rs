@@ -33,8 +33,6 @@ pub struct Check {
     pub(crate) judge: fn(&Facts) -> Judged<'_>,
 }
 
-/// Returns all checks: first the checks of each study, then the checks of how sleeping threads
-/// wake.
 pub fn checks() -> Vec<&'static Check> {
     STUDIES.iter().flat_map(|study| study.checks).chain(&CHECKS).collect()
 }
@@ -152,7 +150,6 @@ pub enum Verdict {
     Ok,
     /// The figure could not be obtained, so there is no judgement.
     Unknown,
-    /// The figure is unusual: the user should look into it.
     Warn,
     Bad,
 }
@@ -167,8 +164,6 @@ impl Verdict {
         }
     }
 
-    /// Returns `Bad` if the figure is at least `bad`, `Warn` if it is at least `warn`, otherwise
-    /// `Ok`.
     pub fn from_limits(figure: f64, warn: f64, bad: f64) -> Verdict {
         match figure {
             figure if figure >= bad => Verdict::Bad,

@@ -9,7 +9,6 @@ use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 /// about that.
 pub type Seen<T> = Result<T, String>;
 
-/// All data that the checks judge. `gather` fills in only the values that the chosen checks need.
 #[derive(Debug)]
 pub struct Facts {
     pub cpus: usize,
@@ -49,7 +48,6 @@ impl Facts {
 #[derive(Clone, Debug)]
 pub struct ClockSource {
     pub current: String,
-    /// The names of all clock sources that the kernel offers, including the one in use.
     pub available: Vec<String>,
 }
 
@@ -66,7 +64,6 @@ pub struct ReadCost {
 #[derive(Clone, Debug)]
 pub struct Counted {
     pub seconds: f64,
-    /// The kernel's ticks in a second, if known.
     pub hz: Option<u32>,
     pub idle_ticks: IdleTicks,
     pub cpus: Vec<CpuCounts>,
@@ -90,7 +87,6 @@ pub struct CpuCounts {
     pub time: u64,
     /// The part of `time` in which the CPU was idle, including waits for a disk.
     pub idle: u64,
-    /// The part of `time` in softirqs.
     pub softirq: u64,
 }
 

@@ -10,12 +10,6 @@
 //! Gathering and judging are separate: `gather` fills in [`Facts`], and the checks are functions of
 //! them, which can be tested on any machine. Each limit between verdicts is a named constant with a
 //! reason, in the file of the check that uses it.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `facts` | the data that was gathered about a machine |
-//! | `gather/` | gathering: files of `/proc` and `/sys`, the clock, a recording, sleeping threads |
-//! | `checks` | judging: the checks; a study's folder has those for its mechanism |
 
 pub mod checks;
 pub mod facts;

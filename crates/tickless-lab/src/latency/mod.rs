@@ -3,14 +3,6 @@
 //! The measurement is the one of cyclictest: a thread sleeps until a deadline, reads the clock when
 //! it wakes, and sleeps until the next deadline, one interval later. For this library's own timers,
 //! the timer's callback reads the clock.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `plan` | what to measure: threads, interval, end; the first wakeup that is too late |
-//! | `tally` | how late each wakeup was, and a histogram of it |
-//! | `kernel` | measures `clock_nanosleep` and timerfd |
-//! | `ours` | measures this library's timers |
-//! | `row` | the figures of one way to sleep |
 
 mod kernel;
 mod ours;

@@ -64,8 +64,6 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError
     Ok(Slice { tally, usage })
 }
 
-/// Returns a timer callback that records how late each of its calls is until the plan ends, and
-/// then sends these records (the tally).
 fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {
     let end = plan.end(start);
     let mut tally = Tally::default();

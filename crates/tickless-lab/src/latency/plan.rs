@@ -29,7 +29,6 @@ pub struct Plan {
     pub break_at: Option<Arc<Break>>,
 }
 
-/// When a measurement ends: at the first of the two limits that is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Until {
     pub loops: Option<u64>,
@@ -52,8 +51,6 @@ impl Plan {
         Instant::from_nanos(next.as_nanos().next_multiple_of(interval_ns)) + phase
     }
 
-    /// Returns whether a thread is done after `wakeups` wakeups. `next` is its next deadline, and
-    /// `end` the time at which the plan ends.
     pub fn is_done(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
         next > end || self.until.loops.is_some_and(|loops| wakeups >= loops) || self.is_stopped()
     }
@@ -102,8 +99,6 @@ impl Break {
         Break { above, has_ended: AtomicBool::new(false), freeze: Box::new(freeze) }
     }
 
-    /// Checks the calling thread's wakeup. Returns the wakeup if it is the first one of all threads
-    /// that is too late.
     pub(super) fn check(&self, now: Instant, deadline: Instant) -> Option<Sample> {
         // If several threads are late at once, only one of them finds `has_ended` unset.
         if now - deadline <= self.above || self.has_ended.swap(true, Ordering::Relaxed) {

@@ -18,8 +18,6 @@ pub struct Row {
     pub wakeups_per_s: f64,
     pub cpu_percent: f64,
     pub early: u64,
-    /// Deadlines that passed without a wakeup, because the thread was still late for an earlier
-    /// one.
     pub missed: u64,
     /// The number of threads that slept, or of timers if the sleeper is one of this library's
     /// timers.
@@ -40,8 +38,6 @@ pub struct Buckets {
 }
 
 impl Row {
-    /// Makes the figures of one sleeper. If `histogram_us` is given, adds a histogram over that
-    /// many microseconds.
     pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
         let Slice { tally, usage } = slice;
         let some = |value: u64| (!tally.lateness.is_empty()).then_some(value);

@@ -32,7 +32,6 @@ impl Default for Tally {
     }
 }
 
-/// Shows a summary instead of the histogram's thousands of counts.
 impl fmt::Debug for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tally { lateness, early, missed, .. } = self;
@@ -106,7 +105,6 @@ impl Bins {
         self.0.iter().map(|end| end / 1_000)
     }
 
-    /// Returns the number of wakeups in each bin, and at last the number above all bins.
     pub fn counts(&self, tally: &Tally) -> Vec<u64> {
         let mut counts = vec![0; self.0.len() + 1];
         for value in tally.lateness.iter_recorded() {

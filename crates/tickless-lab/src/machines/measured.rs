@@ -14,7 +14,6 @@ use tickless_machine::spec::{Origin, Parameter, Spec};
 use tickless_machine::validate::Scene;
 use tickless_machine::validate::fit::{Measured, fit};
 
-/// The machine from which parameters are taken that a program cannot measure.
 const TEMPLATE: &str = "host";
 
 /// Returns the CPUs on which scenes are played: all that this process may use. A scene is a small
@@ -41,9 +40,6 @@ pub enum IfBusy {
 }
 
 /// Measures this host for a machine's file that may be passed on to others.
-///
-/// # Errors
-/// Returns an error on a busy host, with how busy it is; on a host with one CPU; and if the system
 /// refuses something.
 pub fn quiet_host(
     effort: Effort,
@@ -71,7 +67,6 @@ pub fn quiet_host(
     }
 }
 
-/// Measures this host, busy or not.
 pub fn host(effort: Effort, progress: &dyn Progress) -> Result<Spec, LabError> {
     let cpus = cpus()?;
     let mut spec = find(TEMPLATE)?;

@@ -1,12 +1,5 @@
 //! The simulated machines: finds them by name, describes this host as one of them, and checks how
 //! well the simulation predicts this host.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `real` | plays scenes (small timed programs) on real CPUs |
-//! | `micro` | measures prices: the times of single operations |
-//! | `measured` | describes this host as a simulated machine |
-//! | `validate` | compares predictions for this host with measurements |
 
 pub mod measured;
 mod micro;
@@ -74,5 +67,4 @@ pub fn run_histories(
     Ok(Histories::Sound(text))
 }
 
-/// The limit up to which each history gets a line in the text. More histories are only counted.
 const SHOWN_MAX: u64 = 20;

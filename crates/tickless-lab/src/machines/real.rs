@@ -115,7 +115,6 @@ mod tests {
     use crate::measure::cpus;
     use crate::progress::Hidden;
 
-    /// Goal: every scene ends on real threads, whatever CPUs they run on, with a time above zero.
     #[test]
     fn scenes_are_played_on_real_threads() {
         let cpus = cpus();

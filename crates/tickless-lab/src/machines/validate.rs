@@ -18,8 +18,6 @@ use tickless_machine::validate::{Scene, simulate};
 /// A prediction may differ from the measurement by this percentage of the measured value.
 const BAND_PERCENT: f64 = 30.0;
 
-/// Measures this host and fits its parameters, predicts the scenes (small timed programs) that were
-/// not used for the fit, and then measures these scenes.
 pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let request = Request::new(World::Live, effort, 0);
     let cpus = measured::cpus()?;

@@ -71,7 +71,6 @@ mod tests {
         assert_eq!((size("64"), size(""), size("1Q")), (Some(64), None, None));
     }
 
-    /// Goal: every call writes to every line, including the last one.
     #[test]
     fn every_line_is_touched() {
         let mut evictor = Evictor { memory: vec![1; 4 * LINE] };

@@ -24,7 +24,6 @@ fn named(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// Returns the CPUs that this process may use; at least one.
 pub fn cpus() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
         return vec![0];
@@ -87,7 +86,6 @@ mod tests {
         assert_eq!(busy_of("cpu  1 2 x 4 5\n"), None);
     }
 
-    /// Goal: a thread that spins during the whole span is noticed, whatever else runs.
     #[test]
     fn work_of_others_is_seen() {
         let span = Duration::from_millis(300);

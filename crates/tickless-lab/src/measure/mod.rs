@@ -9,14 +9,6 @@
 //!   change them.
 //! - Times are shown next to the time of an uncontended atomic add in the same run
 //!   ([`atomic_add_ns`]), so that a reader can tell a slow machine from slow code.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `stopwatch` | short times, in nanoseconds and cycles |
-//! | `cold` | eviction of everything from the caches |
-//! | `usage` | CPU time and context switches of the process and of its threads |
-//! | `thread` | a thread's CPU, its priority, its timer slack |
-//! | `here` | this machine, its CPUs, how busy it is |
 
 mod cold;
 mod here;
@@ -39,10 +31,8 @@ pub use stopwatch::Stopwatch;
 pub use thread::{be_urgent, joined, sleep_with_slack, stay_on, stay_within, wait};
 pub use usage::{ThreadUsage, Threads, Usage, timed};
 
-/// Why something could not be run or measured, and what to do about it.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The user must change the request.
     #[error("{what}")]
     Request { what: String },
     #[error(transparent)]
@@ -125,7 +115,6 @@ impl Spread {
         Spread { median: at(values.len() / 2), low, high }
     }
 
-    /// Summarizes the ratios of two variants, one ratio for each turn in which both were measured.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Spread {
         Spread::of(above.iter().zip(below).map(|(above, below)| above / below))
     }
@@ -162,8 +151,6 @@ mod tests {
     use super::*;
     use crate::progress::Hidden;
 
-    /// Goal: each variant is measured once in each turn, and the order alternates, so that drift
-    /// cancels out.
     #[test]
     fn turns_go_forwards_and_backwards() {
         let mut order = Vec::new();

@@ -6,8 +6,6 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Measures short times in counts: cycles of the CPU's cycle counter, or nanoseconds if there is no
-/// such counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     /// The number of counts in a nanosecond; 1 if the counter counts nanoseconds.
@@ -38,7 +36,6 @@ impl Stopwatch {
         watch
     }
 
-    /// Returns how long `work` takes, in counts, minus the stopwatch's own cost.
     #[inline]
     pub fn counts<T>(&self, work: impl FnOnce() -> T) -> u64 {
         let from = self.count();
@@ -96,7 +93,6 @@ fn cycles() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: a known time is measured correctly in nanoseconds, and an empty call as nearly zero.
     #[test]
     fn a_known_time_is_measured() {
         let watch = Stopwatch::new();

@@ -76,7 +76,6 @@ mod tests {
     use super::*;
     use crate::measure::cpus;
 
-    /// Goal: a thread that was bound to a CPU may use only that CPU.
     #[test]
     fn a_thread_stays_where_it_is_put() {
         let last = *cpus().last().unwrap();
@@ -84,7 +83,6 @@ mod tests {
         assert_eq!(seen.unwrap(), [last]);
     }
 
-    /// Goal: the errors for a missing CPU and an invalid priority include what to do.
     #[test]
     fn what_cannot_be_is_refused() {
         let nowhere = std::thread::spawn(|| stay_on(1_000_000)).join().unwrap().unwrap_err();

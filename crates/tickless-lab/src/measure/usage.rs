@@ -163,7 +163,6 @@ mod tests {
         assert!(computing.cpu_s() > 0.0 && computing.cpu_s() < 10.0, "{computing:?}");
     }
 
-    /// Goal: only the threads with a matching name are counted.
     #[test]
     fn threads_are_counted_by_name() {
         let (go_on, wait) = mpsc::channel::<()>();

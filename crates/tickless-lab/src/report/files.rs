@@ -70,7 +70,6 @@ mod tests {
         path
     }
 
-    /// Goal: a missing folder is created, and it contains both files and nothing else.
     #[test]
     fn both_files_are_written_and_nothing_else() {
         let out = folder("files");
@@ -86,8 +85,6 @@ mod tests {
         fs::remove_dir_all(out).unwrap();
     }
 
-    /// Goal: `prepare` detects that a file cannot be written, and a failed write leaves no
-    /// incomplete files.
     #[test]
     fn what_cannot_be_written_is_said_at_once() {
         let out = folder("refused");

@@ -10,16 +10,6 @@
 //!   was fitted to it), implied (a formula gives it), predicted (by the simulation) or live.
 //! - A study that fails does not affect the others: the page shows the error and what to do.
 //! - Files are written completely or not at all.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `run` | runs the simulated studies in parallel, then the live ones one by one |
-//! | `verdict` | each mechanism in one figure, without the mechanism and with it |
-//! | `page`, `section`, `table` | the page |
-//! | `sheet` | parts that all pages of this program share |
-//! | `draw` | plots as inline SVG, with colours that the page chooses |
-//! | `files` | writes files completely or not at all |
-//! | `readme` | the picture and the table in the book, from simulated figures |
 
 mod draw;
 pub mod files;

@@ -270,7 +270,6 @@ mod tests {
         assert!(html.contains("what the mechanism changes"), "claims are not shown");
     }
 
-    /// Goal: markup in texts from outside the program is escaped, and every element is closed.
     #[test]
     fn text_from_outside_is_escaped() {
         let html = page(&report()).unwrap();
@@ -290,7 +289,6 @@ mod tests {
         assert!(open.is_empty(), "{open:?} left open");
     }
 
-    /// Goal: the page loads no file and runs no script, and its content policy forbids both.
     #[test]
     fn the_page_needs_nothing_but_itself() {
         let html = page(&report()).unwrap();
@@ -302,7 +300,6 @@ mod tests {
         assert!(html.contains("prefers-color-scheme: dark"));
     }
 
-    /// Goal: the JSON is valid, also for a study that failed or was not run.
     #[test]
     fn the_json_is_valid() {
         let text = serde_json::to_string(&report()).unwrap();

@@ -81,8 +81,6 @@ fn one(plan: &Plan, study: &Study, world: World, progress: &dyn Progress) -> Par
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|_| Part::died())
 }
 
-/// Runs the planned studies and makes the report. `bar` makes the progress display for the study of
-/// a given name.
 pub fn make(plan: &Plan, bar: &dyn Fn(&'static str) -> Box<dyn Progress>) -> Report {
     let (begun, date, machine) = (Instant::now(), date(), Facts::here());
     let studies = run(plan, bar);
@@ -186,7 +184,6 @@ mod tests {
         assert!(others.iter().all(|part| part.as_ref().unwrap().result.is_some()));
     }
 
-    /// Goal: a run that was not requested is missing in the result.
     #[test]
     fn one_world_is_enough() {
         let worlds = vec![World::Live];

@@ -30,10 +30,6 @@ pub fn document(title: &str, body: &Markup) -> String {
 }
 
 /// Returns a plot as inline SVG, below its title.
-///
-/// # Errors
-///
-/// Returns the error of the drawing.
 pub fn picture(world: World, plot: &Plot) -> io::Result<Markup> {
     group(&[(world, plot)])
 }

@@ -46,15 +46,11 @@ impl Band {
         Band { low: None, high: Some(high) }
     }
 
-    /// Returns the band (the range in which a figure should lie) from `percent` below a published
-    /// figure to `percent` above it.
     pub fn around(published: f64, percent: f64) -> Band {
         let off = published.abs() * percent / 100.0;
         Band::between(published - off, published + off)
     }
 
-    /// Returns the band (the range in which a figure should lie) from a published figure divided by
-    /// `factor` to the published figure times `factor`.
     pub fn times(published: f64, factor: f64) -> Band {
         let ends = [published / factor, published * factor];
         Band::between(ends[0].min(ends[1]), ends[0].max(ends[1]))
@@ -97,7 +93,6 @@ impl Scale {
     }
 }
 
-/// What a cell claims about its mechanism: the effect, and the range in which it should lie.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
     pub effect: f64,
@@ -110,15 +105,11 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims the percentage by which `after` differs from `before`. Without the mechanism it would
-    /// be zero.
     pub fn change(before: f64, after: f64, band: Band) -> Claim {
         let effect = 100.0 * (after / before - 1.0);
         Claim { effect, scale: Scale::Percent, null_model: 0.0, published: None, band }
     }
 
-    /// Claims the factor by which `after` is less than `before`. Without the mechanism it would be
-    /// one.
     pub fn times_less(before: f64, after: f64, band: Band) -> Claim {
         let effect = before / after;
         Claim { effect, scale: Scale::Times, null_model: 1.0, published: None, band }
@@ -154,7 +145,6 @@ impl Claim {
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cell {
-    /// The name, such as `32p.before.warm`.
     pub id: String,
     pub unit: &'static str,
     pub published: Option<f64>,
@@ -163,21 +153,14 @@ pub struct Cell {
     pub low: f64,
     pub high: f64,
     pub band: Option<Band>,
-    /// The verdict: whether the figure lies in its band. `None` for a cell without a verdict.
     pub inside: Option<bool>,
-    /// How much the mechanism changes the figure, if the cell claims an effect.
     pub effect: Option<f64>,
-    /// The unit of the effect: `%`, `x` for a factor, or nothing for the cell's own unit.
     pub effect_unit: Option<Scale>,
-    /// The published effect: the middle between its least and its greatest value in the published
-    /// runs.
     pub published_effect: Option<f64>,
-    /// The published effect in the run where it was least, and in the run where it was greatest.
     pub published_spread: Option<[f64; 2]>,
     /// The effect if the mechanism did nothing. For an implied cell, the value of the formula that
     /// also gives the figure.
     pub null_model: Option<f64>,
-    /// How well the simulation reproduces the published effect: 1 for all of it, 0 for no effect.
     pub score: Option<f64>,
     /// Whether an exhibit (a table of the study's own) shows it, so that the table of cells omits
     /// it.
@@ -251,7 +234,6 @@ impl Cell {
         self
     }
 
-    /// Sets the range in which the value should lie, if there is one, and whether it lies there.
     #[must_use]
     pub fn within(mut self, band: impl Into<Option<Band>>) -> Cell {
         self.band = band.into();
@@ -296,8 +278,6 @@ impl Cell {
     }
 }
 
-/// Returns in words the band of a cell, which is the range in which its value should lie. Returns
-/// an empty string if the cell has no band, or if the band is for its effect instead.
 pub fn wanted(cell: &Cell) -> String {
     match (cell.effect, cell.band) {
         (None, Some(value)) => band(value),
@@ -345,7 +325,6 @@ fn band(band: Band) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: a band includes its ends, an open end has no limit, and not-a-number is never inside.
     #[test]
     fn bands_contain_their_ends() {
         assert!(Band::between(1.0, 2.0).contains(1.0) && Band::between(1.0, 2.0).contains(2.0));
@@ -400,7 +379,6 @@ mod tests {
         assert_eq!(Claim::value(1.0, 0.0, band).score(), None, "nothing was published");
     }
 
-    /// Goal: a cell whose figure a formula also gives is never judged right, whatever it claims.
     #[test]
     fn formulas_imply() {
         let claim = Claim::change(100.0, 130.0, Band::between(20.0, 40.0)).published(30.0, 35.0);

@@ -121,8 +121,6 @@ mod tests {
     use super::*;
     use tickless_machine::machines;
 
-    /// Goal: the parameter is found on linear and on nonlinear curves; an unreachable value is
-    /// approached.
     #[test]
     fn numbers_are_found() {
         let spec = machines::named("x5675-2s").unwrap().unwrap();

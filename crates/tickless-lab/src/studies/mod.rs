@@ -30,17 +30,6 @@
 //! notes; `live` the run on this machine; `published` a description of the published report, with
 //! its tables and our figures next to its own; `doctor` the checks that find the mechanism's
 //! problem on this machine.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `rearm`, `clock`, `cancel`, `deferred`, `phase` | a folder for each study |
-//! | `schedule` | a prediction without a published counterpart; only campaigns run it |
-//! | `request`, `result` | the options of a study, why it cannot run; its result, also as tables |
-//! | `cell` | one figure, its origin, the expected effect and how well it was met |
-//! | `plot` | a plot as data: curve, bars, histogram, strip of a period |
-//! | `published` | the description of a published report and its tables |
-//! | `sim` | helpers that all simulated runs share |
-//! | `fit` | fits calibrated parameters; the effect of the assumed ones on predicted cells |
 
 pub mod cancel;
 mod cell;

@@ -28,7 +28,6 @@ pub enum Shape {
         unit: &'static str,
         bars: Vec<Bar>,
     },
-    /// The distribution of a duration, one histogram for each variant.
     Histogram {
         unit: &'static str,
         /// The inclusive upper end of each bin. One more bin counts everything above the last end.
@@ -86,11 +85,9 @@ pub struct Bar {
 pub struct Counts {
     pub name: String,
     pub side: Side,
-    /// The count of each bin, followed by the count above the last bin.
     pub counts: Vec<u64>,
 }
 
-/// The row of one group of tasks (a cgroup) in a strip.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
     pub name: String,
@@ -200,7 +197,6 @@ mod tests {
         assert_eq!(merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]), [(0, 10), (20, 40)]);
     }
 
-    /// Goal: windows are placed correctly in a period, whatever time the period begins at.
     #[test]
     fn windows_are_folded_onto_a_period() {
         let windows = [(1_000, 1_050), (1_100, 1_150)];
@@ -217,7 +213,6 @@ mod tests {
         assert!(folded(&[], [0, 0]).runs.iter().all(|&share| share == 0.0));
     }
 
-    /// Goal: the JSON of a plot has its name, its form and all its figures.
     #[test]
     fn json_has_the_form_beside_the_name() {
         let mut tally = Tally::default();

@@ -58,7 +58,6 @@ pub enum Entry {
     Nothing,
     Published(String),
     Ours(Box<Cell>),
-    /// A plain text, in a row of labels instead of figures.
     Word(&'static str),
 }
 
@@ -67,13 +66,10 @@ pub const SIMULATED: &str = "simulated";
 pub const LIVE: &str = "live";
 
 impl Results<'_> {
-    /// Returns an entry with the simulated figure of this name; an empty entry if there is none.
     pub fn sim(&self, id: &str) -> Entry {
         entry(self.sim, id)
     }
 
-    /// Returns an entry with the live figure of this name, in which `*` is replaced by the number
-    /// of CPUs of this machine. The entry is empty if there is no such figure.
     pub fn live(&self, id: &str) -> Entry {
         entry(self.live, &self.here(id))
     }
@@ -94,8 +90,13 @@ pub fn published(what: impl Into<String>) -> Entry {
     Entry::Published(what.into())
 }
 
-pub fn group(name: impl Into<String>, columns: &[&'static str]) -> Group {
-    Group { name: name.into(), columns: columns.to_vec() }
+/// Makes a table from its caption, the names and columns of its groups, and its rows.
+pub fn table(caption: &str, groups: &[(&str, &[&'static str])], rows: Vec<Row>) -> Table {
+    let group = |(name, columns): &(&str, &[&'static str])| Group {
+        name: name.to_string(),
+        columns: columns.to_vec(),
+    };
+    Table { caption: caption.to_string(), groups: groups.iter().map(group).collect(), rows }
 }
 
 pub fn row(label: impl Into<String>, entries: impl IntoIterator<Item = Entry>) -> Row {
@@ -109,7 +110,6 @@ mod tests {
     use crate::studies::{Effort, Request, STUDIES, World};
     use std::sync::OnceLock;
 
-    /// Returns the results of all simulated studies, in the order of the studies.
     fn simulated() -> &'static [StudyResult] {
         static DONE: OnceLock<Vec<StudyResult>> = OnceLock::new();
         let (world, effort) = (World::Sim, Effort::Quick);
@@ -141,7 +141,6 @@ mod tests {
         }
     }
 
-    /// Goal: the tables of a study show every simulated figure for which there is a published one.
     #[test]
     fn every_published_figure_has_ours_beside_it() {
         for (study, sim) in STUDIES.iter().zip(simulated()) {

@@ -18,14 +18,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// Makes a request without options: a simulated run gives the figures of the published report.
     pub fn new(world: World, effort: Effort, seed: u64) -> Request {
         let sim = SimOptions::default();
         Request { world, effort, cpus: None, seed, sensitivity: false, sim }
     }
 
-    /// Returns an error with this message if `--cpus` was given. For studies without a curve over
-    /// CPUs.
     pub fn reject_cpus(&self, what: impl Into<String>) -> Result<(), LabError> {
         match self.cpus {
             None => Ok(()),

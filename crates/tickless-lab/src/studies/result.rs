@@ -72,7 +72,6 @@ impl StudyResult {
         self.cells.iter().find(|cell| cell.id == id)
     }
 
-    /// Returns the value of the figure with this name, or not-a-number if there is none.
     pub fn value(&self, id: &str) -> f64 {
         value(&self.cells, id)
     }

@@ -37,11 +37,7 @@ use tickless_machine::spec::Spec;
 pub struct DevicePolicy {
     pub name: &'static str,
     pub policy: Policy,
-    /// Whether removing or pushing out a lazy timer (here, the slice's) leaves the device
-    /// unchanged.
     pub lazy_timers: LazyTimers,
-    /// Whether the timer interrupt's handler programs the device at its end, or leaves that to a
-    /// later step, after the scheduler has chosen the next task.
     pub handler_end: HandlerEnd,
 }
 

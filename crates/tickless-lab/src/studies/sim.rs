@@ -90,7 +90,6 @@ pub fn reject_cpus(request: &Request, study: &str) -> Result<(), LabError> {
     request.reject_cpus(format!("study {study} --sim has no curve over CPUs; leave --cpus out"))
 }
 
-/// Runs `short_run` and writes a timeline of it to a file, if a timeline was requested.
 pub fn timeline(
     result: &mut StudyResult,
     request: &Request,

@@ -15,7 +15,6 @@ use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
 use tickless_lab::measure::cpus;
 use tickless_trace::read::Trace;
 
-/// Replays a recording in the form of the kernel's text.
 fn recorded(text: &str) -> Result<RecordedTimers, String> {
     let trace = Trace::parse("t", text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     Ok(RecordedTimers::new(trace, BTreeMap::from([(7, "waker".to_string())])))
@@ -119,7 +118,6 @@ fn a_healthy_machine_is_silent() {
     }
 }
 
-/// Goal: what could not be seen is unknown, with the reason, and never a verdict.
 #[test]
 fn what_is_not_seen_is_unknown() {
     let facts = Facts::unseen(4, "a reason to be told");
@@ -146,7 +144,6 @@ fn device() -> u64 {
     now()
 }
 
-/// Goal: a slow counter is found by its cost, whatever its name is; and that CPUs wait for it.
 #[test]
 fn a_slow_counter_is_found() {
     let mut facts = healthy();
@@ -250,7 +247,6 @@ fn eager_trace(tick_us: u64, waits: u64) -> String {
     text + &history(&format!("{} end", 2_000 + 50 * tick_us))
 }
 
-/// Goal: cancelling is no pathology by its share, but by its rate.
 #[test]
 fn cancels_are_found_by_their_rate() {
     let mut facts = healthy();
@@ -280,7 +276,6 @@ fn ticks_of_idle_cpus_are_found() {
     assert_eq!(with(250, 400, Stop), Verdict::Unknown, "no CPU is idle");
 }
 
-/// Goal: softirqs of every tick, and too much time in them, are found.
 #[test]
 fn softirqs_of_every_tick_are_found() {
     let of = |timer_softirqs, softirq| CpuCounts { timer_softirqs, softirq, ..BUSY };

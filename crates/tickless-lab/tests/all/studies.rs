@@ -62,7 +62,6 @@ fn curves_are_labelled_with_what_they_show() {
     assert_eq!(labels(cancel::curve(&spec("itanium2-32p"), &[7]).unwrap()), [8]);
 }
 
-/// The cells that have a verdict in their favour.
 fn ticks(cells: &[Cell]) -> Vec<&str> {
     let with_tick = cells.iter().filter(|cell| cell.inside == Some(true));
     with_tick.map(|cell| cell.id.as_str()).collect()
@@ -102,7 +101,6 @@ fn broken_mechanisms_lose_their_ticks() {
     check("phase", cells(phase::SIDES), &[cells(phase::SIDES.broken())], &expected);
 }
 
-/// Goal: the same seed gives the same figure to the last digit, another one another.
 #[test]
 fn cancel_can_be_repeated() {
     let big = spec("itanium2-32p");

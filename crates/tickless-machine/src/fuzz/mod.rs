@@ -6,12 +6,6 @@
 //! the *safety phase*, in which faults are injected. No faults are injected in the *liveness phase*
 //! that follows: every timer that is still armed must fire in bounded time.
 //!
-//! | file | holds |
-//! |---|---|
-//! | here | the phases, and the results of a history |
-//! | `program` | what each CPU does with its timers; bases and CPUs that go offline and online |
-//! | `oracle` | the checkers |
-//!
 //! The checkers are independent of the code under test. They see only the calls, their results, and
 //! which callbacks ran:
 //!
@@ -48,8 +42,6 @@ use tickless_core::bases::{Deferral, Settings, WheelEvents};
 use tickless_core::rearm::Policy;
 use tickless_core::time::{CpuId, Ns};
 
-/// The machine description from which every test run takes the durations of operations. The numbers
-/// of sockets and cores are random.
 pub const MACHINE: &str = "haswell-ex-4s";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,18 +57,13 @@ pub struct History {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
-    /// The number of times that a CPU's base (the structure that holds its armed timers) was taken
-    /// offline while the CPU stayed on.
     pub offline: u64,
     pub deaths: u64,
     pub deaths_in_callbacks: u64,
-    /// Lost timer interrupts, and lost interrupts from other CPUs.
     pub lost: u64,
-    /// Late timer interrupts, and late interrupts from other CPUs.
     pub late: u64,
     /// How often a CPU was stopped for a while, as a hypervisor stops a virtual CPU.
     pub thefts: u64,
-    /// Reads of the clock while it showed a wrong time, because it had stopped or jumped.
     pub wrong_times: u64,
     pub noticed: u64,
 }
@@ -107,7 +94,6 @@ impl fmt::Display for History {
     }
 }
 
-/// A rule that the code under test has broken. Its text includes the command that repeats the test.
 #[derive(Debug)]
 pub struct Violation {
     pub seed: u64,
@@ -124,7 +110,6 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// The end of the safety phase. No fault is injected after it.
 pub(crate) const SAFE_UNTIL: Ns = Ns::from_ms(30);
 /// The longest time ahead for which a timer is armed.
 const FARTHEST: Ns = Ns::from_ms(8);

@@ -25,7 +25,6 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// Records a broken rule, unless another was recorded before, and ends the run.
     pub(super) fn fail(&self, what: String) {
         let mut violation = self.violation.borrow_mut();
         if violation.is_none() {
@@ -61,8 +60,6 @@ impl Oracle {
         }
     }
 
-    /// Adds the counts that the timer code and the simulated kernel keep themselves: lost events
-    /// that were detected, and CPUs that were switched off.
     pub(super) fn count_noticed(&self, kernel: &Kernel) {
         let bases = kernel.bases();
         let views = (0..bases.count() as u16).filter_map(|cpu| bases.view(CpuId(cpu)));

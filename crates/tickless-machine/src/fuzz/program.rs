@@ -21,7 +21,6 @@ pub(super) struct Program {
     pub(super) random: RefCell<Random>,
     pub(super) cpu: CpuId,
     pub(super) cpus: u16,
-    /// Whether bases are taken offline in this test run while their CPUs stay on.
     pub(super) bases_go_offline: bool,
 }
 
@@ -190,8 +189,6 @@ impl Program {
         });
     }
 
-    /// Switches a CPU other than 0 off: mostly for some milliseconds, sometimes for the rest of the
-    /// test.
     fn switch_a_cpu_off(&self) {
         const SHORT_MAX: u64 = 6_000_000_000;
         let any = CpuId(1 + self.below(u64::from(self.cpus) - 1) as u16);
@@ -207,5 +204,4 @@ impl Program {
     }
 }
 
-/// The time between two checks in the liveness phase.
 const ROUND: Ns = Ns::from_ms(2);

@@ -1,14 +1,6 @@
 //! A little operating system kernel for the simulated machine: the tasks, pipes and interrupts that
 //! the studies need around the timer library. It has no timer logic of its own.
 //!
-//! | file | holds |
-//! |---|---|
-//! | `task` | tasks, run queues, wakeups, preemption |
-//! | `idle` | the idle loop, which stops and restarts the tick |
-//! | `pipe` | pipes |
-//! | `off` | CPUs that are switched off; lost events of other CPUs' bases |
-//! | here | interrupts, the tick, sleeping, the expiry thread |
-//!
 //! The tick and the timers of sleeping tasks are precise timers of the timer library. The library's
 //! own code keeps them, arms and cancels them, finds the expired ones, and calls their callbacks.
 //!
@@ -86,7 +78,6 @@ pub enum Skew {
 }
 
 impl Skew {
-    /// Returns by how much later than the multiples of the period a CPU's ticks come.
     fn of(self, cpu: CpuId) -> Ns {
         match self {
             Skew::None => Ns::ZERO,
@@ -97,12 +88,9 @@ impl Skew {
     }
 }
 
-/// What an idle CPU does with its tick (its periodic timer interrupt).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdleTick {
-    /// It keeps the tick.
     Keeps,
-    /// It cancels its tick, and arms it again when it leaves idle.
     Stops,
     /// It arms its tick this far in the future, which stands for the CPU's next coarse timer: in
     /// Linux the tick expires the timer wheel. When the CPU leaves idle, it cancels the tick and
@@ -130,29 +118,21 @@ struct PerCpu {
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
     tick: Timer,
-    /// The timer that ends the turn of a fair task. It is made when it is first needed.
     slice: OnceCell<Timer>,
     /// An interrupt handler has left the timer device unprogrammed: the next choice of a task
     /// programs it.
     must_settle: Cell<bool>,
     ticks: Cell<u64>,
-    /// The expiry thread, which runs the callbacks of expired timers if the settings move callbacks
-    /// out of the interrupt handler.
     expirer: Cell<Option<TaskId>>,
-    /// The number of running calls of [`Kernel::keep_on`]. While there are any, the CPU must not be
-    /// switched off.
     kept_on: Cell<u32>,
-    /// Until when the latest power-off request wants the CPU to be off.
     off_until: Cell<Ps>,
     is_off: Cell<bool>,
 }
 
-/// One sleep of an idle CPU, as it is passed to the function that checks sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdleSleep {
     pub cpu: CpuId,
     pub from: Ns,
-    /// The expiry of the first timer on the CPU's base when the CPU went to sleep.
     pub earliest: Ns,
     pub to: Ns,
 }
@@ -167,8 +147,6 @@ pub struct Kernel {
     tasks: RefCell<Vec<Task>>,
     actions: RefCell<Vec<Action>>,
     sleep_check: RefCell<Option<SleepCheck>>,
-    /// Some CPU is taking a base (the structure that holds the armed timers of one CPU) offline or
-    /// online.
     is_plugging: Cell<bool>,
     power_offs: Cell<(u64, u64)>,
 }
@@ -214,7 +192,6 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The bases of the timer library: one for each CPU, which holds its armed timers.
     pub fn bases(&self) -> &Arc<Bases<Sim>> {
         &self.bases
     }
@@ -235,12 +212,10 @@ impl Kernel {
         self.action(Action::Run(Rc::new(run)))
     }
 
-    /// Returns a timer that wakes the calling task, for [`sleep_until`](Self::sleep_until).
     pub fn alarm(&self) -> Timer {
         OwnedTimer::new(&self.bases, self.action(Action::Wake(self.current())))
     }
 
-    /// Blocks the calling task until a time, with a timer from [`alarm`](Self::alarm).
     pub fn sleep_until(&self, alarm: &Timer, at: Ns) {
         engine::charge(self.costs.syscall);
         let now = platform::now();
@@ -419,7 +394,6 @@ impl PerCpu {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskUsage {
-    /// The task's CPU time, including interrupts during it.
     pub ran: Ps,
     pub switches: u64,
 }
@@ -429,8 +403,6 @@ pub struct TaskUsage {
 const TICK: u64 = 0;
 const SLICE: u64 = 1;
 
-/// The CPU whose tick also updates the kernel's time, for all CPUs.
 const TIMEKEEPER: CpuId = CpuId(0);
 
-/// The fiber number of a task whose fiber has not been made yet.
 const NO_FIBER: FiberId = FiberId(u32::MAX);

@@ -32,7 +32,6 @@ impl Kernel {
         self.cpus.get(cpu.index()).is_none_or(|state| state.is_off.get())
     }
 
-    /// How often CPUs were switched off so far, and how often that suspended a timer callback.
     pub fn power_offs(&self) -> (u64, u64) {
         self.power_offs.get()
     }
@@ -100,8 +99,6 @@ impl Kernel {
         self.start_tick(cpu);
     }
 
-    /// Checks whether another CPU's timer interrupt was lost. Each tick checks another CPU, in
-    /// turn.
     pub(super) fn check_another_base(&self, cpu: CpuId, ticks: u64) {
         let others = self.cpus.len() as u64 - 1;
         if self.config.grace == Ns::NEVER || others == 0 {
@@ -112,8 +109,6 @@ impl Kernel {
         self.bases.recover_lost_event(CpuId(other as u16), self.config.grace);
     }
 
-    /// Calls `sleep`, and then reports the sleep to the function that was set by
-    /// [`check_sleeps`](Self::check_sleeps).
     pub(super) fn checked_sleep(&self, cpu: CpuId, sleep: impl FnOnce()) {
         let check = self.sleep_check.borrow().clone();
         let view = check.is_some().then(|| self.bases.view(cpu)).flatten();

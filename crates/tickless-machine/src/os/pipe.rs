@@ -26,8 +26,6 @@ struct Buffer {
 }
 
 impl Pipe {
-    /// Returns an empty pipe of unlimited capacity. `work` is the duration of a read or a write
-    /// itself.
     pub fn new(kernel: &Rc<Kernel>, work: Ps) -> Pipe {
         Pipe::with_room(kernel, work, u64::MAX)
     }

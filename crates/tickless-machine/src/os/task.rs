@@ -27,7 +27,6 @@ impl TaskId {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Class {
-    /// Runs when no other task is ready.
     Idle,
     Fair,
     /// Real-time: runs before all fair tasks, and before real-time tasks with a lower number.
@@ -47,7 +46,6 @@ pub(super) struct Task {
     /// at once.
     woken: bool,
     since: Ps,
-    /// When the task entered the queue of an idle CPU, if its CPU time is counted from that event.
     queued: Option<Ps>,
     usage: TaskUsage,
 }
@@ -84,7 +82,6 @@ impl RunQueue {
         self.ready.insert(place, (class, task));
     }
 
-    /// Removes and returns the first task of the queue, if its class is `class` or higher.
     fn pop_from(&mut self, class: Class) -> Option<TaskId> {
         let first = self.ready.front()?.0;
         if first < class {
@@ -188,8 +185,6 @@ impl Kernel {
         drop(masked);
     }
 
-    /// Asks a CPU to choose its task again, if a task of class `class` must preempt the task that
-    /// it runs.
     fn request_choice(&self, cpu: CpuId, class: Class) {
         let running = self.cpus[cpu.index()].current.get();
         let before = self.with_task(running, |task| class > task.class).unwrap_or(true);

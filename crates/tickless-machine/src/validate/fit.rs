@@ -20,15 +20,11 @@ pub struct Measured {
     pub own_timer: f64,
 }
 
-/// How often a scene repeats its operation in one simulation of the fit.
 const ROUNDS: u64 = 200;
-/// The upper end of the bisection, in nanoseconds.
 const NS_MAX: f64 = 1_000.0;
 /// The steps of the bisection: enough to find a price to a thousandth of a nanosecond.
 const HALVINGS: u32 = 20;
 
-/// Returns the machine with three prices fitted to the measurements: a line's transfer, the time
-/// for which a core keeps a line, and the computation in a critical section.
 pub fn fit(spec: &Spec, measured: Measured) -> io::Result<Spec> {
     let without_hold = fitted(spec, "line.hold_ns", 0.0);
     let spec = solve(|ns| with_transfer(&without_hold, ns), Scene::Transfer, measured.transfer)?;

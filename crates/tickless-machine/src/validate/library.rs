@@ -111,7 +111,6 @@ fn timer<W: Backend>() -> Timer<W> {
     OwnedTimer::new(&Arc::new(Bases::new(platform, 2, Settings::default())), 0)
 }
 
-/// Arms a timer for a time so far in the future that it never fires in a scene.
 fn arm<W: Backend>(timer: &Timer<W>, now: Ns) {
     let due = now.after(Ns::from_secs(3_600));
     // Arming fails only after the timer was shut down, which no scene does.

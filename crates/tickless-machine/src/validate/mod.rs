@@ -6,14 +6,6 @@
 //! scenes are measured on a real machine to set prices (the durations of operations) in its file
 //! ([`fit`]). The times of all other scenes are predicted by simulation ([`simulate`]) and compared
 //! with measured times, which the fit does not use.
-//!
-//! | file | holds |
-//! |---|---|
-//! | here | the backend and the list of scenes |
-//! | `primitives` | ping-pong, counter, ticket lock, seqlock, queue |
-//! | `library` | the timer library's own code: arming, cancelling, a combined clock |
-//! | `simulate` | scenes on a simulated machine |
-//! | `fit` | prices from measured scenes |
 
 pub mod fit;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
@@ -158,7 +150,6 @@ impl Scene {
     /// The scenes of all CPUs. Their times are predicted too, on machines with more than two CPUs.
     pub const CONTENDED: [Scene; 2] = [Scene::CounterByAll, Scene::TicketLockByAll];
 
-    /// Returns the number of CPUs that take part in the scene, on a machine with `cpus` CPUs.
     pub const fn sides(self, cpus: usize) -> usize {
         match self {
             Scene::CounterByAll | Scene::TicketLockByAll => cpus,
@@ -218,7 +209,6 @@ impl<W: Backend> Gate<W> {
         Gate { ready: word::<W>(), ended: word::<W>(), sides: sides as u64 }
     }
 
-    /// Waits until all sides have called this. Returns the current time.
     fn enter(&self) -> Ns {
         self.ready.add(1);
         wait_for::<W, _>(|| (self.ready.load(Ordering::Acquire) >= self.sides).then_some(()));
@@ -276,7 +266,6 @@ impl<W: Backend> Gate<W> {
     }
 }
 
-/// Calls `ready` in a waiting loop until it returns a value.
 fn wait_for<W: Backend, T>(mut ready: impl FnMut() -> Option<T>) -> T {
     let mut round = 0;
     loop {

@@ -14,7 +14,6 @@ use tickless_core::time::Ns;
 #[repr(align(256))]
 struct Apart<T>(T);
 
-/// The number of cache lines that are transferred in each round.
 const LINES: u64 = 64;
 
 /// Returns for each line the number of the line that is read after it. All lines form one random

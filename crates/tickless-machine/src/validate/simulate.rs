@@ -14,7 +14,6 @@ use std::sync::Arc;
 use tickless_core::platform::Platform;
 use tickless_core::time::{CpuId, Ns};
 
-/// How often a scene repeats its operation in one run, on simulated or on real CPUs.
 pub const ROUNDS: u64 = 1_000;
 
 /// The number of simulated runs for one prediction. They differ in how much later one CPU starts
@@ -50,8 +49,6 @@ impl Backend for Simulated {
     }
 }
 
-/// Simulates a few runs of a scene. Returns, for each run, the nanoseconds that an operation takes.
-/// Fails as [`play`] does.
 pub fn plays(spec: &Spec, scene: Scene) -> io::Result<Vec<f64>> {
     (1..=PLAYS).map(|seed| play(spec, scene, ROUNDS, seed)).collect()
 }

@@ -21,6 +21,10 @@ fn machine(name: &str) -> Machine {
 
 const FOREVER: Ns = Ns::NEVER;
 
+fn start(machine: &mut Machine, cpu: u16, body: impl FnOnce() + 'static) {
+    machine.start(CpuId(cpu), body).unwrap();
+}
+
 /// Every CPU adds to one word, computes for a while that differs, and takes one lock.
 fn contention(name: &str, rounds: u64) -> (Machine, Vec<u64>) {
     let mut machine = machine(name);
@@ -29,14 +33,13 @@ fn contention(name: &str, rounds: u64) -> (Machine, Vec<u64>) {
     let cpus = machine.costs().unwrap().topology.cpus();
     for cpu in 0..cpus {
         let (word, lock) = (Rc::clone(&word), Rc::clone(&lock));
-        let body = move || {
+        start(&mut machine, cpu, move || {
             for round in 0..rounds {
                 word.fetch_add(1);
                 cpu::work(Ps(1_000 * (u64::from(cpu) * 7 + round * 13) % 900_000));
                 lock.lock().push(u64::from(cpu));
             }
-        };
-        machine.start(CpuId(cpu), body).unwrap();
+        });
     }
     assert_eq!(machine.run(FOREVER), Ended::Quiet);
     assert_eq!(word.load(Ordering::Relaxed), rounds * u64::from(cpus));
@@ -44,7 +47,6 @@ fn contention(name: &str, rounds: u64) -> (Machine, Vec<u64>) {
     (machine, order)
 }
 
-/// Goal: a program gives equal runs, to the last event.
 #[test]
 fn runs_are_deterministic() {
     for name in ["itanium2-4p", "haswell-ex-4s", "ivybridge-ex-16s"] {
@@ -67,7 +69,7 @@ fn ping_pong_costs_two_transfers() {
         let rounds = 1_000;
         for (cpu, mine) in [(0, 0), (other, 1)] {
             let ball = Rc::clone(&ball);
-            let body = move || {
+            start(&mut machine, cpu, move || {
                 for _ in 0..rounds {
                     let mut turn = 0;
                     while ball.load(Ordering::Acquire) % 2 != mine {
@@ -76,8 +78,7 @@ fn ping_pong_costs_two_transfers() {
                     }
                     ball.store(ball.load(Ordering::Relaxed) + 1, Ordering::Release);
                 }
-            };
-            machine.start(CpuId(cpu), body).unwrap();
+            });
         }
         assert_eq!(machine.run(FOREVER), Ended::Quiet);
         let took = machine.usage(CpuId(other)).unwrap().clock.as_ns_f64() / rounds as f64;
@@ -88,7 +89,6 @@ fn ping_pong_costs_two_transfers() {
     }
 }
 
-/// Goal: an atomic operation keeps its line until it ends.
 #[test]
 fn atomic_operation_locks_its_line() {
     for atomic_ns in [0.0, 500.0] {
@@ -97,15 +97,13 @@ fn atomic_operation_locks_its_line() {
         let word = Rc::new(SimWord::new(0));
         let got = Rc::new(Cell::new(Ps::ZERO));
         let first = Rc::clone(&word);
-        machine.start(CpuId(0), move || _ = first.fetch_add(1)).unwrap();
+        start(&mut machine, 0, move || _ = first.fetch_add(1));
         let last = Rc::clone(&got);
-        machine
-            .start(CpuId(1), move || {
-                cpu::work(Ps::from_ns(Ns(10)));
-                assert_eq!(word.load(Ordering::Acquire), 1);
-                last.set(engine::clock());
-            })
-            .unwrap();
+        start(&mut machine, 1, move || {
+            cpu::work(Ps::from_ns(Ns(10)));
+            assert_eq!(word.load(Ordering::Acquire), 1);
+            last.set(engine::clock());
+        });
         machine.run(FOREVER);
         let load = spec.value("line.load_share") * spec.value("line.node_ns");
         let transfers = spec.value("line.memory_ns") + load;
@@ -129,26 +127,22 @@ fn lease_may_end_inside_an_atomic_operation() {
         let mut machine = Machine::new(spec.costs());
         let [word, other] = [0, 0].map(|value| Rc::new(SimWord::new(value)));
         let theirs = Rc::clone(&word);
-        machine
-            .start(CpuId(1), move || {
-                cpu::wait_until(Ps::from_ns(Ns(999)));
-                theirs.fetch_add(1);
-            })
-            .unwrap();
+        start(&mut machine, 1, move || {
+            cpu::wait_until(Ps::from_ns(Ns(999)));
+            theirs.fetch_add(1);
+        });
         let took = Rc::new(Cell::new(Ps::ZERO));
         let result = Rc::clone(&took);
-        machine
-            .start(CpuId(0), move || {
-                word.fetch_add(1);
-                cpu::wait_until(Ps::from_ns(Ns(1_000)));
-                for _ in 0..stores {
-                    other.store(1, Ordering::Relaxed);
-                }
-                let began = engine::clock();
-                assert_eq!(word.fetch_add(1), 2);
-                result.set(engine::clock() - began);
-            })
-            .unwrap();
+        start(&mut machine, 0, move || {
+            word.fetch_add(1);
+            cpu::wait_until(Ps::from_ns(Ns(1_000)));
+            for _ in 0..stores {
+                other.store(1, Ordering::Relaxed);
+            }
+            let began = engine::clock();
+            assert_eq!(word.fetch_add(1), 2);
+            result.set(engine::clock() - began);
+        });
         assert_eq!(machine.run(FOREVER), Ended::Quiet);
         assert_eq!(took.get(), Ps::from_ns_f64(wanted), "after {stores} stores");
     }
@@ -163,23 +157,20 @@ fn power_off_loses_interrupts_and_the_device_setting() {
     let log = Rc::clone(&seen);
     machine.on_interrupt(move |vector| log.borrow_mut().push((vector, engine::clock())));
     let us = |us: u64| Ps::from_ns(Ns(1_000 * us));
-    machine
-        .start(CpuId(0), move || {
-            let masked = irq::Masked::new();
-            device::program(Ns(20_000));
-            cpu::power_off(us(50));
-            assert_eq!(engine::clock(), us(50));
-            drop(masked);
-            cpu::work(us(10));
-            device::program(Ns(80_000));
-            cpu::work(us(30));
-        })
-        .unwrap();
-    let send = move || {
+    start(&mut machine, 0, move || {
+        let masked = irq::Masked::new();
+        device::program(Ns(20_000));
+        cpu::power_off(us(50));
+        assert_eq!(engine::clock(), us(50));
+        drop(masked);
+        cpu::work(us(10));
+        device::program(Ns(80_000));
+        cpu::work(us(30));
+    });
+    start(&mut machine, 1, move || {
         cpu::work(us(30));
         irq::send(CpuId(0), Vector::Look);
-    };
-    machine.start(CpuId(1), send).unwrap();
+    });
     assert_eq!(machine.run(FOREVER), Ended::Quiet);
     let seen = seen.borrow();
     assert_eq!(seen.len(), 1, "{seen:?}");
@@ -195,15 +186,14 @@ fn readers_of_one_socket_share_a_fill() {
     let last = Rc::new(Cell::new(Ps::ZERO));
     for cpu in 0..480 {
         let (word, last) = (Rc::clone(&word), Rc::clone(&last));
-        let body = move || {
+        start(&mut machine, cpu, move || {
             if cpu == 0 {
                 word.store(2, Ordering::Release);
             }
             cpu::wait_until(Ps(1_000_000));
             word.load(Ordering::Acquire);
             last.set(last.get().max(engine::clock() - Ps(1_000_000)));
-        };
-        machine.start(CpuId(cpu), body).unwrap();
+        });
     }
     machine.run(FOREVER);
     let (took, far) = (last.get().as_ns_f64(), spec("ivybridge-ex-16s").value("line.far_ns"));
@@ -224,7 +214,7 @@ fn interrupts_are_delivered_when_unmasked() {
     });
     let costs = machine.costs().unwrap().irq;
     let ended = Rc::clone(&log);
-    let body = move || {
+    start(&mut machine, 0, move || {
         device::program(Ns(10_000));
         let before = engine::clock();
         cpu::work(Ps::from_ns(Ns(20_000)));
@@ -246,9 +236,8 @@ fn interrupts_are_delivered_when_unmasked() {
         drop(masked);
         assert_eq!(ended.borrow().len(), 3);
         irq::send(CpuId(1), Vector::Reschedule);
-    };
-    machine.start(CpuId(0), body).unwrap();
-    machine.start(CpuId(1), || cpu::work(Ps::from_ns(Ns::from_ms(1)))).unwrap();
+    });
+    start(&mut machine, 1, || cpu::work(Ps::from_ns(Ns::from_ms(1))));
     machine.run(FOREVER);
     let vectors: Vec<Vector> = log.borrow().iter().map(|entry| entry.0).collect();
     assert_eq!(vectors, [Vector::Timer, Vector::Timer, Vector::Timer, Vector::Reschedule]);
@@ -264,13 +253,12 @@ fn siblings_slow_each_other_down() {
     let done = Rc::new(Cell::new(Ps::ZERO));
     for cpu in 0..2 {
         let done = Rc::clone(&done);
-        let body = move || {
+        start(&mut machine, cpu, move || {
             cpu::work(if cpu == 0 { work } else { Ps(work.0 / 2) });
             if cpu == 0 {
                 done.set(engine::clock());
             }
-        };
-        machine.start(CpuId(cpu), body).unwrap();
+        });
     }
     machine.run(FOREVER);
     // The half that they have in common is slow, the rest is not.
@@ -279,7 +267,6 @@ fn siblings_slow_each_other_down() {
     assert!((took - expected).abs() < 2.0, "{took} ns, expected {expected}");
 }
 
-/// Goal: reads of a device are served one at a time, in order of arrival.
 #[test]
 fn device_reads_queue() {
     let mut machine = machine("haswell-ex-4s");
@@ -287,15 +274,14 @@ fn device_reads_queue() {
     let counter = Rc::new(Cell::new(None));
     for cpu in 0..72 {
         let (values, counter) = (Rc::clone(&values), Rc::clone(&counter));
-        let body = move || {
+        start(&mut machine, cpu, move || {
             if cpu == 0 {
                 counter.set(device::new_counter());
             }
             cpu::wait_until(Ps(1_000));
             let value = device::read_counter(counter.get().unwrap());
             values.borrow_mut().push((cpu, value, engine::clock()));
-        };
-        machine.start(CpuId(cpu), body).unwrap();
+        });
     }
     machine.run(FOREVER);
     let values = values.borrow();
@@ -315,16 +301,14 @@ fn panics_are_propagated() {
     let lock = Rc::new(SimLock::new(0));
     let mut broken = machine("itanium2-4p");
     let held = Rc::clone(&lock);
-    let body = move || {
+    start(&mut broken, 0, move || {
         let _guard = held.lock();
         cpu::wait_until(Ps(10_000_000));
-    };
-    broken.start(CpuId(0), body).unwrap();
-    let body = || {
+    });
+    start(&mut broken, 1, || {
         cpu::wait_until(Ps(5_000_000));
         panic!("on purpose");
-    };
-    broken.start(CpuId(1), body).unwrap();
+    });
     let run = std::panic::AssertUnwindSafe(|| broken.run(FOREVER));
     assert!(std::panic::catch_unwind(run).is_err());
     *lock.lock() += 1;
@@ -332,14 +316,13 @@ fn panics_are_propagated() {
     contention("itanium2-4p", 2);
 }
 
-/// Goal: words that are fields of one structure arrive with one transfer.
 #[test]
 fn fields_of_a_structure_share_a_line() {
     #[repr(align(128))]
     struct Fields([SimWord; 4]);
     let mut machine = machine("haswell-ex-4s");
     let fields = Rc::new(Fields([1, 2, 3, 4].map(SimWord::new)));
-    let body = move || {
+    start(&mut machine, 0, move || {
         let price = |word: &SimWord| {
             let began = engine::clock();
             word.load(Ordering::Relaxed);
@@ -348,18 +331,16 @@ fn fields_of_a_structure_share_a_line() {
         let prices: Vec<Ps> = fields.0.iter().map(price).collect();
         assert!(prices[0] > Ps(10 * prices[1].0), "{prices:?}");
         assert!(prices[1] == prices[2] && prices[2] == prices[3], "{prices:?}");
-    };
-    machine.start(CpuId(0), body).unwrap();
+    });
     machine.run(FOREVER);
 }
 
-/// Goal: a run that reaches a time beyond the engine's range ends with an error, not as quiet.
 #[test]
 fn run_ends_at_the_end_of_the_range() {
     let mut machine = machine("ivybridge-ex-16s");
     let body = || cpu::work(Ps::from_ns(Ns::from_secs(11 * 3600)));
-    machine.start(CpuId(0), body).unwrap();
-    machine.start(CpuId(479), body).unwrap();
+    start(&mut machine, 0, body);
+    start(&mut machine, 479, body);
     assert_eq!(machine.run(Ns::from_secs(3600)), Ended::Until);
     assert_eq!(machine.run(FOREVER), Ended::OutOfRange);
 }

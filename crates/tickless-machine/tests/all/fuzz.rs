@@ -4,7 +4,6 @@ use tickless_core::time::Ns;
 use tickless_machine::fuzz::{History, MACHINE, Violation, history};
 use tickless_machine::machines;
 
-/// Goal: a violation prints the failure and the command that repeats it, on one line.
 #[test]
 fn violation_prints_its_command() {
     let violation = Violation { seed: 7, at: Ns(5), what: "lost".to_string() };

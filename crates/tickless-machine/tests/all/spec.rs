@@ -29,7 +29,6 @@ fn parameters_change_with_a_reason() {
     }
 }
 
-/// Goal: a changed number or origin changes the fingerprint, a changed comment does not.
 #[test]
 fn fingerprint_covers_numbers_and_origins() {
     let spec = Spec::parse("a", small()).unwrap();
@@ -76,7 +75,6 @@ fn every_number_has_an_origin() {
     }
 }
 
-/// Goal: each error in a file is reported with its line and key.
 #[test]
 fn errors_name_line_and_key() {
     let text = small();

@@ -9,7 +9,6 @@ use tickless_machine::platform::{SimLock, SimWord};
 use tickless_machine::ps::Ps;
 use tickless_machine::{cpu, machines};
 
-/// 480 CPUs use private and shared words, and locks.
 #[test]
 fn events_per_second() {
     let spec = machines::named("ivybridge-ex-16s").unwrap().unwrap();

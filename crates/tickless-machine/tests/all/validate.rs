@@ -39,7 +39,6 @@ fn fit_recovers_prices() {
     }
 }
 
-/// Goal: a play is a function of its seed, and every scene ends.
 #[test]
 fn plays_are_deterministic() {
     for scene in [&Scene::FITTED[..], &Scene::PREDICTED, &Scene::CONTENDED].into_iter().flatten() {
@@ -49,7 +48,6 @@ fn plays_are_deterministic() {
     }
 }
 
-/// Goal: a scene that does not end at a machine's prices is an error, never a figure of zero.
 #[test]
 fn endless_play_is_an_error() {
     // A thousand rounds of at least 20 ms.
@@ -79,7 +77,6 @@ fn all_cpus_contend() {
     assert!(add[1] >= 0.9 * add[0], "{add:?}");
 }
 
-/// Goal: a scene's time is the average of the sides that did operations.
 #[test]
 fn time_is_averaged_over_active_sides() {
     let both = [SideResult { ops: 10, ns: 300.0 }, SideResult { ops: 20, ns: 300.0 }];
@@ -88,7 +85,6 @@ fn time_is_averaged_over_active_sides() {
     assert_eq!(per_operation(&[SideResult::default(); 2]), 0.0);
 }
 
-/// Goal: a written file is read back unchanged.
 #[test]
 fn written_files_are_read_back() {
     for (name, text) in FILES {

@@ -17,7 +17,6 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A function that reads a counter of time. Many threads call it at once.
 pub type Counter<'c> = &'c (dyn Fn() -> u64 + Sync);
 
 pub fn monotonic() -> u64 {
@@ -42,9 +41,6 @@ const BATCH: u32 = 64;
 
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of
 /// these CPUs at once. Takes a tenth of a second.
-///
-/// # Errors
-/// Returns an error if a thread cannot be bound to its CPU.
 pub fn read_cost(cpus: &[usize], counter: Counter<'_>) -> Seen<ReadCost> {
     let alone = readers(&cpus[..1], 0.5, counter)?;
     let together = readers(cpus, 0.75, counter)?;
@@ -73,7 +69,6 @@ fn readers(cpus: &[usize], quantile: f64, counter: Counter<'_>) -> Seen<Vec<f64>
     })
 }
 
-/// Reads in batches for this duration. Returns for each batch the mean time of a read.
 fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     let begun = Instant::now();
     let mut batches = Vec::with_capacity(1 << 12);
@@ -89,7 +84,6 @@ fn batches(duration: Duration, counter: Counter<'_>) -> Vec<f64> {
     batches
 }
 
-/// Returns the given quantile of the values. There must be at least one value.
 fn at(quantile: f64, mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(quantile * (values.len() - 1) as f64).round() as usize]

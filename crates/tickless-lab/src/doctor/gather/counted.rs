@@ -43,8 +43,6 @@ pub(super) fn between(before: Snapshot, after: Snapshot) -> Seen<Counted> {
     Ok(Counted { seconds, hz: kernel_hz(), idle_ticks, cpus: cpus.collect() })
 }
 
-/// Determines what happens to the tick of an idle CPU from the kernel's configuration and command
-/// line.
 fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
     let is_off = |word: &str| ["nohz=off", "nohz=0", "nohz=n"].contains(&word);
     match is_configured {
@@ -57,9 +55,6 @@ fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
 
 /// Parses the contents of three files of `/proc`. CPUs that are offline are left out, because
 /// `/proc/interrupts` has no column for them.
-///
-/// # Errors
-/// Returns an error if no row is known to be the timer interrupt.
 pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
     let online: Vec<usize> = cpus_in_header(interrupts);
     // The row is named LOC on x86. On other machines it has the name of the timer's driver.

@@ -10,9 +10,6 @@ use std::path::Path;
 
 /// Reads all messages that are in the log now, without waiting for new ones. Sequence numbers and
 /// times are removed.
-///
-/// # Errors
-/// Returns an error if the user may not read the log. Some kernels allow only root to read it.
 pub fn read(path: &Path) -> Seen<Vec<String>> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     let mut file = file.map_err(|error| refusal(path, &error))?;
@@ -54,8 +51,6 @@ fn parse(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Goal: the kernel's own messages are read, and those that programs write into its log are
-    /// not.
     #[test]
     fn messages_of_programs_are_left_out() {
         let text = "6,1,0,-;clocksource: Switched to clocksource tsc\n SUBSYSTEM=x\n\

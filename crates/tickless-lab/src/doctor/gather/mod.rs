@@ -3,13 +3,6 @@
 //! The kernel's counts and the recording cover the same time, during which this process sleeps.
 //! Reading clocks and running threads that sleep cause load themselves, so they follow after that
 //! time and do not appear in the counts.
-//!
-//! | file | gathers |
-//! |---|---|
-//! | `clock` | the clock source, and the time that a read of the clock takes |
-//! | `counted` | interrupts, softirqs and CPU time that the kernel counts |
-//! | `log` | the kernel's messages |
-//! | `quotas` | CPU quotas of cgroups, version 1 and 2 |
 
 pub mod clock;
 pub mod counted;
@@ -130,8 +123,6 @@ fn end_recording(recording: Recording) -> Seen<RecordedTimers> {
     Ok(RecordedTimers::new(trace, threads))
 }
 
-/// Returns the names of the threads that were woken during the recording. Threads that have ended
-/// since then are left out.
 fn names(trace: &Trace) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for record in trace.records.iter() {

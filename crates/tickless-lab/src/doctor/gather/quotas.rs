@@ -29,8 +29,6 @@ pub fn below(root: &Path, quotas: &mut Vec<Quota>) {
     }
 }
 
-/// Returns the mount points of cgroups of version 2, and of those of version 1 that control the
-/// CPU.
 fn hierarchies(mounts: &str) -> Vec<PathBuf> {
     let mount = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();

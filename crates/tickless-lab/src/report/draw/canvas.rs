@@ -110,7 +110,6 @@ impl Legend {
     }
 }
 
-/// Draws a word of the legend to the right of its mark. Returns the x coordinate of the next entry.
 fn word(area: &Area<'_>, what: &str, x: i32, y: i32) -> io::Result<i32> {
     text(area, what, (x + 16, y), Anchor::Left)?;
     Ok(x + 16 + LETTER * what.chars().count() as i32 + 18)
@@ -123,11 +122,8 @@ pub fn world_name(world: World) -> &'static str {
     }
 }
 
-/// Axes and texts.
 pub const INK: RGBColor = RGBColor(1, 0, 0);
-/// Lines of the grid.
 pub const FAINT: RGBColor = RGBColor(1, 0, 1);
-/// The background.
 pub const PAPER: RGBColor = RGBColor(1, 0, 2);
 
 const BEFORE: RGBColor = RGBColor(1, 0, 3);

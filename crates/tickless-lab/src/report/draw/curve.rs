@@ -163,7 +163,6 @@ mod tests {
         }
     }
 
-    /// Goal: a linear axis begins at 0, and axes cover published points too.
     #[test]
     fn axes_hold_everything() {
         let mut line = Line::new("a", Side::Before, vec![[10.0, 3.0]]);

@@ -4,12 +4,6 @@
 //! each in all plots. The mark shows where a figure comes from: a disc and a solid line mean
 //! simulated, a square and a dashed line measured live, a hollow diamond published. So the origin
 //! of a figure can be seen without colours.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `canvas` | a drawing area in pixels, its texts and its legend |
-//! | `curve` | lines over a numeric axis |
-//! | `blocks` | bars, histograms, strips of a period |
 
 mod blocks;
 pub mod canvas;

@@ -192,7 +192,6 @@ fn wait_for(turn: &AtomicU32, me: u32) {
 mod tests {
     use super::*;
 
-    /// Goal: each timed call finds the timer pending or idle, as it was set up.
     #[test]
     fn calls_find_what_was_set_up() {
         let subject = Subject::start(3, Scan::AllBases).unwrap();
@@ -210,7 +209,6 @@ mod tests {
         assert_eq!(median(vec![]), 0.0);
     }
 
-    /// Goal: both orders of calls end, also if both threads share a CPU, with a time above zero.
     #[test]
     fn turns_are_taken() {
         let watch = Stopwatch::new();

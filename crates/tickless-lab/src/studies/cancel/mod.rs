@@ -1,9 +1,5 @@
 //! The study `cancel`: a cancel that waits for the timer's callback checks one timer base instead
 //! of all of them.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `calls` | the time of a cancel, with warm and cold caches, on both CPUs' bases |
 
 mod calls;
 mod doctor;
@@ -13,8 +9,8 @@ mod sim;
 
 use super::Study;
 use crate::studies::published::{
-    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published,
-    row,
+    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, published, row,
+    table,
 };
 
 pub const STUDY: Study = Study {
@@ -72,28 +68,25 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         };
         of("32w", published_[0]).into_iter().chain(of("4w", published_[1]))
     };
-    let second = Table {
-        caption: "Second source, not used for calibration: K. Chen, 2005, ns of a call".to_string(),
-        groups: vec![
-            group("32-way", &[PUBLISHED, SIMULATED]),
-            group("4-way", &[PUBLISHED, SIMULATED]),
-        ],
-        rows: vec![
+    let second = table(
+        "Second source, not used for calibration: K. Chen, 2005, ns of a call",
+        &[("32-way", &[PUBLISHED, SIMULATED]), ("4-way", &[PUBLISHED, SIMULATED])],
+        vec![
             row("before, warm cache", later("before.warm", ["19,313", "648"])),
             row("after, warm cache", later("after.warm", ["81", "55"])),
             row("single-shot, warm", later("single_shot.warm", ["74", "41"])),
         ],
-    };
-    let first = Table {
-        caption: caption.to_string(),
-        groups: vec![group("32p", columns), group("4p", columns)],
-        rows: vec![
+    );
+    let first = table(
+        caption,
+        &[("32p", columns), ("4p", columns)],
+        vec![
             line("before, warm cache", both("before.warm"), [Some("29,000"), Some("505")]),
             line("before, cold cache", both("before.cold"), [Some("37,800"), Some("1,220")]),
             line("after, warm cache", both("after.warm"), [Some("95"), Some("88")]),
             line("after, cold cache", both("after.cold"), [Some("1,800"), Some("140")]),
             line("single-shot, warm", both("single_shot.warm"), [None, Some("about 90")]),
         ],
-    };
+    );
     vec![first, second]
 }

@@ -113,7 +113,6 @@ pub struct Slow {
 
 type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 
-/// Returns the clock that times everything: the TSC if it is reliable, otherwise the system's.
 pub fn clock() -> Result<Arc<Clock>, LabError> {
     const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
                             clock_gettime (a sandbox, a container)";

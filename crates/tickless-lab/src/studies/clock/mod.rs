@@ -1,10 +1,5 @@
 //! The study `clock`: one CPU reads a slow shared counter, and the other CPUs that wait for a read
 //! take the value that it has read.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `device` | the slow counters: an emulated one, and one that this machine has |
-//! | `readers` | threads that read one counter as fast as they can, and check every value |
 
 mod device;
 mod doctor;
@@ -15,7 +10,7 @@ mod sim;
 
 use super::Study;
 use crate::studies::published::{
-    Entry, Headline, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published, row,
+    Entry, Headline, PUBLISHED, PublishedReport, Results, SIMULATED, Table, published, row, table,
 };
 
 pub const STUDY: Study = Study {
@@ -74,14 +69,11 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
             [Entry::Nothing, of(72), Entry::Nothing, of(480)]
         }),
     ];
-    let mut tables = vec![Table {
-        caption: "AIM7 compute, 1500 users".to_string(),
-        groups: vec![
-            group("72 CPUs", &[PUBLISHED, SIMULATED]),
-            group("480 CPUs", &[PUBLISHED, SIMULATED]),
-        ],
+    let mut tables = vec![table(
+        "AIM7 compute, 1500 users",
+        &[("72 CPUs", &[PUBLISHED, SIMULATED]), ("480 CPUs", &[PUBLISHED, SIMULATED])],
         rows,
-    }];
+    )];
     tables.extend(live(results));
     tables
 }
@@ -102,17 +94,14 @@ fn live(results: &Results<'_>) -> Option<Table> {
             results.live("emulated.*t.gain")
         }],
     );
-    Some(Table {
-        caption: "Live: an emulated counter, one read at a time, 1 us each".to_string(),
-        groups: vec![
-            group("1 thread", &["direct", "combined"]),
-            group(all, &["direct", "combined"]),
-        ],
-        rows: vec![
+    Some(table(
+        "Live: an emulated counter, one read at a time, 1 us each",
+        &[("1 thread", &["direct", "combined"]), (&all, &["direct", "combined"])],
+        vec![
             line("values per s", "reads_per_s"),
             line("device reads per value", "device_reads_per_read"),
             line("p99 of a read, ns", "p99_ns"),
             gain,
         ],
-    })
+    ))
 }

@@ -65,14 +65,12 @@ pub struct Outcome {
     pub read_p999_ns: f64,
     /// The number of device reads per read of the clock. Combining makes it less than one.
     pub device_reads: f64,
-    /// A hash of the simulation's events; equal runs have equal hashes.
     pub digest: u64,
 }
 
 /// The simulated time that a run measures, after two ticks of warm-up.
 const MEASURED: Ns = Ns::from_ms(20);
 
-/// The two compared settings: every CPU reads the device, or one CPU reads it for all.
 pub const SIDES: Sides<Source> = Sides { before: Source::Direct, after: Source::Combined };
 
 /// Simulates all figures of a machine, published or not, with the two settings in `sides`.
@@ -335,8 +333,6 @@ impl Run {
         }
     }
 
-    /// Computes in small jobs until the end of the measured time, and adds up the jobs and the
-    /// time.
     fn compute(&self, period: Ns) {
         const JOB: Ps = Ps(10_000_000);
         let end = Ps::from_ns(Ns(2 * period.0 - period.0 / 2).after(MEASURED));

@@ -12,8 +12,6 @@ use tickless_core::clock::combined::ReadPolicy;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// Whether each thread reads the device (direct), or one thread's read serves all that wait
-    /// (combined).
     pub policy: ReadPolicy,
     pub threads: usize,
     pub duration: Duration,

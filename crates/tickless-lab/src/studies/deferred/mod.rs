@@ -1,9 +1,5 @@
 //! The study `deferred`: a thread that fires expired timers is woken when a timer has expired,
 //! instead of on every tick.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `scene` | one measurement: ticking drivers, a few timeouts, a measuring thread, load |
 
 mod doctor;
 mod live;
@@ -13,7 +9,7 @@ mod sim;
 
 use super::Study;
 use crate::studies::published::{
-    Entry, Headline, PUBLISHED, PublishedReport, Results, Table, group, published, row,
+    Entry, Headline, PUBLISHED, PublishedReport, Results, Table, published, row, table,
 };
 
 pub const STUDY: Study = Study {
@@ -58,17 +54,11 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         let live = live(here, &format!("{what}_after_over_before"));
         row(label, [published(said)].into_iter().chain(sim(id)).chain([live]))
     };
-    let signs = Table {
-        caption:
-            "The three results of 6 h of cyclictest: after compared with before. Simulated in \
-                  % over all phases and 20 skews; live as a ratio"
-                .to_string(),
-        groups: vec![
-            group("", &[PUBLISHED]),
-            group("simulated, %", &["1000 Hz", "250 Hz"]),
-            group("live, x", &["1000 Hz"]),
-        ],
-        rows: vec![
+    let signs = table(
+        "The three results of 6 h of cyclictest: after compared with before. Simulated in \
+         % over all phases and 20 skews; live as a ratio",
+        &[("", &[PUBLISHED]), ("simulated, %", &["1000 Hz", "250 Hz"]), ("live, x", &["1000 Hz"])],
+        vec![
             sign(
                 "average, any CPU",
                 "falls, 22-70 us band",
@@ -86,7 +76,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
                     .chain([Entry::Nothing]),
             ),
         ],
-    };
+    );
     let wakes = |label: &str, way: &str| {
         let of = |hz: u16| {
             [
@@ -100,19 +90,16 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         let of = |hz: u16| [Entry::Nothing, results.live(&format!("{hz}hz.idle.{what}"))];
         row(label, of(1_000).into_iter().chain(of(250)))
     };
-    let counts = Table {
-        caption: "Wakes of the expiry thread, per second and CPU (not published)".to_string(),
-        groups: vec![
-            group("1000 Hz", &["simulated", "live"]),
-            group("250 Hz", &["simulated", "live"]),
-        ],
-        rows: vec![
+    let counts = table(
+        "Wakes of the expiry thread, per second and CPU (not published)",
+        &[("1000 Hz", &["simulated", "live"]), ("250 Hz", &["simulated", "live"])],
+        vec![
             wakes("before", "before"),
             wakes("after", "after"),
             work("after, without ticks", "tickless.wakes_per_s"),
             work("fewer switches, x", "fewer_switches"),
             work("less CPU time, x", "less_cpu"),
         ],
-    };
+    );
     vec![signs, counts]
 }

@@ -82,8 +82,6 @@ const PHASES: u64 = 100;
 /// chance: 20 tosses of a coin give as many heads only once in fifty times.
 const SIGNIFICANT: f64 = 15.0;
 
-/// The two compared settings: the expiry thread is woken on every tick, or when a timer has
-/// expired.
 pub const SIDES: Sides<Deferral> = Sides { before: Deferral::EveryTick, after: Deferral::OnExpiry };
 
 /// Simulates the study's figures for ticks of 1000 Hz and 250 Hz, with the settings in `sides`. Of

@@ -21,7 +21,6 @@ use tickless::time::{Instant, Tick};
 use tickless::{Timeout, Timers};
 use tickless_machine::random::Random;
 
-/// When the expiry thread, which fires expired timers, is woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpiryWakes {
     /// On every tick: the replaced behaviour.
@@ -121,8 +120,6 @@ impl Scene {
         })
     }
 
-    /// Runs the probe (the measuring thread). Returns its lateness, and what the timers and their
-    /// threads did in that time.
     fn watch(&self, timers: &Timers, late: &Mutex<Tally>) -> Result<Taken, LabError> {
         *late.lock().unwrap_or_else(PoisonError::into_inner) = Tally::default();
         let (stats, used) = (timers.stats(), threads());

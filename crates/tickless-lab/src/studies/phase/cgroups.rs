@@ -21,7 +21,6 @@ const PREFIX: &str = "tickless-study-";
 /// All groups that this process has created, including removed ones.
 static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A cgroup, which is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     path: PathBuf,
@@ -119,7 +118,6 @@ fn remove(group: &Path) {
     }
 }
 
-/// Moves this process out of all groups that it created, and removes the groups.
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
     let _ = fs::write(root, std::process::id().to_string());
@@ -129,7 +127,6 @@ fn remove_mine() {
     std::mem::forget(made);
 }
 
-/// Removes groups that were left by runs whose process has ended.
 fn remove_leftovers(controller: &Path) {
     let entries = fs::read_dir(controller).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,11 +1,5 @@
 //! The study `phase`: the CPU quotas of two groups of threads are refilled at the same moment, or
 //! half a period apart.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `work` | two groups of threads that do a fixed amount of work, and their times |
-//! | `cgroups` | cgroups of the kernel, selected by when they are refilled |
-//! | `control` | the accuracy and the cost of the library's bandwidth controller |
 
 mod cgroups;
 mod control;
@@ -17,8 +11,8 @@ mod work;
 
 use super::Study;
 use crate::studies::published::{
-    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, group, published,
-    row,
+    Entry, Headline, LIVE, PUBLISHED, PublishedReport, Results, SIMULATED, Table, published, row,
+    table,
 };
 
 pub const STUDY: Study = Study {
@@ -70,17 +64,16 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
             ],
         )
     };
-    let theirs = Table {
-        caption: "stress-ng --cpu=4 --cpu-ops=100000, 100 ms / 200 ms: seconds. The offsets are \
-                  those multiples of 10 ms that fit; live: another, shorter work, aligned (0 ms) \
-                  and spread (50 ms)"
-            .to_string(),
-        groups: vec![
-            group("each alone", &[PUBLISHED, SIMULATED]),
-            group("together, without", &[PUBLISHED, SIMULATED]),
-            group("together, with the patch", &[PUBLISHED, SIMULATED, LIVE]),
+    let theirs = table(
+        "stress-ng --cpu=4 --cpu-ops=100000, 100 ms / 200 ms: seconds. The offsets are \
+         those multiples of 10 ms that fit; live: another, shorter work, aligned (0 ms) \
+         and spread (50 ms)",
+        &[
+            ("each alone", &[PUBLISHED, SIMULATED]),
+            ("together, without", &[PUBLISHED, SIMULATED]),
+            ("together, with the patch", &[PUBLISHED, SIMULATED, LIVE]),
         ],
-        rows: vec![
+        vec![
             run("30 ms apart", "131", "together.30ms.seconds", Entry::Nothing),
             run(
                 "0 ms apart",
@@ -90,7 +83,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
             ),
             run("50 ms apart", "121", "together.50ms.seconds", results.live("spread.completion")),
         ],
-    };
+    );
     let ways = ["aligned", "spread", "random", "kernel_near", "kernel_far"];
     let line = |(label, id): (&str, &str)| {
         row(label, ways.map(|way| results.live(&format!("{way}.{id}"))))
@@ -102,12 +95,11 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
         ("switches per s", "switches"),
         ("timer wakeups per s", "wakeups"),
     ];
-    let later = Table {
-        caption: "Second source: later versions of the patch, two groups half a period apart; the \
-                  completion times set the machine's numbers, power and energy do not"
-            .to_string(),
-        groups: vec![group("", &[PUBLISHED, SIMULATED])],
-        rows: vec![
+    let later = table(
+        "Second source: later versions of the patch, two groups half a period apart; the \
+         completion times set the machine's numbers, power and energy do not",
+        &[("", &[PUBLISHED, SIMULATED])],
+        vec![
             row("seconds", [published("33.05"), results.sim("later.apart.seconds")]),
             row(
                 "for aligned ones",
@@ -116,17 +108,17 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
             row("power, W", [published("+15 %"), results.sim("later.apart.watts")]),
             row("energy, J", [published("-7 to -18 %"), results.sim("later.apart.joules")]),
         ],
-    };
+    );
     let mut tables = vec![theirs, later, unpublished(results)];
     if results.live.is_some() {
-        tables.push(Table {
-            caption: "Live: two groups at work, ours and the kernel's own".to_string(),
-            groups: vec![
-                group("library", &["aligned", "spread", "random"]),
-                group("kernel cgroups", &["nearest", "farthest"]),
+        tables.push(table(
+            "Live: two groups at work, ours and the kernel's own",
+            &[
+                ("library", &["aligned", "spread", "random"]),
+                ("kernel cgroups", &["nearest", "farthest"]),
             ],
-            rows: ours.map(line).into_iter().collect(),
-        });
+            ours.map(line).into_iter().collect(),
+        ));
     }
     tables
 }
@@ -136,18 +128,16 @@ fn unpublished(results: &Results<'_>) -> Table {
     let line = |what: &str| offsets.map(|at| results.sim(&format!("together.{at}.{what}")));
     let gains = |percent: u16| results.sim(&format!("gain.{percent}_percent"));
     let gain = [10, 25, 50, 75, 100].map(gains);
-    Table {
-        caption:
-            "Simulated: time and energy by the offset; and the gain of refilling apart by the \
-                  largest share of time for which a worker may run"
-                .to_string(),
-        groups: vec![group("refills apart, ms", &["0", "10", "20", "30", "40", "50"])],
-        rows: vec![
+    table(
+        "Simulated: time and energy by the offset; and the gain of refilling apart by the \
+         largest share of time for which a worker may run",
+        &[("refills apart, ms", &["0", "10", "20", "30", "40", "50"])],
+        vec![
             row("seconds", line("seconds")),
             row("joules", line("joules")),
             row("watts", line("watts")),
             row("busy at most, %", ["10", "25", "50", "75", "100", ""].map(Entry::Word)),
             row("apart is faster, x", gain.into_iter().chain([Entry::Nothing])),
         ],
-    }
+    )
 }

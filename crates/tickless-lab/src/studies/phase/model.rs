@@ -49,7 +49,6 @@ use tickless_machine::spec::Spec;
 pub struct GroupPlan {
     pub period: Ns,
     pub quota: Ns,
-    /// When its periods begin, relative to other groups.
     pub phase: Phase,
     pub workers: u16,
 }
@@ -75,7 +74,6 @@ pub struct Outcome {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Windows {
     pub first_refill: Ns,
-    /// The time windows in which the group's workers ran, in no particular order.
     pub ran: Vec<(Ns, Ns)>,
 }
 
@@ -89,8 +87,6 @@ const SHARE: f64 = 0.1;
 /// The CPU time that a worker takes from its group's quota at once: 5 ms, the kernel's default.
 const SLICE: Ns = Ns::from_ms(5);
 
-/// The two compared settings: the second group's periods begin together with the first group's, or
-/// 50 ms later.
 pub const SIDES: Sides<Phase> =
     Sides { before: Phase::Aligned, after: Phase::Fixed(Duration::from_millis(50)) };
 
@@ -211,8 +207,6 @@ fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     Ok(aligned.seconds / apart.seconds)
 }
 
-/// Returns two groups of the published experiment. The first is aligned, the second has the phase
-/// `second`.
 pub fn pair(second: Phase) -> [GroupPlan; 2] {
     [GroupPlan::published(Phase::Aligned), GroupPlan::published(second)]
 }

@@ -33,7 +33,6 @@ pub(super) struct Done {
     pub(super) completion_s: [f64; 2],
     /// The durations of bursts of 5 ms of CPU time, in ms, sorted.
     pub(super) bursts_ms: Vec<f64>,
-    /// The part of the less busy group's running time in which the other group ran too.
     pub(super) overlap: f64,
     pub(super) windows: [Vec<(u64, u64)>; 2],
     pub(super) usage: Usage,

@@ -1,12 +1,12 @@
 //! Compares the policies for programming the event device on each of the library's devices: on a
 //! timerfd each write is a system call, on a futex it is not.
 
-use super::ping_pong::{Guard, Plan, Taken, per_trip};
+use super::ping_pong::{Guard, Plan, Taken, row_with_range};
 use crate::LabError;
 use crate::measure::{Spread, interleave};
 use crate::progress::Progress;
+use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
-use crate::text::figure;
 use std::time::Duration;
 use tickless::driver::Device;
 use tickless::policy::Policy;
@@ -15,6 +15,15 @@ const DEVICES: [(&str, Device); 2] = [("futex", Device::Futex), ("timerfd", Devi
 
 const POLICIES: [(&str, Policy); 3] =
     [("lazy", Policy::Lazy), ("eager", Policy::Eager), ("restart_aware", Policy::RestartAware)];
+
+const FIGURES: [Column<Taken>; 5] = [
+    ("real_us_per_round_trip", "real us", "us", |t| t.us(t.usage.real_s)),
+    ("system_us_per_round_trip", "system us", "us", |t| t.us(t.usage.system_s)),
+    ("device_calls_per_round_trip", "device calls", "calls", |t| t.count(t.device_calls)),
+    ("device_writes_per_round_trip", "writes", "writes", |t| t.count(t.device.writes)),
+    ("wake_calls_per_round_trip", "wake calls", "calls", |t| t.count(t.wake_calls)),
+];
+const CALLS: usize = 2;
 
 const VARIANTS: usize = DEVICES.len() * POLICIES.len();
 
@@ -34,9 +43,16 @@ pub fn compare(
     let mut rows = Vec::new();
     for ((device, _), taken) in DEVICES.iter().zip(taken.chunks(POLICIES.len())) {
         for ((policy, _), taken) in POLICIES.iter().zip(taken) {
-            rows.push(row(study, device, policy, taken, trips));
+            let [real, system, calls, writes, wakes] = FIGURES;
+            let shown = [real, system, writes, calls, wakes];
+            rows.push(row_with_range(format!("{device}, {policy}"), &shown, taken));
+            let cells = columns::cells(&format!("{device}.{policy}"), &FIGURES[..=CALLS], taken);
+            let cells = cells.into_iter().enumerate();
+            let band = |at| (at == CALLS).then(|| wanted_calls(device, policy));
+            study.cells.extend(cells.map(|(at, cell)| cell.within(band(at))));
         }
-        let [lazy, eager] = [0, 1].map(|way| per_trip(&taken[way], trips, |t| t.usage.real_s));
+        let [lazy, eager] =
+            [0, 1].map(|way| taken[way].iter().map(|t| t.usage.real_s).collect::<Vec<f64>>());
         let gap = Spread::of_ratios(&eager, &lazy);
         let id = format!("{device}.gap.eager_over_lazy");
         study.cells.push(Cell::live(id, "x", gap).in_exhibit());
@@ -46,40 +62,11 @@ pub fn compare(
     Ok(())
 }
 
-fn row(
-    study: &mut StudyResult,
-    device: &str,
-    policy: &str,
-    taken: &[Taken],
-    trips: u32,
-) -> Vec<String> {
-    let spread = |value: fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
-    let real = spread(|taken| taken.usage.real_s * 1e6);
-    let system = spread(|taken| taken.usage.system_s * 1e6);
-    let writes = spread(|taken| taken.device.writes as f64);
-    let calls = spread(|taken| taken.device_calls as f64);
-    let wakes = spread(|taken| taken.wake_calls as f64);
-    let line = vec![
-        format!("{device}, {policy}"),
-        figure(real.median),
-        format!("{} - {}", figure(real.low), figure(real.high)),
-        figure(system.median),
-        figure(writes.median),
-        figure(calls.median),
-        figure(wakes.median),
-    ];
-    // On a timerfd every write is a system call; on a futex no write is one.
-    let band = match (device, policy) {
+/// On a timerfd every write is a system call; on a futex no write is one.
+fn wanted_calls(device: &str, policy: &str) -> Band {
+    match (device, policy) {
         ("timerfd", "lazy") => Band::at_most(0.001),
         ("timerfd", _) => Band::at_least(2.0),
         _ => Band::at_most(0.0),
-    };
-    let id = |what: &str| format!("{device}.{policy}.{what}_per_round_trip");
-    let cells = [
-        Cell::live(id("real_us"), "us", real),
-        Cell::live(id("system_us"), "us", system),
-        Cell::live(id("device_calls"), "calls", calls).within(band),
-    ];
-    study.cells.extend(cells.map(Cell::in_exhibit));
-    line
+    }
 }

@@ -8,11 +8,12 @@
 //! thread, a write is a system call that wakes the thread.
 
 use super::devices;
-use super::ping_pong::{Guard, Plan, Taken, per_trip};
+use super::ping_pong::{Guard, Plan, Taken, row_with_range};
 use crate::LabError;
 use crate::measure::{self, Spread, interleave, mean};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Bar, Line, Plot, Shape, Side};
+use crate::studies::result::{self as columns, Column};
 use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
@@ -89,12 +90,13 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             if place.prefix.is_empty() && way.policy.is_some() {
                 study.exhibits.push(table_of_runs(way, taken, trips));
             }
-            cells(&mut study, place, way, taken, trips);
+            cells(&mut study, place, way, taken);
         }
         gaps(&mut study, place, &taken);
-        writes_plot(&mut study, place, &taken, trips);
-        if !place.prefix.is_empty() {
-            study.exhibits.push(short_table(&taken, trips));
+        if place.prefix.is_empty() {
+            writes_plot(&mut study, &taken);
+        } else {
+            study.exhibits.push(short_table(&taken));
         }
     }
     study.notes.push(how(&places, trips));
@@ -114,76 +116,58 @@ fn places() -> Vec<Pairing> {
     if cpus[0] == last { vec![one] } else { vec![one, two] }
 }
 
-fn short_table(taken: &[Vec<Taken>], trips: u32) -> Exhibit {
-    let median = |taken: &[Taken], value: fn(&Taken) -> f64| {
-        figure(Spread::of(per_trip(taken, trips, value)).median)
-    };
+const FIGURES: [Column<Taken>; 6] = [
+    ("real_us_per_round_trip", "real us", "us", |t| t.us(t.usage.real_s)),
+    ("user_us_per_round_trip", "user us", "us", |t| t.us(t.usage.user_s)),
+    ("system_us_per_round_trip", "system us", "us", |t| t.us(t.usage.system_s)),
+    ("switches_per_round_trip", "switches", "switches", |t| t.count(t.usage.switches())),
+    ("device_writes_per_round_trip", "device writes", "writes", |t| t.count(t.device.writes)),
+    ("wake_calls_per_round_trip", "wake calls", "calls", |t| t.count(t.wake_calls)),
+];
+const REAL: usize = 0;
+const SWITCHES: usize = 3;
+const WRITES: usize = 4;
+
+fn spread(taken: &[Taken], figure: usize) -> Spread {
+    Spread::of(taken.iter().map(FIGURES[figure].3))
+}
+
+fn short_table(taken: &[Vec<Taken>]) -> Exhibit {
+    const CPU: Column<Taken> = ("cpu_us_per_round_trip", "CPU us", "us", |t| t.us(t.usage.cpu_s()));
+    let figures = [FIGURES[REAL], CPU, FIGURES[SWITCHES], FIGURES[WRITES]];
     let row = |(way, taken): (&GuardVariant, &Vec<Taken>)| {
-        let real = Spread::of(per_trip(taken, trips, |taken| taken.usage.real_s * 1e6));
-        vec![
-            way.name.to_string(),
-            figure(real.median),
-            format!("{} - {}", figure(real.low), figure(real.high)),
-            median(taken, |taken| taken.usage.cpu_s() * 1e6),
-            median(taken, |taken| taken.usage.switches() as f64),
-            median(taken, |taken| taken.device.writes as f64),
-        ]
+        row_with_range(way.name.to_string(), &figures, taken)
     };
     let header = ["", "real us", "low - high", "CPU us", "switches", "device writes"];
-    Exhibit::new(
-        "Each thread on a CPU of its own, per round trip",
-        header,
-        VARIANTS.iter().zip(taken).map(row).collect(),
-    )
+    let rows = VARIANTS.iter().zip(taken).map(row).collect();
+    Exhibit::new("Each thread on a CPU of its own, per round trip", header, rows)
 }
 
-fn cells(
-    study: &mut StudyResult,
-    place: &Pairing,
-    way: &GuardVariant,
-    taken: &[Taken],
-    trips: u32,
-) {
+fn cells(study: &mut StudyResult, place: &Pairing, way: &GuardVariant, taken: &[Taken]) {
     let in_exhibit = !place.prefix.is_empty();
-    let mut push = |cell: Cell| study.cells.push(Cell { in_exhibit, ..cell });
-    let spread = |value: &dyn Fn(&Taken) -> f64| Spread::of(per_trip(taken, trips, value));
-    let id = |what: &str| format!("{}{}.{what}_per_round_trip", place.prefix, way.name);
-    for (at, (what, value)) in TIMES.into_iter().enumerate() {
-        let cell = Cell::live(id(&format!("{what}_us")), "us", spread(&|taken| value(taken) * 1e6));
-        let published = way.published.filter(|_| !in_exhibit).map(|times| times[at]);
-        push(Cell { published, ..cell });
-    }
-    let switches = spread(&|taken| taken.usage.switches() as f64);
-    push(Cell::live(id("switches"), "switches", switches));
-    if way.policy.is_some() {
-        let writes = spread(&|taken| taken.device.writes as f64);
-        push(Cell::live(id("device_writes"), "writes", writes).within(way.writes));
-        let wakes = spread(&|taken| taken.wake_calls as f64);
-        push(Cell::live(id("wake_calls"), "calls", wakes));
+    let measured = if way.policy.is_some() { &FIGURES[..] } else { &FIGURES[..WRITES] };
+    let cells = columns::cells(&format!("{}{}", place.prefix, way.name), measured, taken);
+    for (at, cell) in cells.into_iter().enumerate() {
+        let times = way.published.filter(|_| !in_exhibit);
+        let published = times.and_then(|times| times.get(at).copied());
+        let cell = cell.within((at == WRITES).then_some(way.writes));
+        study.cells.push(Cell { in_exhibit, published, ..cell });
     }
 }
-
-type Time = (&'static str, fn(&Taken) -> f64);
-
-const TIMES: [Time; 3] = [
-    ("real", |taken| taken.usage.real_s),
-    ("user", |taken| taken.usage.user_s),
-    ("system", |taken| taken.usage.system_s),
-];
 
 fn table_of_runs(way: &GuardVariant, taken: &[Taken], trips: u32) -> Exhibit {
     let runs = (1..=taken.len()).map(|run| run.to_string());
     let header = [String::new()].into_iter().chain(runs).chain(["AVG".into(), "MED".into()]);
-    let row = |(name, value): Time| {
-        let times = per_trip(taken, trips, |taken| value(taken) * 1e6);
+    let row = |(_, heading, _, value): &Column<Taken>| {
+        let times: Vec<f64> = taken.iter().map(value).collect();
         let ends = [mean(&times), Spread::of(times.iter().copied()).median];
         let times = times.iter().chain(&ends).map(|&time| figure(time));
-        [name.to_string()].into_iter().chain(times).collect()
+        [heading.trim_end_matches(" us").to_string()].into_iter().chain(times).collect()
     };
     Exhibit::new(
         format!("{}, us per round trip, each run {trips} round trips", way.name),
         header,
-        TIMES.map(row).to_vec(),
+        FIGURES[..SWITCHES].iter().map(row).collect(),
     )
 }
 
@@ -201,14 +185,11 @@ fn gaps(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>]) {
     }
 }
 
-fn writes_plot(study: &mut StudyResult, place: &Pairing, taken: &[Vec<Taken>], trips: u32) {
-    if !place.prefix.is_empty() {
-        return;
-    }
+fn writes_plot(study: &mut StudyResult, taken: &[Vec<Taken>]) {
     let bar = |way: usize| Bar {
         name: VARIANTS[way].name.replace('_', "-"),
         side: [Side::After, Side::Before, Side::Beside][way],
-        value: Spread::of(per_trip(&taken[way], trips, |t| t.device.writes as f64)).median,
+        value: spread(&taken[way], WRITES).median,
     };
     let bars = [EAGER, RESTART_AWARE, LAZY].map(bar).to_vec();
     let shape = Shape::Bars { unit: "writes per round trip", bars };
@@ -261,11 +242,11 @@ fn density(
     let mut spurious_most = 0.0_f64;
     let mut points = [Vec::new(), Vec::new()];
     for (pair, &guard_us) in taken.chunks(POLICIES.len()).zip(guards_us) {
-        let real = |policy: usize| per_trip(&pair[policy], trips, |t| t.usage.real_s * 1e6);
-        let count = |policy: usize, value: fn(&Taken) -> u64| {
-            Spread::of(per_trip(&pair[policy], trips, |taken| value(taken) as f64))
+        let real = |policy: usize| -> Vec<f64> {
+            pair[policy].iter().map(|taken| taken.us(taken.usage.real_s)).collect()
         };
-        let spurious = count(0, |taken| taken.device.spurious);
+        let medians = |figure: usize| [0, 1].map(|policy| spread(&pair[policy], figure).median);
+        let spurious = Spread::of(pair[0].iter().map(|taken| taken.count(taken.device.spurious)));
         spurious_most = spurious_most.max(spurious.median);
         let ratio = Spread::of_ratios(&real(1), &real(0));
         if ratio.median < 1.0 {
@@ -275,17 +256,12 @@ fn density(
         study.cells.push(Cell::live(id("eager_over_lazy"), "x", ratio).in_exhibit());
         let cell = Cell::live(id("lazy_events_for_nothing"), "events", spurious);
         study.cells.push(cell.in_exhibit());
-        for policy in [0, 1] {
-            points[policy].push([guard_us as f64, Spread::of(real(policy)).median]);
+        let (times, writes) = (medians(REAL), medians(WRITES));
+        for (points, us) in points.iter_mut().zip(times) {
+            points.push([guard_us as f64, us]);
         }
-        let writes = [0, 1].map(|policy| count(policy, |taken| taken.device.writes).median);
-        rows.push(
-            [guard_us as f64, Spread::of(real(0)).median, Spread::of(real(1)).median]
-                .into_iter()
-                .chain([writes[0], writes[1], spurious.median])
-                .map(figure)
-                .collect(),
-        );
+        let row = [guard_us as f64, times[0], times[1], writes[0], writes[1], spurious.median];
+        rows.push(row.map(figure).to_vec());
     }
     let header = ["guard, us", "lazy, us", "eager, us", "lazy writes", "eager writes", "spurious"];
     study.exhibits.push(Exhibit::new(

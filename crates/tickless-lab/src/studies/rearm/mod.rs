@@ -1,10 +1,5 @@
 //! The study `rearm`: removing the first timer leaves the event device (the CPU's timer hardware)
 //! as it is, instead of programming it for the next timer.
-//!
-//! | file | contents |
-//! |---|---|
-//! | `ping_pong` | two threads that wake each other; a timer guards each wait |
-//! | `devices` | the same measurement on each event device: a futex, a timerfd |
 
 mod devices;
 mod doctor;
@@ -15,7 +10,7 @@ mod sim;
 
 use super::Study;
 use crate::studies::published::{
-    Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, group, published, row,
+    Entry, Headline, LIVE, PublishedReport, Results, Row, SIMULATED, Table, published, row, table,
 };
 
 pub const STUDY: Study = Study {
@@ -82,19 +77,15 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     let caption = "pipe-test-1m: seconds for a million round trips, which is us for each. Lazy is \
                    without commit 968320b, or with the patch; eager is with the commit";
     vec![
-        Table {
-            caption: caption.to_string(),
-            groups: vec![group("published, runs", runs), group("ours", &[SIMULATED, LIVE])],
-            rows,
-        },
-        Table {
-            caption: "What the time comes from".to_string(),
-            groups: vec![
-                group("lazy", &["published", SIMULATED, LIVE]),
-                group("eager", &["published", SIMULATED, LIVE]),
+        table(caption, &[("published, runs", runs), ("ours", &[SIMULATED, LIVE])], rows),
+        table(
+            "What the time comes from",
+            &[
+                ("lazy", &["published", SIMULATED, LIVE]),
+                ("eager", &["published", SIMULATED, LIVE]),
             ],
-            rows: causes(results),
-        },
+            causes(results),
+        ),
     ]
 }
 

@@ -58,7 +58,6 @@ pub struct Outcome {
     pub spurious_per_s: f64,
     /// Microseconds of CPU time of one of the two tasks, per round trip.
     pub task_us: f64,
-    /// CPU time of both tasks, in percent of the elapsed time.
     pub task_percent: f64,
     pub digest: u64,
 }

@@ -6,7 +6,9 @@
 //! the guard is a timer of the library.
 
 use crate::LabError;
-use crate::measure::{self, Usage, joined, stay_on, stay_within};
+use crate::measure::{self, Spread, Usage, joined, stay_on, stay_within};
+use crate::studies::result::{self as columns, Column};
+use crate::text::figure;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +21,6 @@ use tickless::{HrTimer, Timers};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// The guard, which is a timer that limits each wait; `None` for waits without one.
     pub guard: Option<Guard>,
     pub trips: u32,
     pub cpus: [usize; 2],
@@ -34,6 +35,7 @@ pub struct Guard {
 
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Taken {
+    pub trips: u32,
     pub usage: Usage,
     pub device: DeviceCounts,
     pub wake_calls: u64,
@@ -114,7 +116,7 @@ fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken,
     let before = timers.map(Timers::stats);
     let (done, usage) = measure::timed(|| (0..trips).try_for_each(|_| ping.round_trip()));
     done?;
-    let mut taken = Taken { usage, ..Taken::default() };
+    let mut taken = Taken { trips, usage, ..Taken::default() };
     if let (Some(timers), Some(before)) = (timers, before) {
         let after = timers.stats();
         taken.device = device(&after).since(device(&before));
@@ -167,8 +169,24 @@ fn pipe() -> Result<(PipeReader, PipeWriter), LabError> {
 
 const PLAYER: &str = "that plays ping-pong";
 
-pub fn per_trip(taken: &[Taken], trips: u32, value: impl Fn(&Taken) -> f64) -> Vec<f64> {
-    taken.iter().map(|taken| value(taken) / f64::from(trips)).collect()
+impl Taken {
+    /// Converts seconds of the whole run to microseconds per round trip.
+    pub fn us(&self, seconds: f64) -> f64 {
+        seconds * 1e6 / f64::from(self.trips)
+    }
+
+    /// Converts a count of the whole run to one per round trip.
+    pub fn count(&self, count: u64) -> f64 {
+        count as f64 / f64::from(self.trips)
+    }
+}
+
+/// Returns a table's row of medians, with the range of the first figure after its median.
+pub fn row_with_range(label: String, figures: &[Column<Taken>], taken: &[Taken]) -> Vec<String> {
+    let mut row = columns::row(label, figures, taken);
+    let first = Spread::of(taken.iter().map(figures[0].3));
+    row.insert(2, format!("{} - {}", figure(first.low), figure(first.high)));
+    row
 }
 
 #[cfg(test)]
@@ -202,7 +220,6 @@ mod tests {
         }
     }
 
-    /// Goal: a guard that is shorter than the wait fires, and is counted.
     #[test]
     fn a_guard_that_is_too_short_fires() {
         let cpus = measure::cpus();
