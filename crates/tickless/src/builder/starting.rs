@@ -35,7 +35,8 @@ use tickless_core::time::{CpuId, Instant, Ns};
 /// the next base. Without a limit, a timer that rearms itself for the current instant would keep it
 /// there.
 const VIRTUAL_PASSES: u32 = 1_024;
-/// Passes in a row before a driver thread returns to its main loop, which costs a system call.
+/// How many times in a row a driver thread runs the due timers of its base before it returns to its
+/// main loop, which costs a system call.
 const DRIVER_PASSES: u32 = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,7 +228,8 @@ impl Builder {
         if !self.coarse_like_real {
             self.setup.core.coarse = CoarseExpiry::AtDeadline;
         }
-        // Timers with equal deadlines must fire in the order of their arming.
+        // Move a timer to its new bucket at once when its deadline is made later: timers with equal
+        // deadlines must fire in the order of their arming.
         self.setup.core.push_out = PushOut::Eager;
         // Limit the number of passes in a row, to detect a timer that is always rearmed for the
         // current instant. Disable the back-off: it would never end, because virtual time does not

@@ -159,8 +159,8 @@ impl<W: Barriers> Bias<W> {
             }
             W::relax(round);
         }
-        // Wait no longer: the waiting thread may have lost its CPU. It sets the hint again when it
-        // runs.
+        // Wait no longer, and clear the hint: the waiting thread may have lost its CPU. It sets the
+        // hint again when it runs.
         self.wanted.store(0, Ordering::Relaxed);
     }
 

@@ -93,8 +93,8 @@ const TSC: SourceId = SourceId(0);
 const SYSTEM: SourceId = SourceId(1);
 
 const CALIBRATION: Ns = Ns::from_ms(1);
-/// If this many comparisons in a row do not fit the known rate, the counter is given up. A suspend
-/// causes only two: then the rate just measured becomes the known rate.
+/// If this many comparisons in a row do not fit the known rate, the counter is given up. After a
+/// suspend at most two do not fit: after the second, the rate just measured is the known rate.
 const ODD_STEPS_MAX: u32 = 8;
 
 impl HostClock {

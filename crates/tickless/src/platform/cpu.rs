@@ -23,8 +23,8 @@ pub struct CpuMap {
 }
 
 impl CpuMap {
-    /// Creates a map with one base for each CPU that any thread of the process may run on: the
-    /// calling thread may be pinned to one CPU.
+    /// Creates a map with one base for each CPU that any thread of the process may run on. To ask
+    /// only for the CPUs of the calling thread would not do: it may be pinned to one of them.
     pub fn of_this_process() -> CpuMap {
         let sets: Vec<CpuSet> =
             threads().chain([None]).filter_map(|id| sched_getaffinity(id).ok()).collect();

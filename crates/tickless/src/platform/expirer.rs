@@ -22,7 +22,8 @@ pub struct Expirers {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Calls {
-    /// Incremented by each call of the thread, which sleeps until the number changes.
+    /// Incremented to call (wake) the expiry thread of one base, which sleeps until the number
+    /// changes.
     made: AtomicU32,
     wakes: AtomicU64,
 }
@@ -33,7 +34,8 @@ impl Expirers {
         Expirers { calls, ..Expirers::default() }
     }
 
-    /// Wakes the thread that `call`, which the base has returned, names, if any.
+    /// Wakes the thread that must fire the due timers of a base: its expiry thread, or the rescuer,
+    /// or none. The base has chosen it and returned the choice as `call`.
     pub fn call(&self, cpu: CpuId, call: Call) {
         match call {
             Call::Nobody => {}

@@ -47,7 +47,8 @@ impl<T> Host<T> {
         Host { starter: Some(Arc::clone(starter)), ..Host::with_devices(clock, cpus, devices) }
     }
 
-    /// Creates a host with such devices, or with futexes if the system refuses one.
+    /// Creates a host in which each base has a device of this kind; if the system refuses one of
+    /// them, all bases have futexes.
     pub fn with_device(clock: HostClock, cpus: CpuMap, device: Device) -> Host<T> {
         let one = |_| match device {
             Device::Futex => Ok(BaseDevice::futex()),

@@ -66,9 +66,10 @@ mod tests {
     #[repr(align(128))]
     struct Line(AtomicU64);
 
-    /// Goal: one thread stores and then loads without a fence; another stores, issues this barrier
-    /// and then loads. At least one of them sees the other's store. Method: a litmus test on real
-    /// hardware, of 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`. Both record what they load.
+    /// Goal: one thread (the *owner*) stores and then loads without a fence; another (the
+    /// *revoker*) stores, issues this barrier and then loads. At least one of them sees the other's
+    /// store. Method: a litmus test on real hardware, of 10^7 rounds, or `TICKLESS_LITMUS_ROUNDS`.
+    /// Both record what they load.
     #[test]
     #[cfg_attr(any(miri, tickless_tsan), ignore = "there is no membarrier(2)")]
     fn one_of_two_threads_sees_the_others_store() {
@@ -79,8 +80,8 @@ mod tests {
         let rounds: u64 = asked.and_then(|rounds| rounds.parse().ok()).unwrap_or(10_000_000);
         let (inside, revoked) = (&Line(AtomicU64::new(0)), &Line(AtomicU64::new(0)));
         let is_done = &AtomicBool::new(false);
-        // At index `n`: the owner's round that the revoker loaded after its barrier `n`, counted
-        // from 1.
+        // At index `n`: the number of the owner's round that the revoker loaded after its barrier
+        // `n`. Both numbers count from 1.
         let mut last_seen = vec![0];
         let first_rounds = std::thread::scope(|s| {
             let owner = s.spawn(move || {

@@ -22,7 +22,8 @@ pub enum TimeBase {
 #[derive(Debug, Default)]
 pub struct Steps([AtomicI64; 2]);
 
-/// How far realtime is ahead when virtual time begins, so that zero is 2000-01-01 at 0:00 UTC.
+/// How far realtime is ahead of monotonic time when virtual time begins. So the monotonic time zero
+/// is 2000-01-01 at 0:00 UTC.
 const VIRTUAL_EPOCH_NS: i64 = 946_684_800_000_000_000;
 
 impl Steps {

@@ -1,9 +1,11 @@
-//! When a driver thread wakes for a deadline: the kernel wakes it at the deadline, and so a little
-//! late; or some time before, the *margin*, and the driver spins until then.
+//! When a driver thread wakes for a deadline. Either the kernel wakes it at the deadline, and so a
+//! little late. Or the kernel wakes it some time earlier (the *margin*), and the driver spins until
+//! the deadline.
 //!
-//! A learned margin is a high quantile of how late the kernel's recent wakeups were. Such a driver
-//! has an account of CPU time: a share of the time is added as it passes, and spinning is
-//! subtracted. While the account does not cover the margin, the driver sleeps until the deadline.
+//! A learned margin is a high quantile of how late the kernel's recent wakeups were. A driver with
+//! a learned margin has an account of CPU time: a share of the time is added as it passes, and
+//! spinning is subtracted. While the account has less than the margin, the driver sleeps until the
+//! deadline.
 
 use core::time::Duration;
 use tickless_core::time::Ns;
@@ -20,8 +22,8 @@ pub enum Wakeup {
     /// about a microsecond. Each wakeup costs up to the whole margin in CPU time.
     SpinBefore(Duration),
     /// The driver wakes before the deadline and spins, with a margin that it learns: what 99 in 100
-    /// of its recent wakeups needed, at most 1 ms. While `cpu_share` does not cover that, it
-    /// sleeps, as with [`Sleep`](Wakeup::Sleep).
+    /// of its recent wakeups needed, at most 1 ms. While that would take more CPU time than
+    /// `cpu_share` allows, the driver sleeps until the deadline, as with [`Sleep`](Wakeup::Sleep).
     Auto {
         /// The share of one CPU's time, for each driver: `0.05` is 5 %. Limited to 0 to 1.
         cpu_share: f64,
@@ -33,15 +35,15 @@ const MARGIN_LEAST: Ns = Ns::from_us(2);
 const MARGIN_MOST: Ns = Ns::from_ms(1);
 /// The most CPU time that a driver can save up while it does not spin.
 const SAVED_MOST: Ns = Ns::from_ms(1);
-/// A late wakeup raises the margin by a 16th, and another one lowers it by a 99th of that. So it
-/// settles where one wakeup in 100 is later.
+/// A wakeup that is late by more than the margin raises the margin by a 16th. Any other wakeup
+/// lowers it by a 99th of that. So the margin settles where one wakeup in 100 is late by more.
 const RAISED_BY: u64 = 16;
 
 /// The margin of one driver, and the CPU time that it may spin.
 #[derive(Debug)]
 pub struct Waking {
     wakeup: Wakeup,
-    /// How long before the deadline the driver wakes, if its account covers that.
+    /// How long before the deadline the driver wakes, if its account has as much CPU time saved.
     margin: Ns,
     account: Account,
 }
@@ -89,7 +91,8 @@ impl Waking {
         self.margin
     }
 
-    /// Learns from a wakeup for which the kernel was asked at `asked`, and which came at `woke`.
+    /// Adjusts a learned margin after a wakeup. `asked` is the time for which the driver had asked
+    /// the kernel to wake it, and `woke` the time at which it woke.
     pub fn note_woken(&mut self, asked: Ns, woke: Ns) {
         let Wakeup::Auto { .. } = self.wakeup else { return };
         let step = (self.margin.0 / RAISED_BY).max(99);
@@ -114,7 +117,8 @@ impl Waking {
             core::hint::spin_loop();
             ended = now();
         }
-        // Do not charge the time after the deadline, when the thread had lost its CPU.
+        // Charge spinning only until the deadline: if the loop ended later, the thread did not spin
+        // all the time, but had lost its CPU.
         let spun = ended.min(deadline).since(begun);
         self.account.saved_ns -= spun.0 as f64;
         spun

@@ -1,8 +1,8 @@
 //! How timers learn that the wall clock was set, or that the system was suspended.
 //!
 //! The kernel reports both by cancelling a timerfd on `CLOCK_REALTIME`, for which a thread waits.
-//! If either cannot be created, or an event loop drives the timers, they check their clock once a
-//! second.
+//! If the timerfd or the thread cannot be created, or an event loop drives the timers, the timers
+//! check their clock once a second.
 
 use crate::platform::device::fallback::RefusedCall;
 use crate::platform::locked::locked;
@@ -31,7 +31,8 @@ pub enum StepSource {
 pub const POLL_EVERY: Ns = Ns::from_secs(1);
 
 impl ClockWatch {
-    /// Returns what reports that a clock was set. The first call decides this, by `begin`.
+    /// Returns what reports that a clock was set. The first call starts the reports by `begin`; if
+    /// the system refuses that, timers poll their clock.
     pub fn source(&self, begin: impl FnOnce() -> Result<StepSource, RefusedCall>) -> StepSource {
         *locked(&self.source).get_or_insert_with(|| begin().unwrap_or_else(|why| self.refuse(why)))
     }

@@ -42,11 +42,12 @@ impl Watcher {
             if !files[1].revents().is_empty() {
                 return Ok(());
             }
-            // Rearm the timer first, so that it notices if the clock is set again during that call.
+            // Rearm the timer before the call of `stepped`, so that it notices if the clock is set
+            // again during that call.
             let read = rustix::io::read(&self.timer, &mut [0u8; 8]);
             self.arm().map_err(|errno| RefusedCall::new("timerfd_settime", errno))?;
-            // A cancelled timer fails to be read with another error than `EAGAIN`. A timer that has
-            // expired is read: the clock was set to a time after its expiry.
+            // Reading a cancelled timer fails with another error than `EAGAIN`. Reading succeeds if
+            // the timer has expired: then the clock was set to a time after its expiry.
             if read != Err(Errno::AGAIN) {
                 stepped();
             }

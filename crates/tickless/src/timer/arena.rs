@@ -4,8 +4,9 @@
 //! 30,000 pages, so that a timer picked at random costs a walk of the page tables. Here slots are
 //! cut from chunks of up to a huge page.
 //!
-//! Each CPU has a cache of free slots with its own lock; a thread that finds it taken uses another
-//! CPU's. Slots also travel through a common depot, [`BATCH`] at a time, so the memory of a set is
+//! Each CPU has a cache of free slots with its own lock; a thread that finds the lock taken uses
+//! another CPU's cache. CPUs exchange slots through a common depot, [`BATCH`] at a time, so slots
+//! that are freed on one CPU are used again on others. Thus the memory of a set is
 //! bounded by the largest number of timers that it had at once, plus two batches for each CPU. (The
 //! design is that of J. Bonwick and J. Adams, "Magazines and Vmem", 2001.)
 
@@ -53,7 +54,8 @@ struct Cache(TryLock<FreeSlots, AtomicU64>);
 struct FreeSlots {
     /// The batch from which slots are taken, and to which they are given back.
     first: Batch,
-    /// A spare batch, full or empty, which is swapped with `first` when that is empty or full.
+    /// A spare batch, always full or empty. Swapped with `first` when `first` has run empty, or has
+    /// no room for another slot.
     second: Batch,
 }
 
@@ -152,7 +154,7 @@ impl Class {
         });
     }
 
-    /// Calls `body` with the free slots of this CPU, or of another one if these are in use.
+    /// Calls `body` with the free slots of this CPU, or of another CPU if these are in use.
     #[inline]
     fn with_cache<R>(&self, cpu: usize, body: impl FnOnce(&mut FreeSlots) -> R) -> R {
         let mut round = 0;
@@ -177,7 +179,8 @@ impl Class {
         free.first.pop().map(NonNull::cast)
     }
 
-    /// Swaps the first batch of a CPU, which is full, with the second, or gives that to the depot.
+    /// Called when the first batch is full: swaps the two batches. If the second was full, too,
+    /// gives one to the depot. Either way the first batch is empty afterwards.
     #[cold]
     fn make_room(&self, free: &mut FreeSlots) {
         swap(&mut free.first, &mut free.second);
@@ -350,8 +353,8 @@ mod tests {
                 class.give_back(1, slot.cast());
             }
         });
-        // The slots in the channel, one in each thread, and two batches in the cache of each CPU.
-        // The newest chunk may be used only in part.
+        // No more slots exist at once than those in the channel, one in each thread, and two
+        // batches in the cache of each CPU. Allow for a newest chunk that is used only in part.
         let slots = IN_FLIGHT + 2 + 2 * 2 * BATCH as usize;
         assert!(held(class) <= (slots * 64).next_power_of_two() * 4, "{} bytes", held(class));
     }

@@ -6,8 +6,8 @@ use std::fmt;
 /// case, but its callback may still be running, unless this is
 /// [`NotSingleShot`](CancelError::NotSingleShot).
 ///
-/// Only deadlocks through a [`CallbackLock`](crate::callback::CallbackLock) are found. With other
-/// locks the cancel hangs: do not wait for a callback while holding a lock that it takes.
+/// Of all locks, the library knows only [`CallbackLock`](crate::callback::CallbackLock). If the
+/// caller holds another lock that the callback takes, no error is returned and the cancel hangs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum CancelError {
@@ -20,8 +20,8 @@ pub enum CancelError {
     /// The callback waits for a [`CallbackLock`](crate::callback::CallbackLock) that the caller
     /// holds. Release it first.
     Lock,
-    /// The timer was armed again while its callback ran: use `cancel_sync` for such a timer. It has
-    /// been cancelled, and its callback has returned.
+    /// `cancel_single_shot` was used for a timer that was armed again while its callback ran: use
+    /// `cancel_sync` for such a timer. It has been cancelled, and its callback has returned.
     NotSingleShot,
 }
 

@@ -77,7 +77,8 @@ impl Counters {
         self.bases[base.index()].overdue.fetch_add(1, RELAXED);
     }
 
-    /// Counts a callback; if it is the longest so far, with its label. Returns whether it was slow.
+    /// Adds a callback to the base's statistics, which also keep the label of the longest callback.
+    /// Returns whether the callback was slow.
     pub(crate) fn count_callback(
         &self,
         base: CpuId,

@@ -185,7 +185,8 @@ impl<L: Family<Host>> Entry<L> {
         })
     }
 
-    /// Polls an entry without timers: compares with the clock, and asks to be polled again.
+    /// Polls an entry for which the system refused the driver threads: compares the deadline with
+    /// the clock, and asks to be polled again.
     #[cold]
     fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.deadline() <= system_now() {

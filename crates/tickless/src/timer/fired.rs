@@ -65,8 +65,8 @@ impl<'a> Fired<'a> {
         self.expiry.cpu
     }
 
-    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now,
-    /// or have yet to be made up, with [`Missed::Burst`](crate::periodic::Missed::Burst).
+    /// Returns how many expiries of a [`Periodic`](crate::Periodic) timer have been missed by now.
+    /// With [`Missed::Burst`](crate::periodic::Missed::Burst): how many have yet to be made up.
     pub fn overruns(&self) -> u64 {
         self.overruns
     }

@@ -33,7 +33,8 @@ impl CallbackId {
     }
 }
 
-/// A set of timers, which a callback asks to make the threads that wait for it check again.
+/// A set of timers. Makes the threads that wait for callbacks of one of its bases check again
+/// whether they are in a deadlock.
 pub(crate) trait RecheckWaits {
     fn recheck_waits(&self, cpu: CpuId);
 }
@@ -97,7 +98,7 @@ thread_local! {
     static INNERMOST: Cell<*const Frame> = const { Cell::new(null()) };
 }
 
-/// Calls `body`, which counts as the callback of this timer; with 0, of no timer.
+/// Calls `body`, which counts as the callback of the timer at this address; 0 stands for no timer.
 #[inline(always)]
 pub(crate) fn within<R>(runs: &Runs, timer: usize, body: impl FnOnce() -> R) -> R {
     let frame = Frame::new(runs, timer);
@@ -117,7 +118,7 @@ impl Drop for Entered {
 }
 
 /// If this thread is in the callback of this timer, detaches the callback: its runner neither calls
-/// nor rearms the timer any more. Returns whether it was.
+/// nor rearms the timer any more. Returns `false` if the thread is not in that callback.
 pub(super) fn detach(timer: usize) -> bool {
     find(|frame| frame.timer.get() == timer).map(|frame| frame.timer.set(0)).is_some()
 }

@@ -1,5 +1,5 @@
 //! The functions for each type of node, which is the memory of a timer and its callback. Each timer
-//! points to those for its node, and the core returns that pointer when the timer fires.
+//! points to the functions for its node, and the core returns that pointer when the timer fires.
 
 use super::arena::Arena;
 use super::fired::Fired;
@@ -31,7 +31,8 @@ pub struct Glue {
 impl Glue {
     /// Makes the glue for a timer inside another object, which ends the timer itself.
     pub(super) const fn embedded(call: unsafe fn(NonNull<()>, &mut Fired<'_>)) -> Glue {
-        // Never called: they are for orphans, and the memory of an embedded timer never is one.
+        // `is_running` and `free` are never called: they are for orphans (timers that were dropped
+        // while their callback ran), and an embedded timer does not become one.
         const fn is_running(_: &Bases, _: NonNull<()>) -> bool {
             false
         }
@@ -46,7 +47,8 @@ impl Glue {
         Glue { label, ..self }
     }
 
-    /// Returns the default label, by default the type of the callback.
+    /// Returns the default label: for most timers the type of the callback, without the suffix
+    /// that Rust gives the types of closures.
     pub(crate) fn label(&self) -> &'static str {
         (self.label)().trim_end_matches("::{{closure}}")
     }

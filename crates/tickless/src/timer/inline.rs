@@ -58,7 +58,8 @@ impl<L: Family<Host>, F: OnFire> Inline<L, F> {
         }
     }
 
-    /// Returns an owner for a borrower. Dropping it would end the timer, so it must not be dropped.
+    /// Returns an owner through which a caller that only borrows the timer can arm and cancel it.
+    /// Dropping the owner would end the timer, so it must not be dropped.
     pub(crate) fn owner(self: Pin<&Self>) -> ManuallyDrop<Owned<L>> {
         // SAFETY: `self` is pinned, so it stays in place until its drop, which ends the timer
         // first. The owner made here is never dropped, so neither is the copy of the handle.

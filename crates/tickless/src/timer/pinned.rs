@@ -34,7 +34,8 @@ use tickless_core::bases::{Family, Options, StartError, Started};
 use tickless_core::link::{NewTimer, Timer, TimerRef};
 use tickless_core::time::{Ns, Window};
 
-/// A timer that does not move, and its set: a handle that keeps it running, or a reference.
+/// A timer that does not move, and its set: as a handle, which keeps the drivers of the set
+/// running, or as a plain reference.
 pub(crate) struct Pinned<S, L> {
     timer: NonNull<Timer<Host, L>>,
     set: S,
@@ -292,7 +293,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Ends a timer whose memory belongs to the program: shuts it down and waits for its callback,
-    /// even inside the callback of another timer. Inside its own callback it detaches that instead.
+    /// even inside the callback of another timer. Inside the timer's own callback it does not wait,
+    /// but detaches the callback.
     /// After an error the memory is still in use. In a forked child this always succeeds.
     pub(super) fn end_in_place(&self) -> Result<(), CancelError> {
         if self.set.is_forked_child() {
@@ -312,7 +314,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Ends a timer that only the caller arms and whose callback waits for nothing: cancels it and
-    /// waits for its callback, or detaches that inside it. The timer may be armed again.
+    /// waits for its callback. Inside that callback it does not wait, but detaches the callback.
+    /// The timer may be armed again.
     #[inline]
     pub(super) fn disarm(self) {
         if self.set.is_forked_child() {
@@ -320,7 +323,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             return;
         }
         ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
-        // The set of a tokio runtime has a single base, so its first device is its only one.
+        // Only the device of a tokio runtime must learn of this. The set of such a runtime has a
+        // single base, so there is no need to find out which base the timer was on.
         #[cfg(feature = "tokio-time")]
         if let Some(device) = self.set.bases.platform().devices.first() {
             device.disarmed();

@@ -43,7 +43,8 @@ pub(crate) struct Shared {
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
-    /// Locked to start or stop a periodic timer, and not by an expiry.
+    /// Which places in their periods are taken by periodic timers. Locked when such a timer is
+    /// started or stopped, and not when it fires.
     phases: Mutex<Phases>,
     pub(crate) clock_timers: ClockTimers,
     /// The process that created the set. Only in this process do its timers fire.
@@ -75,9 +76,9 @@ pub(crate) type PanicReporter = dyn Fn(&(dyn Any + Send)) + Send + Sync;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lifetime {
-    /// When the process ends. Its users are not counted.
+    /// The set ends with the process. Its users (timers and `Timers`) are not counted.
     Process,
-    /// When its last user, a timer or a `Timers`, has been dropped.
+    /// The set ends when its last user, a timer or a `Timers`, has been dropped.
     Users,
 }
 
@@ -150,7 +151,7 @@ impl Shared {
         self.bases.platform().clock.now_on(base)
     }
 
-    /// Computes again when the clock timers are due, after a clock was set.
+    /// Converts the deadlines of the clock timers to the set's clock again, after a clock was set.
     pub(crate) fn clocks_stepped(&self) {
         self.clock_timers.stepped();
     }
@@ -268,7 +269,8 @@ impl Clone for OpenSet {
 
 impl Drop for OpenSet {
     fn drop(&mut self) {
-        // AcqRel: the thread that drops the last one sees what other threads did through theirs.
+        // AcqRel: the thread that drops the last `OpenSet` sees what other threads did before they
+        // dropped theirs.
         if self.lifetime() == Lifetime::Users
             && self.open.0.fetch_sub(1, Ordering::AcqRel) == 1
             && self.users.close()

@@ -4,8 +4,8 @@
 //! follows the waits: the thread that runs the callback may itself wait for another callback, or
 //! for a [`CallbackLock`](crate::callback::CallbackLock). If they lead back to the caller, its wait
 //! is refused (X6). The thread whose wait closes a circle finds it, because all threads enter and
-//! follow under one mutex. A wait for a lock cannot be refused: that thread makes the cancelling
-//! threads in the circle check again instead.
+//! follow under one mutex. A wait for a lock cannot be refused. A thread that enters one makes the
+//! threads that wait for its callbacks check again: those that are in a circle give up instead.
 
 use super::frame::{self, CallbackId};
 use crate::platform::fork::ProcessLock;
@@ -99,12 +99,14 @@ pub fn enter_lock(holder: &AtomicU64) -> Entered<'_> {
     entered
 }
 
-/// Follows the waits from that of this thread. If they lead back to it, returns the kind of circle.
+/// Follows the waits, beginning with that of `thread`: each leads to a callback or lock, and so to
+/// the thread that runs or holds it. If they lead back to `thread`, returns the kind of circle.
 fn circle(waits: &[Wait], thread: u64) -> Option<Circle> {
     let mine = waits.iter().find(|wait| wait.thread == thread)?;
     let mut goal = mine.goal;
-    // Each step goes to the wait of another thread. The limit ends the walk in a circle without
-    // this thread: the thread that closed that circle is about to remove its wait.
+    // Each step goes to the wait of another thread. The number of steps is limited, because the
+    // waits may lead into a circle of other threads. This thread can ignore such a circle: the
+    // thread that closed it is about to remove its wait.
     for _ in 0..=waits.len() {
         let next = match goal {
             Goal::Callback(callback) if mine.within.contains(&callback) => {

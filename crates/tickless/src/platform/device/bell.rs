@@ -9,7 +9,8 @@
 use tickless_core::platform::{Ordering, Word};
 use tickless_core::time::Ns;
 
-/// Added to the rings in `DriverBell::asleep`, where zero means that the driver is awake.
+/// Added to the number of rings that is stored in `DriverBell::asleep`, so that the sum is not
+/// zero: zero means that the driver is awake.
 const ASLEEP: u64 = 1 << 32;
 
 /// The number of rings: an atomic word that a driver thread sleeps on until it changes.
@@ -72,8 +73,8 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
         wake(&self.rings);
         // From here on the driver leaves this sleep, and until its next one no other thread needs
         // to wake it. A sleep that has already been announced after this one has another number,
-        // which this exchange does not change. It comes after the wakeup: otherwise other threads
-        // would rely on this thread, which may lose its CPU before it wakes the driver.
+        // which this exchange does not change. The exchange comes after the wakeup: otherwise other
+        // threads would rely on this thread, which may lose its CPU before it wakes the driver.
         let (set, failed) = (Ordering::Relaxed, Ordering::Relaxed);
         let _ = self.asleep.compare_exchange(sleep, 0, set, failed);
     }
@@ -115,7 +116,8 @@ pub struct LoopBell<W> {
     deadline: W,
     /// The deadline that the loop waits for: the result of its last `begin_wait`.
     waits_for: W,
-    /// The number of the current wait; zero while the loop runs timers, or after it was called.
+    /// The number of the current wait; zero while the loop runs timers, and after a thread has
+    /// woken (*called*) the loop.
     waits: W,
     last_wait: W,
 }
@@ -153,8 +155,8 @@ impl<W: Word> LoopBell<W> {
         call(Ns(deadline));
         // A called loop asks for the deadline again before its next wait; until then no other
         // thread needs to call it. A wait that has already begun has another number, which this
-        // exchange does not change. It comes after the call: otherwise other threads would rely on
-        // this thread, which may lose its CPU before the call.
+        // exchange does not change. The exchange comes after the call: otherwise other threads
+        // would rely on this thread, which may lose its CPU before the call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);
         true

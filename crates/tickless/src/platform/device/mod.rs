@@ -1,8 +1,9 @@
-//! Event devices. Each base (one CPU's timers) has one, which wakes it when its next timer is due.
+//! Event devices. Each base (one CPU's timers) has one, which wakes the thread that waits in it
+//! when the next timer of the base is due.
 //!
 //! | file | device | programming it costs | what waits in it |
 //! |---|---|---|---|
-//! | `futex` | a futex with a timeout | a system call if its driver sleeps for longer | a driver |
+//! | `futex` | a futex with a timeout | a system call, if it must wake its driver | a driver |
 //! | `timerfd` | a timerfd in an epoll | a system call, which wakes no thread | a driver |
 //! | `own_loop` | a timerfd, or a callback | a system call, or the callback | an event loop |
 //!
@@ -23,9 +24,10 @@ mod tests {
     use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Two threads call `arm` with their number and a round, and then wait for an answer. A third
-    /// one calls `serve`, which waits to be woken, and answers before that. Ends it by `stop` and
-    /// `end`. Returns whether every call was answered.
+    /// Two threads call `arm` with their number and a round, and then wait until a third thread has
+    /// answered. The third thread repeats `serve`, which answers all calls so far and then waits to
+    /// be woken. At the end `stop` is set, and `end` wakes the third thread. Returns whether every
+    /// call was answered: if not, a wakeup was lost.
     pub fn all_are_answered(
         rounds: u64,
         stop: &AtomicBool,

@@ -20,7 +20,8 @@ pub type OnRearm = dyn Fn(Ns) + Send + Sync;
 pub struct LoopDevice {
     bell: LoopBell<AtomicU64>,
     signal: Signal,
-    /// The deadline for which the descriptor was last armed, also while the loop runs timers.
+    /// The deadline for which the descriptor was last armed. Unlike the deadline in `bell`, it is
+    /// not reset when the loop begins to run timers.
     #[cfg(linux_platform)]
     written: AtomicU64,
     /// How many times the descriptor had been armed when its expiry was last read.
@@ -33,8 +34,9 @@ enum Signal {
     #[cfg(linux_platform)]
     Descriptor(Timerfd),
     Callback(Box<OnRearm>),
-    /// For a task in an asynchronous runtime, which polls the timerfd edge-triggered, so it is
-    /// never read. There is no timerfd if the program has moved the runtime's clock from the start.
+    /// For a task in an asynchronous runtime. The runtime polls the timerfd edge-triggered, so its
+    /// expiries are never read. If the program has moved the runtime's clock from the start, there
+    /// is no timerfd.
     Runtime {
         #[cfg(linux_platform)]
         timer: Option<Timerfd>,

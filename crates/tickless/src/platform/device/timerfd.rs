@@ -3,8 +3,8 @@
 //!
 //! The thread that arms a timer programs the device under the lock of the base. The epoll is
 //! edge-triggered: each expiry wakes the driver once, and no thread has to read it. Programming the
-//! device discards an expiry that the driver has not seen yet: the new deadline was decided on
-//! after it.
+//! device discards an expiry that the driver has not seen yet. No timer is lost by that: the new
+//! deadline was chosen after the expiry, and if it has passed, the device expires again at once.
 //!
 //! If the system refuses one of these calls later (because of a new seccomp filter), the device
 //! wakes its driver through an eventfd, and the driver waits on its futex from then on.

@@ -72,7 +72,8 @@ impl CpuMap {
     }
 }
 
-/// Reads the number of the calling thread; on Linux, of its CPU.
+/// Replaces the Linux type of the same name, which reads the number of the caller's CPU: the number
+/// of the calling thread serves the same purpose, to spread threads over several copies of a value.
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentCpu;
 

@@ -39,7 +39,8 @@ impl<C: Counter> Combined<C> {
         Combined { inner: combined::Combined::new(counter, relax).with_patience(patience) }
     }
 
-    /// [`ReadPolicy::Direct`] makes each thread read the device, so that studies can compare.
+    /// Sets whether threads share readings. With [`ReadPolicy::Direct`] each thread reads the
+    /// device itself, so that a study can measure what sharing gains.
     #[doc(hidden)]
     #[must_use]
     pub fn with_policy(self, policy: ReadPolicy) -> Self {

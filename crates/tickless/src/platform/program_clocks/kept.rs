@@ -180,7 +180,8 @@ pub struct Report {
     /// The time that the bad counter had lost against the counter that it was compared with, if the
     /// clock was running on it. The clock has stepped ahead by this time.
     pub made_good: Duration,
-    /// The time that it had gained. Time cannot go back, so the clock stays ahead by this time.
+    /// The time that the bad counter had gained, if the clock was running on it. Time cannot go
+    /// back, so the clock stays ahead by this time.
     pub ahead: Duration,
 }
 
