@@ -48,10 +48,10 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
     /// returns.
     fn here(&self) -> CpuId;
 
-    /// Programs a CPU's event device. Called under the lock of that CPU's base, so that writes to
-    /// the device have the order of the decisions. Returns what the caller must do after it has
-    /// unlocked. Returns [`Rearm::Arm`] if the device refuses the deadline, for example because it
-    /// has passed; then the core programs a later one.
+    /// Programs a CPU's event device. Called under the lock of that CPU's base, so that the device
+    /// is written in the order in which its deadlines were decided. Returns what the caller must do
+    /// after it has unlocked. Returns [`Rearm::Arm`] if the device refuses the deadline, for
+    /// example because it has passed; then the core programs a later one.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm;
 
     /// Makes a CPU run the handler of its base. Called without a lock.

@@ -7,8 +7,9 @@
 //!
 //! `docs/dev/contract.md` has the guarantees, under "Rearming the event device".
 //!
-//! `armed` is used under the base's lock. It is deliberately separate from the queue's minimum: a
-//! device that fires early costs little, one that fires late is a bug.
+//! `armed` is the time for which the device is programmed, and is used under the base's lock. It
+//! may be earlier than the earliest expiry of a timer, for example after that timer was removed: a
+//! device that fires early costs little, but one that fires late is a bug.
 
 mod counts;
 mod limits;
@@ -102,8 +103,9 @@ impl Device {
         self.armed
     }
 
-    /// Returns whether the device must be armed for the earliest expiry or before it. It need not
-    /// be in the handler, in a back-off, or if its limits delay the event.
+    /// Returns whether the device must be armed for the earliest expiry or before it. Returns
+    /// `false` while the handler or [`settle`](Self::settle) has yet to program the device, in a
+    /// back-off, and if the device's limits delay the event.
     pub fn promises(&self) -> bool {
         self.phase == Phase::Waiting
     }
@@ -277,8 +279,9 @@ impl Device {
         matches!(self.phase, Phase::Handling | Phase::BackingOff | Phase::Deferred)
     }
 
-    /// Returns whether the device is armed for this expiry, and does not fire as soon as its limits
-    /// allow: otherwise alternating starts and removals would delay the event for ever (R8).
+    /// Returns whether the device is on the caller's CPU and armed for this expiry. Returns `false`
+    /// if the device's limits have delayed its deadline (`Forced`): if a removal changed that
+    /// deadline, alternating starts and removals would delay the event for ever (R8).
     #[inline]
     fn is_armed_for(&self, expiry: Ns, place: Locality) -> bool {
         place == Locality::Local && self.phase == Phase::Waiting && expiry == self.armed
@@ -292,7 +295,8 @@ impl Device {
             return Rearm::Keep;
         }
         let nearest = self.limits.clamp(expiry, now);
-        // The device is armed for as soon as it allows, so leave it alone (R8).
+        // The device already fires as soon as its limits allow, so programming it again would only
+        // delay the event (R8).
         if expiry < self.armed && self.armed <= nearest {
             self.phase = Phase::Forced;
             return Rearm::Keep;
@@ -314,5 +318,6 @@ impl Device {
 /// How many more deadlines are tried after a device has refused one, each moved twice as far ahead
 /// as the one before. The last is about a second ahead if the first was moved by `FIRST_TRY`.
 const TRIES: u32 = 20;
-/// How far ahead the first of these tries is, unless the device's minimum is larger.
+/// How far the first deadline after a refusal is moved ahead, unless the device's minimum is
+/// larger.
 const FIRST_TRY: Ns = Ns::from_us(1);

@@ -54,8 +54,8 @@ const LATE: u64 = 1 << 3;
 const IN_HANDLER: u64 = 1 << 4;
 const REFUSED: u64 = 1 << 5;
 const LAZY: u64 = 1 << 6;
-/// The number of cancellers that wait for the callback. All ones: too many to count; then the
-/// number stays until the timer is armed again.
+/// The number of cancellers that wait for the callback. If all bits are set, there are too many to
+/// count: then the number does not change until the timer is armed again.
 const CANCELLERS: u64 = 0xff << 8;
 const CANCELLER: u64 = 1 << 8;
 const BASE_AT: u32 = 16;

@@ -37,9 +37,9 @@ pub struct Bases<P: Platform> {
     bases: Box<[Base<P>]>,
     settings: Settings,
     pub(crate) defers: bool,
-    /// Whether pending coarse timers are pushed out without a lock. Not if the settings keep timers
-    /// exactly in the order of arming, or the device always at the earliest one: both require the
-    /// lock.
+    /// Whether a pending coarse timer is moved to a later deadline (pushed out) without a lock.
+    /// False if the settings keep timers exactly in the order of arming, or keep the event device
+    /// armed for the earliest timer even after removals: both require the lock.
     pub(crate) push_out_is_lazy: bool,
     /// See `least_distances`.
     pub(crate) least: [Ns; 16],
@@ -54,8 +54,8 @@ pub(crate) struct Base<P: Platform> {
     /// The callbacks that this base runs. Written under the lock; cancels read it without the lock.
     pub(crate) running: Running<P>,
     /// When the next timer of the expiry thread is due, or an earlier time, never a later one (D4).
-    /// Written under the lock; ticks read it without the lock (D1). Only updated if expiry is
-    /// deferred.
+    /// Written under the lock; ticks read it without the lock (D1). Only updated if the settings
+    /// let an expiry thread fire timers, or a tick advance the wheel.
     pub(crate) thread_next: P::Word,
 }
 
@@ -67,15 +67,16 @@ pub(crate) struct BaseState {
     pub(crate) late: Late,
     /// The most timers that a thread has moved or checked while it held the lock.
     longest_holding: usize,
-    /// Whether a canceller waits for a callback of this base, or a runner (which executes
-    /// callbacks) must pause after one.
+    /// Whether a canceller waits for a callback of this base to return, or a runner (which executes
+    /// callbacks) must pause when its current callback has returned. Checked when a callback
+    /// returns.
     pub(crate) has_waiters: bool,
     /// The runners that must pause after their callback: a bit for each.
     pub(crate) pauses: u8,
     /// Whether timers may be armed here. If not, only timers whose callback runs here may be (X2).
     pub(crate) is_online: bool,
-    /// Whether the base is online, and has neither an expiry thread nor timers that its device
-    /// ignores. One flag, so that every start makes one check instead of two.
+    /// Whether the base is online, has no expiry thread, and its event device fires for coarse
+    /// timers, too. One flag, so that every start makes one check instead of two.
     pub(crate) is_plain: bool,
 }
 
@@ -85,8 +86,8 @@ pub(crate) struct BaseState {
 pub struct BaseCounts {
     /// Idle timers that were armed.
     pub armed: u64,
-    /// Pending timers that were rearmed. Push-outs without a lock are not counted: all of them
-    /// would write the same cache line.
+    /// Pending timers that were rearmed. Timers that are moved later (pushed out) without a lock
+    /// are not counted: all CPUs would have to write the same cache line for that.
     pub rearmed: u64,
     /// Armings that were cancelled.
     pub cancelled: u64,
@@ -101,7 +102,8 @@ pub struct BaseCounts {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Late {
-    /// Coarse timers. Includes the wheel's rounding, up to 13 % of the distance.
+    /// Coarse timers. Includes the wheel's rounding: up to 13 % of the time between arming and
+    /// deadline.
     pub coarse: Histogram,
     /// Precise timers. Measured from the soft ends of their windows, so it includes their slack.
     pub precise: Histogram,
@@ -155,7 +157,8 @@ pub struct BaseView {
     pub device: DeviceCounts,
     /// Wakeups and batches of the expiry thread.
     pub deferred: DeferredCounts,
-    /// Pushed-out timers that were moved when their old bucket came due.
+    /// How often a timer was moved to another bucket when its bucket came due, because its deadline
+    /// had been moved later (pushed out) or is beyond the wheel's reach.
     pub relocated: u64,
     /// The most timers that a thread has moved or checked while it held the base's lock: at most
     /// [`HOLDING`](super::HOLDING).
@@ -315,8 +318,9 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Takes a pending timer off its base; does nothing to a timer that is not pending. Another
-    /// CPU's device is left alone, and may fire early with nothing to do (R3).
+    /// Takes a pending timer off its base; does nothing to a timer that is not pending. If this is
+    /// another CPU's base, that CPU's event device is not programmed; it may fire early and find
+    /// nothing due (R3).
     pub(crate) fn take_out<L: Family<P>>(
         &self,
         cpu: CpuId,

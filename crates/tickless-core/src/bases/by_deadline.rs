@@ -18,7 +18,8 @@ impl<P: Platform> Bases<P> {
         if self.settings().coarse == CoarseExpiry::WithBucket {
             return next;
         }
-        // A bucket whose end is beyond the range of time is never due, but its timers may be.
+        // Continue even if `next` is `NEVER`: a bucket whose end is beyond the range of `Ns` never
+        // comes due, but the deadlines of its timers may be within the range.
         let mut state = self.base(cpu).state.lock();
         next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
     }
@@ -34,11 +35,12 @@ pub(super) fn gather_by_deadline<P: Platform>(wheel: &mut Wheel, now: Ns) {
             break;
         }
     }
-    // Last, deferrable timers that are due: `earliest_deadline` ignores them.
+    // The loop has not moved deferrable timers, because `earliest_deadline` ignores them. Move
+    // those that are due now.
     wheel.gather(now, deadline_of::<P>);
 }
 
-/// The deadline of a pending coarse timer. Under the lock of its base.
+/// The deadline of a pending coarse timer. The caller holds the lock of the timer's base.
 fn deadline_of<P: Platform>(node: WheelRef) -> Ns {
     TimerRef::<P, WheelLink<P::Word>>::of_wheel(node).node().deadline()
 }

@@ -58,7 +58,8 @@ pub struct Occupied {
 /// How a synchronous cancel waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// It checks about a hundred times, which takes a few microseconds.
+    /// The canceller checks about a hundred times whether the callback has returned, which takes a
+    /// few microseconds.
     Spinning,
     /// It sleeps until the callback has returned.
     Parked,
@@ -113,9 +114,10 @@ impl<P: Platform> Bases<P> {
     }
 
     /// [`cancel_sync`](Bases::cancel_sync) for callers that may be in a callback. Calls `refuse`
-    /// before each wait. If `refuse` returns an error, the timer has been cancelled, but its
+    /// before it spins and before it sleeps to wait for the callback. If `refuse` returns an error,
+    /// this call returns the error and does not wait: the timer has been cancelled, but its
     /// callback is still running, and the timer can be armed again at once. `refuse` is called
-    /// again whenever a callback ends on that base, and after
+    /// again whenever a callback ends on the same base, and after
     /// [`recheck_waits`](Bases::recheck_waits).
     #[inline]
     pub fn cancel_sync_unless<L: Family<P>, E>(
@@ -155,7 +157,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// [`shutdown_sync`](Bases::shutdown_sync) for callers that may be in a callback; see
-    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). The timer is shut down in any case.
+    /// [`cancel_sync_unless`](Bases::cancel_sync_unless). The timer is shut down even if `refuse`
+    /// returns an error.
     pub fn shutdown_sync_unless<L: Family<P>, E>(
         &self,
         timer: TimerRef<P, L>,
@@ -176,8 +179,9 @@ impl<P: Platform> Bases<P> {
                 return true;
             }
             let Some(cpu) = life.base() else { return false };
-            // Acquire: a thread that sees that the callback has ended also sees the state that its
-            // restart wrote, and finds it changed below.
+            // Acquire: a callback that ends may restart its timer. A thread that sees that the
+            // callback has ended also sees the state that the restart wrote; then the comparison
+            // below fails, and the loop reads the state again.
             if self.base(cpu).running.has(timer.address(), Ordering::Acquire) {
                 return true;
             }
@@ -212,7 +216,8 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Makes the cancellers that wait for a callback of this base call their `refuse` again.
+    /// Makes the cancellers that wait for a callback of this base call their `refuse` closures
+    /// again, for example because a wait has become one that would never end.
     pub fn recheck_waits(&self, cpu: CpuId) {
         let base = self.base(cpu);
         let mut state = base.state.lock();
@@ -360,8 +365,8 @@ impl<P: Platform> Bases<P> {
     }
 
     /// Waits until a base does not run the callback of the timer with this address: spins first,
-    /// then parks. Calls `refuse` before it spins and before it parks, and stops waiting if that
-    /// returns an error, for example because the wait would never end.
+    /// then parks. Calls `refuse` before it spins and before it parks, and stops waiting if
+    /// `refuse` returns an error, for example because the wait would never end.
     fn wait_on<E>(
         &self,
         cpu: CpuId,

@@ -36,8 +36,9 @@ impl<P: Platform> Bases<P> {
         for node in queues.wheel.timers() {
             let timer = TimerRef::<P, WheelLink<P::Word>>::of_wheel(node);
             expect(timer.word(), Lane::Queued, FiresIn::Thread);
-            // A timer beyond the wheel's reach is placed again when its bucket comes due. That may
-            // be late, as long as it is before the deadline.
+            // `max`: a timer beyond the wheel's reach is put into another bucket when its bucket
+            // comes due, before its deadline. The device may fire late for that, but not after the
+            // deadline.
             needed = needed.min(queues.wheel.due_at(node).max(timer.node().deadline()));
         }
         for (queue, fires_in) in

@@ -2,7 +2,8 @@
 //!
 //! A decision depends on the timer's state, on the operation, and on what the lock of the timer's
 //! base shows ([`Seen`]). Whether a callback runs is recorded in the base, not in the timer's
-//! state. "Refuse once" counts the arming as made and cancelled; later ones may succeed:
+//! state. "Refuse once" counts the arming as made and cancelled; later armings may succeed. "One
+//! more waits" counts another canceller that waits for the callback:
 //!
 //! | operation | shut down | idle | pending | callback runs | runs, being cancelled |
 //! |---|---|---|---|---|---|
@@ -71,8 +72,8 @@ pub(super) enum Action {
 }
 
 impl Operation {
-    /// Returns whether the decision depends on [`Seen::is_running`]. Checking it reads one word for
-    /// each runner.
+    /// Returns whether the decision depends on [`Seen::is_running`]. If it does not, the caller
+    /// saves the check, which reads one word for each runner (the handler and the expiry threads).
     pub(super) const fn checks_running(self, life: Life) -> bool {
         !(matches!(self, Operation::CancelSingleShot) && life.is_pending())
     }
@@ -125,8 +126,8 @@ mod tests {
         Operation::Shutdown,
     ];
 
-    /// A state, and what each operation decides in it: if the callback does not run, and if it
-    /// does.
+    /// For each state: what each operation decides if the callback does not run, and what each
+    /// decides if it runs.
     type Row = [(Life, [Action; 9], [Action; 9]); 5];
 
     #[test]
@@ -135,8 +136,9 @@ mod tests {
         let off = |life: Life| Disarm(life.idle());
         let waits = |life: Life| Disarm(life.idle().with_canceller());
         let shut = |life: Life| Disarm(life.idle().shut());
-        // What the five cancelling operations do if the callback does not run, and if it does. A
-        // single shot that is pending does not check this, so its caller passes `false`.
+        // What the five cancelling operations do if the callback does not run, and if it does. For
+        // a pending timer, `CancelSingleShot` does not check whether the callback runs: its caller
+        // passes `false`.
         let idle = |life| [off(life), off(life), off(life), off(life), shut(life)];
         let runs = |life| [off(life), Keep, waits(life), waits(life), shut(life)];
         let row = |starts: [Action; 4], cancels: [Action; 5]| {

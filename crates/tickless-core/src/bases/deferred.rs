@@ -9,8 +9,9 @@
 //! The interrupt changes one number: the tick up to which the thread must empty the wheel
 //! ([`Wheel::advance`](crate::queues::wheel::Wheel::advance)). Timers at or before that tick have
 //! been collected, on whatever list they are, and can still be cancelled. A timer that is armed for
-//! the past from then on belongs to the next round. Merging is the maximum of two numbers. The
-//! thread splices the lists under the base's lock when it reaches them, in constant time each.
+//! the past from then on belongs to the next round. If timers are collected again before the thread
+//! has fired the earlier ones, the larger of the two ticks is kept. The thread appends each list to
+//! the list of due timers when it reaches that list, under the base's lock and in constant time.
 //!
 //! `docs/dev/contract.md` has the guarantees, under "Deferred expiry". The handler requests a
 //! second thread when a timer is due and none has fired for
@@ -21,9 +22,9 @@
 //! patience has passed: the thread checks for due timers before it sleeps, and arms the device.
 //!
 //! After the last batch the device fires once more, when the patience has passed, and finds nothing
-//! due. Avoiding this would take a write to the device for every batch, and on the host, whose
-//! device is a sleeping thread, the same wakeup that it avoids. It happens at most once in each
-//! period of patience, and not if another event comes before.
+//! due. Avoiding this event would take a write to the device for every batch. On the host, whose
+//! device is a sleeping thread, that write would itself cause the wakeup that it is to avoid. The
+//! event happens at most once in each period of patience, and not if another event comes first.
 
 use super::base::{Base, BaseState, Bases};
 pub use super::expiry::Collected;
@@ -81,9 +82,10 @@ impl<P: Platform> Bases<P> {
     /// its expiry thread. An expiry thread that has been woken calls this. Returns how many timers
     /// have fired.
     ///
-    /// Each runner executes one call at a time: a second call returns at once. Callbacks run
-    /// without a lock and may use the bases. If a callback panics, its timer is idle, the base is
-    /// as if this had returned, and the panic continues in the caller, which calls this again.
+    /// Each runner executes one call at a time: a second call for the same runner returns 0 at
+    /// once. Callbacks run without a lock and may use the bases. If a callback panics, its timer is
+    /// idle, the base is as if this had returned, and the panic continues in the caller, which
+    /// calls this again.
     pub fn fire(
         &self,
         cpu: CpuId,
@@ -140,7 +142,8 @@ impl<P: Platform> Bases<P> {
         if !deferred.is_active() {
             self.refresh(self.base(cpu), state);
         }
-        // Callbacks that restarted their timers have not updated the device.
+        // Callbacks that restarted their timers have not updated the device: update it for all of
+        // them.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, || now);
         self.carry_out(cpu, &mut state.device, rearm)

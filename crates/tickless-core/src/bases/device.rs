@@ -11,8 +11,9 @@ impl<P: Platform> Bases<P> {
     /// kicks its CPU, which fires what is due and programs the device again, and counts a lost
     /// event ([`DeviceCounts::lost`](crate::rearm::DeviceCounts::lost)). Returns whether it did.
     ///
-    /// To bound the delay after a lost event (R13), each CPU's tick calls this for the next CPU,
-    /// with more grace than events are usually late.
+    /// To bound the delay after a lost event (R13), each CPU's tick calls this for the next CPU.
+    /// `grace` should be longer than the usual delay of events, so that an event that is only late
+    /// is not counted as lost.
     pub fn recover_lost_event(&self, cpu: CpuId, grace: Ns) -> bool {
         if cpu.index() >= self.count() {
             return false;
@@ -68,7 +69,8 @@ impl<P: Platform> Bases<P> {
         Rearm::Keep
     }
 
-    /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) has returned that.
+    /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) has returned
+    /// `Rearm::Kick`.
     #[inline]
     pub(crate) fn finish(&self, state: Guard<'_, P>, left: Rearm) {
         drop(state);

@@ -72,7 +72,8 @@ pub enum CallbackResult {
 pub struct Expired {
     /// The number of timers that fired.
     pub fired: u64,
-    /// When the next timer is due. The device is armed for this time, or has backed off.
+    /// The time for which the device is armed: when the next timer is due, or the end of a back-off
+    /// (a pause after handlers that could not catch up).
     pub next: Ns,
 }
 
@@ -119,8 +120,9 @@ struct Pass<'a, P: Platform> {
 /// which programs the device (R6).
 struct Unwinding<'a, 'b, P: Platform>(&'b Pass<'a, P>);
 
-/// The most pushed-out timers that the handler moves before it unlocks; one if another thread waits
-/// for the lock. Each of them costs a cache miss or two.
+/// The most timers with a later deadline than their bucket's (pushed-out timers) that the handler
+/// moves to other buckets before it unlocks. It moves only one if another thread waits for the
+/// lock. Each move costs a cache miss or two.
 const MOVES: usize = 4;
 
 /// The result of a search for a due timer.
@@ -182,7 +184,8 @@ impl<P: Platform> Bases<P> {
         state.has_waiters = true;
     }
 
-    /// Fires the due timers in `share`. Returns which expiry thread must be woken for the others.
+    /// Fires the due timers in `share`. Returns which expiry thread must be woken to fire the other
+    /// due timers.
     pub(crate) fn handle(&self, cpu: CpuId, share: Share, batch: &mut impl Batch<P>) -> Collected {
         let base = self.base(cpu);
         let (mut fired, mut passes, mut call) = (0, 0, Call::Nobody);
@@ -208,7 +211,8 @@ impl<P: Platform> Bases<P> {
             }
             let earliest = state.earliest();
             if earliest > now {
-                // An event after which an expiry thread is called was not spurious.
+                // If an expiry thread is called, timers were due: count the call like a fired
+                // timer, so that `leave` does not count the event as spurious.
                 let done = fired + u64::from(call != Call::Nobody);
                 break state.device.leave(earliest, done, now);
             }
@@ -226,7 +230,8 @@ impl<P: Platform> Bases<P> {
         Collected { expired: Expired { fired, next }, call }
     }
 
-    /// Fires the timers that are due at `now`. Unlocks for each callback, and returns the lock.
+    /// Fires the timers that are due at `now`. Unlocks while a callback runs. Returns the guard of
+    /// the lock, and how many timers have fired.
     pub(crate) fn pass<'a>(
         &'a self,
         cpu: CpuId,
@@ -296,7 +301,8 @@ impl<P: Platform> Bases<P> {
         let unwinding = Unwinding(pass);
         let result = batch.run(&firing);
         core::mem::forget(unwinding);
-        // Otherwise a timer that is always due would keep out a thread that wants to cancel it.
+        // Let a thread that waits for the lock take it first. Otherwise a timer whose callback
+        // always restarts it for the past would keep out a thread that wants to cancel it.
         if base.state.is_wanted() {
             base.state.yield_to_waiters();
         }
@@ -352,8 +358,8 @@ impl<P: Platform> Bases<P> {
         let left = if share == Share::Thread {
             self.end_batch(cpu, &mut state, runner, fired, now)
         } else {
-            // The panic prevents the wakeup of a thread that has been called, so the device must
-            // fire for its timers again.
+            // If the handler has called an expiry thread, the panic prevents the caller from waking
+            // it. Forget the call, so that the device fires for the thread's timers again.
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);
@@ -374,7 +380,8 @@ impl<P: Platform> Bases<P> {
     ) -> Guard<'a, P> {
         let is_paused = state.pauses & bit(runner) != 0;
         state.pauses &= !bit(runner);
-        // Another runner that must pause checks this flag before it checks `pauses`.
+        // Keep the flag set if another runner must pause: when a callback returns, its runner reads
+        // `pauses` only if this flag is set.
         state.has_waiters = state.pauses != 0;
         base.running.end_waits();
         drop(state);
@@ -537,7 +544,7 @@ impl Expiry {
     /// Returns whether the timer fires more than `by` after it was due.
     #[inline]
     pub fn is_overdue(&self, by: Ns, tick: Tick) -> bool {
-        // The first comparison is cheap, and mostly decides.
+        // The first comparison is cheap, and usually false: then the second one is not made.
         self.late > by && self.now.since(self.due(tick)) > by
     }
 }

@@ -49,7 +49,7 @@ pub struct DeferredCounts {
     pub merged: u64,
     /// The most timers that fired in one batch.
     pub longest_batch: u64,
-    /// Requests for a second thread to take over.
+    /// Requests for a second thread, because the first one seemed to be stuck in a callback.
     pub reliefs: u64,
 }
 
@@ -82,7 +82,8 @@ pub(crate) struct Deferred {
     /// From this time on, a handler that finds the thread's timers due checks whether the thread is
     /// stuck.
     check_at: Ns,
-    /// How many callbacks had returned at the last check for a stuck thread.
+    /// How many callbacks had returned at the last check for a stuck thread. If the next check
+    /// finds the same number, it takes the thread for stuck.
     fired_at_check: u64,
     /// A copy of the base's `thread_next`, which is outside the lock.
     pub(super) next: Ns,
@@ -136,8 +137,9 @@ impl Deferred {
         }
     }
 
-    /// Returns whether `next`, at which a tick wakes the thread, is not after the thread's next
-    /// timer (D4). While the thread is at work it may be, because ticks do not use it.
+    /// Returns whether `next`, the time from which a tick wakes the thread, is not after the time
+    /// at which the thread's next timer is due (D4). Returns `true` while the thread is at work: it
+    /// checks for due timers before it sleeps, and then `next` is updated.
     pub(crate) fn is_early(&self, next: Ns, queues: &Queues) -> bool {
         self.plain || self.is_active() || next == self.next && next <= thread_next(queues)
     }

@@ -176,8 +176,9 @@ impl<P: Platform> Family<P> for QueueLink {
     }
 }
 
-/// For each level of a wheel with this tick, how far ahead a deadline must be for that level to be
-/// fine enough: such a timer would be put on that level or a coarser one.
+/// For each level of a wheel with this tick: the shortest distance for which the wheel chooses that
+/// level or a coarser one. A timer is not pushed out to a nearer deadline without the lock, because
+/// it belongs on a finer level then.
 pub(crate) fn least_distances(tick: Tick) -> [Ns; 16] {
     core::array::from_fn(|level| match level {
         0 => Ns::ZERO,

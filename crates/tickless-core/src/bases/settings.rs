@@ -1,13 +1,13 @@
-//! The settings of bases: the choices, among them what Linux does now or did earlier, for
-//! comparison.
+//! The settings of bases. Some of their values make bases do what Linux does or did in earlier
+//! versions, for comparison.
 
 use crate::queues::wheel::PushOut;
 use crate::rearm::{HandlerEnd, LazyTimers, Limits, Policy};
 use crate::time::{Ns, Tick};
 
 /// A thread that holds a base's lock moves, fires or checks at most this many timers before it
-/// unlocks, also when it expires, evacuates or lists many. In between, other threads may start or
-/// cancel timers.
+/// unlocks, even if it has more timers to fire, to move to another base or to list. It continues
+/// when it has taken the lock again; in between, other threads may start or cancel timers.
 pub const HOLDING: usize = 64;
 
 /// The settings of the bases of one program or machine.
@@ -21,10 +21,11 @@ pub struct Settings {
     pub coarse: CoarseExpiry,
     /// When a removal programs the event device.
     pub policy: Policy,
-    /// Whether event devices ignore the removal of lazy timers.
+    /// Whether event devices ignore the removal of lazy timers, which are timers that nearly always
+    /// move later.
     pub lazy_timers: LazyTimers,
-    /// When a handler's end programs the event device. If it defers, the caller of the handler must
-    /// call [`Bases::settle_device`](super::Bases::settle_device).
+    /// When a handler's end programs the event device. With [`HandlerEnd::Defers`], the caller of
+    /// the handler must call [`Bases::settle_device`](super::Bases::settle_device).
     pub handler_end: HandlerEnd,
     /// The limits of the event devices.
     pub limits: Limits,
@@ -54,7 +55,8 @@ pub enum Scan {
 /// When a coarse timer fires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CoarseExpiry {
-    /// With its bucket, which is cheap: late by up to 13 % of its distance and a tick.
+    /// When its bucket comes due, which is cheap. The timer is late by up to 13 % of the time
+    /// between arming and deadline, plus one tick.
     #[default]
     WithBucket,
     /// Exactly at its deadline, if the handler runs at the time that

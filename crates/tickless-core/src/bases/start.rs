@@ -118,14 +118,15 @@ impl<P: Platform> Bases<P> {
         if !self.push_out_is_lazy || pending != IfPending::Rearm {
             return false;
         }
-        // Read the deadline first: the life that is read after it belongs to the deadline's arming,
-        // or to a later one.
+        // Read the deadline before the state (`life`): then the state belongs to the same arming as
+        // the deadline, or to a later arming.
         let from = node.read();
         let life = timer.life(Ordering::Relaxed);
         let may = life.is_pending_as(Held::from_bits(wakes as u64))
-            // Far enough ahead for the level on which the timer is: the bound on how late it fires
-            // is no larger than after a rearm under the lock. A `now` in the future only makes the
-            // distance shorter.
+            // The new deadline must be far enough ahead for the level on which the timer is. Then
+            // the bound on how late the timer fires is no larger than after a rearm under the lock.
+            // If `now` is in the future, the distance seems shorter; at worst, the lock is taken
+            // without need.
             && window.soft.since(now) >= self.least[life.held_as().level()]
             && (pinned.is_none() || pinned == life.base());
         may && node.push_out(from, window.soft)
@@ -191,8 +192,8 @@ impl<P: Platform> Bases<P> {
         state.counts.armed += 1;
         self.forward::<L>(&mut state, now);
         let armed = L::enqueue(&mut state.queues, timer, life.idle(), arming);
-        // A timer is due at its window's end or later. Its exact time is only needed if the window
-        // ends before the time for which the device is armed.
+        // A timer is due at its window's end or later. So compute when exactly it is due only if
+        // the window ends before the time for which the device is armed.
         let device_at = state.device.armed();
         let is_due_before_device = || L::expiry(&state.queues, timer.node()) < device_at;
         if L::least_due(arming.window) < device_at && is_due_before_device() {
@@ -221,9 +222,9 @@ impl<P: Platform> Bases<P> {
         let mut arming = self.arming::<L>(window, options);
         let is_target = cpu == target && state.is_online;
         let changes_runner = self.defers && !L::COARSE && L::fires_in(life) != arming.fires_in;
-        // Check only in these cases: the check reads a word for each runner. A first start
-        // (migrating) does not need it; it is kept because the instruction costs of the simulated
-        // machine were calibrated with it.
+        // Check only in these cases, because the check reads one word for each runner (the handler
+        // and the expiry threads). A first start (`is_migrating`) does not need the check. It makes
+        // the check because the instruction costs of the simulated machine were calibrated with it.
         let checks_running =
             !is_target || changes_runner || life.is_being_cancelled() || life.is_migrating();
         let is_running =
@@ -331,8 +332,9 @@ impl<P: Platform> Bases<P> {
         let due = L::expiry(&state.queues, timer.node());
         let new = self.expect::<L>(cpu, state, armed, due);
         let BaseState { queues, device, deferred, .. } = state;
-        // Read under the lock: with the older times of callers that have waited for it, each would
-        // program the device for a slightly earlier time (R8).
+        // Read the time under the lock. Callers that have waited for the lock have older times;
+        // with these, each caller would program the device for a slightly earlier time than the
+        // caller before it (R8).
         let now = || self.platform().now();
         let rearm = match old {
             None => device.started(new, now),

@@ -274,7 +274,7 @@ unsafe fn at<'a>(ends: *const Ends) -> &'a Ends {
 /// Makes two ends neighbours.
 ///
 /// # Safety
-/// As for [`at`], for both.
+/// Both pointers satisfy the condition of [`at`].
 #[inline]
 unsafe fn join(before: *const Ends, after: *const Ends) {
     // SAFETY: the caller's promise.

@@ -5,8 +5,9 @@
 //!
 //! Rearming a pending timer for a later time is the most frequent operation of servers. It changes
 //! one word, the deadline, by compare-and-swap, and the timer stays on its list. While push-outs
-//! are not allowed, the word is *closed*: it contains no deadline. The thread that reaches that
-//! list, under the lock of the timer's base, reads the word:
+//! are not allowed, the word is *closed*: it contains no deadline. The thread that expires the
+//! timers on that list holds the lock of the base, and reads the word. If another thread pushes a
+//! timer out at the same time, the first compare-and-swap wins:
 //!
 //! | push-out, without a lock | expiry, with the lock |
 //! |---|---|

@@ -2,7 +2,7 @@
 //! the timers' own records.
 //!
 //! A value takes its own size and one bit; an `Option` would take another word for most types. The
-//! bits record which places hold a value, so that every number is safe to pass.
+//! bits record which places hold a value, so that callers may safely pass any number.
 
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;

@@ -12,18 +12,18 @@
 //!
 //! # Which timers fire at a wakeup
 //! [`Queue::pop_expired`] pops in the order of hard expiry and stops at the first timer that may
-//! not fire yet, as Linux does. A timer T behind that one, F, is held back although its own soft
-//! expiry may have passed. This causes no wakeup: F must fire no later than T must, and the pass
+//! not fire yet, as Linux does. Call this timer F. A timer T behind F is held back even if T's own
+//! soft expiry has passed. This causes no wakeup: F must fire no later than T must, and the pass
 //! that fires F goes on to T. So the smallest hard expiry, and with it every wakeup, is the same
 //! with and without holding back; only if F is cancelled or moved can T need a wakeup of its own.
 //! (Test: `queue_holding_back_costs_no_wakeup`. Simulated, one-shot timers of four kinds of slack,
 //! 20,000 started per second, wakeups per second held back / not held back: none cancelled 8362 /
 //! 8362, half 4752 / 4682, nine of ten 1334 / 1233.)
 //!
-//! Holding nothing back would need the smallest soft expiry of each subtree in its root. That takes
-//! Holding nothing back would need the smallest soft expiry of each subtree in its root. That takes
-//! 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or removed,
-//! which then takes 23 to 34 ns instead of 6 to 8. Linux's rule keeps replayed traces comparable.
+//! To hold no timer back, each node would have to store the smallest soft expiry in its subtree.
+//! That takes 8 bytes a node and, worse, a walk to the root whenever the first timer is inserted or
+//! removed, which then takes 23 to 34 ns instead of 6 to 8. Linux's rule keeps replayed traces
+//! comparable.
 //! # Why a red-black tree
 //! The alternatives were measured with 1,000 and 100,000 pending timers:
 //!
@@ -158,8 +158,8 @@ impl Queue {
         self.insert(node, window)
     }
 
-    /// Returns whether a queued node may stay where it is with this new hard expiry: no node before
-    /// it expires later, and every node behind it does.
+    /// Returns whether a queued node may stay where it is if its hard expiry changes to `hard`: no
+    /// node before it has a later hard expiry, and every node behind it has one.
     fn stays(&self, node: QueueRef, hard: Ns) -> bool {
         let is_behind = || {
             let before = balance::neighbour(node, Side::Earlier);
@@ -169,7 +169,8 @@ impl Queue {
             let behind = balance::neighbour(node, Side::Later);
             behind.is_none_or(|behind| hard < behind.hard())
         };
-        // Only the neighbour towards which the expiry moves matters.
+        // Compare with one neighbour only: the one towards which the expiry moves. The node is
+        // still in order with the other neighbour.
         if hard < node.hard() { is_behind() } else { is_before() }
     }
 
@@ -220,8 +221,8 @@ impl Queue {
         self.first.map(QueueRef::window)
     }
 
-    /// Removes and returns the next timer that may fire at `now`, or `None` if the soft expiry of
-    /// the first is after that. Call it until `None`.
+    /// Removes and returns the next timer that may fire at `now`, or `None` if the queue is empty
+    /// or its first timer's soft expiry is after `now`. Call it until it returns `None`.
     ///
     /// After `None` every timer's hard expiry is after `now`. O(log n) worst case, O(1)
     /// amortised.

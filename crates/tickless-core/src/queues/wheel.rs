@@ -67,8 +67,9 @@ const BUCKETS: usize = LEVELS * SLOTS;
 const LANES: usize = 8;
 /// The list of timers that have come due and wait to be popped.
 const DUE: usize = BUCKETS * LANES;
-/// The list of timers that come due after the last advance or were armed for the past. They are
-/// popped from the next advance on, so that a callback cannot prolong a pass for ever.
+/// The list of timers that have come due since the last `advance`, or were armed for the past. They
+/// are not popped before the next `advance`: otherwise a callback that always rearms its timer for
+/// the past would prolong a pass for ever.
 const OVERDUE: usize = DUE + 1;
 type WheelLists = Lists<{ OVERDUE + 1 }>;
 /// The largest distance in ticks that the top level can hold, wherever in its granule the clock is.
@@ -88,11 +89,13 @@ pub enum PushOut {
 
 /// Access to the deadlines of a wheel's timers. The owner of the timers stores them, not the wheel.
 pub trait Deadlines {
-    /// Closes a timer's deadline against push-outs, unless it is later than `by`. Returns the
-    /// deadline: `Ok` if it is closed now.
+    /// Closes a timer's deadline, so that no thread can push it out (move it later), unless it is
+    /// later than `by`. Returns the deadline, as `Ok` if it is closed now and as `Err` if it is
+    /// later.
     fn close_by(&mut self, node: WheelRef, by: Ns) -> Result<Ns, Ns>;
 
-    /// Reports that a timer with a later deadline was moved to its proper bucket.
+    /// Reports that a timer whose deadline is later than its bucket was moved to another bucket;
+    /// `held` has the timer's new level.
     fn moved(&mut self, node: WheelRef, held: Held);
 }
 
@@ -101,7 +104,8 @@ pub trait Deadlines {
 pub enum Popped {
     /// A timer that is due, and its deadline.
     Due(WheelRef, Ns),
-    /// A timer that had been pushed out was moved. More timers may be due.
+    /// A timer was not due, because its deadline had been moved later (pushed out), and was moved
+    /// to its proper bucket. More timers may be due.
     PushedOut,
     /// No timer is due.
     Nothing,
@@ -380,7 +384,8 @@ impl Wheel {
         if !self.is_exact {
             self.clk_until = self.tick.start(clk + 1);
         }
-        // `min`: an arming may have moved the clock beyond `target`, the time of the last advance.
+        // `min`: an arming may have moved the clock beyond `target`, the tick of the last
+        // `advance`. Timers with a deadline after that tick are not popped yet.
         self.pop_by = self.pop_by.max(self.tick.start(clk.min(self.target)));
     }
 
@@ -425,7 +430,8 @@ impl Wheel {
         };
         node.set_place(place.0);
         let was_empty = self.lists.push_back(list, node);
-        // If the list has timers, its bits are set already.
+        // If the list was not empty, its bit is set already; but an exact wheel must still record
+        // that the list is not sorted.
         if was_empty || self.is_exact {
             self.mark_occupied(place, list);
         }
@@ -480,7 +486,8 @@ impl Wheel {
         self.take_off_list(node);
     }
 
-    /// Makes `run_ahead` and `cursor` leave a timer that is about to be removed.
+    /// Makes sure that neither `run_ahead` nor `cursor` refers to a timer that is about to be
+    /// removed: stops the first, and moves the second to the next timer.
     #[inline]
     fn forget(&mut self, node: WheelRef) {
         self.run_ahead.stop();

@@ -15,12 +15,12 @@ use crate::queues::tree::Queue;
 use crate::state::Lane;
 use crate::time::{Ns, Window};
 
-/// The late timers, armed too late for the last pass, that the next pass has to move to the queue
-/// before it begins.
+/// How many late timers (armed for a time that the last pass had already covered) must be moved to
+/// the queue before the next pass fires any timer.
 pub(crate) struct LateOnes {
     pub(crate) count: usize,
-    /// Late timers are queued with at least this hard expiry, so that timers that the last pass
-    /// left over come first.
+    /// Late timers are queued with at least this hard expiry, so that they come behind the due
+    /// timers that the last pass has not fired.
     behind: Ns,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct PreciseQueue {
     late: Queue,
     /// The time of the last pass.
     pass: Option<Ns>,
-    /// Whether that pass has fired all timers that were due in it.
+    /// Whether the last pass has fired all timers that were due at its time.
     over: bool,
 }
 
@@ -127,7 +127,8 @@ impl PreciseQueue {
     /// Removes and returns the next timer that may fire in this pass.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<QueueRef> {
-        // Called whenever the next coarse timer is wanted, and mostly no precise timer is due.
+        // This check saves the call of `pop_due`: bases call `pop` before they take each coarse
+        // timer, and usually no precise timer is due then.
         if self.over { None } else { self.pop_due() }
     }
 

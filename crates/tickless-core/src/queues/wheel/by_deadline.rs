@@ -5,9 +5,9 @@
 //! deadline](Wheel::earliest_deadline), which is in the first occupied bucket of some level, on the
 //! first list there that is not empty. The caller then [gathers](Wheel::gather) the timers that are
 //! due. A list is sorted when it is first examined after a timer was added: n log n for n timers,
-//! under the base's lock and with an allocation, which is why clocks that run on their own do not
-//! use this. Equal deadlines stay in the order of arming: those on higher levels were armed earlier
-//! (W4).
+//! under the base's lock and with an allocation. So the time for which the lock is held is not
+//! bounded, and bases with a real clock do not use this. Equal deadlines stay in the order of
+//! arming: those on higher levels were armed earlier (W4).
 
 use super::place::{WheelPlace, lane};
 use super::{DUE, LANES, LEVELS, SLOTS, Wheel};
@@ -41,7 +41,8 @@ impl Wheel {
                 let first = self.lists.nodes(list).find(wakes);
                 if let Some(node) = first {
                     earliest = earliest.min(deadline(node).min(self.due_at(node)));
-                    // A timer beyond the wheel's reach may be on any list of its bucket.
+                    // Check all lists of a bucket on the last level: the bucket of a timer beyond
+                    // the wheel's reach does not depend on its deadline, so it may be on any list.
                     if level < LEVELS - 1 {
                         break;
                     }

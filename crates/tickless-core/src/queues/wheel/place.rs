@@ -102,8 +102,9 @@ impl Wheel {
 #[inline]
 pub(crate) const fn level_of(between: u64) -> usize {
     let padded = (between + (between >> 5)) | 32;
-    // The logarithm is 5 on level 0 and 3 more on each further level. Up to 63, multiplying by 43 /
-    // 128 divides by 3.
+    // The logarithm is 5 on level 0 and 3 more on each further level, so the level is the logarithm
+    // minus 3, divided by 3 and rounded down. For numbers up to 63, multiplying by 43 and dividing
+    // by 128 gives the same as dividing by 3.
     ((padded.ilog2() as usize - 3) * 43) >> 7
 }
 

@@ -26,7 +26,7 @@ impl Levels {
 }
 
 /// The position of a walk over all timers: before this list, or within it if the ticket is not 0.
-/// Then the wheel's `Cursor` has the timer.
+/// Within a list, the walk continues with the timer that the wheel's `Cursor` stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     list: usize,
