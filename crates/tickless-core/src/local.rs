@@ -99,7 +99,7 @@ pub enum LocalError {
     NoSuchTimer,
     /// The class belongs to another set of timers.
     NoSuchClass,
-    /// There are 2^29 coarse timers already, as many precise ones, or 2^16 classes.
+    /// There is no room: there are 2^29 coarse timers, 2^29 precise timers or 2^16 classes already.
     Full,
     /// The factor of a class is negative, infinite or not a number.
     BadFactor,
@@ -140,7 +140,8 @@ impl<T> fmt::Debug for LocalTimers<T> {
 }
 
 impl<T> LocalTimers<T> {
-    /// Returns a set without timers, with a tick of 1 ms and lazy push-out.
+    /// Returns a set without timers, with a tick of 1 ms. A timer that is armed again for a later
+    /// time stays in its bucket until the bucket comes due (lazy push-out).
     pub fn new(now: Instant) -> LocalTimers<T> {
         LocalTimers::with_tick(now, Tick::default())
     }
@@ -170,7 +171,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Adds a coarse timer, not armed: for timeouts, most of which are cancelled. It never fires
-    /// early, and late by at most 13 % of its distance plus a tick.
+    /// early, and is late by at most 13 % of the time from its arming to its deadline, plus a tick.
     ///
     /// O(1). When the table is full it grows by an eighth; arming and cancelling never allocate.
     ///
@@ -251,7 +252,7 @@ impl<T> LocalTimers<T> {
     }
 
     /// Arms a timer, pending or not, to fire `after` the [current time](Self::now). O(1); one store
-    /// for a coarse timer that is pushed out.
+    /// for a coarse timer that is armed again for a later time.
     ///
     /// # Errors
     ///
@@ -375,6 +376,7 @@ impl<T> LocalTimers<T> {
     }
 }
 
-// At the end, so that the documentation lists their methods after those above.
+// These modules are at the end of the file, so that the documentation lists their methods after
+// those above.
 mod advance;
 mod many;

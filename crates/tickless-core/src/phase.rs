@@ -43,7 +43,8 @@ pub enum Phase {
     Aligned,
     /// As far as possible from the other timers of the same period that have a phase policy.
     Spread,
-    /// Random, from a seed. The n-th timer of a period gets the same phase from the same seed.
+    /// Random, but repeatable: from the same seed, the n-th timer of a period always gets the same
+    /// phase.
     Random(u64),
     /// This long after the multiples of the period; less than one period.
     Fixed(Duration),
@@ -152,7 +153,8 @@ impl Phases {
         let circle = self.circles.entry(period).or_insert_with(|| Circle::new(period));
         let turn = circle.choose(phase, period);
         circle.occupy(turn);
-        // A fixed phase is taken as it is: converted to a turn and back, it might be rounded.
+        // A fixed phase is used as it is: converted to a turn (a fraction of the period) and back,
+        // it might be rounded.
         let phase = match phase {
             Phase::Fixed(phase) => Ns::from_duration(phase),
             _ => turn.of_period(period),
@@ -188,8 +190,8 @@ pub struct CircleView {
     pub gap_max: Duration,
 }
 
-/// A point on the circle, as a fraction of a full turn in units of 2^-64: a gap can be halved
-/// exactly 64 times, unlike a number of nanoseconds.
+/// A point on the circle, as a fraction of a full turn in units of 2^-64: a full turn can be halved
+/// exactly 64 times. With numbers of nanoseconds, halves would be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Turn(u64);
 
@@ -210,9 +212,9 @@ struct Circle {
     origin: Turn,
     /// The phases in use, with the number of timers at each.
     taken: BTreeMap<Turn, usize>,
-    /// The gaps between neighbours, each as a pair: its size minus one, so that a full turn fits,
-    /// and its rank among gaps of that size, from which its start is computed. The last gap in the
-    /// set is divided next.
+    /// The gaps between neighbours, each as a pair: its size minus one, so that a full turn fits in
+    /// 64 bits, and its rank among gaps of that size, from which its start is computed. The last
+    /// gap in the set is divided next.
     gaps: BTreeSet<(u64, u64)>,
     timers: usize,
     /// The number of timers that were ever added, so that two random phases from one seed differ.

@@ -33,7 +33,8 @@ pub struct Group {
     /// How many members in `waiting` have left.
     stale: usize,
     batch_left: u32,
-    /// When the next batch of waiting members may be released, after all members of this batch.
+    /// When the next batch of waiting members may be released, once all members of the current
+    /// batch have been released.
     batch_at: Ns,
     late_in_row: u32,
     kept_in_row: u32,
@@ -42,7 +43,7 @@ pub struct Group {
     counts: Counts,
 }
 
-/// A member of a group. After [`Group::leave`] it names no member.
+/// Identifies a member of a group, until the member leaves the group ([`Group::leave`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MemberId {
     place: u32,
@@ -137,7 +138,7 @@ impl Group {
         self.counts
     }
 
-    /// Returns the amount in the pool and with the members; negative if they owe more.
+    /// Returns the amount in the pool and with the members; negative if more is owed than held.
     pub fn held(&self) -> i128 {
         self.pool + self.lent
     }
@@ -176,8 +177,9 @@ impl Group {
         self.expire_excess();
     }
 
-    /// Asks for `want`, at least 1, on behalf of a member. The member gets a slice if that is
-    /// more. If it must wait it joins the queue; asking again while it waits changes nothing.
+    /// Asks for the amount `want`, or 1 if `want` is 0, on behalf of a member. If a slice is more
+    /// than `want`, the member gets a slice. A member that must wait joins the queue; asking again
+    /// while it waits changes nothing.
     pub fn ask(&mut self, id: MemberId, want: u64, now: Ns) -> Result<Grant, AskError> {
         let most = self.settings.most();
         let slot = self.slot(id).ok_or(AskError::Left)?;
@@ -204,8 +206,8 @@ impl Group {
         Ok(Grant::Wait)
     }
 
-    /// Uses `amount` at once, without a member. Returns `false` if the pool has less, or if
-    /// members wait for it.
+    /// Takes `amount` from the pool and counts it as used, for a caller that is not a member.
+    /// Returns `false` if the pool has less, or if members are waiting.
     pub fn try_take(&mut self, amount: u64) -> Result<bool, AskError> {
         let most = self.settings.most();
         if amount > most {
@@ -240,9 +242,9 @@ impl Group {
         true
     }
 
-    /// Returns a member's balance above `keep` to the pool, when the member is about to rest.
-    /// Afterwards, call [`pop_released`](Group::pop_released): the pool may have enough for waiting
-    /// members.
+    /// Moves a member's balance above `keep` back to the pool. Call it when the member is about to
+    /// stop working. Afterwards, call [`pop_released`](Group::pop_released): the pool may have
+    /// enough for waiting members.
     pub fn rest(&mut self, id: MemberId, keep: u64) {
         let Some(slot) = self.slot(id) else { return };
         let back = (slot.balance - i128::from(keep)).max(0);

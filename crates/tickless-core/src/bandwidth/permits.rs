@@ -19,7 +19,8 @@
 //!
 //! - The word is *open* or *closed*. Only the holder of the group's lock opens and closes it, and
 //!   uses the group only while the word is closed.
-//! - `until` is written only while the word is closed.
+//! - A second word, `until`, is the time of the next refill. It is written only while the first
+//!   word is closed.
 //!
 //! # A refill races with a caller
 //!
@@ -88,8 +89,8 @@ impl<W: Word> Permits<W> {
         (left, until)
     }
 
-    /// Returns the number of permits, for permits without a group. Other callers may take some
-    /// concurrently.
+    /// Returns the number of permits that can be taken at `now`, for permits without a group. Other
+    /// callers may take some of them at the same time.
     pub fn available(&self, settings: &Settings, now: Ns) -> u64 {
         let until = Ns(self.until.load(RELAXED));
         refilled(self.word.load(RELAXED) >> 1, until, settings, now).0

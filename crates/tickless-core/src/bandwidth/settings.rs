@@ -14,8 +14,8 @@ pub struct Settings {
     pub quota: u64,
     /// How often the quota is refilled.
     pub period: Ns,
-    /// The unused amount of earlier periods that the group keeps. The group holds at most `quota +
-    /// extra` at any time.
+    /// The greatest unused amount from earlier periods that the group keeps. The group holds at
+    /// most `quota + extra` at any time.
     pub extra: u64,
     /// The amount that a member takes at a time, to spend without further calls.
     pub slice: u64,
@@ -77,7 +77,8 @@ pub enum BandwidthError {
         /// The period of the refills.
         period: Duration,
     },
-    /// The refill timer cannot be armed: its timers belong to the parent of a fork.
+    /// The refill timer cannot be armed: this process is a forked child, and the timers belong to
+    /// its parent.
     NoTimers,
 }
 

@@ -12,19 +12,21 @@
 //!
 //! # Guarantees
 //!
-//! `docs/dev/contract.md` has the guarantees, under "Clocks". The word contains a publish sequence.
-//! Waiters wait for the sequence to change rather than the value, so they continue even if the
-//! counter has stopped. [`read`](Combined::read) never goes back for any thread, nor across threads
-//! that are ordered by happens-before, as long as the counter does not go back: every value that it
-//! returns was published, and publications are ordered.
+//! `docs/dev/contract.md` has the guarantees, under "Clocks". One atomic word contains the lock,
+//! the last published value, and a publish sequence that counts the publications. Waiters wait for
+//! the sequence to change rather than the value, so they continue even if the counter has stopped.
+//! [`read`](Combined::read) never goes back for any thread, nor across threads that are ordered by
+//! happens-before, as long as the counter does not go back: every value that it returns was
+//! published, and publications are ordered.
 //!
 //! # Taking over
 //!
 //! In a kernel, the holder has its interrupts off. In a program, the holder may lose its CPU while
 //! others wait. So a waiter's patience is limited: after a number of rounds it takes over the lock,
-//! reads the counter itself and publishes. The word identifies each holding, so the first holder's
-//! publication fails, and it takes a published value as waiters do. If it returned its own value,
-//! time might go back in its next call, for which another thread publishes an earlier reading.
+//! reads the counter itself and publishes. The word identifies each holding, so the publication of
+//! a holder that has lost the lock fails, and this holder takes a published value as waiters do. If
+//! it returned the value that it read itself, its next call might return less: a value that another
+//! thread has read earlier and publishes later.
 //!
 //! # The word
 //!
@@ -62,7 +64,8 @@ impl Patience {
     pub const ENDLESS: Patience = Patience(u32::MAX);
 }
 
-/// A counter that one thread at a time reads, for all threads that want its value then.
+/// A counter that one thread at a time reads. Threads that ask for the counter's value during that
+/// read get the same value.
 #[derive(Debug)]
 pub struct Combined<W, C, R> {
     word: Apart<W>,
@@ -82,7 +85,8 @@ struct Apart<W>(W);
 
 /// How many bits of the counter's value the word contains.
 pub const VALUE_BITS: u32 = 56;
-/// The stored full value is replaced when a new reading is this far from it.
+/// The full value in `near` is replaced when a new reading is this far from it, so that the upper
+/// bits of every published value can be derived from it.
 const FAR: u64 = 1 << (VALUE_BITS - 2);
 
 impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
@@ -143,11 +147,11 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     fn read_combined(&self) -> u64 {
         loop {
             // Acquire: pairs with the Release in `renew`. A reader that sees a new full value here
-            // also sees, below, the lock of the thread that stored it, so it does not combine the
-            // value with an older publication.
+            // and then reads `word` sees at least the lock of the thread that stored the value, so
+            // it does not combine the value with an older publication.
             let near = if self.is_wide() { self.near.0.load(Ordering::Acquire) } else { 0 };
-            // Relaxed: no value is taken from this word. Before a value or the lock is taken, the
-            // word is read again with Acquire.
+            // Relaxed: no value is taken from this reading of the word. Before this thread takes a
+            // value or the lock, it reads the word again with Acquire.
             let arrived = State(self.word.0.load(Ordering::Relaxed));
             let read = match self.try_once(arrived) {
                 Ok(value) => Some(value),
@@ -171,9 +175,9 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     /// Changes the word from `seen` to `held`, then reads the device and publishes its value.
     #[inline]
     fn try_hold(&self, seen: State, held: State) -> Result<u64, State> {
-        // Acquire, both: pairs with the Release in `publish`. The device is read after the previous
-        // holder has read it. If the exchange fails, the caller may take a value from the word that
-        // it found.
+        // Acquire, on success and on failure: pairs with the Release in `publish`. On success, the
+        // device is read after the previous holder has read it. On failure, the caller may take a
+        // value from the word that the exchange has found.
         let order = (Ordering::Acquire, Ordering::Acquire);
         match self.word.0.compare_exchange(seen.0, held.0, order.0, order.1) {
             Ok(_) => self.read_and_publish(held),
@@ -259,8 +263,8 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         if !self.is_wide() {
             return Some(seen.value());
         }
-        // Relaxed: `seen` was read with Acquire, so this load sees what its publisher stored here
-        // before.
+        // Relaxed: `seen` was read with Acquire, so this load sees any full value that the
+        // publisher of `seen` stored before it published.
         if self.near.0.load(Ordering::Relaxed) != near {
             return None;
         }

@@ -29,12 +29,12 @@ pub trait Counter: Send + Sync {
     /// Returns the number of bits of the counter: 2 to 64.
     fn bits(&self) -> u32;
 
-    /// Returns its frequency in counts per second; zero counts as one.
+    /// Returns the counter's frequency in counts per second; 0 is treated as 1.
     fn hertz(&self) -> u64;
 
-    /// Returns its quality among the counters of a machine. The scale is that of Linux's clock
-    /// sources: 1 for a counter of last resort, about 100 for a slow one, 250 for a good one, 300
-    /// for one that is fast and exact, 400 for the best choice wherever it exists.
+    /// Returns the counter's quality, to choose the best counter of a machine. The scale is that of
+    /// Linux's clock sources: 1 for a counter of last resort, about 100 for a slow one, 250 for a
+    /// good one, 300 for one that is fast and exact, 400 for the best choice wherever it exists.
     fn rating(&self) -> u16;
 
     /// Returns its name, for reports.
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use core::sync::atomic::{AtomicU64, Ordering};
 
-    /// A counter that shows what a test sets, and panics at zero.
+    /// A counter whose value is set by a test. Reading it panics while the value is zero.
     pub(crate) struct Settable {
         pub(crate) shows: AtomicU64,
         pub(crate) readings: AtomicU64,

@@ -20,13 +20,15 @@ const SLEW: f64 = 500e-6;
 /// Two measurements of a rate count as equal if they differ by no more than this fraction: the
 /// system's clock may be slewed one way during the first and the other way during the second.
 const TOLERANCE: f64 = 2.0 * SLEW;
-/// The slope is chosen so that an error would be corrected within this time. Comparisons are rarely
-/// closer to each other than this.
+/// After each comparison the slope is chosen so that our clock's error would be gone within this
+/// time, if the change of slope is not limited by `SLEW`. Comparisons are rarely closer to each
+/// other than this.
 pub const EVERY: Ns = Ns::from_ms(100);
-/// In the long run, the two comparisons that give the rate are one to two times this far apart.
+/// The rate is measured between two comparisons. Once the clock has run for a while, they are one
+/// to two times this far apart.
 const BASELINE: Ns = Ns::from_secs(10);
-/// The largest error that is corrected, in ns: it takes a minute. A larger error is accepted, and
-/// becomes part of the offset between the clocks.
+/// The largest error of our clock that is corrected, in ns; correcting it takes a minute. A larger
+/// error is accepted, and becomes part of the offset between the clocks.
 const FAR: f64 = 30e6;
 
 /// A comparison: readings of the counter and of the system's clock at the same moment.
@@ -45,7 +47,7 @@ pub struct Moment {
 pub struct Course {
     /// Its slope.
     pub slope: Slope,
-    /// Where the line's time is behind this, the line jumps ahead to this time as it continues.
+    /// If the line shows less than this time where it continues, it jumps ahead to this time.
     pub at_least: Ns,
     /// How the counter ran since the last comparison of the clocks.
     pub step: Step,
@@ -56,8 +58,8 @@ pub struct Course {
 pub enum Step {
     /// At the known rate.
     Steady,
-    /// At another rate than the known one: after a suspend, a disturbed first measurement, or with
-    /// a bad counter.
+    /// At another rate than the known one: the machine was suspended, the first measurement of the
+    /// rate was disturbed, or the counter is bad.
     Odd,
     /// Backwards: it has restarted.
     Anew,
@@ -73,7 +75,8 @@ pub struct Discipline {
     last: Moment,
     /// How far our clock should be ahead of the system's, in nanoseconds.
     offset: f64,
-    /// Whether the counter did not run at the known rate before the last comparison.
+    /// Whether the last comparison found that the counter had not run at the known rate, and the
+    /// known rate was kept nevertheless.
     is_doubtful: bool,
 }
 

@@ -5,8 +5,8 @@
 //! that was computed from the old segment is later than the start of the new one, and time does not
 //! go back.
 //!
-//! Any thread may read. One thread at a time [redraws](Line::redraw) the line, and the call fails
-//! for a second one. If the writer loses its CPU during a replacement, readers wait for it.
+//! Any thread may read. Only one thread at a time can [redraw](Line::redraw) the line; the call of
+//! a second thread fails. If the writer loses its CPU during a replacement, readers wait for it.
 //!
 //! The reading of a counter is assumed to be ordered with the accesses to the words. Where it may
 //! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is that time
@@ -50,9 +50,9 @@ impl<W: Word> Line<W> {
         }
     }
 
-    /// Returns the current time. `read` returns the count of the counter that it is passed. Returns
-    /// `None` while the segment is being replaced; then the caller tries again. Costs three cache
-    /// hits and a multiplication besides the counter.
+    /// Returns the current time. `read` is passed the id of a counter, and returns the count of
+    /// that counter. Returns `None` while the segment is being replaced; then the caller tries
+    /// again. Besides reading the counter, costs three cache hits and a multiplication.
     #[inline]
     pub fn try_at(&self, read: impl FnOnce(SourceId) -> u64) -> Option<Ns> {
         let (segment, count) = self.try_read(|source| Some(read(source)))?;
@@ -68,8 +68,8 @@ impl<W: Word> Line<W> {
     /// Returns `None` while the segment is being replaced, or if `read` returns `None`.
     #[inline]
     pub fn try_read(&self, read: impl FnOnce(SourceId) -> Option<u64>) -> Option<(Segment, u64)> {
-        // Acquire: pairs with the Release at the end of `redraw`: the other words are at least as
-        // new.
+        // Acquire: pairs with the Release at the end of `redraw`, so that the other words, which
+        // are read next, are at least as new as this one.
         let head = self.head.load(Ordering::Acquire);
         let shape = self.shape.load(Ordering::Acquire);
         let source = SourceId((shape >> 8) as u8);
@@ -77,9 +77,9 @@ impl<W: Word> Line<W> {
         let segment = Segment {
             source,
             width: Width::restored(shape as u8),
-            // Acquire, each: pairs with the Release of the same word in `redraw`. A reader that has
-            // read a word of a new segment then reads a changed sequence number below, and discards
-            // the word.
+            // Acquire, for each word: pairs with the Release of the same word in `redraw`. A reader
+            // that has read a word of a new segment then finds, when it reads `head` again, that
+            // the sequence number has changed, and discards what it has read.
             count0: self.count0.load(Ordering::Acquire),
             start: Point { ns: Ns(self.ns0.load(Ordering::Acquire)), fraction: head as u32 },
             slope: Slope(self.slope.load(Ordering::Acquire)),
@@ -89,21 +89,23 @@ impl<W: Word> Line<W> {
     }
 
     /// Replaces the segment by the result of `next` and returns it; `None` if another thread is
-    /// replacing it. No thread can read the line while `next` runs, so the new segment starts where
-    /// `next` reads the counter. If `next` panics, the old segment stays.
+    /// replacing it. No thread can read the line while `next` runs, so `next` may read the counter
+    /// and start the new segment there: no thread gets a later time from the old segment. If `next`
+    /// panics, the old segment stays.
     pub fn redraw(&self, next: impl FnOnce(Segment) -> Segment) -> Option<Segment> {
         let head = self.head.load(Ordering::Relaxed);
         if head & STEP != 0 {
             return None;
         }
-        // SeqCst: a full barrier on CPUs that reorder, so that `next` reads the counter after the
-        // odd number is visible. It includes Acquire, which pairs with the Release in `drop`.
+        // SeqCst: a full barrier on CPUs that reorder, so that `next` reads the counter after
+        // readers can see the odd sequence number. It includes Acquire, which pairs with the
+        // Release in `drop`.
         let (closing, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         self.head.compare_exchange(head, head.wrapping_add(STEP), closing, failed).ok()?;
         let old = self.current(head);
         let mut closed = Closed { line: self, head, fraction: old.start.fraction };
         let segment = next(old);
-        // Release, each: pairs with the Acquire of the same word in `try_read`.
+        // Release, for each word: pairs with the Acquire of the same word in `try_read`.
         self.shape.store(shape_of(&segment), Ordering::Release);
         self.count0.store(segment.count0, Ordering::Release);
         self.ns0.store(segment.start.ns.0, Ordering::Release);

@@ -1,10 +1,10 @@
 //! Makes a counter that never goes back from one that may.
 //!
-//! Between two calls of its `tick`, a timekeeper relies on its counter. If the counter goes back,
-//! time goes back too, to the last tick at most. A counter that may do so, because it differs
-//! between CPUs or can be set from outside, belongs behind a ratchet, which returns the highest
-//! reading so far in place of a lower one. A counter that goes far back then appears to have
-//! stopped, which the watchdog detects.
+//! Between two calls of its `tick`, a timekeeper relies on its counter: if the counter goes back,
+//! time goes back too, but not to before the last tick. A counter that may do so, because it
+//! differs between CPUs or can be set from outside, belongs behind a ratchet, which returns the
+//! highest reading so far in place of a lower one. A counter that goes far back then appears to
+//! have stopped, which the watchdog detects.
 //!
 //! A narrow counter must be read at least once in half the time to a wrap, or the ratchet takes new
 //! readings for old ones.

@@ -13,7 +13,7 @@ use crate::time::Ns;
 pub struct SourceId(pub u8);
 
 impl SourceId {
-    /// Returns its index in a slice of counters.
+    /// Returns the counter's index in a slice of the machine's counters.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

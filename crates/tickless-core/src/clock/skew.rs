@@ -29,7 +29,7 @@ pub struct Handover<W> {
 /// The result of a skew check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Skew {
-    /// Turns in which a CPU read less than the CPU before it.
+    /// The number of turns in which a CPU read a lower count than the CPU before it.
     pub warps: u64,
     /// The largest difference, in counts.
     pub worst: u64,
@@ -54,11 +54,12 @@ impl<W: Word> Handover<W> {
         Handover { width, last: W::new(now), worst: W::new(0), warps: W::new(0) }
     }
 
-    /// Performs a turn of the calling CPU: reads the counter after the stored reading, compares
-    /// the two, and stores its own. If another CPU's turn comes in between, it reads again.
+    /// Performs a turn of the calling CPU: reads the counter after the stored reading, compares the
+    /// two, and stores its own. If another CPU stores a reading in between, the calling CPU reads
+    /// the counter again.
     pub fn take_turn(&self, read: impl Fn() -> u64) {
-        // Acquire, here and on failure: pairs with the Release below. The counter is read after
-        // the CPU that stored this reading has read it.
+        // Acquire, here and when the exchange fails: pairs with the Release of the exchange. So
+        // this CPU reads the counter after the CPU that stored `before` has read it.
         let mut before = self.last.load(Ordering::Acquire);
         loop {
             let now = read();

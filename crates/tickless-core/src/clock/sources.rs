@@ -12,17 +12,19 @@ use core::time::Duration;
 /// Why a counter must not be used any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
-    /// It stood still while others continued.
+    /// The counter stood still while other counters continued.
     Frozen,
     /// It went back.
     Backwards,
-    /// It ran too fast or jumped ahead: it advanced by this much more than the reference counter.
+    /// The counter ran too fast or jumped ahead: it advanced by this much more than the reference
+    /// counter.
     Fast(Duration),
-    /// It ran too slowly: it advanced by this much less than the reference counter.
+    /// The counter ran too slowly: it advanced by this much less than the reference counter.
     Slow(Duration),
-    /// CPUs read different values, by this many counts.
+    /// Two CPUs read different values from the counter; they differ by this many counts.
     Skewed(u64),
-    /// Its provider withdrew it: its device went away, or the system stopped using it.
+    /// The provider of the counter withdrew it: its device went away, or the system stopped using
+    /// it.
     Withdrawn,
 }
 

@@ -55,8 +55,8 @@ pub struct ClockReader<W, C, R> {
 }
 
 impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
-    /// Returns the time since the start, without suspends. Takes no lock, and waits only while the
-    /// source or its slope changes.
+    /// Returns the time since the timekeeper was made, without suspends. Takes no lock, and waits
+    /// only while the line from counts to time is being replaced.
     #[inline]
     pub fn monotonic(&self) -> Ns {
         let mut round = 0;
@@ -69,7 +69,7 @@ impl<W: Word, C: Counter, R: Relax> ClockReader<W, C, R> {
         }
     }
 
-    /// Returns the time since the start, including suspends.
+    /// Returns the time since the timekeeper was made, including suspends.
     #[inline]
     pub fn boottime(&self) -> Ns {
         let monotonic = self.monotonic();
@@ -152,9 +152,11 @@ impl core::error::Error for NoCounter {}
 pub struct WatchCounts {
     /// Comparisons that found a good counter.
     pub good: u64,
-    /// Samples that were disturbed in every attempt, and not compared.
+    /// The number of samples that were not compared, because every attempt to take them was
+    /// disturbed.
     pub disturbed: u64,
-    /// Samples so long after the previous one that a counter may have wrapped, and not judged.
+    /// The number of samples that were not judged, because they came so long after the previous
+    /// sample that a counter may have wrapped.
     pub late: u64,
     /// Sources that were found bad.
     pub bad: u64,
@@ -178,7 +180,8 @@ pub struct Change {
     pub to: SourceId,
     /// The time that the bad counter had lost against the reference. Time was moved ahead by this.
     pub made_good: Duration,
-    /// The time that it had gained against the reference. Time cannot go back, so it stays ahead.
+    /// The time that the bad counter had gained against the reference. The clocks cannot go back,
+    /// so they stay ahead by this.
     pub ahead: Duration,
 }
 
@@ -283,7 +286,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
 
     fn stepped(&mut self) {
         let steps = self.reader.steps.load(Ordering::Relaxed);
-        // Release: pairs with the Acquire in `steps`, for the new offset.
+        // Release: pairs with the Acquire in `steps`, so that a thread that reads the new number of
+        // steps also reads the new offsets.
         self.reader.steps.store(steps.wrapping_add(1), Ordering::Release);
     }
 
@@ -298,8 +302,9 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             .into_iter()
             .filter_map(|id| Some((id, self.compare(id)?)))
             .collect();
-        // If one counter agrees with the reference, the samples are not too far apart, so the
-        // difference of another counter is a fault.
+        // A counter that differs from the reference has a fault, or one of the two has wrapped
+        // because the samples are too far apart. They are not if any counter agrees with the
+        // reference.
         let is_prompt = comparisons.iter().any(|(_, comparison)| *comparison == Comparison::Good);
         let mut blamed: Vec<(SourceId, Fault)> = Vec::new();
         match blame_of_reference(&comparisons) {
@@ -346,7 +351,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         };
         change.to = best;
         self.reader.line.redraw(|old| {
-            // Readers may have seen the old counter's time up to now; time must not go back.
+            // Readers may have seen the time that the old counter shows now, so the new segment
+            // must not start before that time.
             let shown = old.at(self.reader.read(old.source));
             if let Some(right) = self.time_by_reference() {
                 change.made_good = right - shown.ns;
@@ -359,7 +365,8 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         change
     }
 
-    /// Returns the current time, computed from the reference alone since the last good sample.
+    /// Returns the current time according to the reference: the time of the last good sample, plus
+    /// the time that the reference has counted since.
     fn time_by_reference(&self) -> Option<Ns> {
         let (anchor, reference) = (self.anchor?, self.counter(self.reference)?);
         let Scale { width, slope } = Scale::of(reference);
@@ -410,7 +417,7 @@ pub struct Suspended {
 }
 
 /// Returns the reference's fault, if it is the reference that is bad: a comparison has shown that
-/// directly, or at least two counters agree with each other and differ from it.
+/// directly, or all other counters, at least two, agree with each other and differ from it.
 fn blame_of_reference(comparisons: &[(SourceId, Comparison)]) -> Option<Fault> {
     let itself = comparisons.iter().find_map(|(_, comparison)| match comparison {
         Comparison::BadReference(fault) => Some(*fault),

@@ -23,7 +23,8 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Tolerance {
-    /// A sample that takes longer than this was disturbed.
+    /// A sample that takes longer than this counts as disturbed: something delayed the thread
+    /// between the readings.
     pub disturbance: Duration,
     /// The number of times that a disturbed sample is repeated.
     pub retries: u32,
@@ -37,9 +38,9 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// For real machines. A sample may take 50 µs and is repeated up to 10 times; samples are 100
-    /// ms apart or more; counters may differ by 500 ppm (the kernel's bound for slewing its clocks)
-    /// and 100 µs.
+    /// Tolerances for real machines. A sample may take 50 µs and is repeated up to 10 times;
+    /// samples are 100 ms apart or more; counters may differ by 500 ppm (the kernel's bound for
+    /// slewing its clocks) plus 100 µs.
     pub const DEFAULT: Tolerance = Tolerance {
         disturbance: Duration::from_micros(50),
         retries: 10,
@@ -121,11 +122,11 @@ impl Scale {
 pub enum Comparison {
     /// The counters agree.
     Good,
-    /// The samples are too close to each other; keep the earlier one.
+    /// The samples are too close to each other to be judged; the caller keeps the earlier one.
     TooSoon,
-    /// The samples seem to be too far apart to be judged; continue from the later one. If another
-    /// counter agrees with the reference, they are not too far apart, and this counter has the
-    /// fault.
+    /// The samples seem to be too far apart to be judged; the caller keeps the later one. If
+    /// another counter agrees with the reference, the samples are not too far apart after all, and
+    /// this counter has the fault.
     TooLate(Fault),
     /// The counter is bad.
     Bad(Fault),
@@ -200,7 +201,8 @@ mod tests {
     const TSC: Scale = Scale { width: Width::FULL, slope: Slope::of(2_000_000_000) };
     const START: Sample = Sample { reference: 0xffff_0000, count: 77 };
 
-    /// A second sample, `theirs` seconds of the reference and `ours` of the counter after `START`.
+    /// A second sample: since `START` the reference has counted `theirs` seconds, and the counter
+    /// `ours` seconds.
     fn later(theirs: f64, ours: f64) -> Sample {
         let reference = (START.reference as f64 + theirs * 14_318_180.0) as u64 & 0xffff_ffff;
         Sample { reference, count: START.count + (ours * 2e9) as u64 }

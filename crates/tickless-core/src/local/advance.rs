@@ -9,16 +9,17 @@ impl<T> LocalTimers<T> {
     /// Returns when to call [`advance`](Self::advance) next; `None` if nothing is pending. O(levels
     /// of the wheel).
     ///
-    /// The returned time may have passed. It is never late. It is early if all timers of a bucket
-    /// were pushed out or cancelled, and for timers beyond the last level of the wheel.
+    /// The returned time may have passed. It is never later than the time at which the next timer
+    /// should fire. It is earlier if all timers of a bucket were cancelled or pushed out (armed
+    /// again for a later time), and for timers beyond the last level of the wheel.
     #[inline]
     pub fn next_event(&self) -> Option<Instant> {
         event(self.wheel.next_event().min(self.heap.next_event()))
     }
 
     /// Returns when to call [`advance`](Self::advance) next, exact to the tick; `None` if nothing
-    /// is pending. Moves timers that were pushed out to their proper buckets, until the earliest
-    /// bucket has a timer that is due when the bucket is.
+    /// is pending. Moves timers that were pushed out (armed again for a later time) to their proper
+    /// buckets, until the earliest bucket has a timer that is due when the bucket is.
     ///
     /// O(1) for each moved timer. Use it where a needless wakeup costs more, such as before a long
     /// sleep.
@@ -26,8 +27,9 @@ impl<T> LocalTimers<T> {
         event(self.wheel.settle(&mut self.coarse.records).min(self.heap.next_event()))
     }
 
-    /// Returns how many advances fired nothing because all timers in their buckets had been pushed
-    /// out or cancelled: needless wakeups, if [`next_event`](Self::next_event) caused them.
+    /// Returns how many advances fired nothing because all timers in the buckets that came due had
+    /// been cancelled or armed again for a later time: needless wakeups, if
+    /// [`next_event`](Self::next_event) caused them.
     pub fn idle_wakeups(&self) -> u64 {
         self.idle_wakeups
     }
@@ -70,9 +72,10 @@ impl<T> LocalTimers<T> {
     }
 
     /// Sets the current time and appends the keys of all due timers to `fired`, in the order in
-    /// which they would fire. They are no longer pending. Returns how many there are.
+    /// which they would fire. These timers are no longer pending. Returns how many keys it has
+    /// appended.
     ///
-    /// This is the fastest way to take many timers, because it takes at once all timers whose
+    /// This is the fastest way to take many timers, because it takes at once all timers whose slot
     /// numbers are in one cache line.
     pub fn advance_into(&mut self, now: Instant, fired: &mut Vec<Key>) -> usize {
         self.advance_into_at_most(now, usize::MAX, fired)

@@ -1,10 +1,11 @@
-//! Chains of slot numbers, in the order in which they were appended.
+//! Chains of slot numbers: lists of timers, each as its index in the table of timers, in the order
+//! in which they were appended.
 //!
 //! A chain is a doubly linked list of chunks. A chunk is a cache line with up to fourteen numbers
 //! and the two links, so that a reader gets fourteen numbers with one memory access and can
 //! prefetch the records of later ones. A number's *place* is its chunk's number and its index in
-//! the chunk. It is stored in the timer's record, so that removing a number is one store, which
-//! leaves a hole. `sweep.rs` bounds the number of holes.
+//! the chunk. The place is stored in the timer's record, so that removing a number is one store,
+//! which leaves a hole. `sweep.rs` bounds the number of holes.
 
 mod batch;
 mod chunk;
@@ -63,7 +64,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// Returns this many empty chains. Only the chain `reading` can be read from its front.
+    /// Makes `chains` empty chains. Only the chain `reading` can be read from its front.
     pub(super) fn new(chains: usize, reading: usize) -> Chains {
         Chains {
             chunks: Vec::new(),

@@ -59,12 +59,12 @@ pub use class::Class;
 
 /// The chain of timers that have come due.
 const DUE: usize = 0;
-/// The number of chains of a class, one for each span of start times. Timers of later spans share
-/// the last chain and are examined early.
+/// The number of chains of a class, one for each span of start times. Timers that were started
+/// after the last of these spans share its chain, and are examined before they are due.
 const SPANS: usize = 128;
 
 /// Identifies a timer of one [`FixedTimeouts`]. After the timer has been removed, its key finds no
-/// timer. One word.
+/// timer. A key is 64 bits long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FixedKey(Key);
 
@@ -235,7 +235,8 @@ impl<T> FixedTimeouts<T> {
     /// O(classes).
     ///
     /// The returned time may have passed. It is never later than a timer must fire. It is earlier
-    /// if all timers of a span were restarted or cancelled.
+    /// if all timers that were started within one span of time (and so share a chain) have been
+    /// restarted or cancelled.
     pub fn next_event(&self) -> Option<Instant> {
         if self.pending == 0 {
             return None;
@@ -281,8 +282,8 @@ impl<T> FixedTimeouts<T> {
         fired
     }
 
-    /// Handles a timer that has been taken off the chain [`DUE`]. Returns whether it fires; if it
-    /// was restarted it is moved to its span.
+    /// Handles a timer that has been taken off the chain [`DUE`]. Returns whether it fires; a timer
+    /// that was restarted is moved to the chain of the span in which it was restarted.
     fn is_due(&mut self, slot: u32) -> bool {
         let due = self.classes.get(self.due).map_or(Ns::ZERO, |class| class.scaled);
         let Some(record) = self.table.records.record(slot) else { return false };
@@ -303,8 +304,9 @@ impl<T> FixedTimeouts<T> {
     /// Puts a timer that was started at the time `stamp` on the chain of the span that contains
     /// this time.
     fn put(&mut self, class: usize, slot: u32, stamp: Ns) {
-        // The class is empty only if `DUE` has none of its timers either: those may have to be put
-        // back on earlier spans than this timer's.
+        // The class is empty only if `DUE` has none of its timers either: timers on `DUE` may have
+        // to be put back on the chains of earlier spans than this timer's, so the first span must
+        // not move beyond those.
         let is_empty =
             self.oldest(class).is_none() && (self.due != class || self.chains.is_empty(DUE));
         let Some(state) = self.classes.get_mut(class) else { return };
@@ -355,8 +357,8 @@ impl<T> FixedTimeouts<T> {
                     break;
                 }
                 self.classes[class].first = span + 1;
-                // If this is still needed, it is set again when timers that are not due are put
-                // back on chains.
+                // If timers on `DUE` turn out not to be due, and are put back on the chain of a
+                // later span than their own, `put` sets this again.
                 self.classes[class].oldest_misplaced = Ns::NEVER;
                 self.chains.splice(chain_of(class, span), DUE);
                 any = true;
@@ -378,5 +380,6 @@ fn chain_of(class: usize, span: u64) -> usize {
     (class + 1) * SPANS + span as usize % SPANS
 }
 
-// At the end, so that the documentation lists its methods after those above.
+// This module is at the end of the file, so that the documentation lists its methods after those
+// above.
 mod class;

@@ -75,14 +75,15 @@ pub struct Sleeps {
     shared: Rc<Shared>,
 }
 
-/// Makes futures that the [`Sleeps`] it came from wake. Cloning it counts a reference.
+/// Makes futures, whose tasks are woken by the [`Sleeps`] that this handle came from. A clone of a
+/// handle costs an increment of a reference count.
 #[derive(Clone)]
 pub struct Handle {
     shared: Rc<Shared>,
 }
 
-/// What the [`Sleeps`], its handles and its futures share. No code of a user runs while it is
-/// borrowed: wakers are cloned, woken and dropped outside.
+/// The state that the [`Sleeps`], its handles and its futures share. No code of the user runs while
+/// the state is borrowed: wakers are cloned, woken and dropped only when it is not.
 type Shared = RefCell<State>;
 
 struct State {
@@ -90,8 +91,9 @@ struct State {
     timers: LocalTimers<Option<Waker>>,
     /// The wakers of timers that have fired, in the order in which they fired.
     due: VecDeque<Waker>,
-    /// Timers of sleeps that have ended: coarse ones, then precise ones. To arm one of these again
-    /// costs a quarter of what it costs to insert another, arm it and remove it.
+    /// Timers of sleeps that have ended: coarse ones, then precise ones. They are kept for later
+    /// sleeps, because arming one of them again costs a quarter of inserting, arming and removing
+    /// another one.
     idle: [Vec<Key>; 2],
     is_closed: bool,
 }
@@ -151,13 +153,13 @@ impl Sleeps {
     }
 
     /// Runs a future together with the sleeps, on an executor that has a sleep of its own: polls
-    /// `future`, advances whenever it does, and waits with `sleep_until` for the next event. `now`
-    /// reads the clock of the sleeps. Returns the output of `future`.
+    /// `future`, advances the sleeps before each poll, and waits with `sleep_until` for the next
+    /// event. `now` reads the clock of the sleeps. Returns the output of `future`.
     ///
     /// `future` may be the whole of an executor of one thread, such as a set of tasks. However many
-    /// sleeps there are, the surrounding executor has one, which is replaced only when an earlier
-    /// deadline comes first. It should not complete before its deadline: until the deadline has
-    /// passed by `now`, it is made again at once.
+    /// sleeps there are, the surrounding executor has one, from `sleep_until`, which is replaced
+    /// only if an earlier deadline is added. It should not complete before its deadline: if it
+    /// does, `sleep_until` is called again and again until the deadline has passed by `now`.
     pub async fn drive<F: Future, S: Future<Output = ()>>(
         &self,
         future: F,
@@ -180,7 +182,8 @@ impl Sleeps {
                     break;
                 }
                 armed = Instant::NEVER;
-                // Wakes the tasks that are due, and so this one, which is polled again.
+                // Wakes the tasks whose sleeps are due. They are part of `future`, so the current
+                // task is woken too, and polls `future` again.
                 self.advance(now());
             }
             Poll::Pending
@@ -202,7 +205,8 @@ impl Sleeps {
 impl Drop for Sleeps {
     fn drop(&mut self) {
         let closed = State { is_closed: true, ..State::new(self.now(), Tick::default()) };
-        // A waker's drop may drop a task with sleeps of its own. They do not find their timers.
+        // Dropping the old state drops wakers, which may drop tasks and their sleeps. These sleeps
+        // look for their timers in the new state and find none.
         drop(self.shared.replace(closed));
     }
 }
@@ -265,7 +269,8 @@ impl Handle {
     }
 }
 
-/// Completes at its deadline; from a [`Handle`]. Dropping it cancels it.
+/// A future that completes at a deadline, made by a [`Handle`]. Dropping the future cancels the
+/// sleep.
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Sleep {
     shared: Rc<Shared>,
@@ -334,7 +339,8 @@ impl Sleep {
         let idle = idle[self.kind as usize].pop();
         let inserted = idle.map_or_else(|| self.kind.insert(timers), Ok);
         let Ok(key) = inserted else {
-            // There are 2^29 timers of the kind, 12 GB: the task is polled until its deadline.
+            // There is no room for a timer: there are 2^29 timers of this kind, in 12 GB of memory.
+            // So every advance wakes the task, until its deadline has passed.
             due.push_back(waker);
             return;
         };
@@ -363,7 +369,8 @@ impl Sleep {
         idle[self.kind as usize].push(key);
         let waker = waker.take();
         drop(state);
-        // Only now, because its code is the executor's.
+        // The waker is dropped only after the borrow has ended, because its drop is code of the
+        // executor.
         drop(waker);
     }
 }

@@ -4,7 +4,7 @@ use super::table::{STATE_BITS, SlotKey};
 use core::fmt;
 
 /// Identifies a timer of one [`LocalTimers`](super::LocalTimers). After the timer has been removed,
-/// its key finds no timer. One word.
+/// its key finds no timer. A key is 64 bits long.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(
     /// The slot's generation in the high half; in the low half its number, with [`PRECISE`] for a
@@ -52,13 +52,15 @@ impl Key {
         self.0 as u32 & PRECISE != 0
     }
 
-    /// Returns the slot in the table of coarse timers; beyond its end for a precise timer's key.
+    /// Returns the slot in the table of coarse timers. For a precise timer's key, the slot is
+    /// beyond the end of that table.
     #[inline]
     pub(super) fn coarse(self) -> SlotKey {
         SlotKey { index: self.0 as u32, generation: (self.0 >> 32) as u32 }
     }
 
-    /// Returns the slot in the table of precise timers; beyond its end for a coarse timer's key.
+    /// Returns the slot in the table of precise timers. For a coarse timer's key, the slot is
+    /// beyond the end of that table.
     #[inline]
     pub(super) fn precise(self) -> SlotKey {
         SlotKey { index: self.0 as u32 ^ PRECISE, generation: (self.0 >> 32) as u32 }

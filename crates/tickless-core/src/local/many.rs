@@ -4,7 +4,8 @@ use super::LocalTimers;
 use super::key::Key;
 use crate::time::Instant;
 
-/// How many timers ahead of the one it works on a batch prefetches records.
+/// While one timer of a batch is armed or cancelled, the record of the timer that comes this many
+/// places later in the batch is prefetched.
 const PREFETCH_DISTANCE: usize = 12;
 
 impl<T> LocalTimers<T> {
@@ -24,8 +25,8 @@ impl<T> LocalTimers<T> {
         armed
     }
 
-    /// Cancels many timers, as [`start_many`](Self::start_many) arms them. Returns how many were
-    /// pending.
+    /// Cancels many timers, with prefetched records as [`start_many`](Self::start_many) does.
+    /// Returns how many were pending.
     pub fn cancel_many(&mut self, keys: &[Key]) -> usize {
         let mut pending = 0;
         for (at, &key) in keys.iter().enumerate() {

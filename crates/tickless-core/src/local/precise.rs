@@ -1,5 +1,6 @@
 //! The precise timers of [`LocalTimers`](super::LocalTimers): binary heaps of slot numbers in the
-//! order of hard expiry, and for equal expiries in the order of arming.
+//! order of hard expiry (the end of a timer's window), and for equal expiries in the order of
+//! arming.
 //!
 //! An entry carries the values that it is ordered by, so that a comparison reads no record. A
 //! record holds the index of its timer's entry, so that cancelling needs no search. Room is
@@ -88,9 +89,9 @@ impl PreciseHeap {
     }
 
     /// Begins a pass, in which the caller pops timers until `None`. Timers that were armed for the
-    /// past are queued now. If the last pass stopped early, they are queued behind the timers that
-    /// it left over, which stay first in line, as if their hard expiry were the time of that pass.
-    /// O(k log n) for k late timers.
+    /// past are queued now. If the last pass stopped early, the timers that it left over must stay
+    /// first in line: a timer that was armed for the past is then queued as if its hard expiry were
+    /// not before the time of that pass. O(k log n) for k late timers.
     pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns) {
         let last = self.pass.filter(|_| !self.is_done && self.is_due()).unwrap_or(Ns::ZERO);
         (self.pass, self.is_done) = (Some(now), false);

@@ -22,12 +22,12 @@ const FREE: u32 = STATES as u32 - 1;
 pub(super) const STATES: usize = 1 << STATE_BITS;
 /// How many bits the state has. In a word, the generation is stored above them.
 pub(super) const STATE_BITS: u32 = LEVEL_BITS + 1;
-/// The first generation of a slot. In every generation, here and in keys, the low bits in which a
-/// record has its state are zero.
+/// The first generation of a slot. The low bits of every generation, here and in keys, are zero: in
+/// a record, these bits of the word hold the state.
 const FIRST_GENERATION: u32 = 1 << STATE_BITS;
 /// A slot is not reused after this generation: the next one would wrap around.
 const GENERATION_MAX: u32 = u32::MAX << STATE_BITS;
-/// A full table grows by an eighth of its size, or by this many slots.
+/// A full table grows by an eighth of its size, and by at least this many slots.
 const GROWTH_MIN: usize = 64;
 
 /// A slot's number and the generation of the timer in it.
@@ -37,16 +37,16 @@ pub(crate) struct SlotKey {
     pub(crate) generation: u32,
 }
 
-/// The part of a timer that arming, pushing out, cancelling and expiry access.
+/// The part of a timer that is accessed when the timer is armed, armed again, cancelled or due.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
 pub(crate) struct Record {
     /// The time by which the table's owner orders timers: a deadline, or the start time of a fixed
     /// timeout. In a free slot, the number of the next free one.
     pub(super) time: Ns,
-    /// The slot's generation and, below it, the state: whether the timer is pending, and the level
-    /// of the chain that has its number, or [`UNLINKED`]; or [`FREE`]. The number of a cancelled
-    /// timer may still be on a chain.
+    /// The slot's generation and, in the bits below it, the state: [`FREE`] for a free slot,
+    /// otherwise whether the timer is pending, and the level of the chain that has its slot number
+    /// ([`UNLINKED`] if no chain has it). The number of a cancelled timer may still be on a chain.
     meta: u32,
     /// The position of the timer's slot number in that chain.
     pub(super) place: u32,
@@ -80,7 +80,7 @@ impl Record {
         self.meta & GENERATION_MAX
     }
 
-    /// Returns the state if `generation` is the slot's, otherwise that of a free slot.
+    /// Returns the state if `generation` is the slot's generation, otherwise [`FREE`].
     #[inline]
     pub(super) fn state_in(self, generation: u32) -> usize {
         ((self.meta ^ generation) as usize).min(FREE as usize)
@@ -265,7 +265,8 @@ mod tests {
     use super::*;
 
     fn keys_around(key: SlotKey) -> impl Iterator<Item = SlotKey> {
-        // `Key::from_bits` makes no key whose generation has bits set in place of the state.
+        // Only these bits are changed, because `Key::from_bits` makes no key whose generation has
+        // one of the lower bits set, where a record holds its state.
         let generations = (STATE_BITS..32).map(move |bit| key.generation ^ 1 << bit);
         generations.map(move |generation| SlotKey { generation, ..key })
     }

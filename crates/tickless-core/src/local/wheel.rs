@@ -2,7 +2,8 @@
 //! [wheel](crate::queues::wheel), with slot numbers in place of nodes.
 //!
 //! A bucket is a chain of slot numbers ([`Chains`]). A timer stays in its bucket, however often it
-//! is pushed out, until the bucket comes due; then it is moved to its proper bucket.
+//! is pushed out (armed again for a later time), until the bucket comes due; then it is moved to
+//! its proper bucket.
 
 mod expiry;
 
@@ -19,7 +20,8 @@ const DUE: usize = BUCKETS;
 /// the next advance on, so that a callback that arms its own timer for the past does not prolong
 /// an advance for ever.
 const OVERDUE: usize = DUE + 1;
-/// For each level: the smallest distance of its timers, in ticks from the wheel's clock.
+/// For each level: the smallest distance, in ticks, from the wheel's clock to a timer that is put
+/// on this level.
 const NEAREST: [u64; LEVELS] = nearest();
 
 const _: () = assert!(LEVELS <= LEVELS_MAX as usize);
@@ -28,8 +30,8 @@ const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
     let mut level = 1;
     while level < LEVELS {
-        // The smallest distance is between 60 and 66 granules of the level below. Find it by
-        // bisection.
+        // The smallest distance is between 60 and 66 granules of the level below (a granule is the
+        // span of time of one bucket). Find it by bisection.
         let (mut low, mut high) = (60 << (3 * (level - 1)), 66 << (3 * (level - 1)));
         while low + 1 < high {
             let middle = (low + high) / 2;
@@ -46,7 +48,7 @@ pub(super) struct LocalWheel {
     /// The wheel's clock, in ticks: all timers that are due at or before this tick are on `DUE` or
     /// `OVERDUE`.
     clk: u64,
-    /// When that tick began.
+    /// When the tick `clk` began.
     clk_began: Ns,
     /// The tick of the last advance.
     target: u64,
@@ -201,7 +203,8 @@ impl LocalWheel {
     }
 
     /// Returns when the wheel should be advanced next. That is never later than the next timer
-    /// comes due, and earlier if all timers of a bucket were pushed out or cancelled. O(levels).
+    /// comes due, and earlier if all timers of a bucket were cancelled or armed again for a later
+    /// time. O(levels).
     #[inline]
     pub(super) fn next_event(&self) -> Ns {
         if self.pending == 0 {

@@ -14,7 +14,8 @@ pub struct Ns(pub u64);
 impl Ns {
     /// The clock's start.
     pub const ZERO: Ns = Ns(0);
-    /// Later than every deadline. A device that no timer needs is armed for this.
+    /// Later than every deadline. An event device, which wakes a CPU or a thread for its timers, is
+    /// armed for this time if no timer needs it.
     pub const NEVER: Ns = Ns(u64::MAX);
 
     /// `us` microseconds, saturating.

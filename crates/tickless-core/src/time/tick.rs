@@ -14,7 +14,7 @@ use core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tick {
     ns: u32,
-    /// 2^(64 + shift) / ns, rounded down, plus one.
+    /// The factor that replaces a division by `ns`: 2^(64 + shift) / ns, rounded down, plus one.
     multiplier: u64,
     /// The right shift that completes the division by `ns` through multiplication: the length of
     /// `ns - 1` in binary digits, minus one.
@@ -39,7 +39,8 @@ impl Tick {
     }
 
     const fn unchecked(ns: u64) -> Tick {
-        // `1 << shift` is half of the least power of two that is not below the length.
+        // `1 << shift` is half of the least power of two that is not below the length. It is less
+        // than the length, so that the multiplier fits in 64 bits.
         let shift = (ns - 1).ilog2();
         let multiplier = ((1 << (64 + shift)) / ns as u128) as u64 + 1;
         Tick { ns: ns as u32, multiplier, shift }

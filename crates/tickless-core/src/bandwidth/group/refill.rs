@@ -14,7 +14,8 @@ const KEPT_MIN: u32 = 64;
 /// The result of a refill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refill {
-    /// The number of periods that it covered. All but one of them were missed.
+    /// The number of periods whose quota this refill added. All but one of these periods had no
+    /// refill of their own.
     pub periods: u64,
     /// When the next refill is due.
     pub next: Ns,
@@ -89,8 +90,8 @@ impl Group {
             self.kept_in_row += 1;
         }
         if self.late_in_row >= LATE_MAX && self.stretch < STRETCH_MAX {
-            // The next refill is moved by the difference of the periods, so that a whole new period
-            // precedes it.
+            // The next refill is moved to a later time by the difference between the new period and
+            // the old one, so that the period before it has its new length.
             self.next = self.next.after(self.period());
             self.stretch += 1;
             self.late_in_row = 0;

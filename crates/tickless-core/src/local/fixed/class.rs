@@ -40,8 +40,8 @@ impl ClassState {
     }
 
     /// Returns whether the length of the spans of start times suits the duration: short enough for
-    /// timers to fire within a sixteenth of it, long enough for all pending timers to have spans of
-    /// their own.
+    /// timers to be late by at most a sixteenth of the duration, and long enough for the start
+    /// times of all pending timers to fit into the spans that have chains.
     pub(super) fn spans_fit(&self) -> bool {
         self.span <= 2 * self.span_for_duration()
             && self.scaled.0 / self.span <= SPANS_OF_DURATION_MAX
@@ -69,8 +69,8 @@ impl ClassState {
     }
 }
 
-/// Returns a duration times a factor, rounded up: no timer fires early. The result is exact; that
-/// of a multiplication in `f64` would not be exact for durations beyond 104 days.
+/// Returns a duration times a factor, rounded up: no timer fires early. The result is exact, which
+/// the result of a multiplication in `f64` would not be for durations beyond 104 days.
 fn multiplied(after: Ns, factor: f64) -> Ns {
     const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     let exponent = (factor.to_bits() >> MANTISSA_BITS) as i32;
@@ -100,7 +100,8 @@ fn span_for(after: Ns) -> u64 {
 }
 
 impl<T> FixedTimeouts<T> {
-    /// Adds a class of timers that fire the duration `after` they are started. Takes 1 KiB.
+    /// Adds a class, whose timers fire when the duration `after` has passed since they were
+    /// started. Takes 1 KiB of memory.
     ///
     /// # Errors
     ///

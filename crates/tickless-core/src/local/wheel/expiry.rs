@@ -1,5 +1,5 @@
 //! Expiry: collecting the buckets that have come due, popping their timers, and moving timers that
-//! were pushed out to their proper buckets.
+//! were pushed out (armed again for a later time) to their proper buckets.
 
 use super::{DUE, LocalWheel, OVERDUE};
 use crate::local::chains::PER_CHUNK;
@@ -160,8 +160,8 @@ impl LocalWheel {
             return false;
         }
         if self.clk < self.target {
-            // The bucket in which the timer is placed below depends on its distance from the time
-            // of the wheel, so bring that up to date first.
+            // `place` chooses the timer's bucket by the distance from the wheel's clock to the
+            // deadline, so the clock is brought up to date first.
             self.catch_up();
         }
         let time = record.time;
