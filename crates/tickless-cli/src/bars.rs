@@ -13,7 +13,7 @@ pub fn bars_beside(ends_us: &[u64], ways: &[(&str, &[u64])]) -> Vec<String> {
     let Some((first, last)) = used.clone().min().zip(used.max()) else { return Vec::new() };
     let width = (width() - LABEL) / ways.len().max(1);
     let most = |counts: &[u64]| counts.iter().copied().max().unwrap_or(0).max(1);
-    // Cut names that are too long at their end: their beginnings differ.
+    // Cut off the ends of long names: names differ at their beginnings.
     let head = |name: &str| name.chars().take(width.saturating_sub(1)).collect::<String>();
     let heads = ways.iter().map(|(name, _)| format!("{:<width$}", head(name)));
     let mut lines = vec![format!("{:>11}  {}", "us", heads.collect::<String>())];

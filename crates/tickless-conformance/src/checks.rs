@@ -97,7 +97,8 @@ fn far<T: Timers>() -> Vec<Vec<Op>> {
     let days = [1, 10, 24, 49, 50, 365, 3_650].map(|days| days * (YEAR / 365));
     let delays =
         days.into_iter().chain([horizon / 2, horizon - tick]).filter(|&far| far <= horizon);
-    // The near timer must fire. The far one must not, before it is cancelled.
+    // A timer that is due soon must fire although a far timer is pending. The far timer must not
+    // fire before it is cancelled.
     delays
         .map(|delay| {
             let near = arm(2, 5 * tick);

@@ -34,7 +34,8 @@ pub fn random<T: Timers>(rng: &mut Rng) -> Vec<Op> {
     let scale = rng.u32(4..=24);
     let length = rng.usize(4..=120);
     let mut ops = Vec::with_capacity(length + 1);
-    // One history in four begins just before a power of two ticks, where a wheel's clock carries.
+    // One history in four begins just before a power of two ticks, where the tick number of a wheel
+    // carries into a higher bit and timers may move between levels.
     if rng.u8(..4) == 0 {
         let far = (1_u64 << rng.u32(8..=24)).saturating_mul(T::GRANULARITY.max(1));
         ops.push(Op::Advance {

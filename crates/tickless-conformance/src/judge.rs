@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 struct Pending {
     first: u64,
     last: u64,
-    /// The tick of its deadline and the number of its arming. `None` if the deadline had passed
-    /// when it was armed: such a timer may fire before or after any other.
+    /// The timer's place in the order of firing: the tick of its deadline, then the number of its
+    /// arming. `None` if the deadline had passed when the timer was armed: such a timer may fire
+    /// before or after any other.
     place: Option<(u64, u64)>,
 }
 
@@ -88,7 +89,8 @@ impl<T: Timers> Judge<T> {
         }
     }
 
-    /// Returns a timer that must have fired by now: its key, and the last time at which it may.
+    /// Returns a timer that must have fired by now: its key, and the latest time at which it was
+    /// allowed to fire.
     pub(crate) fn overdue(&self) -> Option<(u32, u64)> {
         let first = self.most_urgent()?;
         (first.1 <= self.now).then_some(first)
@@ -107,7 +109,8 @@ impl<T: Timers> Judge<T> {
             return Err(Fault::NextEventLate { key, returned, last });
         }
         match returned {
-            // If a timer may fire now, any time up to the current one is a correct answer.
+            // If a timer may fire now, then any time up to the current one is a correct result of
+            // `next_event`.
             Some(returned)
                 if T::NEXT_EVENT == NextEvent::Exact
                     && first.is_none_or(|first| returned < first && first > self.now) =>

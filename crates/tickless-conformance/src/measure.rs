@@ -107,18 +107,19 @@ thread_local! {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-// SAFETY: every call is passed on to the system's allocator.
+// SAFETY: every call is passed on to the system's allocator, which fulfils the contract of the
+// trait.
 #[expect(unsafe_code, reason = "an allocator")]
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: the caller's promises are those of this function.
+        // SAFETY: the caller of this function promises what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-layout.size().cast_signed());
-        // SAFETY: the caller's promises are those of this function.
+        // SAFETY: the caller of this function promises what the system's allocator requires.
         unsafe { System.dealloc(memory, layout) }
     }
 }

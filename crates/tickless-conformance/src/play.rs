@@ -39,7 +39,8 @@ struct Player<'a, T> {
 struct State<'a, T> {
     judge: Judge<T>,
     calls: Option<&'a Calls>,
-    /// What callbacks are going to do: the key of the callback's timer, and the operation.
+    /// Operations that later callbacks will perform, each with the key of the timer whose callback
+    /// performs it.
     reactions: Vec<(u32, Op)>,
     fault: Option<Fault>,
 }
@@ -147,7 +148,8 @@ impl<T: Timers> State<'_, T> {
         }
     }
 
-    /// Arms, pushes out or cancels a timer, if the timers promise anything about it.
+    /// Arms a timer, moves its deadline or cancels it, if the timers promise anything about that
+    /// operation.
     fn change(&mut self, timers: &mut T, op: Op, inside: Option<u32>) -> Result<(), Fault> {
         let now = self.judge.now;
         let at = |delay| now.saturating_add_signed(delay).min(now.saturating_add(T::HORIZON));

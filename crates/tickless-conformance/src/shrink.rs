@@ -37,7 +37,8 @@ fn remove(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) 
     }
 }
 
-/// Brings each time as near to zero as the fault allows, by steps that are halved when one fails.
+/// Brings each time as near to zero as it can be while the history still has the fault. When a step
+/// towards zero makes the fault disappear, the step is not taken, and half of it is tried.
 fn shorten(best: &mut (Vec<Op>, Fault), fails: &impl Fn(&[Op]) -> Option<Fault>) {
     for at in 0..best.0.len() {
         let mut step = time(best.0[at]);

@@ -34,7 +34,8 @@ pub fn test_source<T: Timers>(ops: &[Op], fault: &Fault) -> String {
     format!("#[test]\nfn keeps_its_promise() {{\n{body}}}\n")
 }
 
-/// Returns a line of the test, or a loop if the line follows itself more than twice.
+/// Takes equal lines of the test. Returns a loop around one of them if there are three or more, and
+/// otherwise the lines themselves.
 fn repeated(lines: &[String]) -> String {
     match lines {
         [line, _, _, ..] => {

@@ -92,8 +92,8 @@ pub enum Rounding {
 /// What [`Timers::cancel`] promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cancel {
-    /// The timers cannot be cancelled. The suite never calls `cancel`, and pushes timers out only
-    /// if arming a pending timer moves it ([`Timers::ARM_REPLACES`]).
+    /// The timers cannot be cancelled. The suite never calls `cancel`, and calls `push_out` only if
+    /// arming a pending timer moves it ([`Timers::ARM_REPLACES`]).
     None,
     /// A cancelled timer does not fire. The result means nothing.
     Silent,

@@ -226,7 +226,8 @@ impl Model<'_> {
     }
 
     fn stats(&mut self, set: *mut TimerSet) -> Status {
-        // Not more than there is, because the library writes that many bytes.
+        // The library writes as many bytes as `size` states, so `size` must not exceed the size of
+        // the struct.
         let size = [size_of::<TimerStats>(), 0, 8][self.bytes.below(3)];
         let mut stats = TimerStats { size, ..TimerStats::default() };
         let base = self.bytes.number() as u32;

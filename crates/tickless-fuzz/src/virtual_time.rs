@@ -29,7 +29,8 @@ enum Timer {
 
 #[derive(Clone, Copy, Default)]
 struct TimerModel {
-    /// If the timer is armed: from when it may fire, and by when it must have fired.
+    /// If the timer is armed: the earliest time at which it may fire, and the time by which it must
+    /// have fired.
     armed: Option<(u64, u64)>,
     is_deferrable: bool,
     script: u8,
@@ -92,7 +93,8 @@ impl Model {
 
     fn make(&self, at: usize, choice: u8, script: u8, bases: u16) {
         drop(self.take(at));
-        // Weak: the state owns the timer, which owns this callback.
+        // A weak reference: the state owns the timer, and the timer owns this callback. With a
+        // strong reference this circle would never be freed.
         let state = Arc::downgrade(&self.state);
         let time = self.time.clone();
         let callback = move |fired: &mut Fired<'_>| {
@@ -150,7 +152,8 @@ impl Model {
         let to = self.time.now().as_nanos().saturating_add(by);
         self.time.advance_to(Instant::from_nanos(to));
         let is_outermost = self.lock().depth == 0;
-        // Not inside a callback: expired timers may still be waiting for the outer advance.
+        // In a callback this advance is inside another one, which may still have to run the
+        // callbacks of expired timers. So check for late timers only outside callbacks.
         if !is_outermost {
             return;
         }

@@ -11,9 +11,9 @@ use crate::machine_state::{
 use crate::ps::Ps;
 use tickless_core::time::CpuId;
 
-/// Calls `f` as the running CPU, once it is that CPU's turn and no interrupt is due. The CPU's
-/// clock may be `ahead` of those of the other CPUs by this much. Returns `None` outside any
-/// simulated CPU.
+/// Calls `f` as the running CPU, once it is that CPU's turn and no interrupt is due. It is a CPU's
+/// turn while its clock exceeds those of the other CPUs by less than `ahead`. Returns `None`
+/// outside any simulated CPU.
 #[inline]
 pub(crate) fn act<R>(ahead: Ps, f: impl FnOnce(&mut MachineState, usize) -> R) -> Option<R> {
     let mut f = Some(f);
@@ -81,9 +81,9 @@ pub(crate) fn relax_for(what: WaitsFor) {
     with_cpu(|cpu| cpu.waited.add(what, waited));
 }
 
-/// Called before a program takes a lock. While the machine is being finished, the program is
-/// suspended here for good, unless it is in an interrupt handler. Returns false outside any
-/// simulated CPU, where no lock is contended.
+/// Called before a program takes a lock. While [`Machine::finish`](crate::engine::Machine::finish)
+/// ends all programs, the calling program is suspended here for good, unless it is in an interrupt
+/// handler. Returns false outside any simulated CPU, where no lock is contended.
 pub(crate) fn begin_locking() -> bool {
     let may_lock = with_running(|machine, cpu| {
         let may_lock = !machine.draining || machine.cpus[cpu].handlers > 0;

@@ -3,15 +3,16 @@
 //! The model has two levels. Within a socket, readers queue at the socket's own cache, for a few
 //! nanoseconds each. Between sockets, requests queue at the line's directory, which knows the
 //! caches that have copies. A *fill* is the transfer of a line to a socket; it serves every core
-//! there that requests the line before it arrives. A model with a single queue would make 480
-//! readers of one line wait 10 to 30 times too long, because 30 of them share a fill.
+//! there that requests the line before it arrives. With a single queue for all cores, the model
+//! would make 480 readers of one line wait 10 to 30 times too long: on a real machine, the 30
+//! readers of a socket share one fill.
 //!
 //! | access | starts | takes |
 //! |---|---|---|
 //! | the core has a copy | at once | a hit |
 //! | read, a copy in the socket | the socket's cache is free and filled | a transfer within it |
 //! | read, no copy in the socket | the directory is free, the owner's hold has ended | a hop |
-//! | store or atomic | as above | the hop from the farthest copy; later requests wait for its end |
+//! | store or atomic | as in the row above | a hop from the farthest copy; later requests wait |
 //!
 //! A *hop* in this table is the duration of an atomic operation on a line that another core has
 //! written. A load or a store takes a fraction of it, which depends on whether the line is clean or
@@ -51,8 +52,8 @@ pub(crate) struct Served {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watcher {
     pub cpu: u16,
-    /// The CPU's number of this wait. If the CPU has begun another wait since, this watcher is out
-    /// of date, and a write does not wake the CPU.
+    /// The number of the wait, among all waits of this CPU. If the CPU has begun another wait
+    /// since, this watcher is out of date, and a write does not wake the CPU.
     pub wait: u32,
 }
 

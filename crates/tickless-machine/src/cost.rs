@@ -50,8 +50,8 @@ pub struct LineCosts {
     pub port: Ps,
     /// The time for which one reader occupies a line's directory, so that the next reader waits.
     pub directory: Ps,
-    /// The least time for which a core keeps a line that it has received to write it, while
-    /// requests of other cores wait.
+    /// After a core has received a line to write it, the line stays with that core for at least
+    /// this time, while requests of other cores wait.
     pub hold: Ps,
 }
 
@@ -91,8 +91,8 @@ impl LineCosts {
         }
     }
 
-    /// The duration of the fastest access to another core's line: nothing that another core does
-    /// now can affect this core earlier.
+    /// The duration of the fastest access to another core's line. An action that another core
+    /// begins now cannot affect this core before that time has passed.
     pub fn nearest(&self) -> Ps {
         let Shares { load, clean_node, clean_far, store } = self.shares;
         let least = load.min(clean_node).min(clean_far).min(store).min(1.0);
@@ -128,8 +128,8 @@ pub struct IdleState {
     pub watts: f64,
 }
 
-/// The work of the little simulated kernel, without its accesses to shared cache lines, which are
-/// charged as they happen.
+/// The durations of the little simulated kernel's operations, without their accesses to shared
+/// cache lines: each access is simulated, and takes its own time.
 #[derive(Clone, Copy, Debug)]
 pub struct OsCosts {
     pub syscall: Ps,

@@ -19,7 +19,8 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Segment {
     pub since: Ps,
-    /// The work that is left at the beginning of the segment, as its duration at full speed.
+    /// The work that is left when the segment (a stretch of computation at constant speed) begins,
+    /// as its duration at full speed.
     pub work: Ps,
     /// The speed, relative to a thread that is alone on its core.
     pub rate: f64,
@@ -39,7 +40,7 @@ pub(crate) struct Cpu {
     pub masked: u32,
     pub handlers: u32,
     pub wait: u32,
-    /// The time at which its latest store becomes visible to other CPUs.
+    /// The time at which the CPU's latest store becomes visible to other CPUs.
     pub drained: Ps,
     pub waited: Waited,
     watched: Watched,
@@ -52,8 +53,8 @@ pub(crate) struct Cpu {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watched {
     lines: [(LineId, u32); WATCHED_MAX],
-    /// The number of lines that the loop has read; `WATCHED_MAX + 1` stands for any number above
-    /// [`WATCHED_MAX`].
+    /// The number of cache lines that the CPU's waiting loop has read; `WATCHED_MAX + 1` stands for
+    /// any number above [`WATCHED_MAX`].
     count: usize,
 }
 
@@ -73,8 +74,8 @@ impl Watched {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Waited {
     pub locks: Ps,
-    /// For other CPUs: in a cancel until the timer's callback has returned, or in a read of a
-    /// shared clock until another CPU has its value.
+    /// The time that the CPU has waited for other CPUs: in a cancel until the timer's callback has
+    /// returned, or in a read of a shared clock until another CPU has its value.
     pub others: Ps,
 }
 
@@ -129,8 +130,9 @@ impl Cpu {
             Mode::Running => self.clock,
             Mode::Working(segment) => self.clock.max(segment.end.min(interrupt)),
             Mode::Waiting(until) => self.clock.max(until.min(interrupt)),
-            // Interrupts that are disabled also end a halt, as with the x86 instructions
-            // `STI; HLT`.
+            // An interrupt ends a halt even while interrupts are disabled, so that none is missed
+            // between the last check for work and the halt. On x86, the instructions `STI; HLT`
+            // achieve this.
             Mode::Halted { .. } => self.clock.max(self.inbox.next()),
             Mode::Spinning => self.clock.max(interrupt),
             Mode::Off => Ps::NEVER,

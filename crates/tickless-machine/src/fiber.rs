@@ -76,11 +76,12 @@ pub(crate) fn suspend() {
     if yielder.is_null() {
         return;
     }
-    // SAFETY: a fiber stores its yielder when it is first entered, and below each time it is
-    // resumed, and removes it above before it is left, so the pointer belongs to the fiber that
-    // runs now. The yielder is at the bottom of that stack, which is in use. A fiber that ended or
-    // panicked leaves its pointer in the thread-local, but its resumer calls `clear_yielder` before
-    // another fiber or the machine's own code can call this function.
+    // SAFETY: a pointer that is not null here leads to the yielder of the fiber that runs now: a
+    // fiber stores the pointer when it is first entered and whenever it is resumed (the last line
+    // of this function), and removes it before it suspends itself (the `replace` above). The
+    // yielder is at the bottom of the running fiber's stack, so it still exists. A fiber that ended
+    // or panicked leaves its pointer in the thread-local, but its resumer calls `clear_yielder`
+    // before another fiber or the machine's own code can call this function.
     unsafe { (*yielder).suspend(()) };
     YIELDER.set(yielder);
 }

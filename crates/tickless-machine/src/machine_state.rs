@@ -57,7 +57,7 @@ pub(crate) struct MachineState {
     /// `Cpu::joules` counts.
     pub(crate) core_energy: Vec<CoreEnergy>,
     pub(crate) running: Option<usize>,
-    /// While its clock is less than this, the running CPU comes before all other CPUs.
+    /// While the running CPU's clock is less than this time, that CPU acts before all others.
     pub(crate) horizon: Ps,
     pub(crate) handler: Option<Handler>,
     pub(crate) on_return: Option<OnReturn>,
@@ -68,7 +68,8 @@ pub(crate) struct MachineState {
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
     /// The number of programs that hold a lock or wait for one, plus the number of running
-    /// interrupt handlers. The machine cannot be finished before it is zero.
+    /// interrupt handlers. [`Machine::finish`](crate::engine::Machine::finish) lets them all run on
+    /// until the number is zero.
     pub(crate) inside: u32,
     /// The machine is being finished: programs must not take further locks.
     pub(crate) draining: bool,
@@ -95,9 +96,9 @@ pub(crate) struct CoreEnergy {
 
 pub(crate) enum Turn {
     Now,
-    /// Other CPUs act first.
+    /// Other CPUs must act before this CPU.
     Wait,
-    /// Not before it has handled an interrupt that is due.
+    /// The CPU may not act before it has handled an interrupt that is due.
     Interrupt,
 }
 
@@ -308,8 +309,8 @@ impl MachineState {
     }
 
     /// Parks the running CPU until another CPU writes one of the lines that its waiting loop has
-    /// read. Returns false if one of them has been written since, so that the loop must check
-    /// again.
+    /// read. Returns false if a line was written after the loop had read it: the loop must check
+    /// its condition again.
     pub(crate) fn park(&mut self, cpu: usize) -> bool {
         let state = &mut self.cpus[cpu];
         state.clock += self.costs.pause;

@@ -76,8 +76,8 @@ impl Order {
     }
 }
 
-/// `cpu` comes before `other`, which acts at `key`, as long as its clock is less than the returned
-/// time. Of equal times, that of the smaller CPU number comes first.
+/// The CPU `other` acts at the time `key`. `cpu` acts before `other` as long as the clock of `cpu`
+/// is less than the returned time. If both times are equal, the smaller CPU number acts first.
 #[inline]
 pub(crate) fn before(key: Ps, cpu: usize, other: usize) -> Ps {
     if cpu < other { key + Ps(1) } else { key }

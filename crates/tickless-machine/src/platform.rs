@@ -23,9 +23,10 @@ use tickless_core::time::{CpuId, Ns};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sim;
 
-// SAFETY: a simulation runs on one thread, where relaxed atomic accesses suffice. If it is used on
-// several threads, the mutex in a `SimLock` still excludes and orders them. The functions that the
-// timer library calls under a lock charge simulated time and read a table.
+// SAFETY: a simulation runs on one thread, where relaxed atomic accesses suffice. If a test uses
+// this platform on several threads, the mutex in a `SimLock` still excludes and orders them. The
+// functions that the timer library calls under a lock only charge simulated time and read a table,
+// so they neither unwind nor use the bases.
 unsafe impl Platform for Sim {
     type Word = SimWord;
     type ParkingWord = SimWord;
@@ -165,7 +166,7 @@ pub struct SimLock<T> {
     guarded: [WordSlot; GUARDED_MAX],
     next: AtomicU64,
     serving: AtomicU64,
-    /// Never contended, because the holder of the ticket lock is the only one that locks it.
+    /// This mutex is never contended, because only the holder of the ticket lock locks it.
     data: Mutex<T>,
 }
 
@@ -214,8 +215,8 @@ impl<T: Send> Lock<T> for SimLock<T> {
     }
 }
 
-/// Access to the data of a [`SimLock`]. The order of the fields matters: the first is dropped
-/// first.
+/// Access to the data of a [`SimLock`]. Rust drops the fields in this order: the data is released
+/// before the ticket lock, and the guard that disables interrupts is dropped last.
 #[derive(Debug)]
 pub struct SimGuard<'a, T> {
     data: MutexGuard<'a, T>,

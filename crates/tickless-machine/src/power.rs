@@ -55,8 +55,8 @@ impl MachineState {
         let end = self.cpus.iter().map(|cpu| cpu.clock).max().unwrap_or(Ps::ZERO);
         let idle: f64 = self.cpus.iter().map(|cpu| cpu.joules).sum();
         for core in 0..self.core_energy.len() {
-            // The number of a core is also the number of its first CPU. Account each core up to
-            // `end`.
+            // Add the energy of each core up to the time `end`: `meter` adds it up to the clock of
+            // a CPU, and the core's first CPU has the same number as the core.
             let clock = std::mem::replace(&mut self.cpus[core].clock, end);
             self.meter(core);
             self.cpus[core].clock = clock;

@@ -43,8 +43,8 @@ impl Counter for Device {
         device::read_counter(self.0).0
     }
 
-    /// A width that never matters: the counter counts nanoseconds, so no conversion can overflow,
-    /// and no simulated run is long enough for 56 bits to wrap.
+    /// The width of the counter in bits. It never matters: the counter counts nanoseconds, so no
+    /// conversion can overflow, and no simulated run is long enough for 56 bits to wrap.
     fn bits(&self) -> u32 {
         56
     }

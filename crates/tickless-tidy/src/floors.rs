@@ -173,9 +173,9 @@ impl<'a> House<'a> {
         self.floors.iter().position(|floor| floor.contains(module))
     }
 
-    /// Returns whether the unit `from`, which uses `to`, must not: `to` is on a higher floor, or is
-    /// another module of the same floor. A use that leaves the folder is judged by the floors of
-    /// the crate's root.
+    /// Returns whether the unit `from` breaks the rule when it uses `to`: if `to` is on a higher
+    /// floor, or is another module of the same floor. Ignores a use that leaves the folder, which
+    /// is judged by the floors of the crate's root.
     fn looks_up(&self, from: &[&str], to: &[&str]) -> bool {
         let depth = self.folder.len();
         let leaves = !to.starts_with(&self.folder);
@@ -184,8 +184,9 @@ impl<'a> House<'a> {
         }
         match (self.floor(from), self.floor(to)) {
             (Some(from), Some(to)) => to >= from,
-            // The front of the folder or the crate is above all its modules. A module without a
-            // floor has been reported already.
+            // A path of the length `depth` names the front of the folder or of the crate, which is
+            // above all its modules. Otherwise a module has no floor, which has been reported
+            // already.
             _ => to.len() == depth,
         }
     }
@@ -285,7 +286,8 @@ mod tests {
 
     const FLOORS: &[Floors] = &[("a", &[&["low"], &["mid", "beside"], &["room"]])];
 
-    /// Returns the breaches in a crate of these files, without their advice.
+    /// Returns the breaches in a crate that consists of these files: their lines and what is wrong,
+    /// without the text after `;`, which says what to do.
     fn found(floors: &[Floors], files: &[(&str, &str)]) -> Vec<String> {
         let root = ("lib.rs", "mod low; mod mid; mod beside; mod room; pub use room::two::B;");
         let source =
@@ -340,7 +342,8 @@ mod tests {
         let inside: &[Floors] = &[("a::room", &[&["one"], &["two"]])];
         let front = "mod one; mod two;";
         for (one, two, wanted) in [
-            // What leaves the folder is judged by the floors of its crate.
+            // A path that leads out of the folder is judged by the floors of the crate, not by
+            // those of the folder.
             ("use crate::low::A;", "use super::one::B;", None),
             ("\nuse crate::room::two::A;", "", Some("2: `room::one` uses `crate::room::two::A`")),
             ("use super::A;", "", Some("1: `room::one` uses `crate::room::A`")),

@@ -58,11 +58,12 @@ const NAMES: &[&str] = &[
 
 const DECLARATIONS: &[&str] = &["fn", "struct", "enum", "trait", "mod", "type", "const", "static"];
 
-/// A line of documentation is a statement: it does not start with one of these and end in `?`.
+/// Documentation consists of statements: a line that begins with one of these words and ends in `?`
+/// is a question, and a finding.
 const QUESTIONS: &[&str] =
     &["is", "are", "does", "do", "has", "have", "can", "may", "must", "was", "were", "did", "will"];
 
-/// Returns every phrase if there are more than `limit`, and nothing otherwise.
+/// Returns every phrase that was found if there are more than `limit`, and nothing otherwise.
 pub fn phrases(files: &[SourceFile], limit: usize) -> Vec<String> {
     let breaches: Vec<String> = files.iter().flat_map(phrases_of).collect();
     if breaches.len() > limit { breaches } else { Vec::new() }
@@ -111,7 +112,8 @@ fn prose(file: &SourceFile) -> Vec<(usize, String)> {
     for (number, line) in (1..).zip(&file.lines) {
         let code = code.next().unwrap_or_default().trim_end();
         let text = if file.path.ends_with(".rs") {
-            // After the code of a line comes a comment, or a part of a string of several lines.
+            // In `line`, the text after the code is a comment, or belongs to a string of several
+            // lines.
             let behind = line.chars().skip(code.chars().count()).collect::<String>();
             behind.trim_start().strip_prefix("//").map(str::to_string)
         } else if is_document {

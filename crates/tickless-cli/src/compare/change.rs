@@ -79,7 +79,7 @@ impl Change {
     /// as the largest.
     fn distance(&self) -> f64 {
         let moved = self.percent.map_or(f64::INFINITY, f64::abs);
-        // A change for which both ranges overlap is sorted after all others.
+        // Results whose ranges overlap count as unchanged, and are sorted after all changes.
         if self.verdict == Verdict::Same { -1.0 / (1.0 + moved) } else { moved }
     }
 

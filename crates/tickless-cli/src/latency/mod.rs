@@ -39,7 +39,7 @@ use tickless_lab::text::time;
     Exit status: 0 if measured, 1 if that was not possible or the results not written,\n\
     2 for a wrong command line or if there was nothing to hold a limit against,\n\
     3 if a limit is exceeded or a wakeup was later than --break.")]
-// Free `-h` for the histogram, as in cyclictest.
+// By default clap uses `-h` for its help. Here `-h` is the histogram, as in cyclictest.
 #[command(disable_help_flag = true)]
 pub struct LatencyArgs {
     /// From one wakeup to the next, in microseconds
@@ -130,8 +130,7 @@ fn sleepers() -> impl TypedValueParser<Value = Sleeper> {
 struct Measured {
     #[serde(flatten)]
     row: Row,
-    /// The late wakeup that ended the measurement, if it happened in this measurement's way to
-    /// sleep.
+    /// The late wakeup that ended all measurements, if it happened in this measurement.
     #[serde(rename = "break")]
     broken: Option<Broken>,
     #[serde(skip)]
@@ -193,8 +192,8 @@ impl LatencyArgs {
             }
             Err(_) => Vec::new(),
         };
-        // The plan holds an open file of the tracefs instance. While that is open, the instance
-        // cannot be removed.
+        // The plan holds an open file of the tracefs instance (this program's own trace buffer in
+        // the kernel). The kernel does not remove the instance while the file is open.
         drop(plan);
         let slices = slices.map_err(Failure::lab)?;
         let sample = slices.iter().find_map(|slice| slice.tally.broke);

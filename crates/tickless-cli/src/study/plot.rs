@@ -53,8 +53,9 @@ fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a line of marks for each lane. A mark stands for a short interval: the more often the
-/// lane ran in it, the darker the mark.
+/// Writes a line of marks for each lane, which shows when a group of tasks ran in its period. A
+/// mark stands for a short part of the period: the more often the group ran in it, the darker the
+/// mark.
 fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
     const LABEL: usize = 24;
     for Lane { name, runs, .. } in lanes {

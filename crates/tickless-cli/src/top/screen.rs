@@ -216,7 +216,7 @@ mod tests {
         lines.map(|line| line.text.trim_end().to_string()).collect()
     }
 
-    /// Checks that the line of this number begins like that.
+    /// Checks that the line with the number `line` begins with `text`.
     #[track_caller]
     fn begins(screen: &mut Screen, line: usize, text: &str) {
         let lines = drawn(screen, 80);

@@ -111,14 +111,14 @@ impl fmt::Display for Violation {
 impl std::error::Error for Violation {}
 
 pub(crate) const SAFE_UNTIL: Ns = Ns::from_ms(30);
-/// The longest time ahead for which a timer is armed.
+/// No timer is armed for a time that is further in the future than this.
 const FARTHEST: Ns = Ns::from_ms(8);
 /// A timer that fires later than this breaks a rule. It allows for a coarse timer's granularity, a
 /// tick, the callbacks that run before, and the rest of the last fault.
 const LATE_MAX: Ns = Ns::from_ms(12);
 /// The time by which every timer that was armed in the safety phase must have fired.
 const CHECK_AT: Ns = SAFE_UNTIL.after(FARTHEST).after(LATE_MAX);
-/// The time until which CPUs are off that were switched off for the rest of the test run.
+/// A CPU that must stay off for the rest of the test run is switched off until this time.
 const LAST_RETURN: Ns = CHECK_AT.after(Ns::from_ms(10));
 /// How late a timer interrupt may be before another CPU treats it as lost.
 const GRACE: Ns = Ns::from_ms(2);
@@ -164,8 +164,9 @@ fn run(spec: &Spec, seed: u64, oracle: &Rc<Oracle>) -> io::Result<History> {
             cpu: CpuId(cpu),
             cpus,
             // If the tick expires the timer wheel, a base must not go offline while its CPU runs:
-            // the tick is a timer too, and would move to another CPU's base. A CPU that is switched
-            // off stops its tick before and restarts it afterwards.
+            // the tick is itself a timer of that base. It would move to another CPU and no longer
+            // expire this CPU's wheel. A CPU that is switched off stops its tick before and
+            // restarts it afterwards.
             bases_go_offline: config.timers.wheel == WheelEvents::Device,
         };
         kernel.spawn(&mut machine, Class::Fair, Some(CpuId(cpu)), move || program.run())?;

@@ -112,13 +112,13 @@ impl Program {
         self.oracle.has_armed();
         match started {
             None => self.oracle.fail("an arming was refused".to_string()),
-            // The timer was not armed: the previous arming has fired, or its callback is about to
-            // report that.
+            // The timer was not pending before this arming: the previous arming has fired, or its
+            // callback is about to report that.
             Some(Started::Idle) => {}
             Some(_) => {
-                // The previous arming was replaced. If it is not in the list, then the new arming
-                // has already fired, and its callback has removed the entry of the previous one by
-                // mistake: remove the other entry.
+                // The new arming has replaced the previous one, so remove the entry of the previous
+                // one. If that is missing, the new arming has already fired. Both armings were due
+                // then, so its callback has removed the older entry: remove the newer one.
                 let mut due = record.due.borrow_mut();
                 let place = due.iter().position(|due| due.0 == mine - 1);
                 match place.or(due.iter().position(|due| due.0 == mine)) {
@@ -147,8 +147,9 @@ impl Program {
                 self.oracle.fail(format!("the cancel returned idle, but {due:?} has not fired"));
             }
             Cancel::Running if how == CancelKind::AndWait => due.clear(),
-            // The cancel has removed later armings. The arming of the running callback stays until
-            // the callback has reported.
+            // A callback of this timer is running. The cancel has removed the later armings. The
+            // arming that has fired stays in the list until its callback has called the oracle's
+            // `fire`.
             Cancel::Running if how == CancelKind::Once => {
                 due.truncate(usize::from(!record.running.get()));
             }
@@ -172,15 +173,15 @@ impl Program {
             self.bring_back(cpu);
         } else if !self.kernel.is_off(cpu) {
             let plugged = self.kernel.plug(|| self.kernel.bases().offline(cpu));
-            // This fails for the last base that is online.
+            // Taking a base offline fails if no other base is online. Count only successes.
             if let Some(Ok(_)) = plugged {
                 self.oracle.faults.borrow_mut().offline += 1;
             }
         }
     }
 
-    /// Takes a CPU's base online. If the CPU is off, does nothing: the CPU does it when it is
-    /// switched on.
+    /// Takes a CPU's base online. Does nothing if the CPU is off, because a CPU takes its own base
+    /// online when it is switched on.
     fn bring_back(&self, cpu: CpuId) {
         self.kernel.plug(|| {
             if !self.kernel.is_off(cpu) {

@@ -33,8 +33,9 @@ impl Kernel {
         engine::charge(self.costs.idle);
         self.tick_enter_idle(cpu);
         while !self.has_work(cpu) && !engine::is_ending() {
-            // A handler may have left the timer device to be programmed by the next choice of a
-            // task. No task is ready, so no choice follows: program it now.
+            // An interrupt handler may have left the timer device unprogrammed, because the
+            // CPU programs it when it chooses the next task. Here no task is ready to be chosen:
+            // program the device now.
             self.settle(cpu);
             self.checked_sleep(cpu, cpu::halt);
             // Handle the interrupts that have ended the sleep. They were disabled since the check

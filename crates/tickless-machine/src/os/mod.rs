@@ -92,9 +92,9 @@ impl Skew {
 pub enum IdleTick {
     Keeps,
     Stops,
-    /// It arms its tick this far in the future, which stands for the CPU's next coarse timer: in
-    /// Linux the tick expires the timer wheel. When the CPU leaves idle, it cancels the tick and
-    /// arms it at the usual time.
+    /// An idle CPU arms its tick this far in the future, which stands for the CPU's next coarse
+    /// timer: in Linux the tick expires the timer wheel. When the CPU leaves idle, it cancels the
+    /// tick and arms it at the usual time.
     Moves(Ns),
 }
 
@@ -119,8 +119,8 @@ struct PerCpu {
     must_choose: Cell<bool>,
     tick: Timer,
     slice: OnceCell<Timer>,
-    /// An interrupt handler has left the timer device unprogrammed: the next choice of a task
-    /// programs it.
+    /// An interrupt handler has left the timer device unprogrammed. The CPU programs it before it
+    /// continues with a task or sleeps.
     must_settle: Cell<bool>,
     ticks: Cell<u64>,
     expirer: Cell<Option<TaskId>>,
@@ -364,8 +364,8 @@ impl Kernel {
         let _ = timer.start(Window::at(end), now, Options::default());
     }
 
-    /// Programs the CPU's timer device, if an interrupt handler has left that to the next choice of
-    /// a task.
+    /// Programs the CPU's timer device, if an interrupt handler has left it unprogrammed
+    /// (`must_settle`).
     fn settle(&self, cpu: CpuId) {
         if self.cpus[cpu.index()].must_settle.take() {
             self.bases.settle_device(cpu);
@@ -398,8 +398,8 @@ pub struct TaskUsage {
     pub switches: u64,
 }
 
-/// The task numbers of the timers that tick and that end a fair task's turn: their indexes in the
-/// list of actions.
+/// The task numbers (indexes in the list of actions) of two kinds of timers: the ticks, and the
+/// timers that end a fair task's turn.
 const TICK: u64 = 0;
 const SLICE: u64 = 1;
 

@@ -37,7 +37,7 @@ impl Kernel {
     }
 
     /// Calls `f`, which takes a base offline or online. Does not call it while another call of
-    /// `plug` is running: two at a time could leave the base of a CPU online that is off.
+    /// `plug` is running: two at a time could leave a base online although its CPU is off.
     pub fn plug<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
         if self.is_plugging.replace(true) {
             return None;
@@ -82,7 +82,7 @@ impl Kernel {
         }
         self.stop_tick(cpu);
         let plugged = self.plug(|| {
-            // This fails for the last base that is online. Then the CPU stays on.
+            // Taking the base offline fails if no other base is online. Then the CPU stays on.
             mine.is_off.set(self.bases.offline(cpu).is_ok());
         });
         if plugged.is_some() && mine.is_off.get() {

@@ -218,8 +218,8 @@ impl Kernel {
             self.choose();
             drop(masked);
         } else if !mine.must_choose.get() {
-            // No choice of a task follows that would program the timer device. (An idle CPU
-            // programs it in the idle loop.)
+            // The CPU does not choose a task now, which would program the timer device, so program
+            // it here. (An idle CPU programs it in the idle loop.)
             let masked = Masked::new();
             self.settle(cpu);
             drop(masked);
@@ -251,8 +251,8 @@ impl Kernel {
         let lowest = if is_blocked { Class::Idle } else { class };
         let next = queue.pop_from(lowest);
         let next = match (next, is_blocked) {
-            // The current task goes back to the queue, for its next turn. The idle task never is in
-            // a queue.
+            // The current task goes back to the queue, for its next turn, unless it is the idle
+            // task, which is never in a queue.
             (Some(next), false) if class > Class::Idle => {
                 queue.push(class, me);
                 next

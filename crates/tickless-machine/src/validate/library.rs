@@ -59,7 +59,7 @@ unsafe impl<W: Backend> Platform for ScenePlatform<W> {
 struct Guarded<W: Backend, T> {
     lock: Line<TicketLock<W>>,
     guarded: Line<W::Word>,
-    /// Never contended, because only the holder of the ticket lock locks it.
+    /// This mutex is never contended, because only the holder of the ticket lock locks it.
     data: Mutex<T>,
 }
 
@@ -83,7 +83,7 @@ impl<W: Backend, T: Send> Lock<T> for Guarded<W, T> {
     }
 }
 
-/// The order of the fields matters: the data is released before the ticket lock.
+/// Rust drops the fields in this order, so the data is released before the ticket lock.
 #[derive(Debug)]
 struct Guard<'a, W: Backend, T> {
     data: MutexGuard<'a, T>,
