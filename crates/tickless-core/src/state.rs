@@ -248,8 +248,8 @@ impl Life {
 /// in the event device's handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FiresIn {
-    /// In the event device's handler: at once, delaying everything behind it. Linux calls such
-    /// timers hard.
+    /// In the event device's handler: at once, but the callback delays the base's other timers, and
+    /// in a kernel all other work of its CPU. Linux calls such timers hard.
     #[default]
     Handler,
     /// In the expiry thread, like all coarse timers. Linux calls such timers soft.

@@ -40,7 +40,7 @@ pub enum Cancel {
     /// The timer was neither pending nor running.
     Idle,
     /// The timer's callback was running. If the timer had been armed again, that arming has been
-    /// cancelled, too.
+    /// cancelled, too, except by [`try_cancel`](Bases::try_cancel).
     Running,
 }
 

@@ -1,8 +1,9 @@
 //! Deferred expiry: the handler detects due timers, and an expiry thread fires them.
 //!
-//! The handler of an event device should be short, because everything behind it waits. So the
-//! callbacks of coarse timers, and of precise timers that request it, run in an expiry thread,
-//! which the handler wakes: on every tick, or only if a timer has expired.
+//! The handler of an event device should be short, because it delays the base's other timers, and
+//! in a kernel all other work of its CPU. So the callbacks of coarse timers, and of precise timers
+//! that request it, run in an expiry thread, which the handler wakes: on every tick, or only if a
+//! timer has expired.
 //!
 //! # Collecting
 //!

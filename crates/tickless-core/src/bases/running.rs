@@ -99,7 +99,8 @@ impl<P: Platform> Running<P> {
         }
     }
 
-    /// The value on which a thread that begins to wait must park. Under the lock.
+    /// The value that a thread which begins to wait passes to `park`: it sleeps only while `ended`
+    /// has this value. Under the lock.
     pub(crate) fn ended(&self) -> u32 {
         self.ended.count(Ordering::Relaxed)
     }

@@ -317,8 +317,9 @@ impl<P: Platform> Bases<P> {
         }
     }
 
-    /// Updates the event device after a timer has been armed. If the timer was pending, `old` is
-    /// when the device would have had to fire for it, and whose device that is.
+    /// Updates the event device after a timer has been armed. If the timer was pending before,
+    /// `old` is when a device would have had to fire for its previous arming, and whether that
+    /// device belongs to the caller's CPU.
     #[inline(never)]
     fn update_device<L: Family<P>>(
         &self,

@@ -168,8 +168,8 @@ impl<P: Platform, L: Link> NewTimer<P, L> {
         NewTimer(TimerRef(timer))
     }
 
-    /// Returns the timer, and its state once it belongs to this base: idle. No other thread can
-    /// have changed the state.
+    /// Returns the timer, and the state with which it begins on this base: idle. No other thread
+    /// can have changed the state.
     #[inline]
     pub(crate) fn on(self, base: CpuId) -> (TimerRef<P, L>, Life) {
         // Relaxed: only the caller can reach the timer. Whatever publishes it to other threads

@@ -25,7 +25,7 @@ struct Walker {
 }
 
 impl RunAhead {
-    /// Buckets with fewer timers than this are not worth a walk.
+    /// Buckets with fewer timers than this are not read ahead: it would gain too little.
     pub(super) const WORTHWHILE: u32 = 256;
 
     /// Adds a walker for a list that is about to be appended to the due list. Does nothing if the
@@ -47,7 +47,7 @@ impl RunAhead {
         if self.count == 0 { 0 } else { self.walk(lists) }
     }
 
-    /// Out of line, because few buckets are worth a walk.
+    /// Not inlined, because few buckets have enough timers for reading ahead.
     #[inline(never)]
     fn walk(&mut self, lists: &WheelLists) -> usize {
         let mut looks = 0;
