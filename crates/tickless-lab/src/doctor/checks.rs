@@ -1,9 +1,10 @@
-//! The checks of `tickless doctor`: which problem each one looks for, by which figure, with which
-//! limits.
+//! The checks of `tickless doctor`. Each check looks for one problem: it takes a figure from the
+//! gathered data and compares it with two limits, one for a warning and one for the verdict "bad".
 //!
-//! The checks for the problem that a study's mechanism solves are in the study's folder
-//! (`studies/NAME/doctor.rs`). `sleep` has the checks of how exactly threads may sleep, and how
-//! exactly they do.
+//! A study compares a timer mechanism with the behaviour that it replaced. The checks for the
+//! problem that the mechanism solves are in the study's folder (`studies/NAME/doctor.rs`). The
+//! checks in this file are about sleeping threads: how late the kernel may wake them, and whether
+//! they wake before their next deadline.
 
 use super::facts::{Facts, Sleeps};
 use crate::studies::STUDIES;
@@ -42,8 +43,8 @@ impl Check {
         checks().into_iter().find(|check| check.name == name)
     }
 
-    /// Returns whether the check's figure is a time. Other work on the machine disturbs measured
-    /// times, but not counts.
+    /// Returns whether the check judges a measured time. Other work on the machine disturbs
+    /// measured times, but does not change counts.
     fn is_timed(&self) -> bool {
         self.needs.iter().any(|need| matches!(need, Need::ClockRead | Need::Sleeps))
     }
@@ -97,16 +98,17 @@ const DEADLINES: Check = Check {
     judge: deadlines,
 };
 
-/// The kernel's default timer slack, by which it may delay the end of a sleep.
+/// The kernel's default timer slack: how much later than requested it may end a sleep.
 const SLACK_DEFAULT_NS: f64 = 50_000.0;
 
-/// With a slack of a millisecond, which is the shortest usual tick, sleeps are no more exact than
-/// timers that expire on ticks.
+/// From this timer slack on the verdict is "bad". A millisecond is the shortest usual tick, so with
+/// such a slack sleeps are no more exact than timers that expire on ticks.
 const SLACK_BAD_NS: f64 = 1_000_000.0;
 
 fn slack(facts: &Facts) -> Judged<'_> {
     let slack_ns = *facts.slack_ns.as_ref()? as f64;
-    // The limit is one above the default, so that the default does not cause a warning.
+    // The limit for a warning is one nanosecond above the default slack, so that the default causes
+    // no warning.
     let verdict = Verdict::from_limits(slack_ns, SLACK_DEFAULT_NS + 1.0, SLACK_BAD_NS);
     Judgement::figure(
         verdict,
@@ -118,10 +120,11 @@ fn slack(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Percentage of missed deadlines from which to warn. A few are missed on any virtual machine, when
-/// the hypervisor runs another machine on the CPU.
+/// From this percentage of missed deadlines on there is a warning. A thread misses a deadline if it
+/// has not woken by the next one. That happens now and then on any virtual machine, when the
+/// hypervisor runs another machine on the CPU.
 const MISSED_WARN: f64 = 2.0;
-/// Percentage of missed deadlines that is bad: one in ten.
+/// From this percentage of missed deadlines on the verdict is "bad": one in ten.
 const MISSED_BAD: f64 = 10.0;
 
 fn deadlines(facts: &Facts) -> Judged<'_> {

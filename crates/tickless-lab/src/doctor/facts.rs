@@ -53,10 +53,11 @@ pub struct ClockSource {
 
 #[derive(Clone, Copy, Debug)]
 pub struct ReadCost {
-    /// The time of a read by a single thread: the median over short batches of reads.
+    /// The time of one read of the clock if a single thread reads: the median over short batches of
+    /// reads.
     pub alone_ns: f64,
-    /// The time of a read while one thread on each CPU reads. Of each thread's batches of reads the
-    /// upper quartile is taken, and of these quartiles the median.
+    /// The time of one read of the clock if one thread on each CPU reads, all at once. It is the
+    /// median over the threads; the time of each thread is the upper quartile of its batches.
     pub together_ns: f64,
     pub threads: usize,
 }
@@ -81,7 +82,8 @@ pub enum IdleTicks {
 pub struct CpuCounts {
     pub timer_interrupts: u64,
     pub timer_softirqs: u64,
-    /// Softirqs for high-resolution timers that were set up to run their callbacks in a softirq.
+    /// The number of softirqs that ran callbacks of high-resolution timers. Only timers that were
+    /// set up for it use a softirq; other callbacks run in the timer interrupt.
     pub hrtimer_softirqs: u64,
     /// The CPU's total time, in the kernel's units of CPU accounting (usually 10 ms).
     pub time: u64,

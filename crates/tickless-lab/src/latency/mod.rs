@@ -26,12 +26,13 @@ pub enum Sleeper {
     Timerfd,
     /// Our high-resolution timer: its callback, on its driver's thread
     Hrtimer,
-    /// Our high-resolution timer, with a driver that wakes 100 us before and spins
+    /// Our high-resolution timer, whose driver wakes 100 us before the deadline and spins until
+    /// then
     HrtimerSpin,
-    /// Our high-resolution timer, with a driver that learns how long before to wake and spin, for a
-    /// twentieth of a CPU
+    /// Our high-resolution timer, whose driver learns how long before the deadline to wake and
+    /// spin, for at most a twentieth of a CPU
     HrtimerAuto,
-    /// Our coarse timer, late by up to 13 % and a tick on purpose
+    /// Our coarse timer, which fires up to 13 % of its delay and a tick late on purpose
     Timeout,
 }
 
@@ -45,7 +46,7 @@ impl Sleeper {
         Sleeper::Timeout,
     ];
 
-    /// All ways to sleep but the coarse timer, which is late on purpose.
+    /// All ways to sleep except the coarse timer, which fires late on purpose.
     pub const EXACT: [Sleeper; 5] = [
         Sleeper::ClockNanosleep,
         Sleeper::Timerfd,

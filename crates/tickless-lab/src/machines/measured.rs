@@ -39,8 +39,8 @@ pub enum IfBusy {
     Measure,
 }
 
-/// Measures this host for a machine's file that may be passed on to others.
-/// refuses something.
+/// Measures this host for a machine's file that may be passed on to others. If other programs keep
+/// the CPUs busy, `if_busy` decides: either it is an error, or the description says so.
 pub fn quiet_host(
     effort: Effort,
     if_busy: IfBusy,

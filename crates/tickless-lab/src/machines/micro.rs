@@ -91,8 +91,8 @@ fn atomic() -> f64 {
     each(20_000, || _ = black_box(&word).fetch_add(1, Ordering::AcqRel))
 }
 
-/// Measures a chain of shifts and exclusive-ors. Each needs the result of the previous one, so each
-/// takes one cycle.
+/// Returns the nanoseconds of a CPU cycle, measured with a chain of shifts and exclusive-ors. Each
+/// needs the result of the previous one, so each takes one cycle.
 fn chain() -> f64 {
     const STEPS: f64 = 6.0;
     let mut value = black_box(1_u64);
@@ -105,8 +105,8 @@ fn chain() -> f64 {
     ns / STEPS
 }
 
-/// Measures two threads on one CPU that yield it to each other: a system call and a switch each
-/// time.
+/// Measures two threads on one CPU that yield it to each other. A yield is a system call and a
+/// context switch.
 fn switch() -> f64 {
     const YIELDS: u32 = 2_000;
     let stop = AtomicBool::new(false);
@@ -143,8 +143,9 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
         Spread::of(of(name).iter().map(move |ns| (ns - off).max(0.0)))
     };
     let price = |key, value, how| Price { key, value, how };
-    // A near timer is the first to expire, so both arming and disarming it write the timer device.
-    // A far timer writes nothing. Half of the difference is one write.
+    // The price of one write of the timer device. A near timer is the first to expire, so both
+    // arming and disarming it write the device. A far timer causes no write. So half of the
+    // difference between the two is one write.
     let Spread { median, low, high } = less("near", "far");
     let program = Spread { median: median / 2.0, low: low / 2.0, high: high / 2.0 };
     let cycles = Spread::of(of("chain").iter().map(|ns| 1.0 / ns));

@@ -32,9 +32,11 @@ pub fn find(name: &str) -> Result<Spec, LabError> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Histories {
-    /// No rule was broken. Contains a text that lists what was done.
+    /// No history, which is the random test of one seed, broke a rule of the timers. Contains a
+    /// text that counts what the histories did.
     Sound(String),
-    /// A history broke a rule. Contains a text that names the rule and how to repeat the history.
+    /// A history, which is the random test of one seed, broke a rule of the timers. Contains a text
+    /// that names the rule and how to repeat the history.
     Broken(String),
 }
 

@@ -50,10 +50,10 @@ impl Backend for Real {
     fn section() {}
 }
 
-/// Plays each scene (a small timed program) `turns` times, in turn. Returns for each scene and play
-/// the nanoseconds of an operation. A scene with two sides, which are threads on different CPUs, is
-/// played on the first and the last of these CPUs. If a side lost its CPU during a play, the play
-/// is repeated, a few times at most.
+/// Plays each scene (a small timed program) `turns` times, in turn. Returns for each scene the
+/// nanoseconds per operation in each play. A scene with two sides, which are threads on different
+/// CPUs, is played on the first and the last of these CPUs. If a side lost its CPU during a play,
+/// the play is repeated, a few times at most.
 pub fn play(
     what: &'static str,
     parts: &[Scene],
@@ -77,7 +77,7 @@ pub fn play(
 }
 
 fn times_lost() -> i64 {
-    // This call cannot fail for the calling thread. If it did, no loss would be counted.
+    // This call cannot fail for the calling thread. If it did, the play would count as undisturbed.
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }
 

@@ -5,8 +5,8 @@
 //! - Variants are measured in turn, and the order alternates ([`interleave`]): a disturbance
 //!   affects all of them, and a drift cancels out.
 //! - A figure is the median of its repetitions, with the least and the greatest beside it.
-//! - Counts (device writes, switches, system calls) are preferred to times: a busy machine does not
-//!   change them.
+//! - Counts (device writes, context switches, system calls) are preferred to times: a busy machine
+//!   does not change them.
 //! - Times are shown next to the time of an uncontended atomic add in the same run
 //!   ([`atomic_add_ns`]), so that a reader can tell a slow machine from slow code.
 

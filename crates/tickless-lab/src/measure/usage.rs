@@ -40,8 +40,8 @@ impl Usage {
 
 /// Does a piece of work. Returns its result, and what the process used for it.
 ///
-/// The kernel counts switches exactly. Some kernels count CPU time in whole ticks, so a piece of
-/// work should take some tens of milliseconds.
+/// The kernel counts context switches exactly. Some kernels count CPU time in whole ticks, so a
+/// piece of work should take some tens of milliseconds.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Usage) {
     let before = of_process();
     let begun = Instant::now();
@@ -88,8 +88,8 @@ pub struct ThreadUsage {
 pub struct Threads(BTreeMap<OsString, ThreadUsage>);
 
 impl Threads {
-    /// Takes a snapshot of the running threads whose name begins with one of these. It is empty if
-    /// the system does not provide the data.
+    /// Takes a snapshot of what the running threads have used whose name begins with one of
+    /// `names`. It is empty if the system does not provide the data.
     pub fn named(names: &[&str]) -> Threads {
         let Ok(threads) = fs::read_dir("/proc/self/task") else {
             return Threads::default();
@@ -136,8 +136,8 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Goal: waiting counts as switches and real time, and computing as CPU time, in whichever
-    /// thread it happens.
+    /// Goal: waiting counts as context switches and real time, and computing as CPU time, in
+    /// whichever thread it happens.
     #[test]
     fn waiting_counts_as_switches_and_computing_as_cpu_time() {
         let ((), waiting) = timed(|| {

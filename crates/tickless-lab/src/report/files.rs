@@ -47,7 +47,7 @@ impl Files {
 
     pub fn remove_halves(&self) {
         for file in [&self.page, &self.json] {
-            // Usually there is no such file, so an error is ignored.
+            // Usually no incomplete file is left to remove, so an error is ignored.
             let _ = fs::remove_file(beside(file));
         }
     }

@@ -198,8 +198,9 @@ mod tests {
     use crate::measure::Spread;
     use crate::studies::Band;
 
-    /// Goal: an entry shows its origin by a letter as well as by a class, whether it lies in its
-    /// band, and the range of its repetitions.
+    /// Goal: an entry shows the origin of its figure by a letter as well as by a class, the range
+    /// of the figure's repetitions, and whether the figure lies in its band, the range in which it
+    /// should lie.
     #[test]
     fn an_entry_shows_its_origin() {
         let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };

@@ -115,7 +115,8 @@ impl Claim {
         Claim { effect, scale: Scale::Times, null_model: 1.0, published: None, band }
     }
 
-    /// Claims the value of the figure itself, which would be `null_model` without the mechanism.
+    /// Makes a claim on the figure itself rather than on a change of it. Without the mechanism, the
+    /// figure would be `null_model`.
     pub fn value(effect: f64, null_model: f64, band: Band) -> Claim {
         Claim { effect, scale: Scale::Plain, null_model, published: None, band }
     }

@@ -64,7 +64,8 @@ pub struct Sensitivity {
 }
 
 impl Sensitivity {
-    /// Returns the largest relative change of the figure; 0.1 is 10 %.
+    /// Returns the largest relative change of the figure when the parameter goes to either end of
+    /// its range. 0.1 is 10 %.
     pub fn moves(&self) -> f64 {
         let off =
             |value: f64| ((value - self.value) / self.value.abs().max(f64::MIN_POSITIVE)).abs();

@@ -17,9 +17,9 @@
 //!
 //! Each mechanism has a *switch*, with one setting for the replaced behaviour and one for the
 //! mechanism: the two *sides* of a comparison ([`Sides`]). Both sides run the same code, and only
-//! this setting differs. A cell may be judged right only if it would not be with a switch that has
-//! no effect. Tests check that: they run each study with the same setting on both sides
-//! ([`Sides::broken`]).
+//! this setting differs. A cell may be judged right only because of that difference. Tests check
+//! it: they run each study with the same setting on both sides ([`Sides::broken`]), and then no
+//! cell may be judged right.
 //!
 //! # To add a study
 //!

@@ -53,14 +53,14 @@ pub enum Scale {
     Log,
 }
 
-/// Whether a variant runs with the study's mechanism or without it. Each side has the same colour
-/// in all plots.
+/// Whether a variant runs without the study's mechanism (before) or with it (after). This
+/// determines the variant's colour in all plots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     Before,
     After,
-    /// Another variant, shown for comparison with the other two.
+    /// A third variant, shown for comparison with the replaced behaviour and the mechanism.
     Beside,
 }
 
@@ -93,7 +93,7 @@ pub struct Lane {
     pub name: String,
     pub side: Side,
     pub refill_ms: f64,
-    /// The period is divided into equal parts. For each part, the share of the periods in which the
+    /// One entry for each of the equal parts of the period: the share of the periods in which the
     /// group ran in that part.
     pub runs: Vec<f64>,
 }
@@ -117,7 +117,8 @@ impl Lane {
         for &(begin, end) in windows {
             let mut at = begin;
             while at < end {
-                // Count up to the beginning of the next part of the period at most.
+                // End each step where the next part of the period begins, because a window may
+                // cross several parts.
                 let until = (at + part_ns - place(at) % part_ns).min(end);
                 ran_ns[(place(at) / part_ns % PARTS) as usize] += (until - at) as f64;
                 at = until;

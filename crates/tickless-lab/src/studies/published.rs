@@ -1,8 +1,9 @@
 //! Describes a published report, which is the text that introduced a mechanism with measurements:
-//! its question, its most important figure, and its tables with our figures next to its own.
+//! its question, its most important figure, and its tables, which show our figures next to the
+//! published ones.
 //!
-//! Such a table has the rows and columns of the published table. Each entry is either a published
-//! figure, from the machine of that report, or our own, with its origin.
+//! A table has the rows and columns of the published table. Each entry is either a published
+//! figure, from the machine of that report, or one of ours, with its origin.
 
 use super::{Cell, StudyResult};
 

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 pub struct Request {
     pub world: World,
     pub effort: Effort,
-    /// The points of a curve: numbers of CPUs or of timer bases. `None` for the study's own choice.
+    /// The points of a curve: numbers of CPUs or of timer bases. With `None` the study chooses
+    /// them.
     pub cpus: Option<Vec<u32>>,
     pub seed: u64,
-    /// Whether to show how the parameters of a simulated machine that are only assumed affect the
-    /// predicted figures. Live studies ignore it.
+    /// Whether to show how much the predicted figures depend on those parameters of the simulated
+    /// machine whose values are only assumed. Live studies ignore this.
     pub sensitivity: bool,
     pub sim: SimOptions,
 }

@@ -5,15 +5,17 @@
 //! of that kernel was read (`docs/dev/predictions.md`). The load is like hackbench: groups of
 //! senders and receivers, in which each sender writes to each receiver of its group in turn through
 //! small pipes. When the scheduler switches to a task while other tasks wait, it arms the timer
-//! that ends the task's slice. That timer is *lazy*: removing it or pushing it out need not program
-//! the timer device.
+//! that ends the task's slice. That timer is *lazy*: cancelling it or moving it to a later time
+//! need not program the timer device, which means to write a new expiry to it.
 //!
-//! The table lists the compared policies. "Programs" means writing a new expiry to the device; a
-//! "removal" is that of the earliest timer; a "handler" is that of the timer interrupt.
+//! The table lists the compared policies: what each does when the earliest timer is removed,
+//! whether it heeds that a timer is lazy, and what it does at the end of the handler of the timer
+//! interrupt. Under *restart-aware*, cancelling the earliest timer programs the device, and
+//! restarting it writes at most once.
 //!
 //! | policy name | on a removal | lazy timers | at a handler's end |
 //! |---|---|---|---|
-//! | `lazy` | lazy: no removal programs | ignored | programs |
+//! | `lazy` | never programs | ignored | programs |
 //! | `restart_aware` | restart-aware: Linux 5.15 to 7.0 | ignored | programs |
 //! | `lazy_timers` | restart-aware | honoured | programs |
 //! | `put_off` | restart-aware | ignored | deferred |
@@ -92,7 +94,7 @@ const ROOM: u64 = 8;
 /// The cost of handling a message, without system calls, wakeups and locks. It is charged to the
 /// sender and to the receiver.
 const MESSAGE: Ns = Ns(700);
-/// The length of a time slice on machines of eight CPUs and more: 0.7 ms times four.
+/// The length of a time slice in Linux on machines of eight CPUs and more: 0.7 ms times four.
 const SLICE: Ns = Ns(2_800_000);
 
 pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {

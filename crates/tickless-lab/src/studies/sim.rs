@@ -18,8 +18,8 @@ use tickless_machine::trace;
 /// The note that studies without random input show.
 pub const SEED_UNUSED: &str = "Nothing here is drawn by chance: the seed changes nothing";
 
-/// Returns the requested machine, or the machine named `usual` if none was requested. It is an
-/// error if its file lacks a parameter in `needs`.
+/// Returns the machine that the user requested, or otherwise the machine named `usual`. It is an
+/// error if the machine's file lacks a parameter in `needs`.
 pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, LabError> {
     let mut spec = machines::find(request.sim.machine.as_deref().unwrap_or(usual))?;
     spec.require(needs).map_err(|error| LabError::Request { what: error.to_string() })?;

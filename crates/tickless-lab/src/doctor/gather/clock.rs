@@ -32,11 +32,12 @@ pub(super) fn source() -> Seen<ClockSource> {
     })
 }
 
-/// How long a thread reads: long enough for hundreds of batches of the slowest counters.
+/// How long a thread reads the clock: long enough for hundreds of batches of reads even if the
+/// clock is a slow device.
 const READING: Duration = Duration::from_millis(60);
 
-/// The number of reads in a batch. A batch takes only a few microseconds, so that in few batches
-/// the thread loses its CPU.
+/// The number of reads in a batch. A batch takes only a few microseconds, so a thread seldom loses
+/// its CPU during one.
 const BATCH: u32 = 64;
 
 /// Measures how long a read of `counter` takes, first by one thread, then by one thread on each of

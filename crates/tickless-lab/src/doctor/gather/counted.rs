@@ -57,7 +57,8 @@ fn idle_ticks(is_configured: Option<bool>, command_line: &str) -> IdleTicks {
 /// `/proc/interrupts` has no column for them.
 pub fn read(interrupts: &str, softirqs: &str, stat: &str) -> Seen<Vec<CpuCounts>> {
     let online: Vec<usize> = cpus_in_header(interrupts);
-    // The row is named LOC on x86. On other machines it has the name of the timer's driver.
+    // The row of the timer interrupts is named LOC on x86. On other machines the row's description
+    // contains the name of the timer's driver.
     let local = row(interrupts, |name, rest| {
         name == "LOC" || rest.contains("arch_timer") || rest.contains("timer-")
     });

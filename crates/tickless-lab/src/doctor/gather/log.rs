@@ -31,8 +31,8 @@ pub fn read(path: &Path) -> Seen<Vec<String>> {
     Ok(messages)
 }
 
-/// Returns the kernel's own messages in the text. Messages that programs wrote into the log are
-/// left out, and so are the indented lines that describe the device of a message.
+/// Returns the messages of the kernel itself in the text. Leaves out messages that programs wrote
+/// into the log, and the indented lines after a message, which describe its device.
 fn parse(text: &str) -> Vec<String> {
     let message = |line: &str| {
         if line.starts_with(' ') {
@@ -40,8 +40,8 @@ fn parse(text: &str) -> Vec<String> {
         }
         let (head, message) = line.split_once(';')?;
         let priority: u32 = head.split(',').next()?.parse().ok()?;
-        // The lowest three bits are the level. The bits above them are the facility; 0 is the
-        // kernel.
+        // The lowest three bits of the priority are the message's level. The bits above them are
+        // the facility, which is the message's source; 0 is the kernel.
         (priority >> 3 == 0).then(|| message.chars().filter(|c| !c.is_control()).collect())
     };
     text.lines().filter_map(message).collect()

@@ -1,8 +1,8 @@
 //! Gathers the data that the chosen checks need, and nothing else.
 //!
-//! The kernel's counts and the recording cover the same time, during which this process sleeps.
-//! Reading clocks and running threads that sleep cause load themselves, so they follow after that
-//! time and do not appear in the counts.
+//! The kernel's counters and the recording of timer events cover the same time, during which this
+//! process only sleeps. Reading clocks and measuring how exactly threads sleep cause load
+//! themselves, so they follow after that time and do not appear in the counts.
 
 pub mod clock;
 pub mod counted;
@@ -24,13 +24,12 @@ use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, 
 #[derive(Clone, Debug)]
 pub struct GatherOptions {
     pub duration: Duration,
-    /// The executable of this program. It is started again as a watcher, which cleans up the
-    /// recording if this process dies; `None` for no watcher.
+    /// The executable of this program. It is started once more as a watcher: a process that cleans
+    /// up the recording if this process dies. With `None` there is no watcher.
     pub program: Option<PathBuf>,
 }
 
-/// Gathers the data that these checks need. Takes the duration in `look`, and up to two seconds
-/// more.
+/// Gathers the data that these checks need. This takes `look.duration`, and up to two seconds more.
 pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) -> Facts {
     let needs = |need: Need| checks.iter().any(|check| check.needs.contains(&need));
     let mut facts = Facts::unseen(cpus().len(), "not looked at");
@@ -138,8 +137,8 @@ fn names(trace: &Trace) -> BTreeMap<u32, String> {
 
 const INTERVAL_US: u64 = 1_000;
 
-/// The limit for the measurement's duration. The thousand wakeups of a second are enough for a
-/// verdict.
+/// The longest time for which to measure how exactly a thread sleeps. In a second it wakes a
+/// thousand times, which is enough for a verdict.
 const DURATION_MAX: Duration = Duration::from_secs(1);
 
 fn sleeps(duration: Duration) -> Seen<Sleeps> {

@@ -54,8 +54,8 @@ fn worlds(parts: &[Part<'_>]) -> Vec<World> {
     parts.iter().map(|(world, _)| *world).collect()
 }
 
-/// Draws a histogram with vertical bars. The variants of a bin stand side by side. Each bar shows
-/// the percentage of its variant's total.
+/// Draws a histogram with vertical bars. Each bin has one bar for each variant, side by side. A bar
+/// shows which percentage of its variant's total is in the bin.
 pub fn histogram(parts: &[Part<'_>]) -> io::Result<String> {
     let Some((world, plot)) = parts.last() else { return Ok(String::new()) };
     let Shape::Histogram { unit, ends, ways } = &plot.shape else { return Ok(String::new()) };
@@ -123,8 +123,9 @@ fn tick(us: f64) -> String {
     }
 }
 
-/// Draws a row for each group of tasks, as long as a period. The colour is darker where the group
-/// runs in more of the periods. A line marks when its CPU quota is refilled.
+/// Draws a row for each group of tasks, which shows one period from left to right. The colour is
+/// darker where the group runs in more of the periods. A line marks when the group's CPU quota is
+/// refilled.
 pub fn strip(parts: &[Part<'_>]) -> io::Result<String> {
     const ROW: i32 = 24;
     let Some((_, plot)) = parts.first() else { return Ok(String::new()) };

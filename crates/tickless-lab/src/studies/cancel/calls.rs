@@ -24,7 +24,8 @@ impl Call {
     pub fn make(self, timer: &Timeout) -> Option<Cancel> {
         match self {
             Call::Plain => Some(timer.cancel()),
-            // The call is refused only inside a callback, and this is not one.
+            // A cancel that waits is refused only inside a callback, and no callback runs this
+            // code.
             Call::Sync => timer.cancel_sync().ok(),
             Call::SingleShot => timer.cancel_single_shot().ok(),
         }
@@ -57,8 +58,8 @@ impl Subject {
         let timers = Timers::builder().bases(bases).scan(scan).start()?;
         let batch: Vec<Timeout> = (0..BATCH).map(|_| timers.timeout(|_| ())).collect();
         let subject = Subject { _timers: timers, batch };
-        // Arms every timer once before the measurement, so that it has a base and its driver is
-        // armed. A base's driver starts with its first timer.
+        // Arm and cancel every timer once before the measurement, so that each timer has a base. A
+        // base's driver thread starts when the first of its timers is armed.
         set_up(&subject.batch, Finds::Idle);
         thread::park_timeout(Duration::from_millis(10));
         Ok(subject)
@@ -102,11 +103,12 @@ pub fn median(mut counts: Vec<u64>) -> f64 {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rhythm {
-    /// The owner arms one timer and the other thread cancels it: every cache line, of the timer and
-    /// of its base, comes from the owner's cache.
+    /// One thread, the owner, arms a single timer, and the other thread cancels it. The cancel gets
+    /// every cache line, of the timer and of its base, from the cache of the owner's CPU.
     OneByOne,
-    /// The owner arms a batch and the other thread cancels all of it: each timer's cache line comes
-    /// from the owner's cache, but those of the base only once.
+    /// The owner arms a batch of timers, and the other thread cancels all of them. The cancels get
+    /// each timer's cache line from the cache of the owner's CPU, but those of the base only once
+    /// in a batch.
     InBatches,
 }
 

@@ -80,9 +80,10 @@ impl Case {
 /// base that is recorded in the timer.
 pub const SIDES: Sides<Scan> = Sides { before: Scan::AllBases, after: Scan::RunningBase };
 
-/// Simulates the published figures on the two published machines: `big` has 32 CPUs, `small` has 4.
-/// `cold` is the state of the caches for the figures with cold caches. Tests also pass warm caches,
-/// or equal `sides`: a figure that is judged right must lose this verdict in one of these cases.
+/// Simulates the published figures on the two machines of the published report: `big` has 32 CPUs,
+/// `small` has 4. `cold` is the state of the caches for the figures with cold caches. Tests also
+/// pass warm caches, or the same setting for both `sides`: nothing differs then, so each figure
+/// that is judged right must lose this verdict in one of the two tests.
 pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::Result<Vec<Cell>> {
     let (before, after) = (Case::new(sides.before), Case::new(sides.after));
     let single = Case { form: Form::SingleShot, ..after };
@@ -97,7 +98,7 @@ pub fn cells(big: &Spec, small: &Spec, sides: Sides<Scan>, cold: Caches) -> io::
     let [[few_before, few_cold], [few_after, few_after_cold]] = figures(small)?;
     let plain =
         |id: &str, figure, published: f64| Cell::predicted(id, UNIT, figure).published(published);
-    // Makes the entry for a figure with cold caches, with a claim on how many times longer a call
+    // Makes the cell for a figure with cold caches. It is judged by how many times longer a call
     // takes than with warm caches.
     let slower = |id: &str, figure: Spread, warm: Spread, published: [f64; 2]| {
         plain(id, figure, published[1]).claims(times(figure, warm, [published[1], published[0]]))
@@ -161,10 +162,10 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// After a change to the machine, fits its calibrated parameters (those that are fitted to
-/// published figures) again: first the own work of a critical section on `small`, which has the
-/// same processors, then the distance between nodes. A machine of one node has only the first of
-/// the two.
+/// Fits the calibrated parameters (those that are fitted to published figures) again, after other
+/// parameters of the machine were changed: first the work inside a critical section, on `small`,
+/// which has the same processors; then the distance between nodes, unless the machine is `small`,
+/// which has only one node.
 pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     const SHARED: [&str; 6] = [
         "cpu.ghz",
@@ -219,10 +220,10 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 
 const UNIT: &str = "cycles/call";
 
-/// Simulates the points of a plot: the time of a call before and after, on machines of the same
-/// kind with other numbers of CPUs, with warm caches and 200 calls. The names of the figures
-/// contain the number of CPUs that the machine really has
-/// ([`sized`](tickless_machine::size::sized)).
+/// Simulates the points of a plot over the number of CPUs: the time of a call before and after,
+/// with warm caches and 200 calls, on machines of the same kind. As they have whole sockets, a
+/// machine may have more CPUs than asked for ([`sized`](tickless_machine::size::sized)). The names
+/// of the figures contain the number that it has.
 pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec, .. } in sizes(big, cpus) {

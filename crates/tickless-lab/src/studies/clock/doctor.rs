@@ -36,8 +36,8 @@ pub const WATCHDOG: Check = Check {
 /// ticks.
 const DEVICES: [&str; 6] = ["hpet", "acpi_pm", "pit", "i8253", "jiffies", "refined-jiffies"];
 
-/// The limit for a warning. Reading a counter directly takes 15 to 60 ns, a system call 100 to
-/// 400 ns.
+/// The limit for a warning. Reading the CPU's counter directly takes 15 to 60 ns; a read that takes
+/// longer than this limit is a system call (100 to 400 ns) or waits for a device.
 const READ_WARN_NS: f64 = 200.0;
 
 /// The limit for the verdict "bad": the published time of an uncontended read of the HPET.
@@ -109,10 +109,11 @@ fn contention(facts: &Facts) -> Judged<'_> {
     )
 }
 
-/// Messages of a kernel that has stopped using its clock.
+/// Messages with which the kernel reports that it no longer uses a clock source, because that was
+/// unreliable.
 const GIVEN_UP: [&str; 3] = ["as unstable", "Marking TSC unstable", "TSC found unstable"];
 
-/// Messages of a kernel whose checks of its clock found a deviation.
+/// Messages with which the kernel reports that a check of a clock source found a deviation.
 const DOUBTS: [&str; 5] = [
     "timekeeping watchdog on",
     "read-back delay",
@@ -126,7 +127,7 @@ fn watchdog(facts: &Facts) -> Judged<'_> {
     let with = |words: &'static [&str]| {
         log.iter().filter(move |line| words.iter().any(|word| line.contains(word)))
     };
-    // Messages of successful checks contain the same words and do not count.
+    // The kernel reports successful checks with some of the same words. Such messages do not count.
     let is_doubt = |line: &&String| !line.contains("passed") && !line.contains("consistent");
     let given_up: Vec<&String> = with(&GIVEN_UP).collect();
     let doubts = with(&DOUBTS).filter(is_doubt).count();

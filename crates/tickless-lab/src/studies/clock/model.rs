@@ -121,9 +121,10 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// Simulates the points of a plot over the number of CPUs, on machines of the same kind with fewer
-/// or more CPUs. The names of the figures contain the number of CPUs that the machine really has
-/// ([`sized`](tickless_machine::size::sized)).
+/// Simulates the points of a plot over the number of CPUs, on machines of the same kind. As they
+/// have whole sockets, a machine may have more CPUs than asked for
+/// ([`sized`](tickless_machine::size::sized)). The names of the figures contain the number that it
+/// has.
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec: smaller, .. } in sizes(spec, cpus) {
@@ -349,7 +350,8 @@ impl Run {
 
     fn outcome(&self, spec: &Spec, cpus: u16, digest: u64) -> Outcome {
         let mut reads = self.reads.borrow_mut();
-        // The last entry is the device's own count of reads, which includes set-up and warm-up.
+        // The last entry is not the time of a read: it is the device's own count of reads, which
+        // includes set-up and warm-up.
         let device = reads.pop().unwrap_or(0);
         let total: u64 = reads.iter().sum();
         reads.sort_unstable();

@@ -2,9 +2,10 @@
 //! which is woken on every tick (before) or only when a timer has expired (after).
 //!
 //! The main result is a count: with a tick of 1 ms and few expiring timeouts, a thread that is
-//! woken only for expired timers is woken far less often than on every tick. The published effects
-//! are on the lateness of a probe, which is a measuring thread: an unpinned probe wakes earlier on
-//! average, with an unchanged maximum, and for a pinned probe on each CPU nothing changes.
+//! woken only for expired timers is woken far less often than on every tick. The published report
+//! measured something else: how late a probe wakes, which is a measuring thread. An unpinned probe
+//! wakes earlier on average, with an unchanged maximum; for pinned probes, one on each CPU, nothing
+//! changes.
 
 use super::scene::{ExpiryWakes, Load, Probe, Scene, Taken};
 use crate::LabError;
@@ -236,7 +237,8 @@ fn sum(taken: &[Taken]) -> Tally {
     sum
 }
 
-/// Adds the ratios between the replaced behaviour and the mechanism, from figures of the same turn.
+/// Adds ratios between figures without the mechanism and with it. Both figures of a ratio are from
+/// the same turn, so that a slow change of the machine's load affects both.
 fn comparisons(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         let [before, after] = [0, 1].map(|way| &taken[way]);

@@ -8,20 +8,20 @@
 //! does.
 //!
 //! Only the directions of the changes were published: for an unbound task, the average latency
-//! falls; for bound tasks it stays; the maxima stay. The report counted samples in histogram bins,
-//! so its "22 to 70 us" is a share of samples.
+//! falls; for bound tasks it stays; the maxima stay. The published "22 to 70 us" is a range of
+//! histogram bins, so the figure here is the share of samples in that range.
 //!
 //! The result depends on the skew between the CPUs' ticks. If both CPUs tick at the same instant,
 //! both are about to run their expiry thread, and an unbound task does not move to the other CPU;
 //! if the ticks are a few microseconds apart, the other CPU is free. The skew of the published
-//! machine is unknown. So each seed draws one, and the claim is in how many of the 20 seeds the
-//! published direction appears. One CPU maintains the time, so its tick is longer. Callbacks run in
+//! machine is unknown. So each seed draws a skew, and what is judged is in how many of the 20 seeds
+//! the change has the published direction. One CPU maintains the time, so its tick is longer. Callbacks run in
 //! a thread, and tasks of higher priority preempt them.
 //!
 //! | figure | use |
 //! |---|---|
-//! | `contrast.seeds`: seeds where unbound falls more | predicted: 15 of 20; by chance: 10 |
-//! | `average.change`, `max.change` | no verdict: without any mechanism it "stays", too |
+//! | `contrast.seeds`: seeds in which unbound falls more | predicted: 15 of 20; by chance: 10 |
+//! | `average.change`, `max.change` | no verdict: "stays" is also right without the mechanism |
 
 use crate::measure::Spread;
 use crate::studies::{Band, Cell, Claim, Sides};

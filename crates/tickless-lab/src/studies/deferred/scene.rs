@@ -23,11 +23,12 @@ use tickless_machine::random::Random;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpiryWakes {
-    /// On every tick: the replaced behaviour.
+    /// The expiry thread is woken on every tick: the replaced behaviour.
     Before,
-    /// On ticks that find an expired timer: the mechanism.
+    /// The expiry thread is woken on ticks that find an expired timer: the mechanism.
     After,
-    /// When a timer has expired, without ticks: the driver sleeps until a timer is due.
+    /// The expiry thread is woken when a timer has expired. There are no ticks: the driver sleeps
+    /// until a timer is due.
     Tickless,
 }
 
@@ -81,8 +82,8 @@ pub struct Taken {
     pub longest_batch: u64,
 }
 
-/// The number of timeouts on each base. Each expires every 40 to 60 ms: 40 expiries a second in
-/// all, so that most ticks find none.
+/// The number of timeouts on each base. Each expires every 40 to 60 ms. That is 40 expiries a
+/// second on each base, so most ticks find no expired timer.
 const TIMEOUTS: u64 = 2;
 const SHORTEST_MS: u64 = 40;
 const SPREAD_MS: u64 = 20;

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
-/// The usual mount point of version 1 of the controller.
+/// The usual mount point of the CPU controller in version 1 of cgroups.
 const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
 
 const PREFIX: &str = "tickless-study-";

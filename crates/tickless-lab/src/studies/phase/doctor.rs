@@ -49,8 +49,8 @@ fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;
     let shared = shared_periods(quotas);
     let recorded = match &facts.recorded {
-        // If no two groups have the same period, their refills do not stay together for long, so
-        // the missing recording is not needed.
+        // No timers were recorded. If no two groups have the same period, their refills do not stay
+        // together for long, so the verdict does not need the recording.
         Err(_) if shared.is_empty() => {
             return Judgement::figure(Verdict::Ok, 0.0, found(quotas, &shared), "");
         }

@@ -25,7 +25,8 @@ use tickless::periodic::Phase;
 
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A variant: the groups are the library's, with chosen phases, or a pair of the kernel's cgroups.
+/// A variant of the measurement: groups that the library throttles, with chosen phases, or a pair
+/// of the kernel's cgroups.
 enum Placement {
     Library { name: &'static str, phase: fn(u64) -> Phase, apart: Option<Band> },
     Kernel { name: &'static str, pair: [usize; 2], places_ns: [u64; 2] },

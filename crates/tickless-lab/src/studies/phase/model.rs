@@ -16,7 +16,7 @@
 //! |---|---|
 //! | alone, 120 s | calibrates the work of a worker |
 //! | together, aligned, 155 s | calibrates a thread's speed beside seven others |
-//! | 30 ms and 50 ms apart, 131 and 121 s | implied by these two: the formula is in the source |
+//! | 30 ms and 50 ms apart, 131 and 121 s | implied by the two above: see `completion` |
 //! | utilisations, periods of 97 and 103 ms, power, energy | predicted |
 //! | power +15 %, energy -7 to -18 % of a later version | predicted, within a factor of 1.5 |
 //!

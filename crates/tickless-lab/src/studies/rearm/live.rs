@@ -62,8 +62,8 @@ const VARIANTS: [GuardVariant; 4] = [
     GuardVariant { name: "unguarded", policy: None, published: None, writes: Band::at_most(0.0) },
 ];
 
-/// How far ahead a guard is armed. No guard expires, and each deadline is later than the one
-/// before.
+/// How far ahead a guard is armed. It is the same for all guards, so each deadline is later than
+/// the one before, and so long that no guard expires.
 const GUARD: Duration = Duration::from_secs(600);
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {

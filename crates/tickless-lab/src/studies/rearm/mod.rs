@@ -96,7 +96,8 @@ fn causes(results: &Results<'_>) -> Vec<Row> {
         [Entry::Nothing, results.sim(&id), results.live(&id)]
     };
     let share = |way: &str| {
-        // The published percentage is doubled, because `time` counted only one of the two tasks.
+        // In the published test, `time` counted the CPU time of only one of the two tasks. So the
+        // published percentage is doubled here.
         let percent = if way == "lazy" { "90" } else { "91" };
         [published(percent), results.sim(&format!("{way}.task_percent")), Entry::Nothing]
     };

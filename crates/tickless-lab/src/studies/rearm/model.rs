@@ -14,7 +14,7 @@
 //!
 //! | figure | use |
 //! |---|---|
-//! | lazy, 5.324 us per round trip | calibrates the own work of a pipe call |
+//! | lazy, 5.324 us per round trip | calibrates the work inside a pipe call |
 //! | device writes per round trip, each policy | predicted: they come out of the library's code |
 //! | eager against lazy, +30 to +35 % | predicted, within a quarter |
 //! | CPU time of a task, eager against lazy, +30 to +37 % | predicted, within a quarter |
@@ -22,8 +22,8 @@
 //!
 //! For the published test, `time` counted only the parent, which forks and does not wait for its
 //! child. So both tasks together took twice the printed CPU time: 90 % of the elapsed time, not 45
-//! %. The lower end of each published effect is without one run of 9.3 s, which stands among seven
-//! of about 7 s.
+//! %. Of the eight published eager runs, seven took about 7 s and one took 9.3 s. The lower end of
+//! each published effect leaves that one out.
 
 use crate::studies::{Band, Cell, Claim, Sides, fitted};
 use std::cell::Cell as Shared;
@@ -100,8 +100,8 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
         Cell::predicted("eager.us_per_round_trip", US, eager.us)
             .published(7.202)
             .claims(slower)
-            // The formula to compare the simulation with: the time of a round trip that every write
-            // delays.
+            // The formula to compare the simulation with: a round trip with the lazy policy, and in
+            // addition the time of all writes of the eager policy.
             .beside_formula(lazy.us + eager.writes * program_us),
         Cell::predicted("restart_aware.us_per_round_trip", US, aware.us),
         writes("lazy", lazy),
@@ -121,8 +121,8 @@ pub fn cells(spec: &Spec, sides: Sides<Policy>) -> io::Result<Vec<Cell>> {
     ])
 }
 
-/// After a change to the machine, fits the own work of a pipe call again, so that a round trip with
-/// the lazy policy takes the published time.
+/// After a change to the machine, fits the time of the work inside a pipe call again, so that a
+/// round trip with the lazy policy takes the published time.
 pub fn refit(spec: &Spec) -> io::Result<Spec> {
     fitted(spec, "workload.pipe_ns", 5.324, |spec| {
         Ok(run(spec, SIDES.after, Others::Watchdog, ROUNDS / 10)?.us)

@@ -107,8 +107,8 @@ impl Plan {
 }
 
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
-    // So many round trips take long enough for a driver thread, which the first deadline woke, to
-    // check that deadline and sleep again.
+    // The first deadline wakes a driver thread. So many round trips take long enough for the thread
+    // to check that deadline and to sleep again, so that it does not disturb the measurement.
     const WARM_UP: u32 = 300;
     for _ in 0..WARM_UP {
         ping.round_trip()?;
