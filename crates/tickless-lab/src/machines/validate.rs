@@ -111,9 +111,8 @@ fn row_of(part: Scene, [predicted, ratio, verdict]: [String; 3], live: Spread) -
     vec![part.name().to_string(), predicted, figure(live.median), range, ratio, verdict]
 }
 
-/// Returns the median and, as `low` and `high`, the values below and above which a tenth of all
-/// lie. The extremes are ignored because on a virtual machine they come from the work of other
-/// machines.
+/// Returns the median and, as `low` and `high`, the 10th and the 90th percentile. The extremes are
+/// ignored because on a virtual machine they come from the work of other machines.
 fn middle(values: &[f64]) -> Spread {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -87,7 +87,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Summarizes these values. All three numbers are not-a-number if there are none.
+    /// Summarizes these values. If there are none, all three numbers of the result are
+    /// not-a-number.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -106,8 +107,8 @@ impl Spread {
         Spread { median: value, low: value, high: value }
     }
 
-    /// Summarizes runs with different seeds. The median of an even number is the greater of the two
-    /// middle values.
+    /// Summarizes runs with different seeds. For an even number of runs, the median is the greater
+    /// of the two middle values.
     pub fn of_runs(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);

@@ -19,7 +19,8 @@ pub struct Verdict {
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
     pub unit: &'static str,
-    /// The figure without the mechanism, and its origin; no origin if it was published.
+    /// The figure without the mechanism, with its origin. The origin is `None` if the figure was
+    /// published.
     pub before: (f64, Option<Role>),
     pub after: (f64, Option<Role>),
     pub checked: usize,

@@ -365,7 +365,7 @@ mod tests {
     }
 
     /// Goal: the score is 1 between the least and the greatest published run, and 0 at the null
-    /// model (no effect). In between it follows the effect's own scale.
+    /// model (no effect). In between, distances are measured on the scale of the effect.
     #[test]
     fn scores_go_from_the_null_model_to_what_was_published() {
         let band = Band::between(20.0, 40.0);

@@ -20,7 +20,8 @@ pub struct PublishedReport {
     pub tables: fn(&Results<'_>) -> Vec<Table>,
 }
 
-/// The figure that shows a mechanism best. Each pair is without the mechanism and with it.
+/// The figure that shows best what a mechanism changes. In each pair, the first entry is without
+/// the mechanism and the second is with it.
 #[derive(Debug)]
 pub struct Headline {
     pub unit: &'static str,

@@ -103,8 +103,8 @@ pub fn machine(like: &Spec, sockets: u16, cores_per_socket: u16) -> Spec {
         .with("topology.cores_per_socket", f64::from(cores_per_socket))
 }
 
-/// Returns the predicted figures of a machine under each policy, over three seeds. The seed sets
-/// the random offsets between the CPUs' ticks.
+/// Returns the predicted figures of a machine under each policy, from runs with three seeds. The
+/// seed sets the random offsets between the CPUs' ticks.
 pub fn cells(spec: &Spec, load: Load) -> io::Result<Vec<Cell>> {
     let name = format!("{}cpus.{}hz", spec.costs().topology.cpus(), load.hz);
     let policies =

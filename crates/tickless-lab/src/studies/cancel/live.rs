@@ -224,8 +224,8 @@ fn thread_table(study: &mut StudyResult) {
     study.exhibits.push(Exhibit::new(title, header, rows));
 }
 
-/// Adds how many times longer each variant takes with the most bases than with the fewest, and how
-/// many times longer than a cancel that does not wait.
+/// Adds ratios between the times of calls: with the most bases to the fewest bases, and a cancel
+/// that waits to one that does not. Also adds by how much each base lengthens a call before.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {

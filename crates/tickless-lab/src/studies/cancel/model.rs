@@ -221,9 +221,9 @@ pub fn short_run(spec: &Spec) -> io::Result<()> {
 const UNIT: &str = "cycles/call";
 
 /// Simulates the points of a plot over the number of CPUs: the time of a call before and after,
-/// with warm caches and 200 calls, on machines of the same kind. As they have whole sockets, a
-/// machine may have more CPUs than asked for ([`sized`](tickless_machine::size::sized)). The names
-/// of the figures contain the number that it has.
+/// with warm caches and 200 calls, on machines of the same kind. A machine may have more CPUs than
+/// asked for, because not every number is possible ([`sized`](tickless_machine::size::sized)). The
+/// names of the figures contain the number that it has.
 pub fn curve(big: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for Sized { cpus: count, spec, .. } in sizes(big, cpus) {

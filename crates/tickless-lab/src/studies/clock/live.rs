@@ -100,8 +100,8 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
 }
 
-/// Adds the reads per second with combining divided by the reads per second without it, one ratio
-/// for each turn. For one thread, adds the inverse ratio, which is the cost of combining.
+/// Adds the gain from combining: the reads per second with combining divided by those without it,
+/// one ratio for each turn. For one thread, adds the inverse ratio, which is the cost of combining.
 fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pair: &[Vec<Taken>]) {
     let rates =
         |policy: usize| -> Vec<f64> { pair[policy].iter().map(Taken::reads_per_s).collect() };

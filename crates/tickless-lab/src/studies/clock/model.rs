@@ -61,7 +61,7 @@ pub struct Outcome {
     pub jobs_per_min: f64,
     pub read_percent: f64,
     pub read_ns: f64,
-    /// The time that one read in a thousand takes or exceeds, in nanoseconds.
+    /// The time that the slowest thousandth of the reads take or exceed, in nanoseconds.
     pub read_p999_ns: f64,
     /// The number of device reads per read of the clock. Combining makes it less than one.
     pub device_reads: f64,
@@ -121,8 +121,8 @@ pub fn refit(spec: &Spec, small: &Spec) -> io::Result<Spec> {
     })
 }
 
-/// Simulates the points of a plot over the number of CPUs, on machines of the same kind. As they
-/// have whole sockets, a machine may have more CPUs than asked for
+/// Simulates the points of a plot over the number of CPUs, on machines of the same kind. A machine
+/// may have more CPUs than asked for, because not every number is possible
 /// ([`sized`](tickless_machine::size::sized)). The names of the figures contain the number that it
 /// has.
 pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {

@@ -145,8 +145,8 @@ const FIGURES: [Column<Taken>; 9] = [
     ("timeouts_p99_us", "t/o p99", "us", |taken| us(&taken.timeouts, 0.99)),
 ];
 
-/// Indexes into `FIGURES`: the figures that the first table shows, and those about the probe, which
-/// is the measuring thread.
+/// Indexes into `FIGURES`: `SHOWN` are the figures of the first table, `OF_PROBE` those about the
+/// probe, which is the measuring thread.
 const SHOWN: Range<usize> = 1..8;
 const OF_PROBE: Range<usize> = 5..8;
 

@@ -15,8 +15,8 @@
 //! both are about to run their expiry thread, and an unbound task does not move to the other CPU;
 //! if the ticks are a few microseconds apart, the other CPU is free. The skew of the published
 //! machine is unknown. So each seed draws a skew, and what is judged is in how many of the 20 seeds
-//! the change has the published direction. One CPU maintains the time, so its tick is longer. Callbacks run in
-//! a thread, and tasks of higher priority preempt them.
+//! the change has the published direction. One CPU maintains the time, so its tick is longer.
+//! Callbacks run in a thread, and tasks of higher priority preempt them.
 //!
 //! | figure | use |
 //! |---|---|

@@ -195,8 +195,8 @@ const SECONDS: &str = "s";
 const WATTS: &str = "W";
 const JOULES: &str = "J";
 
-/// Returns how many times faster two groups are half a period apart than aligned, if each worker
-/// may run for `percent` of the time.
+/// Returns how many times faster two groups finish if their periods begin half a period apart
+/// instead of together. Each worker may run for `percent` of the time.
 fn gain_at(spec: &Spec, percent: u64) -> io::Result<f64> {
     let with = |phase| {
         let quota = Ns::from_ms(4 * percent);

@@ -1,7 +1,7 @@
 //! Runs two groups of threads that do a fixed amount of work, and measures their times.
 //!
-//! A worker works in units of 0.1 ms of CPU time and records the end of each unit. A gap between
-//! these times shows that the worker was paused, by the library or by the kernel.
+//! A worker works in units of 0.1 ms of CPU time and records the end of each unit. A long gap
+//! between these times shows that the worker was paused, by the library or by the kernel.
 
 use crate::LabError;
 use crate::measure::{Usage, joined, timed};

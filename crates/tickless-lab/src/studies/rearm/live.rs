@@ -43,8 +43,8 @@ const VARIANTS: [GuardVariant; 4] = [
         name: "lazy",
         policy: Some(Policy::Lazy),
         published: Some([5.32425, 0.11175, 2.28575]),
-        // Other load may delay a few waits until their guards expire, which also writes to the
-        // device.
+        // Not zero: on a busy machine the driver may check the first deadline only during the
+        // measurement, which also writes to the device.
         writes: Band::at_most(0.001),
     },
     GuardVariant {
