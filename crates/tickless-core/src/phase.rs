@@ -105,7 +105,8 @@ impl PhaseSlot {
         self.period
     }
 
-    /// Returns the offset from the multiples of the period; less than the period.
+    /// Returns the offset of the timer's expiries from the multiples of the period; less than the
+    /// period.
     pub fn phase(&self) -> Ns {
         self.phase
     }

@@ -5,7 +5,7 @@ use crate::time::Ns;
 /// The shortest period: 100 us. With a shorter one, most of the time would go into refills.
 pub const PERIOD_MIN: Ns = Ns::from_us(100);
 
-/// The longest period: 18 years. Doubled as often as possible it covers half the range of the
+/// The longest period: 18 years. Doubled `STRETCH_MAX` times, it covers half the range of the
 /// clock, so that the second refill is still within that range.
 pub const PERIOD_LIMIT: Ns = Ns(u64::MAX >> (1 + STRETCH_MAX));
 

@@ -145,7 +145,8 @@ impl<W: Word> Permits<W> {
 }
 
 /// Returns how many permits a word with `left` permits has at `now`, and when the next refill is
-/// due. When all permits are available, a new period begins at `now`, as for a new key.
+/// due. If a refill makes all permits available, a new period begins at `now`, as it does when a
+/// key is used for the first time.
 fn refilled(left: u64, mut until: Ns, settings: &Settings, now: Ns) -> (u64, Ns) {
     if now < until {
         return (left, until);

@@ -9,8 +9,9 @@
 //! a second thread fails. If the writer loses its CPU during a replacement, readers wait for it.
 //!
 //! The reading of a counter is assumed to be ordered with the accesses to the words. Where it may
-//! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is that time
-//! multiplied by the change of slope between the two segments: 500 ppm of 100 ns are 0.05 ns.
+//! be reordered, as an unordered TSC reading may be by some nanoseconds, the error is these
+//! nanoseconds multiplied by the change of slope between the two segments: 500 ppm of 100 ns are
+//! 0.05 ns.
 //!
 //! There are no fences: every word is written with Release and read with Acquire. That is the same
 //! machine code on x86 and one more instruction for each word elsewhere, and it needs nothing but

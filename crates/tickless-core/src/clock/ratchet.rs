@@ -33,7 +33,7 @@ impl<W: Word, C: Counter> Ratchet<W, C> {
 impl<W: Word, C: Counter> Counter for Ratchet<W, C> {
     fn read(&self) -> u64 {
         let (width, now) = (Width::bits(self.counter.bits()), self.counter.read());
-        // Relaxed: only the order of the word's own values matters.
+        // Relaxed: the word publishes no other memory; only the order of its own values matters.
         let mut highest = self.highest.load(Ordering::Relaxed);
         loop {
             if width.elapsed(highest, now) == 0 {

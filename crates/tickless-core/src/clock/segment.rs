@@ -20,7 +20,7 @@ impl SourceId {
     }
 }
 
-/// `time = start + (count - count0) * slope`.
+/// A straight line from counts to time: `time = start + (count - count0) * slope`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     /// The counter.

@@ -126,16 +126,16 @@ impl Sleeps {
     }
 
     /// Returns when to call [`advance`](Self::advance) next; `None` if no sleep is pending. It is
-    /// never later than the next deadline, and may be earlier if coarse sleeps were pushed out or
-    /// dropped ([`LocalTimers::next_event`]).
+    /// never later than the next deadline, and may be earlier if coarse sleeps were dropped or
+    /// reset to a later time ([`LocalTimers::next_event`]).
     pub fn next_event(&self) -> Option<Instant> {
         let State { timers, due, .. } = &*self.shared.borrow();
         if due.is_empty() { timers.next_event() } else { Some(timers.now()) }
     }
 
     /// Sets the current time, and wakes the tasks whose sleeps are due, in the order of their
-    /// deadlines as far as their accuracy allows. Returns how many it woke. A time before
-    /// [`now`](Self::now) counts as `now`.
+    /// deadlines as far as the accuracy of the sleeps allows. Returns how many tasks it woke. A
+    /// time before [`now`](Self::now) counts as `now`.
     pub fn advance(&self, now: Instant) -> usize {
         {
             let State { timers, due, .. } = &mut *self.shared.borrow_mut();

@@ -1,5 +1,6 @@
 //! A timer's soft expiry, before which it never fires, and its hard expiry, for which the event
-//! device (what wakes the base) is armed. The time between them is the timer's slack.
+//! device (what wakes the thread or CPU that fires the timer) is armed. The time between them is
+//! the timer's slack.
 
 use super::Ns;
 

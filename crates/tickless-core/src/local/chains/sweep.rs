@@ -5,7 +5,7 @@
 //! chunks in memory, and merges a chunk with its successor if they hold at most [`MERGED_MAX`]
 //! numbers together. If no free chunk is left in the room that was reserved, all chunks are
 //! examined. After that any two neighbours hold more than `MERGED_MAX` numbers together, so that a
-//! chunk is free: putting a number into a chain never allocates memory.
+//! chunk of the reserved room is free: putting a number into a chain never allocates memory.
 
 use super::chunk::{COUNT_MASK, Chunk, NEXT, PER_CHUNK, PREV};
 use super::{Chains, MERGED_MAX, NO_CHUNK};

@@ -9,7 +9,7 @@ use core::time::Duration;
 /// share a chain.
 const SPANS_OF_DURATION: u64 = 32;
 /// The most spans that the duration of a class may cover after it has grown: fewer than [`SPANS`],
-/// because timers are also started while the oldest span comes due.
+/// to leave chains for timers that are started before the timers of the oldest span have fired.
 const SPANS_OF_DURATION_MAX: u64 = SPANS as u64 - 8;
 const CLASSES_MAX: usize = 1 << 16;
 
@@ -127,7 +127,7 @@ impl<T> FixedTimeouts<T> {
 
     /// Changes the duration of a class, for pending timers as well. Keeps the class's factor. O(1);
     /// the next advance examines each pending timer of the class once if the duration has grown
-    /// more than threefold, or shrinks after that.
+    /// more than threefold, or if it shrinks after such a growth.
     ///
     /// # Errors
     ///
