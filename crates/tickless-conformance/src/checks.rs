@@ -59,7 +59,8 @@ fn seams<T: Timers>() -> impl Iterator<Item = i64> {
         .flat_map(|ticks| [ticks - 1, ticks, ticks + 1])
         .filter_map(move |ticks| ticks.checked_mul(tick))
         .take_while(move |&delay| delay <= horizon)
-        // Longer delays have a check of their own: a wheel may have to walk through every tick.
+        // Do not use longer delays here: a wheel may have to walk through every tick, which takes
+        // long. The check `far` uses a few longer ones.
         .take_while(move |&delay| delay / tick <= 1 << 20)
 }
 

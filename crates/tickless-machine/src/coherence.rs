@@ -20,10 +20,11 @@
 //! time; further requests queue at the line's directory. (David, Guerraoui, Trigonakis, "Everything
 //! you always wanted to know about synchronization", SOSP 2013.)
 //!
-//! A core keeps a line that it was granted until the next request has reached it, half a transfer
-//! after that request was served: the core's *lease*. In a model without leases, two threads that
-//! add to one counter would be ten times too slow. The file of a machine may make its cores keep
-//! lines for longer (`hold`). An atomic operation keeps its line until it ends.
+//! When a line is passed to another core, its previous owner can still use it for half of the
+//! transfer, until the request has reached that owner: the core's *lease*. In a model without
+//! leases, two threads that add to one counter would be ten times too slow. The file of a machine
+//! may make its cores keep lines for longer (`hold`). An atomic operation keeps its line until it
+//! ends.
 
 use crate::cost::LineCosts;
 use crate::ps::Ps;
@@ -92,8 +93,8 @@ struct Line {
     watchers: Vec<Watcher>,
 }
 
-/// The core and the socket of a CPU. Computed once for each CPU: computing them takes divisions,
-/// which would take the simulator longer than all other work of a cache hit.
+/// The core and the socket of a CPU. They are stored for each CPU, because the divisions that
+/// compute them would take the simulator longer than all other work of a cache hit.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     core: u16,
@@ -291,7 +292,7 @@ impl Lines {
             };
             let done = start + hop;
             // If a core owns the line, the directory serves no other request until the line has
-            // arrived here.
+            // arrived at the socket of the reader.
             line.directory = if owner == NONE { start + costs.directory } else { done };
             line.ports.push(Port { socket, cores: bit, busy: done, filled: done });
             lease(&mut self.leases, owner, id, start, hop);

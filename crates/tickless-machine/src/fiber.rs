@@ -29,8 +29,8 @@ thread_local! {
     static COLOUR: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Calls `body` below this many stack frames of padding, so that its frame has another offset in
-/// its page.
+/// Calls `body` below `steps` stack frames of padding, so that the stacks of different fibers begin
+/// at different offsets in their pages ([`COLOURS`]).
 #[inline(never)]
 fn coloured(steps: u32, body: impl FnOnce()) {
     if steps == 0 {

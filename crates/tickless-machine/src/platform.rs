@@ -42,8 +42,8 @@ unsafe impl Platform for Sim {
         engine::here()
     }
 
-    /// Programs the timer device of the running CPU. For another CPU, returns that it must be
-    /// interrupted to do that itself.
+    /// Programs the timer device of the running CPU. If `cpu` is another CPU, only returns that the
+    /// caller must interrupt it, so that it programs its own device.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         act::check_locks(|locks| locks != 1, "a device is programmed without its base's lock");
         if cpu != engine::here() {

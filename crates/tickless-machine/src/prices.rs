@@ -71,8 +71,8 @@ pub(crate) fn idle_name(key: &str) -> Option<&str> {
     Some(key.strip_prefix("idle.")?.split_once('.')?.0)
 }
 
-/// Builds prices from the numbers that `read` returns. Every key is read, so that `read` can also
-/// be used to list or to check the keys.
+/// Builds prices from the numbers that `read` returns. Calls `read` for every key, so a caller can
+/// also pass a `read` that lists or checks the keys.
 fn costs(read: &mut dyn FnMut(&str, Kind) -> f64, idle_names: Vec<&str>) -> Costs {
     let mut file = Numbers(read);
     let topology = Topology {

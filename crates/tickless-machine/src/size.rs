@@ -19,7 +19,8 @@ pub fn sized(like: &Spec, asked: u16) -> Sized {
     let per_socket = count("topology.cores_per_socket").saturating_mul(threads);
     let sockets = asked.div_ceil(per_socket).max(1);
     let mut spec = like.with("topology.sockets", f64::from(sockets));
-    // If all sockets of the original are in one group, and so equally far apart, keep it that way.
+    // In the original, all sockets may be in one group, and so equally far apart. If so, put all
+    // sockets of the new machine into one group, too.
     if count("topology.sockets_per_group") == count("topology.sockets") {
         spec = spec.with("topology.sockets_per_group", f64::from(sockets));
     }

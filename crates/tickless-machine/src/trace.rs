@@ -35,7 +35,8 @@ pub struct Trace {
 const ENTRIES_MAX: usize = 300_000;
 
 thread_local! {
-    /// How far the running call of [`of`] is: it waits for a machine, or has the record of one.
+    /// The state of a call of [`of`] on this thread: it waits for a machine to be made, or has the
+    /// record of one.
     static REQUEST: RefCell<Request> = const { RefCell::new(Request::None) };
 }
 

@@ -85,8 +85,8 @@ pub const CRATES: &[Floors] = &[
     ),
 ];
 
-/// Finds paths in the listed crates that do not lead down, and files that use each other in a
-/// circle.
+/// Finds paths in the listed crates that lead to a module which is not on a lower floor, and files
+/// that use each other in a circle.
 pub fn arrows(files: &[SourceFile], crates: &[Floors]) -> Vec<String> {
     crates.iter().flat_map(|floors| House::new(files, *floors).breaches()).collect()
 }
@@ -167,7 +167,8 @@ impl<'a> House<'a> {
         unit.starts_with(&self.folder) && unit.len() > self.folder.len()
     }
 
-    /// Returns the number of the floor that lists a unit, or the module around the unit.
+    /// Returns the number of the floor that lists the module of a unit: the unit itself, or the
+    /// module of the folder that contains the unit.
     fn floor(&self, unit: &[&str]) -> Option<usize> {
         let module = unit.get(self.folder.len())?;
         self.floors.iter().position(|floor| floor.contains(module))
@@ -366,7 +367,7 @@ mod tests {
         assert_eq!(room("use super::two::B;", "use super::one::A;"), both);
         assert_eq!(room("use super::B;", "use crate::room::one::A;"), both, "by the room's front");
         assert_eq!(room("use super::two::B;", ""), NONE);
-        // A file and its helpers are one unit.
+        // A file and the files in the folder of its name are one unit, so they may use each other.
         let helpers = [("low.rs", "mod x; use x::A;"), ("low/x.rs", "use super::super::low::B;")];
         assert_eq!(found(FLOORS, &helpers), NONE);
     }

@@ -153,7 +153,7 @@ fn replay(document: &Value) -> Found {
 }
 
 /// Returns the figures of `top`: rates for each name of a process, because process numbers differ
-/// from run to run. Of several tables, the median.
+/// from run to run. If there are several tables, each figure is the median over the tables.
 fn top(documents: &[Value]) -> Found {
     const COUNTS: [&str; 6] =
         ["arms", "rearms", "cancels", "expiries", "idle_wakeups", "device_writes"];

@@ -32,8 +32,8 @@ impl Limit {
         })
     }
 
-    /// If the bound cannot be checked on these results, because its figure was not measured,
-    /// returns the reason.
+    /// Returns the reason if the bound cannot be checked because these results lack its figure, and
+    /// otherwise `None`.
     pub fn unknown(&self, rows: &[&Row]) -> Option<String> {
         let mut rows = rows.iter().filter(|row| self.is_for(row)).peekable();
         if rows.peek().is_none() {

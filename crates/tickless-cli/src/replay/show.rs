@@ -208,8 +208,8 @@ fn agreement_lines(agreement: &Agreement, out: &mut dyn Write) -> io::Result<()>
     agreement.why.iter().try_for_each(|reason| paragraph(out, "  - ", reason))
 }
 
-/// Describes whether the trace rules out that the recorded kernel used this policy instead of its
-/// own: whether the replays under both differ enough.
+/// Describes whether the trace shows that the recorded kernel cannot have used this policy: whether
+/// the replay under this policy differs enough from the replay under the kernel's own policy.
 fn distinction(other: &Comparison, kernel: &str) -> String {
     let Comparison { policy, differs_in, differs_by, verdict, .. } = other;
     let by = format!("{differs_by} {} apart", differs_in.replace('_', " "));

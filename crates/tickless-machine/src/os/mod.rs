@@ -222,7 +222,8 @@ impl Kernel {
         if now >= at {
             return;
         }
-        // Arming fails only after the timer was shut down, which never happens to an alarm.
+        // Arming fails only after the timer was shut down, which never happens to an alarm (the
+        // timer that ends a task's sleep).
         let _ = self.keep_on(|| alarm.start(Window::at(at), now, Options::default()));
         while platform::now() < at {
             self.block();

@@ -27,7 +27,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// for example, and the second reads.
     fn side() -> usize;
     fn now() -> Ns;
-    /// Performs one round of a waiting loop, whose rounds count from 0.
+    /// Performs one round of a waiting loop. `round` is the number of the round, from 0.
     fn relax(round: u32);
     fn work(duration: Ns);
     /// Called in each critical section of the timer library. The simulation charges the time of the
