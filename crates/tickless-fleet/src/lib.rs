@@ -1,10 +1,10 @@
 //! Computations over many machines and many recorded traces: campaigns, projections, fleets.
 //!
-//! The keys of the JSON output and the columns of tables are described in docs/book/src/json.md, and
-//! not again at the fields.
+//! The keys of the JSON output and the columns of tables are described in docs/book/src/json.md,
+//! and not again at the fields.
 //!
-//! An error is a result too: the row of a cell that fails has the error, so that one damaged trace
-//! of a million does not end a run.
+//! An error is a result too: if a computation fails, its row has the error, so that one damaged
+//! trace of a million does not end a run.
 
 // The names of fields and variants say what they are; docs/book is the documentation for users.
 #![allow(missing_docs)]

@@ -1,8 +1,9 @@
 //! The computation of one cell.
 //!
-//! Computes one cell of a campaign on one thread. The result depends only on the cell and on the
-//! files that it names, so it is equal on every computer. A failure, even a panic in the simulated
-//! machine, becomes the result of that cell and does not affect other cells.
+//! A cell is one of the computations that a campaign's file requests. It is computed on one thread.
+//! The result depends only on the cell and on the files that it names, so it is equal on every
+//! computer. A failure, even a panic in the simulated machine, becomes the result of that cell and
+//! does not affect other cells.
 
 use crate::campaign::{Cell, Key, Plan, Project, Replay, Simulate, StudyName};
 use crate::project::{Request, project};
@@ -37,8 +38,8 @@ pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
     }
 }
 
-/// Runs a study on a machine with the prices of `like` and the cell's number of CPUs, tick rate and
-/// seed.
+/// Runs a study on a simulated machine in which operations cost as much time as on `like`, and
+/// which has the cell's number of CPUs, tick rate and seed.
 pub fn simulate_on(like: &Spec, cell: &Simulate) -> Figures {
     let mut spec = sized(like, cell.cpus).spec;
     if let Some(hz) = cell.hz {

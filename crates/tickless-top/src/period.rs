@@ -10,9 +10,9 @@
 pub struct Vote {
     pub period: u64,
     pub votes: u64,
-    /// How many distances equalled the candidate since it became the candidate, itself included.
+    /// How many distances equalled the candidate, including the one that became the candidate.
     pub hits: u64,
-    /// How many distances there were since it became the candidate, itself included.
+    /// How many distances were counted, beginning with the one that became the candidate.
     pub distances: u64,
     /// The deadline of the last expiry, in nanoseconds on the timer's clock; 0 for none.
     pub last: u64,

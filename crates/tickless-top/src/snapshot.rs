@@ -122,8 +122,8 @@ pub struct Source {
     pub vote: Vote,
 }
 
-/// All counts from the start until one moment. Rows and sources keep their indices in later
-/// snapshots.
+/// All counts from the start of counting until the time `at`. Rows and sources have the same
+/// indices in later snapshots.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Snapshot {
     pub at: Ns,

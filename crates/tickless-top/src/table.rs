@@ -118,7 +118,7 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Tab
         unseen_idle: after.unseen_idle.clone(),
         own_percent: percent(after.own_ns.saturating_sub(before.own_ns)),
         kernel_percent: after.kernel_ns.map(|ns| {
-            // The first snapshot may have no estimate: the eBPF programs had not run before it.
+            // Subtract 0 if the first snapshot has no estimate: no eBPF program had run until then.
             percent(ns.saturating_sub(before.kernel_ns.unwrap_or(0)))
         }),
         is_partial: false,
@@ -264,8 +264,8 @@ impl Table {
         }
     }
 
-    /// Keeps the rows whose process name or callback contains `text`, or whose process number it
-    /// is.
+    /// Keeps the rows whose process name or callback contains `text`, and those of the process
+    /// whose number is `text`.
     pub fn filter(&mut self, text: &str) {
         let has = |name: &str| name.contains(text);
         self.rows.retain(|row| {

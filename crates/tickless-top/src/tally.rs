@@ -10,8 +10,8 @@
 //!   kernel removes a timer before it does so.
 //! - A write to a CPU's timer device counts for the timer that changed last on that CPU.
 //! - When a timer interrupt wakes an idle CPU, the wakeup counts for the first timer that expires
-//!   in it. If that is the tick, and a coarse timer expires with the tick, it counts for the coarse
-//!   timer.
+//!   in it. If that timer is the tick, and a coarse timer expires with the tick, the wakeup counts
+//!   for the coarse timer.
 
 use crate::period::Vote;
 use crate::snapshot::{Counts, Family, Row, Snapshot, Source};

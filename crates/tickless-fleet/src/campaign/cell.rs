@@ -31,7 +31,8 @@ pub struct Simulate {
     pub policy: Option<ReplayPolicy>,
     pub hz: Option<u32>,
     pub seed: u64,
-    /// The number of round trips or messages; `None` for the study's default, or if it has neither.
+    /// The number of round trips or messages that the study simulates; `None` for the study's
+    /// default, or if the study has no such number.
     pub length: Option<u32>,
 }
 
@@ -129,7 +130,8 @@ impl Cell {
     }
 
     /// The values that this cell has on the campaign's axes (the parameters that the campaign
-    /// varies). A replay has no policy here, because it covers several: its results name theirs.
+    /// varies). A replay has no policy here, because it covers several policies: each of its
+    /// results names one.
     pub fn values(&self) -> AxisValues {
         match self.clone() {
             Cell::Simulate(cell) => AxisValues {

@@ -109,8 +109,8 @@ impl Plan {
         all.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Returns the cell of this number; `None` if the combination is excluded, does not exist for
-    /// its study, or equals that of a smaller number.
+    /// Returns the cell of this number; `None` if the combination is excluded, has a policy that
+    /// its study does not know, or has the same values as that of a smaller number.
     pub fn cell(&self, number: u64) -> Option<Cell> {
         let simulations = self.simulate_axes().len();
         let replays = self.replayed.len() as u64;
@@ -127,8 +127,8 @@ impl Plan {
         (!is_excluded).then_some(cell)
     }
 
-    /// Returns the cells of one shard of `of`, in order: every `of`-th number, beginning with
-    /// `shard`.
+    /// Returns the cells of shard `shard` if all cells are divided into `of` shards, in order:
+    /// those of every `of`-th number, beginning with number `shard`.
     pub fn cells(&self, shard: u64, of: u64) -> impl Iterator<Item = Cell> + '_ {
         let step = usize::try_from(of.max(1)).unwrap_or(usize::MAX);
         (shard..self.numbers()).step_by(step).filter_map(|number| self.cell(number))

@@ -31,8 +31,9 @@ pub struct Spread {
     pub p50: f64,
     pub p75: f64,
     pub p95: f64,
-    /// A typical distance of a machine from the median, in which distances are measured: half the
-    /// distance between the quartiles, but at least a quarter of the mean distance.
+    /// The unit in which a machine's distance from the median is measured: half the distance
+    /// between the quartiles, but at least a quarter of all machines' mean distance from the
+    /// median.
     #[serde(skip)]
     usual: f64,
 }
@@ -50,8 +51,8 @@ pub struct Differs {
 
 const DIFFER_MAX: usize = 10;
 
-/// Replays these traces, in parallel on all CPUs. If `stop` is set, no further trace is begun, and
-/// the result lacks those.
+/// Replays these traces, in parallel on all CPUs. Once `stop` is set, no further trace is begun,
+/// and the result has only the traces that were begun before.
 pub fn fleet(paths: &[PathBuf], stop: &AtomicBool, progress: &dyn Progress) -> Fleet {
     progress.begin("replaying", paths.len());
     let one = |path: &PathBuf| {

@@ -25,15 +25,16 @@ struct Part {
     recorded: Range<Ns>,
     /// The trace's clock minus the simulated machine's clock, for this CPU.
     shift: i128,
-    /// The lists of operations that this CPU performs: the simulated CPU whose timers they are on,
-    /// and the index of the `Strand` in that CPU's `Home`.
+    /// The lists of operations that this CPU performs. For each: the simulated CPU that owns the
+    /// timers of these operations, and the index of the list (`Strand`) in that CPU's `Home`.
     strands: Vec<(CpuId, usize)>,
     pending: Vec<(u32, Arming)>,
 }
 
 /// The simulated clock begins at the trace's time modulo this many ticks. That keeps simulated time
-/// small, and the expiries of coarse timers are rounded as in the recording: the timer wheel rounds
-/// them to multiples of its granules, which are at most this large.
+/// small. Expiries of coarse timers are still rounded as in the recording: the timer wheel rounds
+/// them to multiples of its granules, which are larger than this only for timers of more than four
+/// hours (at 1,000 Hz).
 const GRANULE_TICKS: u64 = 1 << 18;
 
 impl Layout {

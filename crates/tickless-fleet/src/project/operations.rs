@@ -35,12 +35,12 @@ pub(super) struct Strand {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
-    /// The time of the trace at which the operation was recorded, and (below) at which it is
-    /// performed.
+    /// When the operation was recorded. It is performed at `at`. Both times are on the trace's
+    /// clock.
     pub(super) recorded: Ns,
     pub(super) at: Ns,
-    /// The index among all operations on timers of this home. It orders operations with equal
-    /// times.
+    /// The index of the operation among all operations on timers of the same home CPU. It orders
+    /// operations with equal times.
     pub(super) place: u32,
     pub(super) slot: u32,
     /// If the operation is an expiry, its index in the timer's list of expiries.
@@ -50,7 +50,7 @@ pub(super) struct Operation {
 
 impl Home {
     pub(super) fn all(streams: &Streams) -> Vec<Home> {
-        // Each timer has one home CPU, so one table holds the slots of the timers of all homes.
+        // For each timer, its slot: its index among the timers of its home CPU.
         let mut slots = vec![0; streams.families.len()];
         for timers in &streams.homes {
             for (slot, &timer) in timers.iter().enumerate() {

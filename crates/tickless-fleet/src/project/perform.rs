@@ -26,8 +26,9 @@ use tickless_machine::{cpu, size::sized};
 use tickless_trace::replay::ReplayPolicy;
 use tickless_trace::replay::streams::{Arming, Family, Streams, What};
 
-/// Runs a trace once, on a machine with the prices of `like` and the requested number of CPUs.
-/// Takes some microseconds for each operation, on one thread. Equal requests have equal results.
+/// Runs a trace once, on a simulated machine in which operations cost as much time as on `like`,
+/// and which has the requested number of CPUs. Takes some microseconds for each operation, on one
+/// thread. Equal requests have equal results.
 pub fn project(
     streams: &Streams,
     like: &Spec,
@@ -100,8 +101,8 @@ struct Instance {
     expiry: Cell<u32>,
     /// The index after the last recorded expiry of this timer.
     expiries_end: u32,
-    /// Set while the timer is armed for a time that the trace does not record, and that was
-    /// inferred. Its lateness is not counted.
+    /// Set while the timer is armed for a time that was inferred because the trace does not record
+    /// it. The timer's lateness is not counted then.
     is_guessed: Cell<bool>,
 }
 
@@ -268,7 +269,8 @@ impl Run {
 
     fn read_clock(&self) {
         let began = engine::clock();
-        // Clone the clock and release the borrow: during the read, the code of another CPU may run.
+        // Clone the clock and release the borrow: while this CPU reads it, the code of another CPU
+        // may run, and may borrow it too.
         let clock = self.clock.borrow().clone();
         match clock {
             Some(clock) => clock.read(),

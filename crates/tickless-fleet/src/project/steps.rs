@@ -35,7 +35,8 @@ pub(super) struct Steps<'a> {
 pub(super) struct Sequence<'a> {
     pub(super) home: CpuId,
     pub(super) recorded: Range<Ns>,
-    /// Operations that include all of that interval, and possibly others, which are skipped.
+    /// All operations that were recorded in the interval `recorded`, and possibly others, which are
+    /// skipped.
     pub(super) operations: &'a [Operation],
 }
 
@@ -49,8 +50,8 @@ impl<'a> Steps<'a> {
         steps
     }
 
-    /// Skips operations of a sequence that were recorded outside of the interval. Returns the sort
-    /// key of the next operation: its time, home, index and sequence.
+    /// Skips operations of a sequence that were recorded outside of its interval `recorded`.
+    /// Returns the sort key of the next operation: its time, home, index and sequence.
     fn head(&mut self, place: usize) -> Option<(Ns, CpuId, u32, usize)> {
         let Sequence { home, recorded, operations } = &mut self.sequences[place];
         let skipped = operations.iter().position(|it| recorded.contains(&it.recorded))?;

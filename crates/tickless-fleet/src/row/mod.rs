@@ -50,8 +50,8 @@ pub struct Figure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     pub unit: String,
-    /// The figure's origin: `calibrated` (a number of the machine was fitted to it), `implied`,
-    /// `predicted` (by simulation) or `live` (without a simulated machine).
+    /// The figure's origin: `calibrated` (a number of the machine was fitted to it), `implied` (a
+    /// formula gives it), `predicted` (by simulation) or `live` (without a simulated machine).
     pub role: String,
     pub value: Option<f64>,
     /// The smallest and the greatest value of several runs, if they differ.

@@ -29,8 +29,8 @@ pub enum TableError {
     Write { path: PathBuf, error: io::Error },
 }
 
-/// Writes a table row by row. Until [`finish`](TableWriter::finish) returns, the rows are in a
-/// temporary file, which is removed if this value is dropped. Then the complete file has its name.
+/// Writes a table row by row into a temporary file, which is removed if this value is dropped.
+/// [`finish`](TableWriter::finish) completes the file and renames it.
 #[derive(Debug)]
 pub struct TableWriter {
     path: PathBuf,

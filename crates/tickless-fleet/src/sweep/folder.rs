@@ -128,8 +128,8 @@ impl Folder {
     }
 
     /// Locks a shard (a share of the cells) for this process, until the returned file is closed.
-    /// Fails if another process has locked this shard, or a shard of another `count`, which may
-    /// have cells in common. Shards of one `count` have none in common.
+    /// Fails if another process has locked this shard, or any shard with another `count`: the two
+    /// may have cells in common, unlike two shards with the same `count`.
     pub(super) fn claim(&self, shard: Shard) -> Result<File, SweepError> {
         let Shard { index, count } = shard;
         let end = format!("-of-{count}");

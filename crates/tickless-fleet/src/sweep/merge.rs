@@ -1,4 +1,5 @@
-//! Merges the folders of a campaign's results into one table, if the result of no cell is missing.
+//! Merges the folders of a campaign's results into one table. Fails if the result of any cell
+//! (single computation) is missing.
 
 use super::folder::Index;
 use super::{Folder, SweepError};

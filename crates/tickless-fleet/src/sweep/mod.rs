@@ -1,5 +1,5 @@
-//! Computes the missing cells of a campaign, stores their results in a folder, and merges folders
-//! into a table.
+//! Computes the cells (single computations) of a campaign whose results are missing, stores the
+//! results in a folder, and merges folders into a table.
 //!
 //! # A folder
 //!

@@ -29,7 +29,7 @@ impl<F: Deref<Target = Folder>> Session<F> {
         Ok(Session { folder, shard, known, _claim: claim })
     }
 
-    /// The number of cells of the shard, with and without results.
+    /// The number of all cells of the shard, whether they have results or not.
     pub fn total(&self) -> u64 {
         self.cells().count() as u64
     }

@@ -82,7 +82,8 @@ mod tests {
             (Some("8"), "JOB_COMPLETION_INDEX=5", Some((5, 8))),
             (None, SLURM, Some((1, 5))),
             (Some("7"), SLURM, Some((1, 7))),
-            // An index outside of the count, a missing count or index, and what is no number.
+            // Errors: an index that is not below the count, a missing count or index, and text that
+            // is no number.
             (Some("8/8"), "", None),
             (Some("0/0"), "", None),
             (Some("8"), "", None),

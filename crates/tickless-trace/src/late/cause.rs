@@ -77,7 +77,8 @@ fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
 fn run(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
     let is_long = to.since(from) > IDLE_EXIT_MAX;
     match activity {
-        // An idle CPU runs any thread that is allowed to run, so this thread is not allowed to.
+        // The CPU was idle for long, though an idle CPU runs every thread that it may run. So the
+        // scheduler did not allow this thread to run.
         Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => refused(trace, to),
         Some(Activity::Thread(pid)) if pid == sleep.pid && is_long => refused(trace, to),
         Some(Activity::Thread(pid)) if pid == sleep.pid => "the scheduler".to_string(),
@@ -99,9 +100,9 @@ fn idle_or_irq(activity: Option<Activity>) -> String {
     }
 }
 
-/// Returns how late the timer wheel may expire a sleep's timer: by the width of its bucket, at most an
-/// eighth of the timer's duration, and by two ticks. The timer was armed within a tick, which the
-/// kernel rounds up, and the bucket expires with the first tick after its end.
+/// Returns how late the timer wheel may expire a sleep's timer: by the width of its bucket (at most
+/// an eighth of the timer's duration) plus two ticks. The kernel rounds the time of the arming up
+/// to a tick, and the bucket expires with the first tick after its end.
 fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     let tick = trace.hz.map_or(Ns(0), |hz| hz.tick());
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)

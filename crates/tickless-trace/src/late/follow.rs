@@ -110,8 +110,8 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
             Event::LocalTimerExit => *cpu = Cpu::default(),
             Event::HrtimerExpireEntry { timer, now, .. } => {
                 let interrupt = cpu.interrupt.unwrap_or(at);
-                // `now` is the time of the interrupt on the timer's clock: together they relate the
-                // two clocks.
+                // The interrupt began at `interrupt` on the trace's clock, and at `now` on the
+                // timer's clock. The difference converts deadlines to the trace's clock.
                 let on_trace = |deadline: Ns| match now >= deadline {
                     true => Ns(interrupt.0.saturating_sub(now.since(deadline).0)),
                     false => interrupt.after(deadline.since(now)),

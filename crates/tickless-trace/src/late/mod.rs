@@ -125,13 +125,13 @@ pub struct SeenWakeup {
     pub seen: Ns,
 }
 
-/// Explains one wakeup, from its deadline until its thread read the clock. Explains the last sleep
-/// of the thread that ended before it read the clock; returns `None` if the trace has no such
-/// sleep. Costs as much as [`explain`].
+/// Explains one wakeup: the time from the deadline until the thread read the clock. The wakeup
+/// ended the last sleep of the thread before that reading; returns `None` if the trace does not
+/// have this sleep. Costs as much as [`explain`].
 ///
-/// The last step is `after`: the time from when the thread ran until it read the clock. It is the
-/// only step if the thread woke before its deadline in order to spin, and was interrupted while it
-/// spun.
+/// The last step is `after`: the time from when the thread ran until it read the clock. This is the
+/// only step if the thread woke early, in order to spin until the deadline, and was interrupted
+/// while it spun.
 pub fn explain_wakeup(trace: &Trace, wakeup: SeenWakeup) -> Option<LateSleep> {
     let SeenWakeup { thread, deadline, seen } = wakeup;
     let sleeps = follow::sleeps(trace);

@@ -2,7 +2,7 @@
 
 use super::build::Value;
 
-/// What the CPU was executing when the event occurred. Text has it in the third letter of ftrace's
+/// What the CPU was executing when the event occurred. In a text it is the third letter of ftrace's
 /// flags column (`d.h1.`), which perf, and trace-cmd before version 3, do not print.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Context {
@@ -30,7 +30,8 @@ impl Context {
         match column.get(2) {
             Some(b'.') => Context::Task,
             Some(b's') => Context::SoftIrq,
-            // `H` interrupted a softirq; `z` and `Z` are non-maskable.
+            // `H` is a hardware interrupt during a softirq; `z` and `Z` are non-maskable
+            // interrupts.
             Some(b'h' | b'H' | b'z' | b'Z') => Context::HardIrq,
             _ => Context::NotRecorded,
         }

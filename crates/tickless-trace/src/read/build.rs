@@ -170,8 +170,8 @@ impl Reading<'_, '_> {
         self.read(self.next - 1, T::read)
     }
 
-    /// Reads the next field. If it was not recorded, returns the value that its type has for this
-    /// case, or an error if the type has none.
+    /// Reads the next field. If it was not recorded, returns the value of its type for "not
+    /// recorded" (`FieldType::missing`), or an error if the type has no such value.
     pub(super) fn required<T: FieldType>(&mut self) -> Result<T, Cause> {
         let value = self.optional()?.or_else(|| T::missing(self.cpu));
         value.ok_or_else(|| self.missing(self.next - 1))

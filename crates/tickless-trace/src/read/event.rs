@@ -1,8 +1,8 @@
 //! The events of a kernel timer trace.
 //!
 //! One table, [`Event`]'s declaration with the macro `events!`, has the kernel's names for every
-//! event and its fields. From it follow how an event is read, and how [`Records`](super::Records)
-//! packs it into bits.
+//! event and its fields. The macro derives from it the code that reads an event, and the code with
+//! which [`Records`](super::Records) packs the event into bits.
 //!
 //! - An event holds what the kernel recorded, in the kernel's units: jiffies for the wheel
 //!   (`timer_*`), nanoseconds for the queue (`hrtimer_*`). [`super::JiffyClock`] and
@@ -38,8 +38,8 @@ pub enum Family {
     Queue,
 }
 
-/// Reads the next field of an event. For a field that only some kernels record, `or` names an
-/// earlier field whose value it gets instead, or `by` names the method that reads it.
+/// Reads the next field of an event. A field that only some kernels record has `or` and an earlier
+/// field, whose value it gets if it was not recorded; or it has `by` and the method that reads it.
 macro_rules! read_field {
     ($reading:ident) => {
         $reading.required()?

@@ -8,11 +8,11 @@
 //!    the trace's length or more. If the trace is too short for that, the rate is that of the
 //!    shortest distance between two expiries of the tick.
 //! 2. The tick. The kernel advances jiffies before anything reads them, and an idle machine
-//!    advances them late. So the smallest `time - jiffies * tick` belongs to the reading that
-//!    followed its advance most closely, and jiffy J began at most one tick earlier.
+//!    advances them late. So `time - jiffies * tick` is never too small, and its smallest value is
+//!    the best estimate: jiffies really begin at most one tick earlier.
 //! 3. The exact time. Jiffies advance with the tick, so they begin when the tick expires: the
-//!    result of step 2 is moved back to the nearest such time. That is exact to the resolution of
-//!    the trace. Without events of the tick, the result is exact to one tick; see
+//!    result of step 2 is moved back to the last expiry of the tick. That is exact to the
+//!    resolution of the trace. Without events of the tick, the result is exact to one tick; see
 //!    [`JiffyClock::late_max`].
 
 use std::collections::HashMap;
@@ -44,7 +44,8 @@ impl Hz {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JiffyClock {
     pub anchor: Jiffy,
-    /// When that jiffy began, in nanoseconds; negative if that was before the trace clock's zero.
+    /// When jiffy `anchor` began, in nanoseconds; negative if that was before the trace clock's
+    /// zero.
     pub anchor_ns: i64,
     pub tick: Ns,
     /// How much too late [`JiffyClock::time`] may be: zero, or one tick if the trace has no events
@@ -52,9 +53,10 @@ pub struct JiffyClock {
     pub late_max: Ns,
 }
 
-/// Returns the number of ticks from one jiffy to another; negative if the other is earlier. Jiffies of
-/// 32 bits wrap, the first time five minutes after boot. Two that fit into 32 bits are taken for such;
-/// on a 64-bit machine that gives the same result if they are less than 2^31 ticks apart.
+/// Returns the number of ticks from one jiffy to another; negative if the other is earlier. Jiffies
+/// of 32 bits wrap, the first time five minutes after boot. If both numbers fit into 32 bits, they
+/// are assumed to be jiffies of 32 bits. This is also right on a 64-bit machine if they are less
+/// than 2^31 ticks apart.
 fn ticks_between(from: Jiffy, to: Jiffy) -> i64 {
     let ticks = to.0.wrapping_sub(from.0);
     match from.0.max(to.0) <= u64::from(u32::MAX) {
@@ -64,8 +66,8 @@ fn ticks_between(from: Jiffy, to: Jiffy) -> i64 {
 }
 
 impl JiffyClock {
-    /// Returns when a jiffy begins. A timer that expires in this jiffy is due then. The time
-    /// saturates at both ends.
+    /// Returns when a jiffy begins. A timer that expires in this jiffy is due then. The result is
+    /// limited to what [`Ns`] can hold.
     pub fn time(&self, jiffy: Jiffy) -> Ns {
         let ticks = i128::from(ticks_between(self.anchor, jiffy));
         let ns = i128::from(self.anchor_ns) + ticks * i128::from(self.tick.0);

@@ -96,7 +96,8 @@ impl Bits {
         self.at += T::BITS;
     }
 
-    /// Takes the next value. The bits above it may be those of later values.
+    /// Takes the next value. The bits above the value may be those of later values, so `from_bits`
+    /// must ignore them.
     pub(super) fn take<T: FieldType>(&mut self) -> T {
         let bits = self.words[(self.at / 64) as usize] >> (self.at % 64);
         self.at += T::BITS;

@@ -30,7 +30,7 @@ pub(super) struct Prefix<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Task<'a> {
-    /// The number of its thread; 0 for the idle task, and if no number is printed.
+    /// The number of the thread; 0 for the idle task, and if the line has no number.
     pub(super) pid: u32,
     pub(super) name: &'a [u8],
 }

@@ -142,8 +142,9 @@ pub enum Cause {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum MissingPlace {
-    /// The file breaks off, or so many lines are missing that a gap in the middle would have left
-    /// some entry without its exit.
+    /// The last lines are missing: the file breaks off, or it lacks many lines, and yet no entry of
+    /// a callback or interrupt lacks its exit. A gap in the middle would have separated some of
+    /// these.
     #[error("its end is missing")]
     End,
     #[error("lines are missing in the middle, the first before line {line}")]
@@ -156,7 +157,8 @@ impl Cause {
     /// Returns whether the kernel cannot have recorded these events, or too many of them are
     /// missing. A replay of such a trace does not show what the kernel would have done.
     pub fn is_damage(&self) -> bool {
-        // The percentage of pairs that may be broken: a single lost line hardly changes a replay.
+        // The percentage of pairs (entry and exit of a callback or interrupt) of which one half may
+        // be missing: a single lost line hardly changes a replay.
         const BROKEN: u64 = 1;
         match self {
             Cause::HalvesMissing { whole, broken } => broken * 100 > BROKEN * (whole + broken),

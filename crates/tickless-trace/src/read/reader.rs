@@ -157,7 +157,8 @@ impl Reader {
         if self.latest_of_cpu.len() <= cpu.index() {
             self.latest_of_cpu.resize(cpu.index() + 1, Ns::ZERO);
         }
-        // The kernel records the events of a CPU in order, so these lines were shuffled afterwards.
+        // The kernel records the events of a CPU in order of time. If a line is earlier than one
+        // before it, the lines were shuffled afterwards.
         let latest = &mut self.latest_of_cpu[cpu.index()];
         if time < *latest {
             let (count, first) = self.cpu_out_of_order;

@@ -28,7 +28,8 @@ pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
         if time.replace(record.time) != Some(record.time) {
             begin = at;
         }
-        // If very many events have the same time, comparing with the nearest ones suffices.
+        // Compare with at most this many events of the same time. Otherwise a file in which all
+        // events have the same time could take quadratic time.
         const NEAR: usize = 64;
         let near = records.range(begin.max(at.saturating_sub(NEAR))..at);
         let mut here = near.rev().filter(|other| other.cpu == record.cpu);

@@ -2,8 +2,9 @@
 //!
 //! The kernel returns whole pages of each CPU's buffer unchanged, so that reading costs little. The
 //! caller gets events in order of time. For this, a reading first notes the current time, then
-//! reads the buffer of every CPU, and keeps events later than that time for the next reading: a CPU
-//! that was read early may have recorded earlier ones since.
+//! reads the buffers one by one, and keeps events later than that time for the next reading.
+//! Otherwise the caller could get an event from the last buffer before an earlier event that was
+//! added to the first buffer after that buffer had been read.
 
 use super::{Options, RecordError, Recording, Statistics, Tracefs};
 use crate::read::binary::{Decoder, Page, Symbols};

@@ -395,11 +395,12 @@ mod tests {
         let instances = fake.0.join("instances");
         let tracefs = Tracefs::at(fake.0.clone());
         let mine = Instance::make(&tracefs).unwrap();
-        // An ordinary folder must be empty to be removed.
+        // An ordinary folder, unlike a tracefs instance, can only be removed if it is empty. Empty
+        // it, because the assertion below that it was not removed would otherwise prove nothing.
         fs::remove_file(mine.path().join("tracing_on")).unwrap();
         let name = mine.path().file_name().unwrap().to_str().unwrap().to_string();
-        // The number of a running process with another start time: the recorder has ended, and its
-        // number was used again.
+        // `reused` has the number of this process, but another start time: its recorder has ended,
+        // and the kernel has given the number to a new process.
         let (recorder, _) = name.rsplit_once('-').unwrap();
         let reused = format!("{recorder}1-0");
         let dead = "tickless-4294967295-7-0".to_string();

@@ -102,7 +102,7 @@ enum Timer {
     Queue(OwnedTimer<ReplayPlatform, QueueLink>),
 }
 
-/// The counts to which callbacks add, and inferred operations (those without a record).
+/// What callbacks and inferred operations (those without a record) count during the replay.
 struct Seen {
     early: u64,
     late: Lateness,
@@ -185,8 +185,8 @@ impl<'s> Engine<'s> {
     fn deliver_due(&self, until: Ns) {
         self.program_deferred(until);
         while let Some((due, cpu)) = self.platform().next_event(until) {
-            // Skip it: it is delivered with the recorded interrupt, unless the device is programmed
-            // again before that.
+            // Skip this event: the recorded interrupt will deliver it, unless the device is
+            // programmed again before that.
             if self.is_recorded(due, cpu) {
                 continue;
             }
@@ -205,9 +205,9 @@ impl<'s> Engine<'s> {
     /// its CPU.
     ///
     /// The recorded interrupt came with some delay after the earliest expiry that it handled. With
-    /// the same delay, the simulated event would come at `due` plus the delay. If that is not
-    /// before the expiry, it would have handled the same timer, so both are one interrupt. If the
-    /// expiry is not known, the delay may be up to [`DELIVERY_MAX`].
+    /// the same delay, the simulated event would come at `due` plus the delay. If that time is
+    /// not before the expiry, the simulated event would have handled the same timer, so both are
+    /// one interrupt. If the expiry is not known, the delay may be up to [`DELIVERY_MAX`].
     fn is_recorded(&self, due: Ns, cpu: CpuId) -> bool {
         self.interrupts[cpu.index()].last().is_some_and(|item| match item.kind {
             ItemKind::Interrupt { due: Ns::NEVER, .. } => item.at <= due.after(DELIVERY_MAX),

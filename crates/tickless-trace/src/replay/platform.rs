@@ -96,7 +96,7 @@ unsafe impl Platform for ReplayPlatform {
     }
 
     fn park(&self, _: &AtomicU64, _: u32) {
-        // One thread simulates all CPUs, so no other thread could end a wait.
+        // Return at once: one thread simulates all CPUs, so no other thread could wake this one.
         std::hint::spin_loop();
     }
 

@@ -138,8 +138,8 @@ impl Streams {
         }
     }
 
-    /// Returns the timers that are pending at `at`, of those that were first armed on the CPU
-    /// `home`. Each has its arming; they are in order of their numbers.
+    /// Returns the timers that are pending at `at`, each with its arming, in the order of their
+    /// numbers: only those whose home (the CPU on which they were first armed) is `home`.
     pub fn pending(&self, home: CpuId, at: Ns) -> Vec<(u32, Arming)> {
         let Some(life) = self.lives.get(home.index()) else { return Vec::new() };
         let mut pending = vec![None; self.families.len()];

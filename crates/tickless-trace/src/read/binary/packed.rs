@@ -88,7 +88,7 @@ impl<'a> Pages<'a> {
         Pages { source: Source::Packed(Box::new(chunks)), page_size, current: 0..0 }
     }
 
-    /// Returns the page that [`advance`](Pages::advance) went to. The last one may be cut.
+    /// Returns the page that [`advance`](Pages::advance) went to. The last page may be incomplete.
     pub(super) fn current(&self) -> &[u8] {
         let bytes = match &self.source {
             Source::Plain(bytes) => bytes,

@@ -37,8 +37,8 @@ impl Page {
         Some(Page { at: HEADER_LEN, end, time, lost })
     }
 
-    /// Returns the number of events that were lost before this page; 0 if the kernel did not count
-    /// them.
+    /// Returns how many events were lost before this page: `None` if none were lost, and 0 if the
+    /// kernel did not count the lost ones.
     pub fn lost(&self) -> Option<u64> {
         self.lost
     }

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::io::Cursor;
 use tickless_core::time::Ns;
 
-/// What perf calls the kernel's own code. The name of a symbol may follow.
+/// The beginning of the name that perf gives to the kernel's own code. The name of a symbol may
+/// follow, as in `[kernel.kallsyms]_text`.
 const KERNEL_MAP: &[u8] = b"[kernel.kallsyms]";
 
 const MAGIC: &[u8] = b"PERFILE2";
@@ -63,8 +64,8 @@ pub(in crate::read) fn read(path: &str, file: &[u8]) -> Result<Trace, Unusable> 
                 let name = String::from_utf8_lossy(&comm.name.as_slice()).into_owned();
                 tasks.insert(comm.tid.cast_unsigned(), name.into());
             }
-            // A perf.data has the addresses of functions and not their names. The running kernel
-            // has the names, if it is the recorded one, loaded at the same address.
+            // A perf.data has the addresses of functions and not their names. Take the names from
+            // the running kernel, if it is the recorded kernel and was loaded at the same address.
             Ok(EventRecord::Mmap(map))
                 if is_this_kernel && map.path.as_slice().starts_with(KERNEL_MAP) =>
             {
@@ -124,7 +125,8 @@ fn has_sound_lengths(file: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Returns `None` if a length within the section that describes the events exceeds it.
+/// Returns `None` if a length in `section`, which describes the events, exceeds the rest of the
+/// section.
 fn has_sound_events(mut section: Bytes<'_>) -> Option<()> {
     let (count, attribute) = (section.u32()?, section.u32()?);
     if u64::from(count) * u64::from(attribute.max(1)) > section.0.len() as u64 {

@@ -1,13 +1,14 @@
-//! All times of a trace on one clock.
+//! Converts all times of a trace to one clock, that of the replay.
 //!
-//! The replay's clock is the trace's clock, shifted. Jiffies of the kernel then begin at multiples
-//! of the tick, and have the kernel's numbers, modulo the width of the wheel's coarsest buckets. So
-//! the wheel's buckets end at the same times as the kernel's.
+//! The replay's clock is the trace's clock, shifted such that the kernel's jiffies begin at
+//! multiples of the tick, and that the replay counts the same jiffies as the kernel, modulo the
+//! width of the wheel's coarsest buckets. So the wheel's buckets end at the same times as the
+//! kernel's.
 //!
-//! The expiry of a high-resolution timer is on the clock for which the timer was set up. How far
-//! that clock is from the trace's is measured when its timers expire, since these records show both
-//! clocks. A timer whose set-up was not recorded is assumed to be on CLOCK_MONOTONIC; if it were
-//! decades away there, on CLOCK_REALTIME.
+//! The expiry of a high-resolution timer is on the clock for which the timer was set up. The
+//! records of expiries show that clock and the trace's clock, and so how far they are apart. A
+//! timer whose set-up was not recorded is assumed to be on CLOCK_MONOTONIC, or on CLOCK_REALTIME if
+//! its expiry is decades away from the current CLOCK_MONOTONIC.
 
 use super::timers::Timers;
 use crate::read::{ClockId, Event, HrtimerMode, Jiffy, JiffyClock, Trace};
@@ -84,8 +85,9 @@ impl Clocks {
     /// Returns when a wheel timer is due that was started at `at`, in jiffy `now`; `None` if
     /// jiffies cannot be converted.
     ///
-    /// Its caller asked for a deadline at least `expires - now` ticks after `at`. The result is
-    /// that time, but always within jiffy `expires`.
+    /// The code that started the timer asked for a deadline at least `expires - now` ticks after
+    /// `at`. The result is the time that many ticks after `at`, moved into jiffy `expires` if it is
+    /// outside.
     pub(super) fn deadline(&self, at: Ns, now: Jiffy, expires: Jiffy) -> Option<Ns> {
         let clock = self.jiffies?;
         let ticks = clock.time(expires).since(clock.time(now));
@@ -118,9 +120,9 @@ pub(super) fn effective(clock: ClockId, mode: HrtimerMode) -> ClockId {
     if clock == ClockId::Realtime && mode.is_relative() { ClockId::Monotonic } else { clock }
 }
 
-/// Moves the beginnings of jiffies a little back if they are not known exactly. They are then the
-/// times of readings, which come after the timer interrupt that advances jiffies: without the move,
-/// timers would not be due yet in the interrupt that expires them.
+/// Moves the beginnings of jiffies a little back if they are not known exactly. In that case they
+/// are the times of events that followed the timer interrupt in which jiffies advanced. Without the
+/// move, timers would not be due yet in the interrupt that expires them.
 fn with_interrupt(clock: JiffyClock) -> JiffyClock {
     const INTERRUPT_NS: i64 = 100_000;
     let early = if clock.late_max == Ns::ZERO { 0 } else { INTERRUPT_NS };

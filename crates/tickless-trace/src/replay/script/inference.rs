@@ -1,11 +1,13 @@
 //! Infers operations that must have happened without a record: only where the records contradict
-//! each other without them. `docs/book/src/replay.md` has the rules ("Operations without a record").
+//! each other without them. `docs/book/src/replay.md` has the rules, under "Operations without a
+//! record".
 //!
-//! A tick that is late because its virtual CPU did not run is wrongly taken for a restarted one. The
-//! device is written equally often either way, since a late interrupt is delivered when it was
-//! recorded. The moment of an inferred arming is a choice: timers that are restarted without a
-//! record are periodic, and these are armed at once. The other extreme, to arm them just before the
-//! expiry, would add 0.6 % of writes on `traces/idle` and none on the other samples.
+//! A tick that is late because its virtual CPU did not run is wrongly taken for a restarted one.
+//! That does not change the number of device writes, since a late interrupt is delivered when it
+//! was recorded. The time of an inferred arming is an assumption: timers that are restarted without
+//! a record are periodic, so they are assumed to be armed right after their last expiry. The other
+//! extreme, to arm them just before their next expiry, would add 0.6 % of device writes on
+//! `traces/idle` and none on the other samples.
 
 use super::interrupt::Interrupt;
 use super::writer::{Armed, Known, Writer};
@@ -43,8 +45,8 @@ impl Writer {
     pub(super) fn infer_start(&mut self, guess: Start, at: Ns) {
         let cpu = &self.cpus[guess.base.index()];
         let idle_since = self.states[guess.timer as usize].idle_since;
-        // A callback in a softirq runs after the interrupt that expired its timer, and the timer
-        // expired then.
+        // The timer expired in an interrupt: the current one; or the last one, if its callback runs
+        // in a softirq after that interrupt.
         let expired = match &cpu.interrupt {
             Some(interrupt) => interrupt.moment.0,
             None if cpu.last_interrupt > idle_since => cpu.last_interrupt,

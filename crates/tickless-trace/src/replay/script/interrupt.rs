@@ -36,11 +36,11 @@ pub(super) struct Interrupt {
     callback: Callback,
 }
 
-/// Which ends the trace records: those of interrupts, of callbacks, both or none.
+/// Whether the trace records the ends of interrupts, and the ends of callbacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ends {
     pub(super) of_interrupts: bool,
-    /// Whether it records the ends of callbacks. If not, a callback is assumed to do nothing but
+    /// If the trace does not record the ends of callbacks, a callback is assumed to do nothing but
     /// restart its timer.
     pub(super) of_callbacks: bool,
 }
@@ -74,7 +74,8 @@ impl Interrupt {
             return false;
         }
         if self.ends.of_interrupts {
-            // None of these events occurs in a timer interrupt, so the record of its end was lost.
+            // These events do not occur in a timer interrupt: before them, the interrupt has ended,
+            // and the record of its end was lost.
             return !matches!(
                 record.event,
                 Event::SchedSwitch { .. } | Event::CpuIdle { .. } | Event::TimerExpireEntry { .. }

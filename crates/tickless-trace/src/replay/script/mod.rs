@@ -69,7 +69,7 @@ type Moment = (Ns, u32);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub(super) at: Ns,
-    /// The place of its first record in the trace, which orders items of equal time.
+    /// The index of the item's first record in the trace. It orders items of equal time.
     record: u32,
     pub(super) cpu: CpuId,
     pub(super) kind: ItemKind,
@@ -93,7 +93,8 @@ pub(super) enum Op {
     Start(u32),
     Cancel(u32),
     Expire(u32),
-    /// A start that the trace does not show; it does not show its device writes either.
+    /// A start that must have happened, though the trace has no record of the start or of its
+    /// device writes.
     InferredStart(u32),
     InferredCancel(u32),
 }

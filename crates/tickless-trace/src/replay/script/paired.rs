@@ -10,14 +10,14 @@
 //! | `hrtimer_cancel` | `hrtimer_start` | those that do not print `was_armed` |
 //! | `hrtimer_cancel` | `hrtimer_expire_entry` | before 7.0, unless backported |
 //!
-//! Between the two the kernel holds a lock with interrupts off, so the only other records of that
-//! CPU are writes to its event device. The expiry of a wheel timer is an exception: the kernel
-//! releases the lock before it records the callback, and an interrupt may come in between. However,
-//! no wheel timer expires without its `timer_cancel`.
+//! Between the two records of a pair, the kernel holds a lock with interrupts off, so the only
+//! other records of that CPU are writes to its event device. The expiry of a wheel timer is an
+//! exception: the kernel releases the lock before it records the callback, and an interrupt may
+//! come in between. However, no wheel timer expires without its `timer_cancel`.
 //!
-//! The two are microseconds apart. If a start follows a cancel at once, both look like a restart,
-//! unless the kernel prints `was_armed`. If the two are wrongly taken for a restart, the
-//! replay differs by at most one write to the event device.
+//! The two records are microseconds apart. A real cancel with a start right after it looks like a
+//! restart, unless the kernel prints `was_armed`. If it is wrongly taken for one, the replay
+//! differs by at most one write to the event device.
 
 use super::timers::Timers;
 use crate::read::{Event, Record, Trace};

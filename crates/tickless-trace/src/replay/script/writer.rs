@@ -184,7 +184,7 @@ impl Writer {
         self.start(seen, function, start);
     }
 
-    /// Adds a start. It is `None` if its expiry cannot be converted to the replay's clock.
+    /// Adds a start. `start` is `None` if the expiry cannot be converted to the replay's clock.
     fn start(
         &mut self,
         Seen { record, timer, at }: Seen<'_>,
@@ -290,9 +290,9 @@ impl Writer {
         }
     }
 
-    /// Ends the CPU's interrupt if the record does not belong to it. Begins an interrupt without an
-    /// entry in the trace if the record can only be in one. `now` is the current time with which
-    /// the handler expired a timer.
+    /// Ends the CPU's interrupt if the record does not belong to it. If the record can only be in
+    /// an interrupt whose entry the trace lacks, begins an interrupt. `now` is the current time
+    /// with which the handler expired a timer.
     fn follow_interrupt(&mut self, record: &Record, at: Ns, now: Option<Ns>) {
         let interrupt = self.cpus[record.cpu.index()].interrupt.as_ref();
         if interrupt.is_some_and(|interrupt| !interrupt.holds(record, at, now)) {
