@@ -40,7 +40,7 @@ pub enum IfBusy {
 }
 
 /// Measures this host for a machine's file that may be passed on to others. If other programs keep
-/// the CPUs busy, `if_busy` decides: either it is an error, or the description says so.
+/// the CPUs busy, `if_busy` decides: either it is an error, or the description mentions it.
 pub fn quiet_host(
     effort: Effort,
     if_busy: IfBusy,

@@ -1,5 +1,5 @@
 //! Makes the tables of the page. The origin of each figure is shown by its column, by a letter and
-//! by the background colour, so that readers who do not see colours can tell it too.
+//! by the background colour, so the page can also be read without colours.
 
 use crate::studies::published::{Entry, Table};
 use crate::studies::{Cell, Exhibit, Role, claim, wanted};

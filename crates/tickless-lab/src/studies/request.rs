@@ -58,11 +58,11 @@ impl World {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Effort {
-    /// About a second: only shows that the study works.
+    /// The study takes about a second, which only shows that it works.
     Quick,
-    /// About twenty seconds: the default with half the repetitions.
+    /// The study takes about twenty seconds. It makes half as many repetitions as with `Normal`.
     Brief,
-    /// Up to a minute: reliable figures.
+    /// The study takes up to a minute. Its figures are reliable.
     #[default]
     Normal,
     Full,

@@ -46,7 +46,8 @@ const ROUNDS: u32 = 20_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Others {
     None,
-    /// The timer of the kernel's soft-lockup detector on each CPU, which expires seconds later.
+    /// The timer of the kernel's soft-lockup detector on each CPU, which expires seconds after the
+    /// tick.
     Watchdog,
 }
 
