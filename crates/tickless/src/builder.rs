@@ -39,7 +39,8 @@ pub struct Builder {
     bases: Option<u16>,
     reads_system_clock: bool,
     device: Device,
-    /// Passes in a row; `None` for the default, which depends on what drives the timers.
+    /// After how many passes over its due timers, in a row, a driver backs off (see `back_off`);
+    /// `None` for the default, which depends on what drives the timers.
     passes: Option<u32>,
     pinning: Pinning,
     coarse_like_real: bool,
@@ -128,9 +129,10 @@ impl Builder {
     /// Sets how driver threads wake up in time for a deadline; the default is [`Wakeup::Sleep`].
     ///
     /// This applies to every wakeup of a driver thread, and so also to coarse timeouts and the ends
-    /// of windows: timers that may be late should have slack, or a set of their own. A program's
-    /// event loop and virtual time ignore this setting.
-    /// [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time that drivers have spun.
+    /// of windows. Timers that may be late should have slack, so that they share wakeups, or be in
+    /// a set of their own, so that no driver spins for them. A program's event loop and virtual
+    /// time ignore this setting. [`BaseStats::spun`](crate::stats::BaseStats::spun) counts the time
+    /// that drivers have spun.
     pub fn wakeup(mut self, wakeup: Wakeup) -> Builder {
         self.setup.wakeup = wakeup;
         self
@@ -151,11 +153,11 @@ impl Builder {
         self
     }
 
-    /// Makes a driver pause if it cannot catch up: after this many passes (at least one) in a row
-    /// that each found timers due, it backs off for as long as the passes took, at most `longest`.
-    /// [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts the back-offs. By default
-    /// a driver thread never backs off, and an event loop does so after 3 passes, for at most 100
-    /// ms.
+    /// Makes a driver pause if it cannot catch up: after this many passes over its timers (at least
+    /// one) in a row that each found timers due, it waits for as long as the passes took, at most
+    /// `longest`. [`DeviceCounts::hangs`](crate::stats::DeviceCounts::hangs) counts these pauses.
+    /// By default a driver thread never pauses, and an event loop does so after 3 passes, for at
+    /// most 100 ms.
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);
@@ -187,8 +189,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long an expiry thread may be stuck in a callback before a rescuer thread fires its
-    /// other timers; 100 ms by default. All bases share one rescuer.
+    /// Sets how long an expiry thread may be stuck in a callback before a rescuer thread fires the
+    /// other timers of that base; 100 ms by default. All bases share one rescuer.
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.setup.core.patience = Ns::from_duration(patience);
         self
@@ -228,10 +230,10 @@ impl Builder {
         self
     }
 
-    /// Sets two limits at once; 100 ms by default. A callback that takes longer counts as slow, if
-    /// [`time_callbacks`](Self::time_callbacks) is set. An expiry counts as overdue if it is later
-    /// by more than that: another callback or a busy CPU has delayed its driver. With the feature
-    /// `tracing` both emit warnings.
+    /// Sets the limit above which a callback counts as slow, if
+    /// [`time_callbacks`](Self::time_callbacks) is set, and the lateness above which an expiry
+    /// counts as overdue; 100 ms by default. An expiry is overdue because another callback or a
+    /// busy CPU has delayed its driver. With the feature `tracing` both emit warnings.
     pub fn slow_after(mut self, limit: Duration) -> Builder {
         self.setup.slow_after = Ns::from_duration(limit);
         self

@@ -1,12 +1,12 @@
 //! Timers on clocks that may be set, or that advance during a suspend: realtime and boottime.
 //!
-//! A deadline on another clock is converted with its current difference to the timers' clock. When
-//! the core fires the timer, the timer's own clock is checked, so it is not early. After a step of
-//! the clock or a suspend, every deadline is converted again; see
+//! A deadline on another clock is converted to the timers' clock, by the current difference between
+//! the two. When the core fires the timer, the timer's own clock is read, so that the callback does
+//! not run early. After a step of the clock or a suspend, every deadline is converted again; see
 //! [`watch`](crate::platform::watch).
 //!
-//! Lock order: the list of all clock timers, the deadline of one timer, a base. Callbacks and drops
-//! run without them.
+//! Lock order: the list of all clock timers, the deadline of one timer, a base. None of these locks
+//! is held while a callback or a drop runs the user's code.
 
 mod firing;
 mod watching;
@@ -244,7 +244,8 @@ impl ClockTimer {
         }
         let found = cancel();
         if !is_forked_child {
-            // A callback that ran during the cancel may have stored a new deadline here.
+            // A callback that ran during the cancel may have stored a new deadline. Remove it,
+            // unless the timer is armed again or its callback is still running.
             let mut state = locked(&self.inner.state.armed);
             if !self.inner.timer.is_active() {
                 *state = Armed::Idle;
@@ -278,7 +279,8 @@ impl OnStep for Inner {
     /// Rearms the timer after a clock was set, if its deadline is on its own clock.
     fn convert_deadline(&self) {
         let state = locked(&self.state.armed);
-        // A timer with a deadline that is not active was cancelled while its callback ran.
+        // If the timer has a deadline but is not active, it was cancelled while its callback ran:
+        // do not arm it.
         if matches!(*state, Armed::Own(_)) && self.timer.is_active() {
             // An error means that the timer was shut down concurrently.
             let _ = self.start(*state);

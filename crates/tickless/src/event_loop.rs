@@ -111,7 +111,8 @@ impl<W> EventLoopDriver<W> {
         self.shared.is_stopped()
     }
 
-    /// Unlike [`run`](Self::run), programs the device even if no timer is due.
+    /// Runs the due timers as [`run`](Self::run) does, but programs the device even if no timer is
+    /// due.
     #[cfg(feature = "tokio-time")]
     pub(crate) fn run_and_rearm(&mut self) -> u64 {
         if self.shared.is_forked_child() {

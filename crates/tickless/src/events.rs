@@ -24,7 +24,8 @@ macro_rules! event {
         tracing::event!(
             target: "tickless", tracing::Level::$level, $($field = $value,)* $message
         );
-        // Mentions the values, to avoid warnings, without evaluating them.
+        // Uses the values without evaluating them: otherwise the compiler would warn about unused
+        // variables.
         #[cfg(not(feature = "tracing"))]
         let _ = || {
             $(let _ = &$value;)*

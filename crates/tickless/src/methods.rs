@@ -1,12 +1,12 @@
 //! The methods that [`Timeout`](crate::Timeout) and [`HrTimer`](crate::HrTimer) share.
 
-/// Adds the common methods to a type with a field `timer`, an `Owned`, and with the functions
-/// `around(timer)`, `window(deadline)` and `options(pending)`.
+/// Adds the methods that both types of timers share. The type must have a field `timer` of type
+/// `Owned`, and the functions `around(timer)`, `window(deadline)` and `options(pending)`.
 macro_rules! timer_methods {
     ($type:ident, $link:ident $(, #[$inline:meta])?) => {
         impl $type {
-            /// Makes a timer of an owner that must not be dropped, so the timer must not be dropped
-            /// either.
+            /// Makes a handle from an `Owned` that is only lent. Neither may be dropped: the drop
+            /// would end the timer while its real owner still uses it.
             #[inline]
             pub(crate) fn lent(timer: ManuallyDrop<Owned<$link>>) -> ManuallyDrop<$type> {
                 ManuallyDrop::new($type::around(ManuallyDrop::into_inner(timer)))

@@ -6,9 +6,10 @@
 
 // An expiry requests the next period before it runs the callback, and the core arms the timer when
 // the callback has returned. A concurrent start takes precedence over that request (R9: a restart
-// yields to a concurrent arming); a `cancel` while the callback runs does not. So the handle and
-// the callback share a `Run`, which stores the window of the expiry that should come next, or none
-// after a cancel. An expiry with another window is stale: it does not run the callback.
+// yields to a concurrent arming). A `cancel` while the callback runs does not: the core still arms
+// the timer. So the handle and the callback share a `Run`, which stores the window of the expiry
+// that should come next, or none after a cancel. An expiry with another window is stale: it does
+// not run the callback.
 //
 // A phase is chosen only when the timer is started (P2: phases are chosen once). The first expiry
 // has that phase, and each later one is a whole number of periods after it (P3: the phase stays).
@@ -102,7 +103,8 @@ impl Timers {
 }
 
 impl Periodic {
-    /// The callback of the timer must call [`pass`] with this run.
+    /// Makes a periodic timer from a precise one and its state. The callback of `timer` must call
+    /// [`pass`] with `run`.
     pub(crate) fn around(timer: HrTimer, run: OwnOrLent<Mutex<Run>>) -> Periodic {
         Periodic { timer, phase: None, slack: Ns::ZERO, run }
     }
@@ -286,7 +288,8 @@ impl Periodic {
     ///
     /// Fails as [`HrTimer::cancel_sync`](crate::HrTimer::cancel_sync) does.
     pub fn cancel_sync(&self) -> Result<Cancel, CancelError> {
-        // `halt` releases the run's lock before the wait: an expiry takes it after its callback.
+        // `halt` releases the lock of the run before the wait below. Otherwise this call would wait
+        // forever for an expiry that, after its callback, waits for that lock.
         let was_stopped = self.halt();
         Ok(Self::cancel_result(self.timer.cancel_sync()?, was_stopped))
     }
@@ -301,8 +304,8 @@ impl Periodic {
         Ok(Self::cancel_result(self.timer.shutdown_sync()?, was_stopped))
     }
 
-    /// Stops the periods: a later expiry is ignored as stale. Returns whether they were stopped
-    /// before.
+    /// Stops the timer: an expiry that comes later does not run the callback. Returns whether the
+    /// timer had been stopped before.
     pub(crate) fn halt(&self) -> bool {
         if self.timer.shared().is_forked_child() {
             return true;
@@ -318,7 +321,8 @@ impl Periodic {
     #[expect(clippy::fn_params_excessive_bools, reason = "both callers have just computed it")]
     fn cancel_result(found: Cancel, was_stopped: bool) -> Cancel {
         match found {
-            // The callback's request has armed the stopped timer. That expiry would be ignored.
+            // An expiry that was in progress during the earlier stop has armed the timer again, but
+            // the callback would not run. So for the caller the timer is idle.
             Cancel::Pending if was_stopped => Cancel::Idle,
             found => found,
         }

@@ -1,6 +1,7 @@
-//! Timers in memory that the caller owns. The C interface is built on this. It is not a public
-//! interface: it may change with any version. Creating a timer allocates nothing, takes no lock and
-//! makes no system call. The caller ends it by `give_back`, then drops it.
+//! Timers in memory that the caller owns, called slots. The C interface is built on this. It is not
+//! a public interface: it may change with any version. Creating a timer allocates nothing, takes no
+//! lock and makes no system call. Before the caller drops a timer or frees its slot, it calls
+//! `give_back`.
 
 use crate::hrtimer::HrTimer;
 use crate::periodic::{self, AfterCallback, Missed, Periodic, Run};
@@ -29,7 +30,8 @@ pub struct PeriodSlot<F> {
     run: Mutex<Run>,
 }
 
-/// The callback of a periodic timer in a slot.
+/// What the core calls for a periodic timer in a slot: updates the timer's `Run` and calls the
+/// program's callback.
 #[derive(Debug)]
 struct Beat<F> {
     run: NonNull<Mutex<Run>>,
@@ -121,8 +123,8 @@ pub unsafe fn periodic<F: OnFired>(
     }
 }
 
-// A slot is freed without dropping its mutex. On systems other than Linux, a mutex may own
-// allocated memory, which each freed slot leaks.
+// A slot is freed without dropping its mutex. This checks that a mutex owns no memory on Linux. On
+// other systems it may own allocated memory, which each freed slot leaks.
 #[cfg(linux_platform)]
 const _: () = assert!(!core::mem::needs_drop::<Mutex<Run>>(), "a slot is not dropped");
 
@@ -169,7 +171,8 @@ pub fn users(timers: &Timers) -> usize {
 }
 
 pub fn is_in_callback_of(timers: &Timers) -> bool {
-    // The record of a running callback has the address of the set's state, not that of a handle.
+    // Compare the address of the set's state, which the record of a running callback contains, not
+    // the address of this handle.
     let set: &Shared = &timers.shared;
     frame::is_in_callback_of(set)
 }

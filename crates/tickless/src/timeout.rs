@@ -41,8 +41,9 @@ use tickless_core::time::{CpuId, Instant, Ns, Window};
 #[derive(Debug)]
 pub struct Timeout {
     pub(crate) timer: Owned<WheelLink>,
-    /// Each arming method sets the field `pending` to its own constant, so that moving the deadline
-    /// to a later time does not require a check of it.
+    /// The settings that every arming uses, except for the field `pending`, which each arming
+    /// method sets to a constant. So the compiler removes the test of `pending` from the inlined
+    /// code that moves a deadline to a later time.
     options: Options,
 }
 

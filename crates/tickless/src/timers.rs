@@ -44,8 +44,8 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Returns the current time on the clock that deadlines are on. Costs about 11 ns with a
-    /// trusted TSC.
+    /// Returns the current time on the clock that deadlines are on. Costs about 11 ns if that is
+    /// the CPU's time stamp counter.
     #[inline]
     pub fn now(&self) -> Instant {
         self.shared.now().into()

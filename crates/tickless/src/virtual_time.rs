@@ -106,11 +106,12 @@ struct Moving<'a> {
     holder: &'a AtomicU64,
     wakers: MutexGuard<'a, Wakers>,
     at: Instant,
-    /// The number of rounds of callbacks since the clock reached that time.
+    /// The number of rounds of callbacks since the clock reached the time `at`.
     rounds: u32,
 }
 
-/// After this many rounds at one instant, the clock panics: timers are rearmed forever.
+/// After this many rounds of callbacks at one instant, advancing the clock panics: the callbacks
+/// keep rearming timers for that instant, so the clock would never advance.
 const ROUNDS_MAX: u32 = 2_000;
 
 impl Drop for Moving<'_> {
@@ -173,7 +174,8 @@ impl VirtualTime {
     }
 
     /// Returns when the next timer expires; `None` if no timer is pending, or only deferrable ones.
-    /// A timeout beyond the wheel's range may have earlier events, at which it only moves.
+    /// For a timeout beyond the wheel's range this may be an earlier time, at which the timeout
+    /// does not fire but only moves to another bucket.
     pub fn next_event(&self) -> Option<Instant> {
         if self.is_forked_child() {
             return None;
@@ -270,7 +272,7 @@ impl VirtualTime {
         self.advance_to(self.now());
     }
 
-    /// Returns whether the caller is one of the clock's callbacks, or a waker.
+    /// Returns whether the caller runs inside a callback or a waker that this clock has called.
     fn moves_here(&self) -> bool {
         // Relaxed: only a value that this thread wrote itself can compare equal.
         self.inner.holder.load(Ordering::Relaxed) == waits::this_thread()
@@ -280,7 +282,7 @@ impl VirtualTime {
         self.inner.first.shared.is_forked_child()
     }
 
-    /// Panics in a forked child, where any lock may be held forever.
+    /// Panics in a forked child: a thread of the parent may have left any lock locked there.
     fn refuse_in_child(&self) {
         assert!(
             !self.is_forked_child(),
@@ -288,7 +290,9 @@ impl VirtualTime {
         );
     }
 
-    /// Waits until this thread may advance the clock. Returns `None` if it already may.
+    /// Waits until no other thread advances the clock, and keeps others from doing so until the
+    /// result is dropped. Returns `None` inside a callback or a waker, whose thread already
+    /// advances the clock.
     fn begin_moving(&self) -> Option<Moving<'_>> {
         self.refuse_in_child();
         if self.moves_here() {
@@ -367,8 +371,8 @@ impl Drop for VirtualTime {
             shuffle.report_panic();
         }
         if self.is_forked_child() {
-            // Another thread of the parent may have left the state half changed: the child keeps
-            // one reference forever, so that nothing is freed.
+            // Another thread of the parent may have left the state half changed. So the child keeps
+            // one reference forever, and never frees the state.
             std::mem::forget(Arc::clone(&self.inner));
         }
     }

@@ -4,8 +4,9 @@
 //! - Lock order: the group's state first, then the locks that its timers take, or the table of
 //!   phases.
 //! - The permit word is an atomic with the permits that can be taken without the lock. A thread
-//!   that locks the state closes the word before it reads the group, and reopens it if the timer
-//!   runs. While the timer does not run, the first caller takes the lock and starts the timer.
+//!   that locks the state closes the word before it reads the group, so that no permits are taken
+//!   in the meantime, and reopens it if the refill timer runs. Otherwise the word stays closed, and
+//!   the next caller takes the lock and starts the timer.
 //! - Wakers are called, cloned and dropped only after the state has been unlocked.
 //! - The timer runs only while a refill would change something. Every thread that locks the state
 //!   first applies the refills that are due, so neither a stopped timer nor a long callback delays
@@ -46,7 +47,8 @@ pub(super) struct Controller {
     state: Mutex<State>,
 }
 
-/// On cache lines of its own; 128 bytes, because some CPUs fetch cache lines in pairs.
+/// Keeps a value on cache lines that it shares with no other data: 128 bytes, because some CPUs
+/// fetch cache lines in pairs.
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
@@ -71,8 +73,8 @@ pub(super) struct State {
 pub(super) enum Wake {
     #[cfg_attr(not(linux_platform), expect(dead_code, reason = "throttles wait so, on Linux"))]
     Thread(Thread),
-    /// A task that requested this many permits. They are charged when the task is released, so a
-    /// released task that has not run yet does not delay the tasks behind it.
+    /// A task that requested this many permits. The permits are taken when the task is released,
+    /// not when it runs, so the tasks behind it need not wait until it has run.
     Task(Waker, u64),
 }
 
@@ -109,7 +111,8 @@ impl Controller {
             return Err(BandwidthError::NoTimers);
         }
         let now = timers.shared.now();
-        // The settings' limits for the period are within those for phases.
+        // The check above accepts no period that the table of phases refuses, so the only error
+        // here is a fixed phase that is not shorter than the period.
         let slot = timers.shared.phases().take(plan.settings.period, plan.phase);
         let slot = slot.map_err(|error| match error {
             PhaseError::BeyondPeriod { phase, period } => {
@@ -190,8 +193,8 @@ impl Controller {
         if !state.is_active && !state.group.is_idle() {
             let period = state.group.period().to_duration();
             let next = state.group.next_refill();
-            // The start of the timer fails only in a forked child, where the caller's next call
-            // returns an error.
+            // Starting the timer fails only in a forked child. That is not reported here, because
+            // the caller's next call on the group returns an error.
             state.is_active =
                 self.refill.start_with_slack(next.into(), period, self.slack()).is_ok();
         }
@@ -256,8 +259,8 @@ impl Controller {
             state.is_active = false;
             period.stop();
         } else {
-            // Ask the group for its next refill instead of adding a period to the timer's deadline:
-            // a group whose refills are repeatedly late lengthens its period.
+            // Ask the group for the time of its next refill. Do not add a period to the timer's
+            // deadline: a group whose refills are repeatedly late lengthens its period.
             let next = state.group.next_refill();
             period.restart_window(Window::new(next, next + self.slack()));
         }
@@ -281,7 +284,8 @@ impl Controller {
         &self.timers
     }
 
-    /// The available permits and the next refill; `None` if a member waits or the group is closed.
+    /// Returns the available permits and the time of the next refill; `None` if a member waits or
+    /// the group is closed.
     pub(super) fn remains(&self) -> Option<(u64, Ns)> {
         if self.is_forked_child() {
             return None;
@@ -308,8 +312,8 @@ impl Controller {
             self.wake(|| wake.wake());
         }
         if let Some(at) = effects.release_at {
-            // Fails only after a shutdown. If the timer was already armed, it was for the same
-            // batch.
+            // An error means that the timer was shut down. If the timer was already armed, it was
+            // for the same batch, so no batch is lost.
             let _ = self.release.start_at(at.into());
         }
     }

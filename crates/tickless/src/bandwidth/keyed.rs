@@ -1,14 +1,15 @@
 //! Rate limits by key, such as an address, a user or a tenant.
 //!
-//! - A compact key is two words in a table that count its permits, without a lock, timer or group.
-//!   When a caller wants to wait, the entry is replaced by a [`Limiter`] until that is no longer in
-//!   use.
+//! - A compact key takes two words in a table, which count its permits. It has no lock, timer or
+//!   group. When a caller wants to wait for permits, a [`Limiter`] replaces the two words until no
+//!   caller uses that limiter any more.
 //! - Taking permits locks one shard of the table for reading. Adding a key, refilling a key once a
 //!   period, and removing idle keys lock it for writing.
 //! - A key that has all its permits behaves like an unknown key. A shard is swept for such keys
 //!   whenever its number of keys has doubled: amortized O(1) per added key.
-//! - Under a shard's lock, keys and limiters are not cloned for the user, dropped or called: they
-//!   run the user's code, and dropping a limiter may wait for a refill.
+//! - While a shard is locked, no key is cloned or dropped, which would run the user's code. Nor are
+//!   permits taken from a limiter, or a limiter dropped: that may wake a task, or wait for a
+//!   refill.
 
 use super::controller::{Begin, Controller};
 use super::limiter::{AcquireError, Limiter, refusal};
@@ -208,9 +209,9 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         self.len() == 0
     }
 
-    /// Removes the keys that have all their permits, and frees the limiters of keys that are not in
-    /// use any more, as adding keys does. Returns how many keys it removed. O(keys); locks one of
-    /// the 64 shards at a time.
+    /// Removes the keys that have all their permits, and frees the limiters that no caller uses any
+    /// more. Adding keys does the same from time to time. Returns how many keys it removed.
+    /// O(keys); locks one of the 64 shards at a time.
     pub fn remove_idle(&self) -> usize {
         if self.inner.timers.shared.is_forked_child() {
             return 0;
@@ -237,8 +238,8 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
         Ok((self.hasher.hash_one(key), self.timers.shared.now()))
     }
 
-    /// Returns the shard of a hash. Uses all bits, because a program's hasher may leave most of
-    /// them zero.
+    /// Returns the shard of a hash. All bits of the hash affect the choice, because a program's
+    /// hasher may leave most of them zero.
     fn shard(&self, hash: u64) -> &RwLock<Shard<K>> {
         // Fibonacci hashing: 2^64 divided by the golden ratio.
         &self.shards[(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SHARDS]
@@ -309,8 +310,9 @@ impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
 }
 
 impl KeyState {
-    /// Fails with the key's limiter, from which the caller takes after unlocking the shard, because
-    /// that may wake a waiter.
+    /// Takes permits of a compact key. If the key has a limiter, returns it as the error: the
+    /// caller unlocks the shard before it takes permits from the limiter, because that may wake a
+    /// waiter.
     fn take(&self, permits: u64, now: Ns) -> Result<Take, Limiter> {
         match self {
             KeyState::Limiter(limiter) => Err(limiter.clone()),
@@ -328,8 +330,8 @@ impl<K> Shard<K> {
         self.keys.find(hash, |keyed| keyed.key.borrow() == key).map(|keyed| &keyed.state)
     }
 
-    /// Removes the full keys, and makes keys whose limiters are no longer used compact. O(keys).
-    /// The caller drops the results after unlocking the shard.
+    /// Removes the keys that have all their permits, and turns keys whose limiter no caller uses
+    /// any more into compact ones. O(keys). The caller drops the results after unlocking the shard.
     fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> (Vec<Keyed<K>>, Vec<Limiter>) {
         let (mut removed, mut limiters) = (Vec::new(), Vec::new());
         let settings = &inner.plan.settings;

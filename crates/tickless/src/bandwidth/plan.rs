@@ -37,9 +37,10 @@ impl<T> BandwidthBuilder<T> {
         self
     }
 
-    /// Sets how fast waiting callers are released after a refill: `batch` of them, and as many
-    /// again after each `gap`. The default is 32 tasks of a limiter, or one worker per base of a
-    /// throttle, every millisecond, or a 64th of the period if that is shorter.
+    /// Sets how fast waiting callers are released after a refill: `batch` of them at once, and as
+    /// many again after each `gap`. The default batch is 32 tasks for a limiter, and as many
+    /// workers as there are bases for a throttle. The default gap is a millisecond, or a 64th of
+    /// the period if that is shorter.
     pub fn release(mut self, batch: u32, gap: Duration) -> Self {
         self.plan.settings.release = Release { batch, gap };
         self
@@ -78,9 +79,9 @@ impl Plan {
 }
 
 /// Returns how late a refill may be if `groups` groups have the same period: a thousandth of the
-/// period for up to 10 groups, growing to a tenth for 1,000 and more. So refills share wakeups:
-/// about ten a period on each base at most. The slack does not change a group's rate, because
-/// refills are counted from the timer's deadline.
+/// period for up to 10 groups, growing to a tenth for 1,000 and more. With this slack refills share
+/// wakeups, so that each base wakes for them about ten times a period at most. The slack does not
+/// change a group's rate, because refills are counted from the timer's deadline.
 pub(super) fn crowd_slack(period: Ns, groups: usize) -> Duration {
     let groups = u128::try_from(groups).unwrap_or(u128::MAX).clamp(10, 1_000);
     Ns((u128::from(period.0) * groups / 10_000) as u64).to_duration()

@@ -1,8 +1,9 @@
 //! Threads that share a quota of CPU time per period.
 //!
-//! Only the kernel can preempt a thread. So a worker calls [`Worker::check`] in a loop, which parks
-//! it when the quota is used up. The CPU time is read from `CLOCK_THREAD_CPUTIME_ID`, which
-//! excludes waiting.
+//! Only the kernel can preempt a thread; this library cannot. So a worker must call
+//! [`Worker::check`] again and again, and that call parks the thread when the quota is used up. The
+//! CPU time is read from `CLOCK_THREAD_CPUTIME_ID`, which does not count the time that a thread
+//! waits.
 
 use super::controller::{Begin, Controller, Wake};
 use super::limiter::AcquireError;
@@ -146,7 +147,8 @@ impl Worker {
         let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
         state.group.charge(self.id, used);
         self.charged += used;
-        // `ask` cannot fail: the worker has joined, and 1 never exceeds the quota.
+        // `ask` fails only for a worker that has not joined, or a request above the quota. This
+        // worker has joined, and requests 1 ns, which never exceeds the quota.
         let grant = state.group.ask(self.id, 1, now).unwrap_or(Grant::Run(0));
         match grant {
             Grant::Run(left) => {
@@ -185,7 +187,8 @@ impl Worker {
         loop {
             let (mut state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
             if !state.waiting.contains_key(&self.id) {
-                // The group has released this worker: `ask` returns the size of its slice.
+                // The group has released this worker: `ask` returns how much CPU time the worker
+                // may use.
                 if let Ok(Grant::Run(left)) = state.group.ask(self.id, 1, now) {
                     self.left = left;
                     self.controller.finish(state, now);

@@ -32,7 +32,8 @@ pub(super) struct State {
 /// The window that a timer is armed for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Armed {
-    /// If the core fires the timer anyway, it was cancelled concurrently: the expiry is ignored.
+    /// The timer is not armed. If the core fires it anyway, another thread has cancelled it at the
+    /// same time, and the expiry is ignored.
     Idle,
     /// A window on the timer's own clock.
     Own(Window),
@@ -59,8 +60,8 @@ impl State {
             Armed::Timers(window) => return window,
             Armed::Own(window) => window,
         };
-        // Read the timers' clock first: if the thread loses its CPU in between, the result is too
-        // early, and an early expiry checks the clock again.
+        // Read the timers' clock first: if the thread loses its CPU before the second reading, the
+        // converted deadline is too early, never too late. `fire` converts it again then.
         let (now, own_now) = (clock.now(), clock.now_on(self.base));
         let farthest = match self.base != TimeBase::Monotonic && self.watch.polls() {
             true => now.after(POLL_EVERY),
@@ -89,9 +90,10 @@ impl State {
             Armed::Timers(window) if fired.found_at() < window.soft.into() => return,
             Armed::Timers(window) => window,
             Armed::Own(window) if clock.now_on(self.base) < window.soft => {
-                // The clock was set back, or lags a little behind the conversion. If another thread
-                // arms the timer concurrently, that arming takes precedence (R9: a restart yields
-                // to it).
+                // The timer's own clock has not reached the deadline: it was set back, or is
+                // checked once a second, or the conversion was slightly early. Convert the deadline
+                // again. If another thread arms the timer concurrently, that arming takes
+                // precedence (R9: a restart yields to it).
                 let again = self.on_timers_clock(*armed, clock);
                 fired.restart_window(again);
                 return;
@@ -105,7 +107,8 @@ impl State {
         callback(&mut expiry);
         let Some(restart) = expiry.restart else { return };
         let mut armed = locked(&self.armed);
-        // An arming by another thread since the callback began takes precedence.
+        // If another thread has armed the timer since the callback began, keep that arming, and
+        // ignore the callback's request.
         if matches!(*armed, Armed::Idle) {
             *armed = restart;
             let again = self.on_timers_clock(restart, clock);

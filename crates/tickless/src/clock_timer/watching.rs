@@ -12,8 +12,8 @@ use crate::timer::shared::Handle;
 use std::sync::Arc;
 
 impl Handle {
-    /// Makes the timers find out when a clock was set, by a watch or by polling. Only the first
-    /// call counts.
+    /// Chooses how this set's timers find out that a clock was set, and starts a watch thread if it
+    /// is needed. Later calls do nothing.
     pub(super) fn watch_clocks(&self) {
         self.clock_timers.watch.source(|| {
             if self.is_virtual() {
@@ -39,7 +39,9 @@ impl Handle {
         let (shared, watched) = (self.for_driver(), Arc::clone(&watcher));
         let watch = move || {
             if let Err(why) = watched.watch(|| shared.clocks_stepped()) {
-                // From now on, timers must poll: convert all deadlines once more.
+                // From now on, no steps are reported, so each timer must check its clock once a
+                // second. Convert all deadlines again: the new armings are for at most a second
+                // ahead.
                 shared.clock_timers.watch.fall_back(why);
                 shared.clocks_stepped();
             }

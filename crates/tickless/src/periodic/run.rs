@@ -13,7 +13,7 @@ pub(crate) struct Run {
     /// The window of the next expiry; `None` if the timer was stopped.
     pub(super) expected: Option<Window>,
     pub(super) missed: Missed,
-    /// Counts starts and stops.
+    /// Counts starts and stops, so that an expiry notices those that happen during its callback.
     pub(super) turn: u64,
     /// The phase that the program chose, and the resulting place in the period.
     pub(super) slot: Option<(Phase, PhaseSlot)>,
@@ -24,7 +24,8 @@ impl Run {
         Run { missed, ..Run::default() }
     }
 
-    /// Stops the timer: later expiries are stale. Returns whether it had been stopped before.
+    /// Stops the timer: an expiry that comes later does not run the callback. Returns whether the
+    /// timer had been stopped before.
     pub(super) fn stop(&mut self) -> bool {
         self.turn += 1;
         self.expected.take().is_none()
@@ -52,7 +53,8 @@ impl Run {
         }
     }
 
-    /// Requests what a later start has stored, or nothing if the timer was stopped.
+    /// Replaces the request of an expiry whose timer was started again or stopped: requests the
+    /// window that the start has stored, or nothing after a stop.
     fn overrule(&self, fired: &mut Fired<'_>) {
         match self.expected {
             // The timer is already armed for that window (R9: a restart yields to a concurrent

@@ -42,7 +42,7 @@ pub struct BaseStats {
     pub armed_for: Instant,
     /// Whether the base is in use; see [`Timers::offline`](crate::Timers::offline).
     pub is_online: bool,
-    /// Armings, cancels, expiries, migrations.
+    /// How many timers were armed, cancelled, fired and migrated to another base.
     pub counts: BaseCounts,
     /// Cancels that found the timer idle; counted on the caller's base. Two concurrent cancels on
     /// one base may count as one, because cancelling an idle timer takes no lock.
@@ -62,9 +62,10 @@ pub struct BaseStats {
     pub callbacks: Option<CallbackTimes>,
     /// How often the event device was programmed, and how many events it reported.
     pub device: DeviceCounts,
-    /// Counters of its expiry thread, if it has one.
+    /// Counters of the base's expiry thread, if there is one.
     pub deferred: DeferredCounts,
-    /// Pushed-out timeouts that were moved to their new bucket when the old bucket came due.
+    /// How many timeouts were moved to a later bucket when their old bucket came due, because their
+    /// deadline had been moved to a later time in the meantime.
     pub relocated: u64,
     /// The largest number of timers that were moved or inspected while the base's lock was held
     /// once: at most 64.
@@ -75,8 +76,8 @@ pub struct BaseStats {
     /// How often the driver went to sleep, one system call each time. Not counted for an event
     /// loop.
     pub sleeps: u64,
-    /// How long the driver spun before deadlines, as elapsed time: the cost of
-    /// [`Builder::wakeup`](crate::Builder::wakeup).
+    /// How long the driver has waited for deadlines in a busy loop instead of sleeping, in total:
+    /// the cost of [`Builder::wakeup`](crate::Builder::wakeup).
     pub spun: Duration,
     /// System calls that programmed the event device: one for each of
     /// [`device.writes`](DeviceCounts::writes) with a timerfd, none with a futex.

@@ -11,13 +11,13 @@ use tickless_core::time::Instant;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Leak {
-    /// Their owner; see [`ListedTimer::label`].
+    /// The owner of the timers; see [`ListedTimer::label`].
     pub label: &'static str,
-    /// Where they were armed, if that was recorded.
+    /// Where the timers were armed, if that was recorded.
     pub armed_at: Option<&'static Location<'static>>,
     /// How many timers there are.
     pub count: usize,
-    /// When the first of them is due.
+    /// When the first of the timers is due.
     pub due: Instant,
     now: Instant,
 }

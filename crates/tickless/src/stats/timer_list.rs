@@ -47,9 +47,9 @@ pub struct ListedTimer {
     /// The timer's owner: the label set with [`labelled`](crate::Timeout::labelled). Without a
     /// label, the type of its callback or the kind of future.
     pub label: &'static str,
-    /// The deadline with which it was armed. It does not fire earlier.
+    /// The deadline with which the timer was armed. The timer does not fire earlier.
     pub soft: Instant,
-    /// The end of the window with which it was armed; for a timeout, the deadline.
+    /// The end of the window with which the timer was armed; for a timeout, its deadline.
     pub hard: Instant,
     /// When its base will fire it.
     pub due: Instant,

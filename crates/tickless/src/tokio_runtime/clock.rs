@@ -14,7 +14,8 @@ use std::time;
 use tickless_core::time::Ns;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// If tokio's clock and the system's differ by more than this, they are compared exactly.
+/// The largest difference between tokio's clock and the system's that is taken for the time between
+/// their two readings. If they differ by more, `check` compares them exactly.
 const APART: time::Duration = time::Duration::from_micros(20);
 
 /// The clock of one runtime, and the waker of the task that drives the timers on it.
@@ -22,7 +23,7 @@ const APART: time::Duration = time::Duration::from_micros(20);
 pub(super) struct RuntimeClock {
     runtime: Handle,
     can_pause: bool,
-    /// Whether the clock was ever paused. It then stays behind the system's.
+    /// Whether the clock was ever paused. Such a clock stays behind the system's.
     is_virtual: AtomicBool,
     /// Whether the runtime has ended: all pending timers fire then.
     has_ended: AtomicBool,

@@ -22,10 +22,12 @@ use tokio::time::{Instant, Sleep};
 pub(super) struct Driver {
     driver: EventLoopDriver<()>,
     timers: Arc<RuntimeTimers>,
-    /// A timerfd for the next deadline, unless the clock was paused from the start.
+    /// A timerfd for the next deadline; `None` if the clock was already paused when the task was
+    /// spawned.
     #[cfg(linux_platform)]
     descriptor: Option<AsyncFd<Arc<OwnedFd>>>,
-    /// While the program moves the runtime's clock: a sleep of tokio's until the next deadline.
+    /// While the program moves the runtime's clock: a sleep of tokio's until the next deadline,
+    /// which makes tokio poll the task then.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -85,7 +87,8 @@ impl Driver {
         loop {
             self.driver.run_and_rearm();
             let Some(next) = self.driver.next_event() else {
-                // Tokio would advance a paused clock to the end of the sleep.
+                // No timer is pending. Drop the sleep: otherwise tokio would advance a paused clock
+                // to its end.
                 self.sleep = None;
                 return;
             };
@@ -112,12 +115,14 @@ impl Future for Driver {
             self.poll_virtual(cx);
             return Poll::Pending;
         }
-        // Earlier armings have set the timerfd, too: no timer is due unless it has expired.
+        // Each arming for an earlier deadline sets the timerfd at once. So no timer is due unless
+        // the timerfd has expired.
         #[cfg(linux_platform)]
         if has_expired {
             self.driver.run_and_rearm();
         }
-        // If the clock is paused later, a thread that arms an earlier timer wakes the task.
+        // Record the deadline for which the task waits: if the clock is paused later, a thread that
+        // arms a timer for an earlier time wakes the task.
         self.driver.next_event();
         Poll::Pending
     }

@@ -74,7 +74,8 @@ mod runtime {
     }
 
     pub(super) async fn advance(duration: Duration) {
-        // Tokio's function ends with a yield, during which the task that drives these timers runs.
+        // No yield is needed here: tokio's function ends with one, during which the task that
+        // drives these timers runs.
         tokio::time::advance(duration).await;
     }
 }

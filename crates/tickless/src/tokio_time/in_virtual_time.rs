@@ -9,8 +9,8 @@ use tokio::runtime::Builder;
 /// A part of tokio's panic message when one of its timers is created in a runtime without timers.
 const NO_TIMERS: &str = "timers are disabled";
 
-/// Runs a test on a new multi-thread runtime of tokio's, with this many workers, its reactor, and a
-/// new virtual clock, which the test gets. Returns the test's output.
+/// Runs a test on a new multi-thread runtime of tokio's, which has `workers` workers, a reactor and
+/// a new virtual clock. The test receives the clock. Returns the test's output.
 ///
 /// All workers have [entered](VirtualTime::enter) the clock, so the timers of this module run on
 /// it. Whenever all workers wait, the clock advances to the next expiry. It does not wait for I/O,
@@ -36,8 +36,8 @@ where
         .enable_io()
         .on_thread_start(move || enter_until_the_thread_ends(&entered))
         .on_thread_park(move || {
-            // If all workers wait, no task can run: this worker has found the queues empty, and a
-            // worker that has taken a task from them does not count as waiting.
+            // If all workers wait, no task can run, so advance the clock: this worker has found the
+            // queues empty, and a worker that has taken a task from them does not count as waiting.
             if waits.fetch_add(1, Ordering::SeqCst) + 1 == workers {
                 idle.idle();
             }

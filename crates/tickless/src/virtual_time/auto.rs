@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// How often a waiting thread checks whether a thread that is not busy has armed a timer.
+/// How often a waiting thread checks the timers, because arming a timer does not wake that thread.
 const POLL: Duration = Duration::from_millis(1);
 
 /// Which threads are busy.
@@ -34,8 +34,8 @@ struct State {
     stepping: Option<u64>,
 }
 
-/// Keeps the clock from advancing automatically; from [`VirtualTime::busy`]. Send it along with
-/// work: to a thread that you start, or in a message.
+/// Keeps the clock from advancing automatically; from [`VirtualTime::busy`]. When you hand over
+/// work to a thread that you start, or in a message, send this guard along.
 #[derive(Debug)]
 #[must_use = "the clock moves on as soon as this is dropped"]
 pub struct Busy {
@@ -54,7 +54,8 @@ struct AutoAdvance {
 impl VirtualTime {
     /// Marks the caller as busy: it is computing, or waits for something other than time, such as
     /// I/O or another program. The clock does not advance automatically while such a guard exists.
-    /// If it is just advancing, waits until the timers that are due then have fired.
+    /// If the clock is advancing automatically at the moment of this call, the call waits until the
+    /// timers that are due at the new time have fired.
     ///
     /// A thread waits for time with [`Busy::sleep`], or with [`block_on`](VirtualTime::block_on)
     /// and a future such as `limiter.acquire(1)`. In both, it becomes busy at the moment its timer
@@ -117,8 +118,10 @@ impl VirtualTime {
     /// is dropped: for programs whose threads sleep with [`Busy::sleep`]. Hold a
     /// [`busy`](VirtualTime::busy) guard during setup.
     ///
-    /// Dropping the guard waits until the callback that the thread is running has returned. It does
-    /// not wait for wakers: the remaining timers of that instant fire after the waker has returned.
+    /// Dropping the guard waits until the thread has ended, and so for a callback that it is
+    /// running. If the thread is running wakers of tasks, which may need a lock of the caller, the
+    /// drop does not wait: after the wakers have returned, the thread fires the remaining timers of
+    /// that instant and ends.
     ///
     /// # Panics
     ///
@@ -163,7 +166,7 @@ impl VirtualTime {
         self.refuse_in_child();
         let me = waits::this_thread();
         let mut state = self.inner.work.state();
-        // A callback does not wait: the thread that advances the clock may be waiting for that
+        // In a callback, do not wait: the thread that advances the clock may be waiting for that
         // callback to return.
         while state.stepping.is_some_and(|thread| thread != me) && !frame::is_in_callback() {
             state = self.inner.work.wait(state);
@@ -215,7 +218,7 @@ impl Drop for Blocking {
     }
 }
 
-/// Marks the end of an automatic advance of the clock, also if that panics.
+/// When dropped, marks the end of an automatic advance of the clock, also if the advance panics.
 struct Stepping<'a>(&'a VirtualTime);
 
 impl Drop for Stepping<'_> {
@@ -261,9 +264,10 @@ impl Busy {
         }
     }
 
-    /// Runs `wait`, which blocks until another thread or task has waited for time. The calling
-    /// thread is not busy until then. To keep the clock from advancing before that, send a guard
-    /// with the other thread's answer: `tx.send((result, time.busy()))`.
+    /// Runs `wait`, which blocks for the result of another thread or task that itself waits for
+    /// virtual time. The calling thread is not busy while `wait` runs. To keep the clock from
+    /// advancing between the result and the return of `wait`, send a guard with the result:
+    /// `tx.send((result, time.busy()))`.
     pub fn wait<R>(&mut self, wait: impl FnOnce() -> R) -> R {
         self.counts = false;
         self.time.leave();

@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the driving thread sleeps at most: arming an earlier timer does not wake it.
+/// How long the thread that fires the timers sleeps at most: arming an earlier timer does not wake
+/// it.
 const NAP: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
 pub(super) struct Runner(Mutex<Option<JoinHandle<()>>>);
 
 impl VirtualTime {
-    /// Makes the clock run with real time. Timers fire up to a millisecond late, on a thread that
-    /// this call starts; if the system refuses the thread, only when the program next advances the
-    /// clock. The clock no longer advances automatically when every thread waits.
+    /// Makes the clock run with real time. This call starts a thread that fires the timers, up to a
+    /// millisecond late. If the system refuses the thread, timers fire only when the program next
+    /// advances the clock. The clock no longer advances automatically when every thread waits.
     pub fn resume(&self) {
         let _moving = self.begin_moving();
         if self.inner.clock.runs() {
@@ -27,8 +28,8 @@ impl VirtualTime {
         *locked(&self.inner.runner.0) = thread.spawn(|| run(inner)).ok();
     }
 
-    /// Stops the clock. Waits for the thread that [`resume`](VirtualTime::resume) started, and so
-    /// for a callback that runs on it. Inside a callback it does not wait.
+    /// Stops the clock. Waits until the thread that [`resume`](VirtualTime::resume) started has
+    /// ended, and so for a callback that runs on that thread. Inside a callback it does not wait.
     pub fn pause(&self) {
         self.refuse_in_child();
         self.inner.clock.stop();
@@ -45,7 +46,7 @@ impl VirtualTime {
     }
 }
 
-/// Fires timers until the clock is paused or its last `VirtualTime` is dropped.
+/// Fires timers until the clock is paused, or the last `VirtualTime` of the clock is dropped.
 fn run(inner: Weak<Inner>) {
     loop {
         let Some(inner) = inner.upgrade() else { return };
