@@ -9,9 +9,9 @@
 //! need not program the timer device, which means to write a new expiry to it.
 //!
 //! The table lists the compared policies: what each does when the earliest timer is removed,
-//! whether it heeds that a timer is lazy, and what it does at the end of the handler of the timer
-//! interrupt. Under *restart-aware*, cancelling the earliest timer programs the device, and
-//! restarting it writes at most once.
+//! whether it treats lazy timers differently (honoured) or not (ignored), and what it does at the
+//! end of the handler of the timer interrupt. Under *restart-aware*, cancelling the earliest timer
+//! programs the device, and restarting it writes at most once.
 //!
 //! | policy name | on a removal | lazy timers | at a handler's end |
 //! |---|---|---|---|

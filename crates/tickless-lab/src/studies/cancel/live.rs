@@ -225,7 +225,8 @@ fn thread_table(study: &mut StudyResult) {
 }
 
 /// Adds ratios between the times of calls: with the most bases to the fewest bases, and a cancel
-/// that waits to one that does not. Also adds by how much each base lengthens a call before.
+/// that waits to one that does not. Also adds by how much each base lengthens a call if all bases
+/// are checked.
 fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: &Stopwatch) {
     let (Some(fewest), Some(most)) = (taken.first(), taken.last()) else { return };
     let of = |taken: &[Counts], way: usize, at: usize| -> Vec<f64> {

@@ -107,8 +107,9 @@ impl Plan {
 }
 
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
-    // The first deadline wakes a driver thread. So many round trips take long enough for the thread
-    // to check that deadline and to sleep again, so that it does not disturb the measurement.
+    // Arming the first guard wakes a driver thread. So many round trips take long enough for the
+    // thread to check the first deadline and to sleep again, so that it does not disturb the
+    // measurement.
     const WARM_UP: u32 = 300;
     for _ in 0..WARM_UP {
         ping.round_trip()?;
