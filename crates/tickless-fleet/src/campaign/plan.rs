@@ -31,8 +31,8 @@ pub struct MachineFile {
     pub name: String,
     pub text: Option<String>,
     pub hash: String,
-    /// For each number of CPUs that the campaign requests, the possible number to which it is
-    /// rounded up. A machine can have only whole cores and sockets.
+    /// For each number of CPUs that the campaign requests, the number to which it is rounded up
+    /// because a machine can have only whole cores and sockets.
     sizes: Vec<u16>,
 }
 

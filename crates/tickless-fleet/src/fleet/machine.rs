@@ -89,8 +89,8 @@ impl Machine {
 }
 
 impl Figures {
-    /// Computes the numbers from a replay under the usual policies; `None` if the trace's duration
-    /// is zero.
+    /// Computes the numbers from a replay under `eager`, `lazy` and `restart-aware`; `None` if one
+    /// of these is missing or the trace's duration is zero.
     fn of(summary: &Summary) -> Option<Figures> {
         let of = |policy: ReplayPolicy| {
             summary.policies.iter().find(|result| result.policy == policy.name())

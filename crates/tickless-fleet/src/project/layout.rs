@@ -132,8 +132,9 @@ impl Layout {
         Ns(u64::try_from(moved.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Returns the simulated CPU that acts on the timers of `home` where the trace's CPU `of_trace`
-    /// did: one of the simulated CPUs that repeat `of_trace`, drawn at random but always the same.
+    /// Returns the simulated CPU that performs the operations on timers of `home` that the trace's
+    /// CPU `of_trace` performed: one of the simulated CPUs that repeat `of_trace`, drawn at random
+    /// but always the same.
     pub(super) fn partner(&self, home: CpuId, of_trace: CpuId) -> CpuId {
         if self.part(home).source == of_trace {
             return home;

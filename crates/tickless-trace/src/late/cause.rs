@@ -108,8 +108,8 @@ fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
-/// Returns why the scheduler did not run a thread until `until`. If the thread's group had used up
-/// its CPU quota, a callback that refills quotas ran just before `until`.
+/// Returns why the scheduler did not run a thread until `until`. If a callback that refills CPU
+/// quotas ran just before `until`, the thread's group had used up its quota.
 fn refused(trace: &Trace, until: Ns) -> String {
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
     let end = trace.records.partition_point(|record| record.time <= until);

@@ -1,7 +1,8 @@
 //! Builds an [`Event`] from the values of its fields: words in text, numbers in binary recordings.
 //!
 //! A field that every kernel records is required. A field that only some kernels record has a value
-//! for "not printed". So a line that was cut off is distinguished from one of an older kernel.
+//! for "not printed". This distinguishes a line that was cut off, which is an error, from a line of
+//! an older kernel.
 
 use tickless_core::time::CpuId;
 

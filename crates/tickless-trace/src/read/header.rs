@@ -23,8 +23,8 @@ pub struct Header {
     pub clock: Option<String>,
     pub hz: Option<u32>,
     pub cpus: Option<u16>,
-    /// The number of entries that ftrace's header promises, and of those that were overwritten
-    /// before it was printed.
+    /// According to ftrace's header: how many events the text has, and how many others were
+    /// overwritten before the text was printed.
     pub(super) promised: u64,
     pub(super) overwritten: u64,
 }
@@ -54,8 +54,8 @@ impl Header {
         }
     }
 
-    /// Reads the facts of which several can be in one line: `kernel R`, `HZ=`, `clock=`, entries,
-    /// `#P:`.
+    /// Reads the facts of which one line may have several: `kernel R` (the release), `HZ=`,
+    /// `clock=`, the numbers of entries, and `#P:` (the number of CPUs).
     fn words(&mut self, text: &[u8]) {
         let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         while let Some(word) = words.next() {

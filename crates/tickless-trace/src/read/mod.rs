@@ -1,7 +1,7 @@
 //! Reads kernel timer traces.
 //!
 //! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip. [`binary`] reads
-//! binary recordings, from which these tools would print the text.
+//! binary recordings: the files of trace-cmd and perf from which these tools print such text.
 //!
 //! Guarantees:
 //! - A damaged line costs that line and no other. It is counted by cause in

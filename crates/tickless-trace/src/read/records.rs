@@ -111,8 +111,8 @@ impl Records {
         self.heads.iter().map(|head| head.pid)
     }
 
-    /// Returns the number of records at the beginning for which `is_before` holds. It must not hold
-    /// for any record after one for which it does not hold. O(log n).
+    /// Returns how many records at the beginning satisfy `is_before`. No record after the first one
+    /// that does not satisfy `is_before` may satisfy it. O(log n).
     pub fn partition_point(&self, mut is_before: impl FnMut(&Record) -> bool) -> usize {
         self.heads.partition_point(|head| is_before(&head.record(&self.words)))
     }

@@ -24,8 +24,8 @@ pub struct Live {
     decoder: Decoder,
     names: Names,
     page: Vec<u8>,
-    /// Events that were read and not yet passed to the caller, because they may be later than some
-    /// that are still to be read.
+    /// Events that were read but not yet passed to the caller, because events with an earlier time
+    /// may still be read.
     waiting: Vec<Record>,
     lost: u64,
     read: u64,

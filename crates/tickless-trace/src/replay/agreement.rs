@@ -70,7 +70,8 @@ pub enum Verdict {
 }
 
 impl Measure {
-    /// Compares two counts, which may differ by [`AGREEMENT_PERCENT`] of `of`.
+    /// Compares two counts. They agree if they differ by at most [`AGREEMENT_PERCENT`] percent of
+    /// `of`.
     fn new(measure: &'static str, recorded: u64, replayed: u64, of: u64) -> Measure {
         let most = of.max(1) as f64 * AGREEMENT_PERCENT / 100.0;
         let inside = recorded.abs_diff(replayed) as f64 <= most;

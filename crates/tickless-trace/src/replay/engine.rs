@@ -331,9 +331,9 @@ impl<'s> Engine<'s> {
     }
 }
 
-/// Returns, for each timer, which operations the kernel performed in each of its expiries: those
-/// from its callback's beginning up to the next callback. The first expiry is last, where `pop`
-/// takes it.
+/// Returns, for each timer, which operations the kernel performed in each expiry of the timer:
+/// those from the beginning of the timer's callback up to the next callback. The first expiry is
+/// last in the list, so that `pop` returns it first.
 fn callbacks(ops: &[Op]) -> HashMap<u32, Vec<Range<usize>>> {
     let mut callbacks = HashMap::<u32, Vec<Range<usize>>>::new();
     let mut to = ops.len();

@@ -17,7 +17,7 @@ pub(super) struct ReplayPlatform {
     here: AtomicU16,
     devices: Box<[AtomicU64]>,
     /// All times for which devices have been armed, the earliest first. [`Self::next_event`] skips
-    /// those that no longer hold.
+    /// a time for which the device is no longer armed.
     events: Uncontended<BinaryHeap<Reverse<(Ns, CpuId)>>>,
     writes: Uncontended<Vec<(Ns, CpuId)>>,
 }

@@ -99,7 +99,8 @@ struct Contents<'a> {
     pages: Vec<(CpuId, Pages<'a>)>,
 }
 
-/// The file. Its methods return `None` where it ends too early, or where a number is wrong.
+/// A trace.dat file. Its methods return `None` if the file ends too early, or if a number in it is
+/// wrong.
 #[derive(Default)]
 struct File<'a> {
     bytes: &'a [u8],

@@ -39,8 +39,8 @@ impl Timers {
     }
 }
 
-/// Returns whether the event is the end of a callback. It changes nothing about its timer, which
-/// the callback may have freed.
+/// Returns whether the event is the end of a callback. Such an event changes nothing about the
+/// timer, which the callback may have freed.
 fn is_exit(event: &Event) -> bool {
     matches!(event, Event::TimerExpireExit { .. } | Event::HrtimerExpireExit { .. })
 }
