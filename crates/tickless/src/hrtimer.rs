@@ -106,8 +106,9 @@ impl HrTimer {
         self.timer.start(window, now, self.options(IfPending::Rearm))
     }
 
-    /// Arms or rearms the timer to fire within a window: not before `soft`, then together with the
-    /// next event of its base, and at `hard` with an event of its own if there was none.
+    /// Arms or rearms the timer to fire within a window. It does not fire before `soft`. After
+    /// that, it fires with the next event of its base, at the latest at `hard`, where it causes an
+    /// event if there was none.
     ///
     /// # Errors
     ///

@@ -165,7 +165,8 @@ pub fn is_forked_child(timers: &Timers) -> bool {
     timers.shared.is_forked_child()
 }
 
-/// Returns how many timers keep this set alive. Exact only if no thread makes or drops any.
+/// Returns how many timers keep this set alive. Exact only if no thread creates or drops a timer
+/// during the call.
 pub fn users(timers: &Timers) -> usize {
     timers.shared.users.count()
 }

@@ -63,8 +63,8 @@ impl Timeout {
         Timeout { timer, options: Options::default() }
     }
 
-    /// Makes the timer deferrable: it fires with the first event of its base after its deadline,
-    /// and never causes one.
+    /// Makes the timer deferrable: it never wakes the driver of its base, but fires when the driver
+    /// first wakes for another reason after the timer's deadline.
     pub fn deferrable(mut self) -> Timeout {
         self.options.wakes = Wakes::No;
         self

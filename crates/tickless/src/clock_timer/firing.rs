@@ -119,7 +119,7 @@ impl State {
 
 impl ClockFired<'_> {
     /// Returns the deadline that the timer was armed with: on the timers' clock if it was armed by
-    /// [`start`](super::ClockTimer::start) on realtime, otherwise on its own.
+    /// [`start`](super::ClockTimer::start) on realtime, otherwise on the timer's own clock.
     pub fn deadline(&self) -> Instant {
         self.window.soft.into()
     }
@@ -147,8 +147,8 @@ impl ClockFired<'_> {
 
     /// Rearms the timer for its deadline plus a whole number of periods: for the first such time on
     /// its own clock that has not passed. Returns the number of periods, as [`Fired::forward`]
-    /// does. A timer on realtime that was armed by [`start`](super::ClockTimer::start) stays
-    /// relative.
+    /// does. If a timer on realtime was armed by [`start`](super::ClockTimer::start), its new
+    /// deadline is also on the timers' clock, so setting realtime does not move it.
     pub fn forward(&mut self, period: Duration) -> u64 {
         let period = Ns::from_duration(period);
         let (now, armed): (Ns, fn(Window) -> Armed) = match self.is_relative {

@@ -56,7 +56,8 @@ impl RuntimeClock {
         clock
     }
 
-    /// Returns the time, in the runtime. Also checks whether the clock has been paused.
+    /// Returns the time. The caller must be in the runtime. Also checks whether the clock has been
+    /// paused.
     pub(super) fn now_here(&self) -> Ns {
         if !self.can_pause || self.has_ended.load(Ordering::Relaxed) {
             return self.now();

@@ -24,7 +24,7 @@ pub fn pause() {
     }
 }
 
-/// Makes the clock that [`pause`] stops run with real time.
+/// Makes the clock of this thread, the one that [`pause`] stops, run with real time.
 ///
 /// # Panics
 ///
@@ -40,8 +40,8 @@ pub fn resume() {
     }
 }
 
-/// Advances the clock that [`pause`] stops by `duration`. Then lets the tasks run whose timers have
-/// come due.
+/// Advances the clock of this thread, the one that [`pause`] stops, by `duration`. Then lets the
+/// tasks run whose timers have come due.
 ///
 /// # Panics
 ///

@@ -337,7 +337,8 @@ enum Moves {
 struct Task {
     time: VirtualTime,
     woken: AtomicBool,
-    /// Whether the thread is not counted as busy, so that its waker must count it.
+    /// Whether the thread waits and is not counted as busy. A waker then counts the thread as busy,
+    /// before the thread itself runs.
     waits: AtomicBool,
 }
 

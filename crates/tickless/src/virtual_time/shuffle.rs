@@ -1,8 +1,8 @@
 //! Fires timers of equal expiry in a random order.
 //!
-//! A program must not rely on all timers being on one base. So each timer is armed on a random one
-//! of several bases, as if another CPU had armed it, and the bases fire in a random order at each
-//! instant.
+//! On a machine with several CPUs, timers of equal expiry are on several bases, which fire them in
+//! no fixed order. To simulate that, each timer is armed on a random one of several bases, as if
+//! another CPU had armed it, and the bases fire in a random order at each instant.
 
 use super::VirtualTime;
 use crate::platform::chance::Chance;
