@@ -258,8 +258,8 @@ impl HostClock {
         now.system.after(deadline.since(self.now_at(now)))
     }
 
-    /// Returns whether the last correction is older than [`EVERY`], or the counter has gone back to
-    /// before it. Returns `false` after the counter was given up.
+    /// Returns whether the clock must be corrected: the last correction is older than [`EVERY`], or
+    /// the counter is behind its value at that correction. `false` after the counter was given up.
     fn is_due(&self, now: Moment) -> bool {
         self.line.try_segment().is_some_and(|segment| {
             let age = segment.at(now.counter).ns.since(segment.start.ns);

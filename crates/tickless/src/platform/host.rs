@@ -37,7 +37,7 @@ impl<T> Host<T> {
     }
 
     /// Creates a host in which the driver thread of each base waits on a futex. `starter` starts
-    /// the drivers when their bases are first used, except that of the first base.
+    /// the drivers when their bases are first used. The caller starts the driver of the first base.
     pub fn with_starter(clock: HostClock, cpus: CpuMap, starter: &Arc<Starter>) -> Host<T> {
         let device = |base| match base {
             0 => BaseDevice::futex(),

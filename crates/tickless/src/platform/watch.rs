@@ -13,7 +13,8 @@ use tickless_core::time::Ns;
 #[derive(Debug, Default)]
 pub struct ClockWatch {
     source: Mutex<Option<StepSource>>,
-    /// The system call whose refusal makes timers poll their clock, unless the program chose that.
+    /// The system call whose refusal makes timers poll their clock. Empty if they poll for another
+    /// reason, or do not poll.
     refused: OnceLock<RefusedCall>,
     steps: AtomicU64,
 }

@@ -104,7 +104,8 @@ impl Drop for Ended {
     }
 }
 
-/// Runs `body`, which calls wakers. [`Worker::finish`] does not wait for that.
+/// Runs `body`, which calls wakers. A [`Worker::finish`] of this thread does not wait until `body`
+/// has returned.
 pub fn run_wakers(body: impl FnOnce()) {
     struct Awake<'a>(&'a Stage);
     impl Drop for Awake<'_> {
@@ -113,7 +114,7 @@ pub fn run_wakers(body: impl FnOnce()) {
         }
     }
     // SAFETY: the pointer is null, or points to the flags, which this thread's body keeps alive.
-    // `Ended` sets it to null before they are dropped.
+    // `Ended` sets the pointer to null before the flags are dropped.
     let stage = unsafe { STAGE.get().as_ref() };
     let _awake = stage.map(|stage| {
         stage.set(WAKING);

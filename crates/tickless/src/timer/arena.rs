@@ -264,7 +264,8 @@ impl Depot {
 impl Drop for Depot {
     fn drop(&mut self) {
         for (chunk, layout) in self.chunks.drain(..) {
-            // SAFETY: `grow` allocated it with this layout, and its slots have been given back.
+            // SAFETY: `grow` allocated the chunk with this layout, and all of its slots have been
+            // given back.
             unsafe { std::alloc::dealloc(chunk.as_ptr(), layout) };
         }
     }
@@ -302,7 +303,7 @@ mod tests {
             assert!(sorted.iter().all(|slot| slot % 64 == 0));
             assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= size));
             let slot = arena.take(layout(size)).unwrap();
-            // SAFETY: it was taken just now, with this layout.
+            // SAFETY: the slot was taken just now, with this layout.
             unsafe { arena.give_back(slot, layout(size)) };
             assert_eq!(arena.take(layout(size)), Some(slot));
         }
@@ -313,7 +314,7 @@ mod tests {
         let arena = arena(2);
         let slot = arena.take(layout(129)).unwrap();
         assert_eq!(arena.classes.each_ref().map(held), [0, 0]);
-        // SAFETY: it was taken just now, with this layout.
+        // SAFETY: the slot was taken just now, with this layout.
         unsafe { arena.give_back(slot, layout(129)) };
     }
 

@@ -60,13 +60,14 @@ impl Counters {
         Counters { bases: (0..bases).map(|_| OfBase::default()).collect(), times, slow_after }
     }
 
-    /// Counts a cancel for the base of the caller's CPU, by the state in which it found the timer.
+    /// Counts a cancel that found its timer in the state `found`, for the base of the caller's CPU.
     #[inline]
     pub(crate) fn count_cancel(&self, here: CpuId, found: Cancel) {
         let Some(base) = self.bases.get(here.index()) else { return };
         match found {
             Cancel::Pending => {}
-            // No atomic addition, because a cancel of an idle timer must stay cheap.
+            // Not an atomic addition, because a cancel of an idle timer must stay cheap. A count is
+            // lost if two threads cancel at the same moment on one base.
             Cancel::Idle => base.idle.store(base.idle.load(RELAXED) + 1, RELAXED),
             Cancel::Running => _ = base.running.fetch_add(1, RELAXED),
         }

@@ -28,10 +28,11 @@ use tickless_core::time::{Ns, Window};
 pub(crate) struct Entry<L: Family<Host>> {
     timer: Timer<Host, L>,
     waker: UnsafeCell<Option<Waker>>,
-    /// `None` if the system refused the driver threads: each poll then compares with the clock.
+    /// `None` if the system refused the driver threads: each poll then compares the deadline with
+    /// the clock.
     shared: Option<Handle>,
-    /// Written after the steps that may panic, so an entry that is marked as fired has always
-    /// passed this deadline.
+    /// A reset writes this after its steps that may panic. So even after a panic, this deadline has
+    /// passed if the entry is marked as fired.
     deadline: Cell<Ns>,
     /// Units of 1.024 µs.
     slack: Cell<u32>,

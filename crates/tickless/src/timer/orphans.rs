@@ -43,7 +43,7 @@ struct Orphan {
     glue: Task,
 }
 
-// SAFETY: it owns its node, whose closure is `Send`.
+// SAFETY: an orphan owns its node, whose closure is `Send`.
 unsafe impl Send for Orphan {}
 
 impl Orphans {

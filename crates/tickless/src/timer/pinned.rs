@@ -1,8 +1,8 @@
 //! Arms, cancels and ends the timers of this crate. All owners of timers do that through this file.
 //!
-//! The owner of a timer's memory makes a [`Pinned`] of it. It keeps the memory valid until no
-//! thread can arm the timer any more and its callback has returned, or has been detached. There are
-//! three ways to end a timer:
+//! The owner of a timer's memory makes a [`Pinned`] of the timer. The owner keeps the memory valid
+//! until no thread can arm the timer any more and its callback has returned, or has been detached.
+//! How an owner ends its timer depends on the kind of owner:
 //!
 //! - [`owned`](super::owned), an allocation: [`end_or_leave`](Pinned::end_or_leave). Inside a
 //!   callback it does not wait; a timer whose callback runs is freed later.

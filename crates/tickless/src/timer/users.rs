@@ -62,8 +62,8 @@ impl<C: Count> Users<C> {
         }
     }
 
-    /// Removes a user. Returns whether it was the last of a closed set; unless it was, the caller
-    /// must not use the set any more.
+    /// Removes a user. Returns whether it was the last user of a closed set: then the caller must
+    /// end the set. Otherwise the caller must not use the set any more.
     #[inline]
     #[must_use]
     pub fn remove(&self, cpu: impl FnOnce() -> usize) -> bool {
@@ -77,8 +77,8 @@ impl<C: Count> Users<C> {
 
     #[cold]
     fn remove_from_all(&self) -> bool {
-        // AcqRel: Release for the reason in `remove`. Acquire, so that the thread that removes the
-        // last user sees what was done through the others.
+        // AcqRel: Release, so that the thread that ends the set sees everything that was done
+        // through this user. Acquire, so that the thread that removes the last user sees it.
         self.all.add(1u64.wrapping_neg(), Ordering::AcqRel) == 1
     }
 

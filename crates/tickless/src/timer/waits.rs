@@ -46,8 +46,8 @@ impl Holder {
 
     /// Call this only while the `Holder` is in the table of waits.
     fn thread(self) -> u64 {
-        // SAFETY: `new` requires that the word is valid while this is in the table, and every
-        // caller has found this there, under the table's mutex.
+        // SAFETY: `new` requires that the word is valid while the `Holder` is in the table, and
+        // every caller has found the `Holder` in the table, under the table's mutex.
         unsafe { self.0.as_ref() }.load(Ordering::Relaxed)
     }
 }

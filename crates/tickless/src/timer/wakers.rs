@@ -24,7 +24,8 @@ pub(crate) enum Pause {
 pub(crate) struct Wakers(Vec<Waker>);
 
 impl Wakers {
-    /// Keeps a waker until the batch pauses. Returns whether it should pause now.
+    /// Keeps a waker until the batch of callbacks pauses. Returns whether the batch should pause
+    /// now, to call the wakers.
     pub(crate) fn collect(&mut self, waker: Waker) -> Pause {
         self.0.push(waker);
         if self.0.len() < FULL { Pause::No } else { Pause::Yes }

@@ -88,8 +88,8 @@ impl<W: Word, R: Rings> DriverBell<W, R> {
     }
 
     /// Announces that the driver sleeps, and then calls `wait` to sleep, unless a ring has come in
-    /// between or `is_cancelled` returns `true`. `wait` gets the number of rings, and the result of
-    /// `until`.
+    /// between or `is_cancelled` returns `true`. `until` converts the deadline. `wait` gets the
+    /// word to sleep on, the value of the word, and the converted deadline.
     pub fn sleep<T>(
         &self,
         until: impl FnOnce(Ns) -> T,
@@ -143,8 +143,8 @@ impl<W: Word> LoopBell<W> {
         Ns(self.deadline.load(Ordering::SeqCst))
     }
 
-    /// Calls the loop if it waits for a later deadline and was not called yet. Returns whether it
-    /// was called.
+    /// Wakes the loop by `call`, if the loop waits for a later deadline and was not called yet.
+    /// Returns whether it did.
     pub fn ring(&self, call: impl FnOnce(Ns)) -> bool {
         let wait = self.waits.load(Ordering::SeqCst);
         let waits_for = self.waits_for.load(Ordering::SeqCst);
@@ -163,7 +163,7 @@ impl<W: Word> LoopBell<W> {
     }
 
     /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
-    /// earlier deadline calls the loop. Only the loop's own thread calls this.
+    /// earlier deadline wakes the loop. Call this only on the loop's own thread.
     pub fn begin_wait(&self) -> Ns {
         let mut deadline = self.deadline.load(Ordering::SeqCst);
         let wait = self.last_wait.load(Ordering::Relaxed) + 1;

@@ -143,7 +143,7 @@ impl LoopDevice {
     }
 
     /// Returns the deadline until which the loop may wait. From here on, a thread that arms an
-    /// earlier deadline calls the loop. Only the loop's own thread calls this.
+    /// earlier deadline wakes the loop. Call this only on the loop's own thread.
     pub fn begin_wait(&self) -> Ns {
         self.bell.begin_wait()
     }

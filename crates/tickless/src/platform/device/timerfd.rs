@@ -145,7 +145,7 @@ impl EpollDevice {
         }
     }
 
-    /// Returns the refused call, if any. Then the device is not used any more.
+    /// Returns the system call that was refused. If there is one, the device is not used any more.
     pub fn refused(&self) -> Option<RefusedCall> {
         self.refused.get().copied()
     }
