@@ -1,7 +1,7 @@
 //! Fires timers of equal expiry in a random order.
 //!
-//! On a machine with several CPUs, timers of equal expiry are on several bases, which fire them in
-//! no fixed order. To simulate that, each timer is armed on a random one of several bases, as if
+//! On a machine with several CPUs, timers of equal expiry may be on several bases, which fire them
+//! in no fixed order. To simulate that, each timer is armed on a random one of several bases, as if
 //! another CPU had armed it, and the bases fire in a random order at each instant.
 
 use super::VirtualTime;
