@@ -5,10 +5,10 @@
 //! from time to time and correct the slope: a new line begins where the old one ends, so time never
 //! goes back.
 //!
-//! The rate is mostly within a few ppm of that of the system's clock, and for a while within a few
-//! hundred ppm after a disturbed calibration or a suspend. So a deadline that is exact here may be
-//! a fraction of a microsecond early on the system's clock; `Builder::system_clock` selects that
-//! instead.
+//! This clock's rate mostly differs from the rate of the system's clock by a few ppm, and for a
+//! while after a disturbed calibration or a suspend by a few hundred ppm. So a deadline that is
+//! exact here may be a fraction of a microsecond early on the system's clock.
+//! `Builder::system_clock` makes timers use the system's clock instead.
 //!
 //! Without a counter that the kernel trusts, every reading is one of `CLOCK_MONOTONIC`. If the
 //! kernel stops trusting the counter later, or the counter contradicts the system's clock

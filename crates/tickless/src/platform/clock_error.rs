@@ -67,7 +67,8 @@ pub enum OpenClockError {
         /// The system's error.
         error: io::Error,
     },
-    /// The system refused to open the device for another reason.
+    /// The system refused to open the device, for another reason than the absence of the device or
+    /// of a permission.
     System {
         /// The path that the caller asked for.
         path: PathBuf,

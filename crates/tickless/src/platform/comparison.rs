@@ -6,12 +6,12 @@ use tickless_core::clock::discipline::Moment;
 use tickless_core::time::Ns;
 
 /// If the counts before and after a reading of the system's clock are at most this many cycles
-/// apart, the readings count as simultaneous: about a microsecond; a preemption takes longer.
+/// apart (about a microsecond), the readings count as simultaneous. A preemption takes longer.
 const CLOSE: u64 = 3000;
 const TRIES: u32 = 30;
 
-/// Reads the system's clock and the counter at about the same moment. Uses the closest of three
-/// attempts, or of up to [`TRIES`] as long as none is close.
+/// Reads the system's clock and the counter at about the same moment. Makes three attempts, or up
+/// to [`TRIES`] until one is [`CLOSE`], and returns the one whose readings are closest together.
 pub fn compare() -> Moment {
     let mut best = Moment { counter: 0, system: Ns::ZERO, doubt: u64::MAX };
     for tries in 0..TRIES {

@@ -4,10 +4,10 @@
 //! ns, and this lock, when the thread owns the bias, 0.7 ns.
 //!
 //! A thread that takes the lock [`STREAK`](Barriers::STREAK) times in a row becomes its owner. From
-//! then on it writes the lock's name into its own slot, and checks that it is still the owner. Any
-//! other thread takes a mutex, removes the owner, makes every running thread pass a full barrier by
-//! membarrier(2), which costs about a microsecond, and waits while the owner's slot names this
-//! lock. The protocol is in [`crate::platform::bias`].
+//! then on, the owner takes the lock by writing the lock's name into its own slot and checking that
+//! it is still the owner. Any other thread takes a mutex, removes the owner, makes every running
+//! thread pass a full barrier by membarrier(2), which costs about a microsecond, and waits while
+//! the owner's slot names this lock. The protocol is in [`crate::platform::bias`].
 //!
 //! Where the system has no membarrier, every thread takes the mutex. A thread that waits for the
 //! mutex spins, then yields, then sleeps for 50 µs at a time, because the holder does not wake it.

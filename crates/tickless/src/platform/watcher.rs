@@ -76,8 +76,8 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
     use std::time::{Duration, Instant};
 
-    /// Method: the timerfd is made to expire, which the watcher takes for a step. A test cannot set
-    /// the machine's clock.
+    /// Method: the timerfd is made to expire, which the watcher takes for a setting of the clock. A
+    /// test cannot set the machine's clock.
     #[test]
     #[cfg_attr(miri, ignore = "there is no timerfd under Miri")]
     fn each_step_is_reported() {

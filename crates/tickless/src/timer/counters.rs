@@ -67,7 +67,7 @@ impl Counters {
         match found {
             Cancel::Pending => {}
             // Not an atomic addition, because a cancel of an idle timer must stay cheap. A count is
-            // lost if two threads cancel at the same moment on one base.
+            // lost if two threads cancel for one base at the same moment.
             Cancel::Idle => base.idle.store(base.idle.load(RELAXED) + 1, RELAXED),
             Cancel::Running => _ = base.running.fetch_add(1, RELAXED),
         }

@@ -1,8 +1,8 @@
 //! Notes on single timers: labels, and where timers were armed.
 //!
-//! Most timers have none, so they are in a table by the timers' addresses. In a set that never had
-//! a note, the table costs one load when a timer is dropped. When a timer is ended, its notes are
-//! removed before another timer can get its address.
+//! Most timers have no notes, so the notes are not in the timers, but in a table by the timers'
+//! addresses. In a set that never had a note, the table costs one load when a timer is dropped.
+//! When a timer is ended, its notes are removed before another timer can get its address.
 
 use crate::platform::locked::locked;
 use std::cell::Cell;

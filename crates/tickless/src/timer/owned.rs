@@ -1,6 +1,6 @@
 //! A timer with its callback in one allocation, a node: the core's timer, and behind it the user's
-//! closure. It is a single cache line if the closure captures at most 16 bytes (8 for a precise
-//! timer).
+//! closure. A node takes a single cache line if the closure captures at most 16 bytes (8 for a
+//! precise timer).
 //!
 //! Dropping the [`Owned`] of a node frees the node, or leaves it to [`super::orphans`] if the
 //! node's own callback runs and the drop cannot wait for it. A timer in memory of the program has

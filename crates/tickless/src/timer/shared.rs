@@ -255,7 +255,7 @@ impl OpenSet {
 
 impl Clone for OpenSet {
     fn clone(&self) -> OpenSet {
-        // Relaxed: the caller has an `OpenSet`, so the number is not zero.
+        // Relaxed: the caller has an `OpenSet`, so their number cannot reach zero in this call.
         if self.lifetime() == Lifetime::Users
             && self.open.0.fetch_add(1, Ordering::Relaxed) > CLONES_MAX
         {

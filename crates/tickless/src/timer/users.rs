@@ -55,7 +55,8 @@ impl<C: Count> Users<C> {
     /// Adds a user. The caller must be a user itself, or keep the set open.
     #[inline]
     pub fn add(&self, cpu: impl FnOnce() -> usize) {
-        // Relaxed: the caller makes sure that the number is not zero.
+        // Relaxed: the caller is a user or keeps the set open, so the set cannot end during this
+        // call.
         let Some(Line(count)) = self.of_cpu(cpu) else { return };
         if count.add(USER, Ordering::Relaxed) & CLOSED != 0 {
             self.all.add(1, Ordering::Relaxed);

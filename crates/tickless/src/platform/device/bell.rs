@@ -13,7 +13,8 @@ use tickless_core::time::Ns;
 /// zero: zero means that the driver is awake.
 const ASLEEP: u64 = 1 << 32;
 
-/// The number of rings: an atomic word that a driver thread sleeps on until it changes.
+/// Counts the rings: the signals to a driver thread that its deadline was changed. The driver
+/// sleeps on this atomic word until it changes.
 pub trait Rings {
     fn load(&self, order: Ordering) -> u32;
     fn add_one(&self, order: Ordering);
@@ -153,10 +154,10 @@ impl<W: Word> LoopBell<W> {
             return false;
         }
         call(Ns(deadline));
-        // A called loop asks for the deadline again before its next wait; until then no other
-        // thread needs to call it. A wait that has already begun has another number, which this
-        // exchange does not change. The exchange comes after the call: otherwise other threads
-        // would rely on this thread, which may lose its CPU before the call.
+        // The loop, which is now woken, asks for the deadline again before its next wait; until
+        // then no other thread needs to wake it. A wait that has already begun has another number,
+        // which this exchange does not change. The exchange comes after the call: otherwise other
+        // threads would rely on this thread, which may lose its CPU before the call.
         let (set, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.waits.compare_exchange(wait, 0, set, failed);
         true
@@ -180,7 +181,7 @@ impl<W: Word> LoopBell<W> {
         }
     }
 
-    /// The loop runs timers: no thread needs to call it until it waits again.
+    /// Records that the loop runs timers: no thread needs to wake it until it waits again.
     pub fn begin_run(&self) {
         self.waits.store(0, Ordering::SeqCst);
     }
