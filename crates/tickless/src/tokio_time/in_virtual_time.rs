@@ -1,10 +1,10 @@
 //! A tokio runtime of several threads on a virtual clock.
 
+use crate::platform::locked::locked;
 use crate::tokio_runtime::enter_until_the_thread_ends;
 use crate::virtual_time::VirtualTime;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::runtime::Builder;
+use std::sync::{Arc, Mutex};
+use tokio::runtime::{Builder, Handle};
 
 /// A part of tokio's panic message when one of its timers is created in a runtime without timers.
 const NO_TIMERS: &str = "timers are disabled";
@@ -29,22 +29,14 @@ where
     F: Future<Output: Send> + Send + 'static,
 {
     let time = VirtualTime::new();
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let (entered, idle, waits) = (time.clone(), time.clone(), Arc::clone(&waiting));
+    let all = Arc::new(Mutex::new(Workers { waiting: 0, step: Step::None }));
+    let (entered, clock, parks) = (time.clone(), time.clone(), Arc::clone(&all));
     let runtime = Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_io()
         .on_thread_start(move || enter_until_the_thread_ends(&entered))
-        .on_thread_park(move || {
-            // If all workers wait, no task can run, so advance the clock: this worker has found the
-            // queues empty, and a worker that has taken a task from them does not count as waiting.
-            if waits.fetch_add(1, Ordering::SeqCst) + 1 == workers {
-                idle.idle();
-            }
-        })
-        .on_thread_unpark(move || {
-            waiting.fetch_sub(1, Ordering::SeqCst);
-        })
+        .on_thread_park(move || park(&parks, workers, &clock))
+        .on_thread_unpark(move || locked(&all).waiting -= 1)
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -64,4 +56,57 @@ where
         }
         std::panic::resume_unwind(payload)
     })
+}
+
+/// The workers of a runtime on virtual time.
+struct Workers {
+    /// How many wait, or are about to.
+    waiting: usize,
+    step: Step,
+}
+
+/// A step of the clock to the next expiry, which a worker makes before it waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    None,
+    /// A worker advances the clock.
+    Running,
+    /// As `Running`, and concurrently another worker began to wait as the last one. It may have
+    /// armed a timer that the running step does not see.
+    Missed,
+    /// The step may have woken tasks, and a task that does nothing is queued behind them.
+    Settling,
+}
+
+/// Called by a worker that has found no task to run. If it is the last one, it advances the clock.
+///
+/// A step wakes tasks while other workers are about to wait, which looked for tasks before that. So
+/// none of them may make the next step, until a task that is queued behind the woken ones has run:
+/// its worker looks for further tasks before it waits.
+fn park(all: &Arc<Mutex<Workers>>, workers: usize, clock: &VirtualTime) {
+    let mut state = locked(all);
+    state.waiting += 1;
+    if state.waiting < workers {
+        return;
+    }
+    match state.step {
+        Step::None => {}
+        Step::Running => {
+            state.step = Step::Missed;
+            return;
+        }
+        Step::Missed | Step::Settling => return,
+    }
+    state.step = Step::Running;
+    drop(state);
+    let has_fired = clock.idle();
+    let mut state = locked(all);
+    if !has_fired && state.step == Step::Running {
+        state.step = Step::None;
+        return;
+    }
+    state.step = Step::Settling;
+    drop(state);
+    let settled = Arc::clone(all);
+    Handle::current().spawn(async move { locked(&settled).step = Step::None });
 }
