@@ -291,8 +291,9 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.reader.steps.store(steps.wrapping_add(1), Ordering::Release);
     }
 
-    /// Compares all counters with the reference once. Returns the counters that were found bad,
-    /// and how time continued. Call it about every half second.
+    /// Compares all counters with the reference once. Returns a report for each counter that was
+    /// found bad; if that was in use, the report names the counter on which time goes on. Call this
+    /// about every half second.
     pub fn watch(&mut self) -> Vec<Report> {
         let comparisons: Vec<(SourceId, Comparison)> = self
             .sources

@@ -111,8 +111,9 @@ mod tests {
         println!("{rounds} rounds, {} barriers, {} seen", last_seen.len() - 1, first_rounds.len());
         let mut checked = 0;
         for (revocation, first_round) in first_rounds {
-            // In the round before `first_round` the owner did not see the numbers of these
-            // barriers. So the revoker must have seen that round after each of them.
+            // In the round before `first_round` the owner stored the round's number, and then did
+            // not load the number of this barrier or a later one. The revoker stored that number
+            // before its barrier, so after the barrier it must load that round or a later one.
             while checked < revocation {
                 checked += 1;
                 let seen = last_seen[checked as usize];
