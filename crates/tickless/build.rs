@@ -1,4 +1,4 @@
-//! Says which platform the library stands on: `linux_platform`, or else the portable one. That is
+//! Sets the platform that the library stands on: `linux_platform`, or else the portable one. That is
 //! chosen by the target; `RUSTFLAGS="--cfg tickless_portable"` has the portable one on Linux, where
 //! its tests run.
 

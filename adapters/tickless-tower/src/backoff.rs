@@ -21,7 +21,7 @@ pub struct ExponentialBackoff<R = HasherRng> {
     pauses: u32,
 }
 
-/// The settings of a backoff are invalid. Its text says which one, and what it must be.
+/// The settings of a backoff are invalid. The message names the setting, and what it must be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InvalidBackoff(&'static str);
 

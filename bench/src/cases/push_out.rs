@@ -21,7 +21,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Deadlines 10 to 20 minutes away at first; each push adds up to 100 s. Timers are \
                  reached through a vector of handles.";
     let mut random = Table::new("W2", "push out a random pending deadline, of so many", about);
-    let about = "The same with equal timeouts: each push goes behind all others.";
+    let about = "As W2, but all timeouts are equal: each push goes behind all others.";
     let mut equal = Table::new("W2i", "push out an idle timeout, of so many", about);
     for &pending in effort.pending {
         for (table, later) in [(&mut random, Later::Random), (&mut equal, Later::ThanAll)] {

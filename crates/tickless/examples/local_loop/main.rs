@@ -2,9 +2,8 @@
 //!
 //! The loop runs the tasks that are ready, asks for the next event, waits until then or until a
 //! socket can be read, and advances the sleeps. The tasks are the two ends of a connection: one
-//! sends messages with pauses, the other echoes them and hangs up when it has heard nothing for too
-//! long. `io_uring.rs` and `epoll.rs` wait; where the system refuses io_uring, the program uses
-//! epoll.
+//! sends messages with pauses, the other echoes them and hangs up when none has come for too long.
+//! `io_uring.rs` and `epoll.rs` wait; where the system refuses io_uring, the program uses epoll.
 
 // An example fails by panicking, and may print and sleep.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]

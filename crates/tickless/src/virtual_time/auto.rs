@@ -78,6 +78,10 @@ impl VirtualTime {
     /// thread is busy, the clock runs with real time, or the caller is a callback. Returns whether
     /// a timer fired. For executors with a hook that runs when they are idle, such as tokio's
     /// `on_thread_park`.
+    ///
+    /// Also returns `false`, without waiting, if another thread is advancing the clock. That thread
+    /// may not see a timer that the caller has just armed, so an executor of several threads calls
+    /// this again when the tasks that were woken have run.
     pub fn idle(&self) -> bool {
         self.refuse_in_child();
         let state = self.inner.work.state();
