@@ -23,31 +23,30 @@ fn slot(word: &AtomicU32) -> &'static Slot {
     &ALL[(hash >> 58) as usize % SLOTS]
 }
 
-fn sleep(slot: &Slot, is_same: impl FnOnce() -> bool, until: Ns) {
-    let guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // Check the word under the slot's mutex, which `wake` takes, too. So a wakeup that comes after
-    // this check finds the thread asleep, and is not lost.
-    if !is_same() {
-        return;
-    }
-    if until == Ns::NEVER {
-        drop(slot.changed.wait(guard));
-        return;
-    }
-    let left = until - system_now();
-    if !left.is_zero() {
-        drop(slot.changed.wait_timeout(guard, left));
-    }
-}
-
 fn wake(slot: &Slot) {
     drop(slot.lock.lock());
     slot.changed.notify_all();
 }
 
-/// Sleeps while `word` has this value, until this time at most. May return early.
+/// Sleeps while `word` has this value, until this time at most.
 pub fn wait(word: &AtomicU32, value: u32, until: Ns) {
-    sleep(slot(word), || word.load(Ordering::SeqCst) == value, until);
+    let slot = slot(word);
+    // Check the word under the slot's mutex, which `wake` takes, too. So a wakeup that comes after
+    // this check finds the thread asleep, and is not lost.
+    let mut guard = slot.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    // A wakeup for another word of the slot must not end the wait: a driver would count an event.
+    while word.load(Ordering::SeqCst) == value {
+        if until == Ns::NEVER {
+            guard = slot.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        }
+        let left = until - system_now();
+        if left.is_zero() {
+            return;
+        }
+        let woken = slot.changed.wait_timeout(guard, left);
+        guard = woken.unwrap_or_else(PoisonError::into_inner).0;
+    }
 }
 
 /// Wakes all threads in the word's slot, since the one that sleeps on the word is not known.
@@ -76,5 +75,24 @@ mod tests {
         // Both calls must return without sleeping.
         wait(&word, 8, Ns::NEVER);
         wait(&word, 7, Ns::ZERO);
+    }
+
+    #[test]
+    fn a_wakeup_for_another_word_of_the_slot_does_not_end_a_wait() {
+        let words = [const { AtomicU32::new(0) }; SLOTS + 1];
+        let pairs =
+            words.iter().enumerate().flat_map(|(i, a)| words[..i].iter().map(move |b| (a, b)));
+        let mut same = pairs.filter(|(a, b)| core::ptr::eq(slot(a), slot(b)));
+        let (word, other) = same.next().expect("there are more words than slots");
+        std::thread::scope(|s| {
+            let until = system_now().after(Ns::from_ms(30));
+            let waiter = s.spawn(move || {
+                wait(word, 0, until);
+                assert!(system_now() >= until);
+            });
+            while !waiter.is_finished() {
+                wake_one(other);
+            }
+        });
     }
 }
