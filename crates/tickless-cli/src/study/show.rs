@@ -2,8 +2,9 @@
 
 use super::plot;
 use crate::output::{Results, bare, paragraph, to_width, width, write_csv, write_table};
+use comfy_table::{ColumnConstraint, Width};
 use std::io::{self, Write};
-use tickless_lab::studies::{Cell, Exhibit, Role, StudyResult, claim, wanted};
+use tickless_lab::studies::{Cell, Exhibit, Grid, Role, StudyResult, claim, grids, wanted};
 use tickless_lab::text::figure;
 
 impl Results for StudyResult {
@@ -22,18 +23,30 @@ impl Results for StudyResult {
             });
             write_table(&table, out)?;
         }
-        for plot in self.plots.iter().filter(|plot| !plot.in_exhibit) {
+        for plot in &self.plots {
             writeln!(out)?;
             paragraph(out, "", &format!("{}:", plot.title))?;
             plot::show(plot, out)?;
         }
         for (role, title) in ROLES {
-            let is_listed = |cell: &&Cell| cell.role == role && !cell.in_exhibit;
-            let cells: Vec<&Cell> = self.cells.iter().filter(is_listed).collect();
-            if !cells.is_empty() {
+            let cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.role == role).collect();
+            if cells.is_empty() {
+                continue;
+            }
+            writeln!(out)?;
+            paragraph(out, "", title)?;
+            let (grids, listed) = grids(&cells);
+            for (at, one) in grids.iter().enumerate() {
+                if at > 0 {
+                    writeln!(out)?;
+                }
+                grid(one, out)?;
+            }
+            if !grids.is_empty() && !listed.is_empty() {
                 writeln!(out)?;
-                paragraph(out, "", title)?;
-                cell_table(&cells, out)?;
+            }
+            if !listed.is_empty() {
+                cell_table(&listed, out)?;
             }
         }
         claims(self, out)?;
@@ -80,6 +93,44 @@ const ROLES: [(Role, &str); 4] = [
     (Role::Predicted, "Predicted (nothing was set for these):"),
     (Role::Live, "Live (measured now; \"published\" is the thread's figure, on another machine):"),
 ];
+
+/// Writes medians as a table, with as many columns side by side as fit a line. The name of a figure
+/// has its unit.
+fn grid(rows: &Grid<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let text = |cell: &Cell| format!("{}{}", figure(cell.value), verdict(cell));
+    let name = |cell: &Cell| cell.id.rsplit('.').next().unwrap_or_default().replace('_', " ");
+    let longest = |text: &str| text.split(' ').map(str::len).max().unwrap_or(0);
+    let needs = |column: usize| {
+        let cells = rows.iter().map(|(_, cells)| text(cells[column]).len());
+        2 + cells.max().unwrap_or(0).max(longest(&name(rows[0].1[column])))
+    };
+    let label = 2 + rows.iter().map(|(row, _)| row.len()).max().unwrap_or(0);
+    let count = rows[0].1.len();
+    let mut from = 0;
+    while from < count {
+        let mut used = label;
+        let fits = |&column: &usize| {
+            used += needs(column);
+            column == from || used <= width()
+        };
+        let to = from + (from..count).take_while(fits).count();
+        let names = rows[0].1[from..to].iter().map(|cell| name(cell));
+        let header: Vec<String> = [String::new()].into_iter().chain(names).collect();
+        let mut table = bare(&header, 1);
+        to_width(&mut table);
+        let widths = [label].into_iter().chain((from..to).map(needs));
+        for (column, least) in table.column_iter_mut().zip(widths) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least as u16)));
+        }
+        for (row, cells) in rows {
+            let medians = cells[from..to].iter().map(|cell| text(cell));
+            table.add_row([row.to_string()].into_iter().chain(medians));
+        }
+        write_table(&table, out)?;
+        from = to;
+    }
+    Ok(())
+}
 
 /// Writes a table of results (*cells*). Results whose names have the same beginning are grouped
 /// below it. Columns that would be empty are left out.

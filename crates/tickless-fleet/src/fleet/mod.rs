@@ -167,6 +167,7 @@ mod tests {
         assert!(why.contains("hrtimer_wakeup arms 60 %"), "{why}");
         let page = page(&fleet).unwrap();
         assert!(page.matches("<svg").count() >= 2 && page.contains("var(--before)"));
+        assert!(page.contains("device writes, writes/s") && !page.contains("per_cpu_s"));
         assert!(page.contains("for the median machine") && page.contains("cut &lt;off&gt;"));
         assert!(!page.contains("<script") && page.contains("default-src 'none'"));
         assert!(Fleet::of((0..20).map(|_| machine(0)).collect()).differ.is_empty());

@@ -1,6 +1,6 @@
 //! Writes the summary of a fleet as one HTML page, with the styles and plots of `tickless report`.
 
-use super::{Differs, Figures, Fleet, Machine, Spread};
+use super::{Differs, FIGURES, Figures, Fleet, Machine, Spread};
 use maud::{Markup, html};
 use std::io;
 use tickless_lab::report::sheet;
@@ -101,8 +101,8 @@ fn quantiles(quantiles: &[Spread]) -> Markup {
                 th {} th { "unit" } th { "5 %" } th { "25 %" } th { "median" } th { "75 %" }
                 th { "95 %" }
             } }
-            tbody { @for it in quantiles { tr {
-                th scope="row" { (it.figure) }
+            tbody { @for (it, figure_of) in quantiles.iter().zip(FIGURES) { tr {
+                th scope="row" { (figure_of.about) }
                 td.unit { (it.unit) }
                 @for value in [it.p5, it.p25, it.p50, it.p75, it.p95] { td { (figure(value)) } }
             } } }
@@ -125,19 +125,15 @@ fn machines(machines: &[Machine]) -> Markup {
         }
         div.scroll { table.cells {
             thead { tr {
-                th {} th { "CPUs" } th { "s" } th { "writes/s" } th { "wakeups/s" }
-                th { "for nothing/s" } th { "eager saves %" } th { "lazy saves %" }
-                th { "restart-aware saves %" } th { "armed/s" } th { "did not fire %" }
+                th {} th { "CPUs" } th { "s" }
+                @for of in FIGURES { th { (of.about) ", " (of.unit) } }
                 th { "arms most" }
             } }
             tbody { @for (trace, it) in usable.take(ROWS_MAX) { tr {
                 th scope="row" { (trace) }
                 td { (it.cpus) }
-                @for value in [
-                    it.seconds, it.device_writes_per_cpu_s, it.wakeups_per_cpu_s,
-                    it.spurious_wakeups_per_cpu_s, it.eager_saves_percent, it.lazy_saves_percent,
-                    it.restart_aware_saves_percent, it.armed_per_cpu_s, it.cancelled_percent,
-                ] { td { (figure(value)) } }
+                td { (figure(it.seconds)) }
+                @for of in FIGURES { td { (figure((of.of)(it))) } }
                 td { (it.arms_most) " " (figure(it.arms_most_percent)) " %" }
             } } }
         } }

@@ -71,7 +71,7 @@ fn sleepers<S: FnMut(Instant) -> nix::Result<()>>(
         });
         let mut tally = Tally::default();
         tallies?.iter().for_each(|one| tally.add(one));
-        Ok(Slice { tally, usage })
+        Ok(Slice { tally, usage, turns: Vec::new() })
     })
 }
 

@@ -11,7 +11,7 @@ mod row;
 mod tally;
 
 pub use plan::{Break, Plan, Sample, Until};
-pub use row::{Buckets, Quantile, Row};
+pub use row::{Buckets, Quantile, Row, Spreads};
 pub use tally::{Bins, Slice, Tally};
 
 use crate::LabError;

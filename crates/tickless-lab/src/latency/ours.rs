@@ -61,7 +61,7 @@ fn run(plan: &Plan, sleeper: Sleeper, timers: &Timers) -> Result<Slice, LabError
         Some(sum)
     });
     let tally = tally.ok_or(LabError::Thread { what: "that drives timers" })?;
-    Ok(Slice { tally, usage })
+    Ok(Slice { tally, usage, turns: Vec::new() })
 }
 
 fn cycle(plan: Plan, start: Instant, tell: Sender<Tally>) -> impl FnMut(&mut Fired<'_>) + Send {

@@ -1,6 +1,7 @@
 //! The figures of one sleeper, which is a way to sleep.
 
-use super::{Plan, Sleeper, Slice};
+use super::{Plan, Sleeper, Slice, Tally};
+use crate::measure::Spread;
 use serde::Serialize;
 
 /// The figures of one sleeper, which is a way to sleep. Times are in nanoseconds, and null if there
@@ -14,6 +15,10 @@ pub struct Row {
     pub p99: Option<u64>,
     pub p999: Option<u64>,
     pub max: Option<u64>,
+    /// The number of turns in which the ways to sleep were measured alternately.
+    pub turns: usize,
+    /// The least and the greatest average and quantile of a turn.
+    pub spread: Spreads,
     pub samples: u64,
     pub wakeups_per_s: f64,
     pub cpu_percent: f64,
@@ -29,6 +34,27 @@ pub struct Row {
     pub histogram: Option<Buckets>,
 }
 
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spreads {
+    pub avg: Option<[f64; 2]>,
+    pub p50: Option<[f64; 2]>,
+    pub p99: Option<[f64; 2]>,
+}
+
+impl Spreads {
+    fn of(turns: &[Tally]) -> Spreads {
+        let woken = || turns.iter().filter(|tally| !tally.lateness.is_empty());
+        let ends = |of: &dyn Fn(&Tally) -> f64| {
+            let Spread { low, high, .. } = Spread::of(woken().map(of));
+            low.is_finite().then_some([low, high])
+        };
+        let quantile = |quantile: f64| {
+            ends(&move |tally: &Tally| tally.lateness.value_at_quantile(quantile) as f64)
+        };
+        Spreads { avg: ends(&Tally::average_ns), p50: quantile(0.5), p99: quantile(0.99) }
+    }
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct Buckets {
     /// The first entry counts wakeups that were late by less than 1 us, the second those by 1 to 2
@@ -39,7 +65,7 @@ pub struct Buckets {
 
 impl Row {
     pub fn new(sleeper: Sleeper, plan: &Plan, slice: &Slice, histogram_us: Option<u32>) -> Row {
-        let Slice { tally, usage } = slice;
+        let Slice { tally, usage, turns } = slice;
         let some = |value: u64| (!tally.lateness.is_empty()).then_some(value);
         let quantile = |quantile| some(tally.lateness.value_at_quantile(quantile));
         let real_s = usage.real_s.max(f64::MIN_POSITIVE);
@@ -51,6 +77,8 @@ impl Row {
             p99: quantile(0.99),
             p999: quantile(0.999),
             max: some(tally.lateness.max()),
+            turns: turns.len(),
+            spread: Spreads::of(turns),
             samples: tally.lateness.len(),
             wakeups_per_s: usage.voluntary_switches as f64 / real_s,
             cpu_percent: 100.0 * usage.cpu_s() / real_s,

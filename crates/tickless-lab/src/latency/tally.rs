@@ -71,14 +71,17 @@ impl Tally {
 pub struct Slice {
     pub tally: Tally,
     pub usage: Usage,
+    /// The tally of each turn, if there were several.
+    pub turns: Vec<Tally>,
 }
 
 impl Slice {
     pub fn sum(slices: Vec<Slice>) -> Slice {
         let mut sum = Slice::default();
-        for slice in slices {
-            sum.tally.add(&slice.tally);
-            sum.usage = sum.usage.plus(slice.usage);
+        for Slice { tally, usage, .. } in slices {
+            sum.tally.add(&tally);
+            sum.usage = sum.usage.plus(usage);
+            sum.turns.push(tally);
         }
         sum
     }

@@ -146,8 +146,8 @@ pub fn prices(effort: Effort, cpu: usize) -> Result<Vec<Price>, LabError> {
     // The price of one write of the timer device. A near timer is the first to expire, so both
     // arming and disarming it write the device. A far timer causes no write. So half of the
     // difference between the two is one write.
-    let Spread { median, low, high } = less("near", "far");
-    let program = Spread { median: median / 2.0, low: low / 2.0, high: high / 2.0 };
+    let Spread { median, low, high, count } = less("near", "far");
+    let program = Spread { median: median / 2.0, low: low / 2.0, high: high / 2.0, count };
     let cycles = Spread::of(of("chain").iter().map(|ns| 1.0 / ns));
     Ok(vec![
         price("line.hit_ns", plain("load"), "loads of four words, one after the other"),

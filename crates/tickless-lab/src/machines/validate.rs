@@ -33,31 +33,26 @@ pub fn run(effort: Effort, progress: &dyn Progress) -> Result<StudyResult, LabEr
         parts.iter().map(|&part| simulate::plays(&spec, part).map(Spread::of_runs)).collect();
     let turns = effort.pick(3, 101, 101);
     let taken = real::play("playing", &parts, &cpus, turns, progress)?;
-    let mut rows = Vec::new();
     for ((part, predicted), taken) in parts.into_iter().zip(predicted).zip(&taken) {
         let live = middle(taken);
         let id = format!("{}.live", part.name());
-        study.cells.push(Cell::live(id, "ns", live).in_exhibit());
-        rows.push(match predicted {
-            Ok(predicted) => row(&mut study, part, predicted, taken, live),
+        study.cells.push(Cell::live(id, "ns", live));
+        match predicted {
+            Ok(predicted) => study.cells.extend(compared(part, predicted, taken, live)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 study.notes.push(format!("{error}: {BUSY}"));
-                row_of(part, ["-"; 3].map(str::to_string), live)
             }
             Err(error) => {
                 let what = "memory for the simulated CPUs' stacks";
                 return Err(LabError::system(what)(error));
             }
-        });
+        }
     }
-    let header = ["", "predicted", "live", "low - high", "ratio", "within 30 %"];
-    study.exhibits.push(Exhibit::new(
-        "Nanoseconds, predicted on the fitted machine and measured (median; a tenth of the \
-                plays took less than low, a tenth more than high)",
-        header,
-        rows,
-    ));
     study.notes.push(how(turns, &cpus));
+    study.notes.push(
+        "live: the median; a tenth of the plays took less than low, a tenth more than high"
+            .to_string(),
+    );
     study.notes.push(LIMITS.to_string());
     Ok(study)
 }
@@ -84,31 +79,15 @@ fn how(turns: usize, cpus: &[usize]) -> String {
     )
 }
 
-fn row(
-    study: &mut StudyResult,
-    part: Scene,
-    predicted: Spread,
-    taken: &[f64],
-    live: Spread,
-) -> Vec<String> {
+fn compared(part: Scene, predicted: Spread, taken: &[f64], live: Spread) -> [Cell; 2] {
     let id = |what: &str| format!("{}.{what}", part.name());
-    let Spread { median: value, low, high } = predicted;
-    let spread = Spread { median: value, low, high };
-    study.cells.push(Cell::new(id("predicted"), "ns", Role::Predicted, spread).in_exhibit());
-    let ratios = taken.iter().map(|taken| value / taken);
-    let ratio = Spread { median: value / live.median, ..middle(&ratios.collect::<Vec<_>>()) };
+    let ratios = taken.iter().map(|taken| predicted.median / taken);
+    let median = predicted.median / live.median;
+    let ratio = Spread { median, ..middle(&ratios.collect::<Vec<_>>()) };
     let off = BAND_PERCENT / 100.0;
-    let cell = Cell::new(id("predicted_over_live"), "x", Role::Predicted, ratio)
-        .within(Band::between(1.0 - off, 1.0 + off))
-        .in_exhibit();
-    let verdict = if cell.inside == Some(true) { "yes" } else { "NO" };
-    study.cells.push(cell);
-    row_of(part, [figure(value), figure(ratio.median), verdict.to_string()], live)
-}
-
-fn row_of(part: Scene, [predicted, ratio, verdict]: [String; 3], live: Spread) -> Vec<String> {
-    let range = format!("{} - {}", figure(live.low), figure(live.high));
-    vec![part.name().to_string(), predicted, figure(live.median), range, ratio, verdict]
+    let ratio = Cell::new(id("predicted_over_live"), "x", Role::Predicted, ratio);
+    let predicted = Cell::new(id("predicted"), "ns", Role::Predicted, predicted);
+    [predicted, ratio.within(Band::between(1.0 - off, 1.0 + off))]
 }
 
 /// Returns the median and, as `low` and `high`, the 10th and the 90th percentile. The extremes are
@@ -153,7 +132,7 @@ mod tests {
     #[test]
     fn the_middle_leaves_out_the_extremes() {
         let values: Vec<f64> = (0..=10).map(f64::from).collect();
-        assert_eq!(middle(&values), Spread { median: 5.0, low: 1.0, high: 9.0 });
+        assert_eq!(middle(&values), Spread { median: 5.0, low: 1.0, high: 9.0, count: 11 });
         assert!(middle(&[]).median.is_nan());
     }
 }

@@ -84,6 +84,8 @@ pub struct Spread {
     pub median: f64,
     pub low: f64,
     pub high: f64,
+    /// How many values there were.
+    pub count: usize,
 }
 
 impl Spread {
@@ -100,11 +102,11 @@ impl Spread {
             1 => values[middle],
             _ => f64::midpoint(values[middle - 1], values[middle]),
         };
-        Spread { median, low, high }
+        Spread { median, low, high, count: values.len() }
     }
 
     pub const fn exactly(value: f64) -> Spread {
-        Spread { median: value, low: value, high: value }
+        Spread { median: value, low: value, high: value, count: 1 }
     }
 
     /// Summarizes runs with different seeds. For an even number of runs, the median is the greater
@@ -113,7 +115,7 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
         let (low, high) = (at(0), at(values.len().saturating_sub(1)));
-        Spread { median: at(values.len() / 2), low, high }
+        Spread { median: at(values.len() / 2), low, high, count: values.len() }
     }
 
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Spread {
@@ -169,7 +171,8 @@ mod tests {
 
     #[test]
     fn the_median_is_in_the_middle() {
-        assert_eq!(Spread::of([3.0, 1.0, 9.0]), Spread { median: 3.0, low: 1.0, high: 9.0 });
+        let of_three = Spread { median: 3.0, low: 1.0, high: 9.0, count: 3 };
+        assert_eq!(Spread::of([3.0, 1.0, 9.0]), of_three);
         assert_eq!(Spread::of([4.0, 1.0, 9.0, 2.0]).median, 3.0);
         assert_eq!(Spread::of([5.0]), Spread::exactly(5.0));
         assert!(Spread::of([]).median.is_nan());

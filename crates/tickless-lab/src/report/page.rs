@@ -201,7 +201,7 @@ mod tests {
         let request = Request::new(world, Effort::Quick, 0);
         let mut study = StudyResult::new(name, &request, HOSTILE);
         let role = if world == World::Live { Role::Live } else { Role::Predicted };
-        let spread = Spread { median: 2.0, low: 1.0, high: 3.0 };
+        let spread = Spread { median: 2.0, low: 1.0, high: 3.0, count: 3 };
         let headline = &Study::named(name).unwrap().published.headline;
         let ids = if world == World::Live { headline.live } else { headline.simulated };
         for id in ids {

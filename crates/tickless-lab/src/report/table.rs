@@ -203,7 +203,7 @@ mod tests {
     /// should lie.
     #[test]
     fn an_entry_shows_its_origin() {
-        let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0 };
+        let spread = Spread { median: 2_000.0, low: 1.0, high: 3_000.0, count: 3 };
         for (role, class, letter) in [
             (Role::Calibrated, "calibrated", "C"),
             (Role::Implied, "implied", "I"),

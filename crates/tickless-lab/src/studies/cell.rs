@@ -153,6 +153,7 @@ pub struct Cell {
     pub value: f64,
     pub low: f64,
     pub high: f64,
+    pub repetitions: usize,
     pub band: Option<Band>,
     pub inside: Option<bool>,
     pub effect: Option<f64>,
@@ -163,10 +164,6 @@ pub struct Cell {
     /// also gives the figure.
     pub null_model: Option<f64>,
     pub score: Option<f64>,
-    /// Whether an exhibit (a table of the study's own) shows it, so that the table of cells omits
-    /// it.
-    #[serde(skip)]
-    pub in_exhibit: bool,
 }
 
 /// A predicted figure that differs from a formula's result by at most this part counts as implied
@@ -180,7 +177,7 @@ impl Cell {
         role: Role,
         figure: impl Into<Spread>,
     ) -> Cell {
-        let Spread { median: value, low, high } = figure.into();
+        let Spread { median: value, low, high, count: repetitions } = figure.into();
         Cell {
             id: id.into(),
             unit,
@@ -189,6 +186,7 @@ impl Cell {
             value,
             low,
             high,
+            repetitions,
             band: None,
             inside: None,
             effect: None,
@@ -197,7 +195,6 @@ impl Cell {
             published_spread: None,
             null_model: None,
             score: None,
-            in_exhibit: false,
         }
     }
 
@@ -227,14 +224,6 @@ impl Cell {
         self
     }
 
-    /// Marks a cell that an exhibit (a table of the study's own) shows, so that the table of cells
-    /// omits it. JSON and CSV still contain it.
-    #[must_use]
-    pub fn in_exhibit(mut self) -> Cell {
-        self.in_exhibit = true;
-        self
-    }
-
     #[must_use]
     pub fn within(mut self, band: impl Into<Option<Band>>) -> Cell {
         self.band = band.into();
@@ -246,8 +235,9 @@ impl Cell {
     /// of the published report and this figure is from another one.
     #[must_use]
     pub fn unpublished(self) -> Cell {
-        let Cell { id, unit, value, low, high, .. } = self;
-        Cell::predicted(id, unit, Spread { median: value, low, high })
+        let Cell { id, unit, value, low, high, repetitions, .. } = self;
+        let count = repetitions;
+        Cell::predicted(id, unit, Spread { median: value, low, high, count })
     }
 
     /// Adds a claim about the mechanism's effect, and the verdict on it. There is no verdict if the

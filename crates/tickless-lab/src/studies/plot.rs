@@ -12,8 +12,6 @@ pub struct Plot {
     pub title: String,
     #[serde(flatten)]
     pub shape: Shape,
-    #[serde(skip)]
-    pub in_exhibit: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -161,12 +159,7 @@ impl Line {
 
 impl Plot {
     pub fn new(id: &'static str, title: impl Into<String>, shape: Shape) -> Plot {
-        Plot { id, title: title.into(), shape, in_exhibit: false }
-    }
-
-    #[must_use]
-    pub fn in_exhibit(self) -> Plot {
-        Plot { in_exhibit: true, ..self }
+        Plot { id, title: title.into(), shape }
     }
 
     pub fn of_lateness(

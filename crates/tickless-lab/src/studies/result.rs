@@ -4,7 +4,6 @@ use super::{Cell, Plot, Request, World};
 use crate::measure::{self, Spread};
 use crate::text::figure;
 use serde::Serialize;
-use std::iter::once;
 
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
 #[derive(Clone, Debug, Serialize)]
@@ -27,8 +26,8 @@ pub struct Answer {
     pub answer: String,
 }
 
-/// A table that a study shows in addition to its list of figures, such as one in the form of a
-/// published table. The first column is text, the others are numbers.
+/// A table of numbers that are no figures of the study, such as prices of the machine. The first
+/// column is text.
 #[derive(Clone, Debug)]
 pub struct Exhibit {
     pub title: String,
@@ -93,26 +92,73 @@ pub fn value(cells: &[Cell], id: &str) -> f64 {
     cells.iter().find(|cell| cell.id == id).map_or(f64::NAN, |cell| cell.value)
 }
 
-/// A figure of a measurement `T`: its name in the study's result, its heading in tables, its unit,
-/// and the function that returns its value.
-pub type Column<T> = (&'static str, &'static str, &'static str, fn(&T) -> f64);
+/// A figure of a measurement `T`: its name in the study's result, its unit, and the function that
+/// returns its value.
+pub type Column<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-pub fn header<T>(columns: &[Column<T>]) -> Vec<String> {
-    let headings = columns.iter().map(|(_, heading, ..)| heading.to_string());
-    once(String::new()).chain(headings).collect()
+/// A table of figures whose names differ in the last word alone. Its rows are the beginnings of the
+/// names, and its columns the last words.
+pub type Grid<'a> = Vec<(&'a str, Vec<&'a Cell>)>;
+
+/// Splits figures into tables, where at least two rows have the same two or more columns, and
+/// single figures. A row with published figures is not put into a table.
+pub fn grids<'a>(cells: &[&'a Cell]) -> (Vec<Grid<'a>>, Vec<&'a Cell>) {
+    let split = |cell: &'a Cell| cell.id.rsplit_once('.').unwrap_or(("", &cell.id));
+    let mut rows: Grid<'a> = Vec::new();
+    for &cell in cells {
+        let (row, _) = split(cell);
+        match rows.iter_mut().find(|(known, _)| *known == row) {
+            Some((_, cells)) => cells.push(cell),
+            None => rows.push((row, vec![cell])),
+        }
+    }
+    let columns =
+        |row: &[&'a Cell]| -> Vec<&'a str> { row.iter().map(|cell| split(cell).1).collect() };
+    let mut grids: Vec<Grid<'a>> = Vec::new();
+    for (name, cells) in rows {
+        let of_row = columns(&cells);
+        let is_published = |cells: &[&Cell]| cells.iter().any(|cell| cell.published.is_some());
+        let same = |grid: &&mut Grid<'a>| {
+            !is_published(&grid[0].1) && !is_published(&cells) && columns(&grid[0].1) == of_row
+        };
+        match grids.iter_mut().find(same) {
+            Some(grid) => grid.push((name, cells)),
+            None => grids.push(vec![(name, cells)]),
+        }
+    }
+    let (grids, single): (Vec<_>, Vec<_>) =
+        grids.into_iter().partition(|grid| grid.len() > 1 && grid[0].1.len() > 1);
+    let single: Vec<&str> = single.iter().flatten().map(|(name, _)| *name).collect();
+    let listed = cells.iter().filter(|cell| single.contains(&split(cell).0));
+    (grids, listed.copied().collect())
 }
 
-pub fn row<T>(label: String, columns: &[Column<T>], taken: &[T]) -> Vec<String> {
-    let medians = columns.iter().map(|(.., of)| figure(Spread::of(taken.iter().map(of)).median));
-    once(label).chain(medians).collect()
-}
-
-/// Returns the cells for the figures that `row` shows. A figure that was not measured (its value is
+/// Returns a cell for each of the columns. A figure that was not measured (its value is
 /// not-a-number) has no cell.
 pub fn cells<T>(prefix: &str, columns: &[Column<T>], taken: &[T]) -> Vec<Cell> {
-    let cell = |(name, _, unit, of): &Column<T>| {
-        let spread = Spread::of(taken.iter().map(of));
-        Cell::live(format!("{prefix}.{name}"), unit, spread).in_exhibit()
+    let cell = |(name, unit, of): &Column<T>| {
+        Cell::live(format!("{prefix}.{name}"), unit, Spread::of(taken.iter().map(of)))
     };
     columns.iter().map(cell).filter(|cell| !cell.value.is_nan()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: rows with equal columns are one table. A row with other columns, with one column, or
+    /// with published figures is listed.
+    #[test]
+    fn rows_with_equal_columns_are_a_table() {
+        let ids = ["a.x", "a.y", "b.x", "b.y", "c.d.x", "c.d.y", "e.x", "f.y", "f.x", "g.x", "g.y"];
+        let cell = |id: &str| Cell::live(id, "us", 1.0);
+        let mut cells: Vec<Cell> = ids.map(cell).into();
+        cells[10].published = Some(2.0);
+        let (grids, listed) = grids(&cells.iter().collect::<Vec<_>>());
+        let rows =
+            |grid: &Grid<'_>| grid.iter().map(|(row, _)| row.to_string()).collect::<Vec<_>>();
+        assert_eq!(grids.iter().map(rows).collect::<Vec<_>>(), [["a", "b", "c.d"]]);
+        let listed: Vec<&str> = listed.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(listed, ["e.x", "f.y", "f.x", "g.x", "g.y"]);
+    }
 }

@@ -12,7 +12,7 @@ use crate::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
+use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use tickless::policy::Scan;
 
@@ -32,19 +32,6 @@ const VARIANTS: [CancelVariant; 4] = [
     CancelVariant { name: "after", scan: Scan::RunningBase, call: Call::Sync },
     CancelVariant { name: "single_shot", scan: Scan::RunningBase, call: Call::SingleShot },
     CancelVariant { name: "plain", scan: Scan::RunningBase, call: Call::Plain },
-];
-
-/// The published figures: number of CPUs, variant, state of timer and caches, and cycles of a call.
-const PUBLISHED: [(u16, usize, State, f64); 9] = [
-    (32, BEFORE, State::Warm, 29_000.0),
-    (32, BEFORE, State::Cold, 37_800.0),
-    (32, AFTER, State::Warm, 95.0),
-    (32, AFTER, State::Cold, 1_800.0),
-    (4, BEFORE, State::Warm, 505.0),
-    (4, BEFORE, State::Cold, 1_220.0),
-    (4, AFTER, State::Warm, 88.0),
-    (4, AFTER, State::Cold, 140.0),
-    (4, SINGLE_SHOT, State::Warm, 90.0),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,8 +67,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     for (&count, taken) in bases.iter().zip(&taken) {
         cells(&mut study, count, taken, &watch);
     }
-    tables(&mut study, &bases);
-    thread_table(&mut study);
     plot(&mut study, &bases, &watch);
     growth(&mut study, &bases, &taken, &watch);
     across(&mut study, request, progress, &watch)?;
@@ -145,40 +130,10 @@ fn cells(study: &mut StudyResult, bases: u16, taken: &[Counts], watch: &Stopwatc
             let counts = || taken.iter().map(|counts| counts[way][at]);
             let id = format!("{bases}.{name}.{}", state.name());
             let ns = Spread::of(counts().map(|counts| watch.ns(counts)));
-            study.cells.push(Cell::live(format!("{id}_ns"), "ns", ns).in_exhibit());
+            study.cells.push(Cell::live(format!("{id}_ns"), "ns", ns));
             if watch.cycles_per_ns().is_some() {
-                let cell = Cell::live(id, "cycles", Spread::of(counts())).in_exhibit();
-                let is_this = |&&(count, of, published, _): &&(u16, usize, State, f64)| {
-                    (count, of, published) == (bases, way, state)
-                };
-                let published = PUBLISHED.iter().find(is_this).map(|&(.., cycles)| cycles);
-                study.cells.push(Cell { published, ..cell });
+                study.cells.push(Cell::live(id, "cycles", Spread::of(counts())));
             }
-        }
-    }
-}
-
-fn tables(study: &mut StudyResult, bases: &[u16]) {
-    let header: Vec<String> =
-        [String::new()].into_iter().chain(bases.iter().map(|bases| format!("{bases}p"))).collect();
-    for (suffix, unit) in [("", "cycles"), ("_ns", "ns")] {
-        let mut rows = Vec::new();
-        for state in STATES {
-            for CancelVariant { name, .. } in VARIANTS {
-                let id = |bases: &u16| format!("{bases}.{name}.{}{suffix}", state.name());
-                let cells: Vec<&Cell> =
-                    bases.iter().filter_map(|bases| study.cell(&id(bases))).collect();
-                let values = cells.iter().map(|cell| figure(cell.value));
-                let label = format!("{name}, {}", state.name());
-                rows.push([label].into_iter().chain(values).collect::<Vec<String>>());
-            }
-        }
-        if rows[0].len() > 1 {
-            let title = format!(
-                "One call by the number of bases, {unit} (warm and cold: a pending timer; idle: an \
-                 idle timer, warm)"
-            );
-            study.exhibits.push(Exhibit::new(title, header.clone(), rows));
         }
     }
 }
@@ -200,28 +155,7 @@ fn plot(study: &mut StudyResult, bases: &[u16], watch: &Stopwatch) {
     let (x, y) = (Axis::log("CPUs or bases"), Axis::log(format!("{unit} per call")));
     let shape = Shape::Curve { x, y, lines };
     let plot = Plot::new("cost", "A warm cancel that waits, over the number of CPUs", shape);
-    study.plots.push(plot.in_exhibit());
-}
-
-fn thread_table(study: &mut StudyResult) {
-    let pair = |bases: u16, way: usize, state: State| {
-        let id = format!("{bases}.{}.{}", VARIANTS[way].name, state.name());
-        let cell = study.cell(&id)?;
-        Some([figure(cell.value), cell.published.map_or_else(|| "-".to_string(), figure)])
-    };
-    let mut rows = Vec::new();
-    for way in [BEFORE, AFTER] {
-        for state in [State::Warm, State::Cold] {
-            let (Some(many), Some(few)) = (pair(32, way, state), pair(4, way, state)) else {
-                return;
-            };
-            let label = format!("{}, {} cache", VARIANTS[way].name, state.name());
-            rows.push([label].into_iter().chain(many).chain(few).collect());
-        }
-    }
-    let header = ["", "32p", "published", "4p", "published"].map(str::to_string).to_vec();
-    let title = "Cycles beside those of the thread, whose CPUs had caches of their own".to_string();
-    study.exhibits.push(Exhibit::new(title, header, rows));
+    study.plots.push(plot);
 }
 
 /// Adds ratios between the times of calls: with the most bases to the fewest bases, and a cancel

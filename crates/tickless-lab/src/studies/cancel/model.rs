@@ -141,9 +141,9 @@ pub fn second_source(big: &Spec, small: &Spec) -> io::Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for (name, spec, distance, published) in machines {
         let ns = |case| -> io::Result<Spread> {
-            let Spread { median: value, low, high } = figure(spec, case)?;
-            let [value, low, high] = [value, low, high].map(|one| one / spec.value("cpu.ghz"));
-            Ok(Spread { median: value, low, high })
+            let Spread { median, low, high, count } = figure(spec, case)?;
+            let [median, low, high] = [median, low, high].map(|one| one / spec.value("cpu.ghz"));
+            Ok(Spread { median, low, high, count })
         };
         let after = Case::new(SIDES.after);
         let before = ns(Case::new(SIDES.before))?;

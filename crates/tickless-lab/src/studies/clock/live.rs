@@ -13,7 +13,7 @@ use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
+use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::io;
 use std::time::Duration;
@@ -42,15 +42,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let counter = (device.open)().map_err(cannot_open)?;
             plan.read(counter)
         })?;
-        let mut rows = Vec::new();
         for (pair, &threads) in taken.chunks(POLICIES.len()).zip(&threads) {
             for ((name, _), taken) in POLICIES.iter().zip(pair) {
-                rows.push(row(threads, name, taken));
                 cells(&mut study, device, threads, name, taken);
             }
             gain(&mut study, device, threads, cpus.len(), pair);
         }
-        study.exhibits.push(exhibit(device, rows));
         plot(&mut study, device, &threads);
     }
     study.notes.push(how(&clock, duration, turns));
@@ -72,16 +69,11 @@ fn cannot_open(error: OpenClockError) -> LabError {
 }
 
 const COLUMNS: [Column<Taken>; 5] = [
-    ("reads_per_s", "reads/s", "reads/s", Taken::reads_per_s),
-    (
-        "device_reads_per_read",
-        "device reads per read",
-        "device reads",
-        Taken::device_reads_per_read,
-    ),
-    ("p50_ns", "p50 ns", "ns", |taken| taken.latency.value_at_quantile(0.5) as f64),
-    ("p99_ns", "p99 ns", "ns", |taken| taken.latency.value_at_quantile(0.99) as f64),
-    ("fairness", "fairness", "least/most", Taken::fairness),
+    ("reads_per_s", "reads/s", Taken::reads_per_s),
+    ("device_reads_per_read", "device reads", Taken::device_reads_per_read),
+    ("p50_ns", "ns", |taken| taken.latency.value_at_quantile(0.5) as f64),
+    ("p99_ns", "ns", |taken| taken.latency.value_at_quantile(0.99) as f64),
+    ("fairness", "least/most", Taken::fairness),
 ];
 
 fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, taken: &[Taken]) {
@@ -94,7 +86,7 @@ fn cells(study: &mut StudyResult, device: &Slow, threads: usize, policy: &str, t
         *cell = cell.clone().within(band);
     }
     let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>() as f64;
-    let cell = Cell::live(format!("{id}.backwards"), "reads", backwards).in_exhibit();
+    let cell = Cell::live(format!("{id}.backwards"), "reads", backwards);
     // Only the emulated device guarantees that its time never goes back.
     let is_ours = device.id == "emulated";
     study.cells.push(cell.within(is_ours.then_some(Band::at_most(0.0))));
@@ -119,20 +111,6 @@ fn gain(study: &mut StudyResult, device: &Slow, threads: usize, cpus: usize, pai
     study.cells.push(cell.within(is_target.then_some(Band::at_least(1.7))));
 }
 
-fn row(threads: usize, policy: &str, taken: &[Taken]) -> Vec<String> {
-    let backwards = taken.iter().map(|taken| taken.backwards).sum::<u64>();
-    let mut row = columns::row(format!("{threads} {policy}"), &COLUMNS, taken);
-    row.push(backwards.to_string());
-    row
-}
-
-fn exhibit(device: &Slow, rows: Vec<Vec<String>>) -> Exhibit {
-    let mut header = columns::header(&COLUMNS);
-    header[0] = "threads".to_string();
-    header.push("backwards".to_string());
-    Exhibit::new(format!("Reading {}", device.name), header, rows)
-}
-
 fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
     let line = |(policy, side): (&str, Side)| {
         let point = |&count: &usize| {
@@ -145,7 +123,7 @@ fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
     let (x, y) = (Axis::linear("threads"), Axis::linear("million values per s"));
     let title = format!("Values from {}", device.name);
     let id = if device.id == "emulated" { "emulated" } else { "real" };
-    study.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }).in_exhibit());
+    study.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }));
 }
 
 fn how(clock: &Clock, duration: Duration, turns: usize) -> String {

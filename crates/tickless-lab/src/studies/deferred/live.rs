@@ -14,7 +14,7 @@ use crate::measure::{self, Spread, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Bar, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
+use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::ops::Range;
 use std::time::Duration;
@@ -134,20 +134,18 @@ pub const CIRCUMSTANCES: [Circumstances; 5] = [
 pub const PHASES_US: [u64; 4] = [0, 250, 500, 750];
 
 const FIGURES: [Column<Taken>; 9] = [
-    ("ticks_per_s", "ticks/s", "1/s", |taken| taken.ticks_per_s),
-    ("wakes_per_s", "wakes/s", "1/s", |taken| taken.wakes_per_s),
-    ("empty_wakes_per_s", "empty/s", "1/s", |taken| taken.empty_wakes_per_s),
-    ("switches_per_s", "sw/s", "1/s", |taken| taken.switches_per_s),
-    ("cpu_percent", "CPU %", "%", |taken| taken.cpu_percent),
-    ("probe_avg_us", "avg", "us", |taken| taken.probe.average_ns() / 1e3),
-    ("probe_p99_us", "p99", "us", |taken| us(&taken.probe, 0.99)),
-    ("probe_max_us", "max", "us", |taken| us(&taken.probe, 1.0)),
-    ("timeouts_p99_us", "t/o p99", "us", |taken| us(&taken.timeouts, 0.99)),
+    ("ticks_per_s", "1/s", |taken| taken.ticks_per_s),
+    ("wakes_per_s", "1/s", |taken| taken.wakes_per_s),
+    ("empty_wakes_per_s", "1/s", |taken| taken.empty_wakes_per_s),
+    ("switches_per_s", "1/s", |taken| taken.switches_per_s),
+    ("cpu_percent", "%", |taken| taken.cpu_percent),
+    ("probe_avg_us", "us", |taken| taken.probe.average_ns() / 1e3),
+    ("probe_p99_us", "us", |taken| us(&taken.probe, 0.99)),
+    ("probe_max_us", "us", |taken| us(&taken.probe, 1.0)),
+    ("timeouts_p99_us", "us", |taken| us(&taken.timeouts, 0.99)),
 ];
 
-/// Indexes into `FIGURES`: `SHOWN` are the figures of the first table, `OF_PROBE` those about the
-/// probe, which is the measuring thread.
-const SHOWN: Range<usize> = 1..8;
+/// Indexes into `FIGURES` of the figures about the probe, which is the measuring thread.
 const OF_PROBE: Range<usize> = 5..8;
 
 fn us(tally: &Tally, quantile: f64) -> f64 {
@@ -155,7 +153,6 @@ fn us(tally: &Tally, quantile: f64) -> f64 {
 }
 
 pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
-    tables(study, compared, phases);
     plots(study, compared);
     for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
         for (way, taken) in here.ways.iter().zip(taken) {
@@ -174,33 +171,6 @@ pub fn write(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Ve
     answers(study, compared);
 }
 
-fn tables(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>], phases: &[Vec<Vec<Taken>>]) {
-    let mut rows = Vec::new();
-    for (here, taken) in CIRCUMSTANCES.iter().zip(compared) {
-        for (way, taken) in here.ways.iter().zip(taken) {
-            let label = format!("{}, {}", here.title, way.name());
-            rows.push(columns::row(label, &FIGURES[SHOWN], taken));
-        }
-    }
-    study.exhibits.push(Exhibit::new(
-        "Expiry thread and driver, for each CPU; then the probe's lateness in us",
-        columns::header(&FIGURES[SHOWN]),
-        rows,
-    ));
-    let mut rows = Vec::new();
-    for (phase_us, taken) in PHASES_US.iter().zip(phases) {
-        for (way, taken) in [ExpiryWakes::Before, ExpiryWakes::After].iter().zip(taken) {
-            let label = format!("{phase_us} us, {}", way.name());
-            rows.push(columns::row(label, &FIGURES[OF_PROBE], taken));
-        }
-    }
-    study.exhibits.push(Exhibit::new(
-        "The probe by how long after a tick of 1 ms it wakes, idle, us",
-        columns::header(&FIGURES[OF_PROBE]),
-        rows,
-    ));
-}
-
 fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     let bars = CIRCUMSTANCES.iter().zip(compared).filter(|(here, _)| here.id.ends_with(".idle"));
     let bars = bars.flat_map(|(here, taken)| {
@@ -212,7 +182,7 @@ fn plots(study: &mut StudyResult, compared: &[Vec<Vec<Taken>>]) {
     });
     let shape = Shape::Bars { unit: "wakes/s", bars: bars.collect() };
     let title = "Wakes of the expiry thread, each second and CPU";
-    study.plots.push(Plot::new("wakes", title, shape).in_exhibit());
+    study.plots.push(Plot::new("wakes", title, shape));
     for (id, at) in [("late_idle", 0), ("late_busy", 1)] {
         let (here, taken) = (&CIRCUMSTANCES[at], &compared[at]);
         let sums: Vec<Tally> = taken.iter().map(|taken| sum(taken)).collect();

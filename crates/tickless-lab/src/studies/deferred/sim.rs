@@ -22,7 +22,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     let title = "Wakes of the expiry thread, each second and CPU";
     let shape = Shape::Bars { unit: "wakes/s", bars };
-    result.plots.push(Plot::new("wakes", title, shape).in_exhibit());
+    result.plots.push(Plot::new("wakes", title, shape));
     answers(&mut result);
     // No parameter of this machine is fitted, so there is nothing to fit again.
     sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);

@@ -16,7 +16,7 @@ use crate::measure::{self, interleave};
 use crate::progress::Progress;
 use crate::studies::plot::{Lane, Plot, Shape, Side};
 use crate::studies::result::{self as columns, Column};
-use crate::studies::{Band, Cell, Exhibit, Request, StudyResult};
+use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::time::Duration;
 use tickless::Timers;
@@ -165,42 +165,31 @@ impl Taken {
 }
 
 const COLUMNS: [Column<Taken>; 7] = [
-    ("apart", "apart ms", "ms", |taken| taken.apart_ns() as f64 / 1e6),
-    ("overlap", "overlap", "", |taken| taken.done.overlap),
-    ("completion", "done s", "s", |taken| {
+    ("apart", "ms", |taken| taken.apart_ns() as f64 / 1e6),
+    ("overlap", "", |taken| taken.done.overlap),
+    ("completion", "s", |taken| {
         taken.done.completion_s.iter().sum::<f64>() / taken.done.completion_s.len() as f64
     }),
-    ("burst_p50", "p50 ms", "ms", |taken| taken.done.burst_ms(50)),
-    ("burst_p99", "p99 ms", "ms", |taken| taken.done.burst_ms(99)),
-    ("switches", "switches/s", "1/s", |taken| {
-        taken.done.usage.switches() as f64 / taken.done.usage.real_s
-    }),
-    ("wakeups", "wakeups/s", "1/s", |taken| {
+    ("burst_p50", "ms", |taken| taken.done.burst_ms(50)),
+    ("burst_p99", "ms", |taken| taken.done.burst_ms(99)),
+    ("switches", "1/s", |taken| taken.done.usage.switches() as f64 / taken.done.usage.real_s),
+    ("wakeups", "1/s", |taken| {
         taken.wakeups.map_or(f64::NAN, |wakeups| wakeups as f64 / taken.done.usage.real_s)
     }),
 ];
 
 fn show(study: &mut StudyResult, ways: &[Placement], taken: &[Vec<Taken>]) {
-    let mut rows = Vec::new();
     for (way, taken) in ways.iter().zip(taken) {
         let (name, band) = match way {
             Placement::Library { name, apart, .. } => (*name, *apart),
             Placement::Kernel { name, .. } => (*name, None),
         };
         let cell = |cell: Cell| match band {
-            Some(band) if cell.id.ends_with(".apart") => {
-                Cell { in_exhibit: false, ..cell.within(band) }
-            }
+            Some(band) if cell.id.ends_with(".apart") => cell.within(band),
             _ => cell,
         };
         study.cells.extend(columns::cells(name, &COLUMNS, taken).into_iter().map(cell));
-        rows.push(columns::row(name.to_string(), &COLUMNS, taken));
     }
-    study.exhibits.push(Exhibit::new(
-        "Two groups at work, medians; p50 and p99 of bursts of 5 ms",
-        columns::header(&COLUMNS),
-        rows,
-    ));
 }
 
 /// Plots when each group runs in a period that begins with the first group's refill. Random phases

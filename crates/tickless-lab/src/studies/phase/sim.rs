@@ -51,10 +51,9 @@ fn plot_offsets(result: &mut StudyResult) {
         lines: vec![line],
     };
     let title = "Completion time of two groups, by how far apart they are refilled";
-    let plot = Plot::new("seconds", title, shape("completion, s", seconds));
-    result.plots.push(plot.in_exhibit());
+    result.plots.push(Plot::new("seconds", title, shape("completion, s", seconds)));
     let title = "Energy of the same work (the watts are assumed)";
-    result.plots.push(Plot::new("joules", title, shape("energy, J", joules)).in_exhibit());
+    result.plots.push(Plot::new("joules", title, shape("energy, J", joules)));
 }
 
 fn plot_period(result: &mut StudyResult, spec: &Spec) -> io::Result<()> {

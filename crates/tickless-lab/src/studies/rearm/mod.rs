@@ -1,7 +1,6 @@
 //! The study `rearm`: removing the first timer leaves the event device (the CPU's timer hardware)
 //! as it is, instead of programming it for the next timer.
 
-mod devices;
 mod doctor;
 mod live;
 pub mod model;

@@ -6,9 +6,7 @@
 //! the guard is a timer of the library.
 
 use crate::LabError;
-use crate::measure::{self, Spread, Usage, joined, stay_on, stay_within};
-use crate::studies::result::{self as columns, Column};
-use crate::text::figure;
+use crate::measure::{self, Usage, joined, stay_on, stay_within};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -180,14 +178,6 @@ impl Taken {
     pub fn count(&self, count: u64) -> f64 {
         count as f64 / f64::from(self.trips)
     }
-}
-
-/// Returns a table's row of medians, with the range of the first figure after its median.
-pub fn row_with_range(label: String, figures: &[Column<Taken>], taken: &[Taken]) -> Vec<String> {
-    let mut row = columns::row(label, figures, taken);
-    let first = Spread::of(taken.iter().map(figures[0].3));
-    row.insert(2, format!("{} - {}", figure(first.low), figure(first.high)));
-    row
 }
 
 #[cfg(test)]

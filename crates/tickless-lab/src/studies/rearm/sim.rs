@@ -24,7 +24,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         ("lazy", "lazy", Side::After),
     ];
     let shape = Shape::Bars { unit: "writes per round trip", bars: bars.map(bar).to_vec() };
-    result.plots.push(Plot::new("writes", "Device writes per round trip", shape).in_exhibit());
+    result.plots.push(Plot::new("writes", "Device writes per round trip", shape));
     answers(&mut result);
     sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(
