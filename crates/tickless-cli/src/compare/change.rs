@@ -1,5 +1,6 @@
 //! Computes the changes between two result files. A figure (one measured or computed number) counts
-//! as changed if its ranges over repeated measurements do not overlap.
+//! as changed if its two values are farther apart than its two spreads are wide together. The
+//! spread is the range of repeated measurements.
 
 use super::results::{Figure, Results};
 use serde::Serialize;
@@ -10,6 +11,8 @@ pub(super) enum Verdict {
     Same,
     Grew,
     Shrank,
+    /// The figure differs, but it was measured too few times for a spread.
+    Unknown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,10 +65,11 @@ pub struct Comparison {
 
 impl Change {
     fn of(name: &str, unit: &str, a: Figure, b: Figure) -> Change {
-        let verdict = match (b.low > a.high, b.high < a.low) {
-            (true, _) => Verdict::Grew,
-            (_, true) => Verdict::Shrank,
-            (false, false) => Verdict::Same,
+        let verdict = match (b.value - a.value).abs() > (a.high - a.low) + (b.high - b.low) {
+            false => Verdict::Same,
+            true if !(a.is_certain && b.is_certain) => Verdict::Unknown,
+            true if b.value > a.value => Verdict::Grew,
+            true => Verdict::Shrank,
         };
         let percent = match a.value {
             0.0 if b.value == 0.0 => Some(0.0),
@@ -75,17 +79,25 @@ impl Change {
         Change { figure: name.to_string(), unit: unit.to_string(), a, b, percent, verdict }
     }
 
-    /// The size of the change, by which changes are sorted. A change from 0 to another value counts
-    /// as the largest.
-    fn distance(&self) -> f64 {
-        let moved = self.percent.map_or(f64::INFINITY, f64::abs);
-        // Results whose ranges overlap count as unchanged, and are sorted after all changes.
-        if self.verdict == Verdict::Same { -1.0 / (1.0 + moved) } else { moved }
+    /// Returns the key by which changes are sorted: changes first, the largest of them first, then
+    /// the figures that are uncertain or unchanged. A change from 0 to another value is the
+    /// largest.
+    fn rank(&self) -> (u8, f64) {
+        let class = match self.verdict {
+            Verdict::Grew | Verdict::Shrank => 0,
+            Verdict::Unknown => 1,
+            Verdict::Same => 2,
+        };
+        (class, -self.percent.map_or(f64::INFINITY, f64::abs))
+    }
+
+    pub(super) fn is_moved(&self) -> bool {
+        matches!(self.verdict, Verdict::Grew | Verdict::Shrank)
     }
 
     pub(super) fn is_worse(&self) -> Option<bool> {
         let grew = match self.verdict {
-            Verdict::Same => return None,
+            Verdict::Same | Verdict::Unknown => return None,
             Verdict::Grew => true,
             Verdict::Shrank => false,
         };
@@ -107,7 +119,8 @@ pub(super) fn compare(names: [&str; 2], a: &Results, b: &Results) -> Comparison 
         Some(Change::of(name, unit, *one, *other))
     });
     let mut changes: Vec<Change> = both.collect();
-    changes.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
+    let order = |change: &Change| change.rank();
+    changes.sort_by(|a, b| order(a).0.cmp(&order(b).0).then(order(a).1.total_cmp(&order(b).1)));
     let only = |of: &Results, not: &Results| -> Vec<String> {
         of.figures.keys().filter(|name| !not.figures.contains_key(*name)).cloned().collect()
     };
@@ -128,14 +141,14 @@ mod tests {
     use serde_json::json;
 
     fn figure([low, value, high]: [f64; 3]) -> Figure {
-        Figure { value, low, high }
+        Figure { value, low, high, is_certain: true }
     }
 
     #[test]
-    fn a_figure_has_moved_only_if_its_spreads_do_not_overlap() {
+    fn a_figure_has_moved_if_it_is_farther_than_both_spreads() {
         let of = |a, b| Change::of("f", "ns", figure(a), figure(b));
-        let (low, high) = ([90.0, 100.0, 105.0], [110.0, 125.0, 140.0]);
-        let noise = of([90.0, 100.0, 130.0], high);
+        let (low, high) = ([96.0, 100.0, 102.0], [119.0, 125.0, 131.0]);
+        let noise = of([90.0, 100.0, 110.0], high);
         assert_eq!((noise.verdict, noise.percent), (Verdict::Same, Some(25.0)));
         let (grown, shrunk) = (of(low, high), of(high, low));
         assert!(grown.is_worse_by(10.0) && !grown.is_worse_by(25.0));
@@ -143,6 +156,40 @@ mod tests {
         assert!(!noise.is_worse_by(10.0) && !shrunk.is_worse_by(0.0));
         let from_nothing = of([0.0; 3], [1.0; 3]);
         assert!(from_nothing.percent.is_none() && from_nothing.is_worse_by(1e9));
+        let single = Figure { is_certain: false, ..figure(high) };
+        let unsure = Change::of("f", "ns", figure(low), single);
+        assert_eq!(unsure.verdict, Verdict::Unknown);
+        assert!(!unsure.is_worse_by(0.0) && unsure.rank() > of(low, high).rank());
+    }
+
+    /// Live figures of few repetitions are uncertain, however far apart they are. Simulated ones
+    /// are exact.
+    #[test]
+    fn figures_with_few_repetitions_have_no_verdict() {
+        let verdict = |role: &str, repetitions: u64| {
+            let study = |value: f64| {
+                let cell = json!({"id": "f", "unit": "ns", "role": role, "value": value,
+                    "low": value, "high": value, "repetitions": repetitions});
+                Results::of(&[json!({"cells": [cell]})]).unwrap()
+            };
+            compare(["a", "b"], &study(1.0), &study(9.0)).changes[0].verdict
+        };
+        assert_eq!(verdict("live", 3), Verdict::Unknown);
+        assert_eq!(verdict("live", 4), Verdict::Grew);
+        assert_eq!(verdict("predicted", 1), Verdict::Grew);
+        let latency = |p50: u64, turns: u64| {
+            let row = json!({"sleeper": "timerfd", "p50": p50, "max": p50, "turns": turns,
+                "spread": {"p50": [p50 - 1, p50 + 1]}});
+            Results::of(&[json!([row])]).unwrap()
+        };
+        let verdicts = |turns| {
+            let changes = compare(["a", "b"], &latency(10, turns), &latency(90, turns)).changes;
+            changes.iter().map(|it| (it.figure.clone(), it.verdict)).collect::<Vec<_>>()
+        };
+        let unknown = |name: &str| (name.to_string(), Verdict::Unknown);
+        let grew = ("timerfd.p50".to_string(), Verdict::Grew);
+        assert_eq!(verdicts(10), [grew, unknown("timerfd.max")]);
+        assert_eq!(verdicts(2), [unknown("timerfd.max"), unknown("timerfd.p50")]);
     }
 
     #[test]
@@ -176,7 +223,7 @@ mod tests {
             let row = |pid| json!({"process": "web", "pid": pid, "function": null, "arms": arms});
             json!({"seconds": 2.0, "timer_events": 1, "rows": [row(7), row(8)]})
         };
-        let top = Results::of(&[30, 10, 20].map(table)).unwrap();
+        let top = Results::of(&[30, 10, 20, 20].map(table)).unwrap();
         assert_eq!(top.figures["web.arms"].1, figure([10.0, 20.0, 30.0]), "both, per second");
         let of = |sleeper: &str| {
             Results::of(&[json!([{"sleeper": sleeper, "p50": 7, "max": null}])]).unwrap()

@@ -7,7 +7,7 @@ mod results;
 use self::change::{Change, Comparison, Verdict, compare};
 use self::results::{Figure, Results};
 use crate::command::{Command, Exit, Failure, complain};
-use crate::output::{self, Format, bare, paragraph, print, write_csv, write_table};
+use crate::output::{self, Format, paragraph, print, write_csv};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tickless_lab::text::figure;
@@ -15,8 +15,10 @@ use tickless_lab::text::figure;
 /// Show what moved between two results, beside both spreads
 ///
 /// Takes two report.json, or the JSON output of study, latency, replay or top. A figure moved
-/// if the two spreads, from the least to the greatest repetition, do not overlap. Without a
-/// spread, any difference is a move. Figures are costs: times, and counts of work.
+/// if its two values are farther apart than both spreads, from the least to the greatest
+/// repetition, are wide together. Simulated figures and counts of a replay have no spread: any
+/// difference is a move. What was measured fewer than four times is not judged. Figures are
+/// costs: times, and counts of work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless compare before/report.json after/report.json --html moved.html\n  \
@@ -29,13 +31,13 @@ pub struct CompareArgs {
     a: PathBuf,
     /// Results of the same kind, to compare with them
     b: PathBuf,
-    /// Fail if a figure got worse by more than this, outside of both spreads
+    /// Fail if a figure moved for the worse by more than this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
     /// Also write a page; both must be reports
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Show also what did not move
+    /// Show also what did not move, and what was measured too few times to tell
     #[arg(long)]
     all: bool,
     /// How to print the results
@@ -86,21 +88,15 @@ impl Command for CompareArgs {
 impl output::Results for Comparison {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
         let Comparison { kind, a, b, changes, only_in_a, only_in_b, shows_all } = self;
-        let is_shown = |change: &&Change| *shows_all || change.verdict != Verdict::Same;
-        let mut table = bare(&["figure", "a", "spread", "b", "spread", "unit", "change"], 1);
-        for change in changes.iter().filter(is_shown) {
-            table.add_row([
-                change.figure.clone(),
-                figure(change.a.value),
-                spread(&change.a),
-                figure(change.b.value),
-                spread(&change.b),
-                change.unit.clone(),
-                moved(change),
-            ]);
-        }
-        if !table.is_empty() {
-            write_table(&table, out)?;
+        let is_moved = |change: &&Change| change.is_moved();
+        for change in changes.iter().filter(|change| *shows_all || is_moved(change)) {
+            let [a, b] = [&change.a, &change.b].map(|of| match of.low == of.high {
+                true => figure(of.value),
+                false => format!("{} ({})", figure(of.value), spread(of)),
+            });
+            writeln!(out, "{}", change.figure)?;
+            let text = format!("{}: {a} -> {b} {}", moved(change), change.unit);
+            paragraph(out, "    ", &text)?;
         }
         for (of, only) in [(a, only_in_a), (b, only_in_b)] {
             if !only.is_empty() {
@@ -108,10 +104,11 @@ impl output::Results for Comparison {
             }
         }
         let count = |verdict| changes.iter().filter(|change| change.verdict == verdict).count();
-        let [grew, shrank, same] = [Verdict::Grew, Verdict::Shrank, Verdict::Same].map(count);
+        let [grew, shrank, same, unknown] =
+            [Verdict::Grew, Verdict::Shrank, Verdict::Same, Verdict::Unknown].map(count);
         let text = format!(
-            "{kind} of {a} (a) and {b} (b): {grew} figures grew, {shrank} shrank, {same} are \
-             within both spreads"
+            "{kind} of {a} (a) and {b} (b): {grew} figures grew, {shrank} shrank, {same} did not \
+             move; {unknown} differ, but were measured too few times to tell"
         );
         paragraph(out, "", &text)
     }
@@ -139,8 +136,5 @@ fn moved(change: &Change) -> String {
         Some(percent) => format!("{percent:+.1} %"),
         None => "from 0".to_string(),
     };
-    match change.verdict {
-        Verdict::Same => format!("({by})"),
-        Verdict::Grew | Verdict::Shrank => by,
-    }
+    if change.is_moved() { by } else { format!("({by})") }
 }

@@ -9,19 +9,22 @@ use tickless_lab::text::figure;
 pub(super) fn page(comparison: &Comparison) -> String {
     let Comparison { a, b, changes, only_in_a, only_in_b, .. } = comparison;
     let of = |verdict| changes.iter().filter(|it| it.verdict == verdict).collect::<Vec<_>>();
-    let [grew, shrank, same] = [Verdict::Grew, Verdict::Shrank, Verdict::Same].map(of);
+    let [grew, shrank, same, unknown] =
+        [Verdict::Grew, Verdict::Shrank, Verdict::Same, Verdict::Unknown].map(of);
     let body = html! {
         header {
             h1 { "Two reports" }
             ul.facts { li { "a: " code { (a) } } li { "b: " code { (b) } } }
             p.lead {
                 (grew.len()) " figures grew from a to b, " (shrank.len()) " shrank, "
-                (same.len()) " did not move."
+                (same.len()) " did not move. " (unknown.len()) " differ, but were measured too few \
+                 times to tell."
             }
             p {
                 "Each figure is a median, with its spread: from the least to the greatest of its \
-                 repetitions. It moved if its two spreads do not overlap. A figure's name is \
-                 its study, whether it was simulated (" code { "sim" } ") or measured ("
+                 repetitions. It moved if its two values are farther apart than both spreads are \
+                 wide together, and each was measured at least four times or simulated. A figure's \
+                 name is its study, whether it was simulated (" code { "sim" } ") or measured ("
                 code { "live" } "), and what it is of. A change for the worse is "
                 span.bad { "red" } ", one for the better " span.good { "green" } "."
             }
@@ -35,6 +38,10 @@ pub(super) fn page(comparison: &Comparison) -> String {
                     (table(&same))
                 }
             }
+            section {
+                h2 { "Measured too few times" }
+                details { summary { (unknown.len()) " figures" } (table(&unknown)) }
+            }
             (only("a", only_in_a))
             (only("b", only_in_b))
         }
@@ -47,7 +54,7 @@ fn table(changes: &[&Change]) -> Markup {
         @if changes.is_empty() { p { "None." } } @else {
             div.scroll { table.cells {
                 thead { tr {
-                    th scope="col" {} th scope="col" { "change" } th scope="col" { "unit" }
+                    th scope="col" { "change" } th scope="col" { "unit" }
                     th scope="col" { "a" } th scope="col" { "spread of a" }
                     th scope="col" { "b" } th scope="col" { "spread of b" }
                 } }
@@ -59,8 +66,9 @@ fn table(changes: &[&Change]) -> Markup {
 
 fn row(change: &Change) -> Markup {
     html! {
+        // The name has a row of its own, so that the change is visible on a telephone.
+        tr { th colspan="6" scope="rowgroup" { (change.figure) } }
         tr {
-            th scope="row" { (change.figure) }
             td { @match change.is_worse() {
                 Some(true) => span.bad { (moved(change)) },
                 Some(false) => span.good { (moved(change)) },

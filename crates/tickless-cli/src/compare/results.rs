@@ -14,11 +14,23 @@ pub(super) struct Figure {
     pub(super) value: f64,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// Whether another value of this figure shows a change: it is a count or a simulated figure,
+    /// which the same input always gives, or it has at least [`REPETITIONS_MIN`] repetitions.
+    #[serde(skip)]
+    pub(super) is_certain: bool,
 }
 
+/// With fewer repetitions, the spread of a figure says too little. Of two groups of four values of
+/// one distribution, all of one group are above all of the other in one case of 35.
+const REPETITIONS_MIN: u64 = 4;
+
 impl Figure {
-    pub(super) fn single(value: f64) -> Figure {
-        Figure { value, low: value, high: value }
+    pub(super) fn exact(value: f64) -> Figure {
+        Figure { value, low: value, high: value, is_certain: true }
+    }
+
+    fn once(value: f64) -> Figure {
+        Figure { is_certain: false, ..Figure::exact(value) }
     }
 }
 
@@ -96,13 +108,17 @@ fn study(result: &Value, prefix: &str) -> Found {
         let number = |key: &str| cell[key].as_f64();
         let (value, low, high) = (number("value")?, number("low")?, number("high")?);
         let name = format!("{prefix}{}", text(cell, "id"));
-        Some((name, text(cell, "unit"), Figure { value, low, high }))
+        // Earlier versions did not write the number of repetitions.
+        let repetitions = cell["repetitions"].as_u64();
+        let is_repeated = repetitions.map_or(low < high, |count| count >= REPETITIONS_MIN);
+        let is_certain = is_repeated || cell["role"] != "live";
+        Some((name, text(cell, "unit"), Figure { value, low, high, is_certain }))
     };
     elements(&result["cells"]).filter_map(cell).collect()
 }
 
-/// Returns the figures of `latency`: the lateness of each measured way to sleep. The smallest and
-/// the greatest lateness are figures of their own, not the range of another figure.
+/// Returns the figures of `latency`: the lateness of each measured way to sleep. Its average and its
+/// quantiles have the spread of the turns; the extremes and the counts were measured once.
 fn latency(document: &Value) -> Found {
     const FIGURES: [(&str, &str); 8] = [
         ("min", "ns"),
@@ -117,7 +133,15 @@ fn latency(document: &Value) -> Found {
     let of = |sleeper: &Value| -> Found {
         let name = text(sleeper, "sleeper");
         let figure = |(key, unit): (&str, &str)| {
-            let figure = Figure::single(sleeper[key].as_f64()?);
+            let value = sleeper[key].as_f64()?;
+            let end = |end: usize| sleeper["spread"][key][end].as_f64();
+            let figure = match (end(0), end(1)) {
+                (Some(low), Some(high)) => {
+                    let is_certain = sleeper["turns"].as_u64() >= Some(REPETITIONS_MIN);
+                    Figure { value, low, high, is_certain }
+                }
+                _ => Figure::once(value),
+            };
             Some((format!("{name}.{key}"), unit.to_string(), figure))
         };
         FIGURES.into_iter().filter_map(figure).collect()
@@ -126,12 +150,12 @@ fn latency(document: &Value) -> Found {
 }
 
 /// Returns the figures of `replay`. Counts are divided by the duration of the trace, so that traces
-/// of different lengths can be compared.
+/// of different lengths can be compared. The lateness of a few timers of a trace is uncertain.
 fn replay(document: &Value) -> Found {
     const COUNTS: [&str; 3] = ["device_writes", "wakeups", "spurious_wakeups"];
     const LATENESS: [&str; 3] = ["p50", "p99", "max"];
     let seconds = document["trace"]["seconds"].as_f64().filter(|seconds| *seconds > 0.0);
-    let rate = |count: &Value| Some(Figure::single(count.as_f64()? / seconds?));
+    let rate = |count: &Value| Some(Figure::exact(count.as_f64()? / seconds?));
     let mut found = Found::new();
     for policy in elements(&document["policies"]) {
         let name = text(policy, "policy");
@@ -140,7 +164,8 @@ fn replay(document: &Value) -> Found {
             found.extend(figure.map(|figure| (format!("{name}.{key}"), "/s".into(), figure)));
         }
         for key in LATENESS {
-            let figure = policy["lateness_ns"][key].as_f64().map(Figure::single);
+            let figure = policy["lateness_ns"][key].as_f64();
+            let figure = figure.map(if key == "p50" { Figure::exact } else { Figure::once });
             let name = format!("{name}.lateness.{key}");
             found.extend(figure.map(|figure| (name, "ns".into(), figure)));
         }
@@ -182,8 +207,12 @@ fn top(documents: &[Value]) -> Found {
         // rates are 0.
         found.resize(documents.len(), 0.0);
         found.sort_by(f64::total_cmp);
-        let figure =
-            Figure { value: found[found.len() / 2], low: found[0], high: found[found.len() - 1] };
+        let figure = Figure {
+            value: found[found.len() / 2],
+            low: found[0],
+            high: found[found.len() - 1],
+            is_certain: found.len() as u64 >= REPETITIONS_MIN,
+        };
         (name, "/s".to_string(), figure)
     };
     rates.into_iter().map(figure).collect()

@@ -1,7 +1,7 @@
 //! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
 //! page with its type, and each key on the page is printed.
 
-use crate::run::{fails, file, json, page, path, prints, tickless};
+use crate::run::{fails, file, fits, json, page, path, prints, tickless};
 use crate::study::quick;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,18 +127,31 @@ fn compare_prints_what_is_documented() {
     write("a.json", json("replay traces/idle.txt.gz"));
     write("b.json", json("replay traces/nginx.txt.gz"));
     for (name, sleeper, p50) in [("c.json", "x", 0), ("d.json", "y", 0), ("late.json", "x", 5)] {
-        write(name, json!([{"sleeper": sleeper, "p50": p50, "missed": 0}]));
+        let spread = json!({"p50": [p50, p50]});
+        write(name, json!([{"sleeper": sleeper, "p50": p50, "turns": 10, "spread": spread}]));
     }
     let pairs = ["a.json b.json", "c.json d.json", "c.json late.json"];
     compare("compare", &pairs.map(|pair| json(&format!("compare {pair}"))));
     let _ = tickless("compare c.json late.json --fail-above 10%").exits(3, &["x.p50"]);
     prints("compare late.json c.json --fail-above 10%");
     let cell = json!({"id": "x", "unit": "ns", "value": 5, "low": 5, "high": 5});
-    let study = json!({"study": "clock", "sim": {"result": {"cells": [cell]}}});
-    write("report.json", json!({"studies": [study]}));
+    let long = "two_cpus.gap.restart_aware_over_lazy_with_a_name_longer_than_a_column";
+    let longer = |value: f64| {
+        json!({"id": long, "unit": "writes/s", "value": value, "low": value,
+        "high": value})
+    };
+    let report = |value| {
+        let study = json!({"study": "rearm", "sim": {"result": {"cells": [cell, longer(value)]}}});
+        json!({"studies": [study]})
+    };
+    write("report.json", report(1.0));
+    write("other.json", report(123_456.0));
+    let shown = prints("compare report.json other.json");
+    fits(shown.lines());
+    assert!(shown.contains(&format!("rearm.sim.{long}\n")), "a name is cut: {shown}");
     prints("compare report.json report.json --html moved.html");
     let html = std::fs::read_to_string(path("moved.html")).unwrap();
-    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("clock.sim.x"), "{html}");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("rearm.sim.x"), "{html}");
     fails(
         1,
         [
