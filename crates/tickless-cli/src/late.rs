@@ -12,7 +12,7 @@ use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::text::time;
 use tickless_trace::Trace;
-use tickless_trace::late::{CauseShare, EVENTS, Hop, Late, LateSleep, explain};
+use tickless_trace::late::{CauseShare, EVENTS, Folded, Hop, Late, LateSleep, Selection, explain};
 use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
 
 /// Explain why threads that slept ran late
@@ -23,6 +23,7 @@ use tickless_trace::record::{IdleStops, Options, Recording, Tracefs};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     sudo tickless late --watch -D 10s --threshold 500us\n  \
+    sudo tickless late --watch --process nginx\n  \
     sudo tickless record --events late -o slow.txt.gz -D 30s\n  \
     tickless late slow.txt.gz --format json\n\n\
     Exit status: 0 if explained, 1 if there is no trace or the results are not written,\n\
@@ -41,6 +42,20 @@ pub struct LateArgs {
     /// Explain sleeps that end later than this
     #[arg(long, value_name = "TIME", value_parser = parse_with_unit, default_value = "200us")]
     threshold: Duration,
+    /// Only threads of processes whose name has this in it
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// Only the process, or the thread, with this number
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only threads whose name has this in it
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+    /// Explain also sleeps of the kernel's threads, and those that the timer wheel rounded up
+    ///
+    /// Otherwise they are counted.
+    #[arg(long)]
+    all: bool,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -53,7 +68,14 @@ impl Command for LateArgs {
             None => self.watch()?,
         };
         trace.messages().for_each(complain);
-        let late = Late { is_partial, ..explain(&trace, Ns::from_duration(self.threshold)) };
+        let selection = Selection {
+            process: self.process.clone(),
+            pid: self.pid,
+            thread: self.thread.clone(),
+            folds: !self.all,
+        };
+        let threshold = Ns::from_duration(self.threshold);
+        let late = Late { is_partial, ..explain(&trace, threshold, &selection) };
         print(&late, self.format)?;
         Ok(if is_partial { Exit::Interrupted } else { Exit::Success })
     }
@@ -83,18 +105,25 @@ impl LateArgs {
 
 impl Results for Late {
     fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Late { file, threshold_ns, sleeps, late: count, causes, worst, missing, is_partial } =
-            self;
+        let Late { file, threshold_ns, sleeps, late: count, folded, causes, worst, .. } = self;
         let threshold = time(*threshold_ns);
         paragraph(
             out,
             "",
             &format!("{file}: {count} of {sleeps} sleeps more than {threshold} late"),
         )?;
-        if *is_partial {
+        let Folded { kernel_threads, wheel } = folded;
+        if kernel_threads + wheel > 0 {
+            let text = format!(
+                "Not shown, see them with --all: {kernel_threads} of kernel threads, {wheel} that \
+                 the timer wheel rounded up"
+            );
+            paragraph(out, "", &text)?;
+        }
+        if self.is_partial {
             writeln!(out, "PARTIAL: it was interrupted.")?;
         }
-        missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
+        self.missing.iter().try_for_each(|missing| paragraph(out, "  - ", missing))?;
         if worst.is_empty() {
             return Ok(());
         }

@@ -14,12 +14,13 @@ pub const BUCKETS: usize = 40;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
+    sum_ns: u64,
 }
 
 impl Histogram {
     /// Returns an empty histogram.
     pub const fn new() -> Histogram {
-        Histogram { counts: [0; BUCKETS] }
+        Histogram { counts: [0; BUCKETS], sum_ns: 0 }
     }
 
     /// Counts a duration. O(1).
@@ -34,6 +35,8 @@ impl Histogram {
         let capped = took.0.min(1 << (BUCKETS - 2));
         let bucket = (capped << 1 | 1).ilog2() as usize;
         self.counts[bucket] += 1;
+        // The sum of 584 years wraps around, as a counter may.
+        self.sum_ns = self.sum_ns.wrapping_add(took.0);
     }
 
     /// Returns the count of each bucket.
@@ -50,6 +53,11 @@ impl Histogram {
     /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
+    }
+
+    /// Returns the sum of all durations that were counted.
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns)
     }
 
     /// Returns an upper bound on a quantile: `per_mille` of a thousand durations were no longer
@@ -70,6 +78,7 @@ impl Histogram {
     #[must_use]
     pub fn plus(mut self, other: &Histogram) -> Histogram {
         self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
         self
     }
 }
@@ -110,6 +119,7 @@ mod tests {
         let found = [0, 500, 990, 991, 1000, 2000].map(|per_mille| histogram.quantile(per_mille));
         let (low, high) = (Some(Duration::from_nanos(127)), Some(Duration::from_nanos(8_191)));
         assert_eq!(found, [low, low, low, high, high, high]);
-        assert_eq!(histogram.plus(&histogram.clone()).total(), 2_000);
+        let twice = histogram.plus(&histogram.clone());
+        assert_eq!((twice.total(), twice.sum()), (2_000, Duration::from_nanos(298_000)));
     }
 }

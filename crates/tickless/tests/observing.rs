@@ -133,6 +133,25 @@ fn problems_are_events_with_their_owner() {
     assert_eq!(all.len(), found.len() + 4 + 1 + 3);
 }
 
+/// Dropping a sleep or a timer that has fired is no cancel; dropping a pending one is.
+#[test]
+fn a_sleep_that_fired_is_not_logged_as_cancelled() {
+    let time = VirtualTime::new();
+    let (_, waker) = woken();
+    let events = recorded(
+        Level::TRACE,
+        |_| {},
+        || {
+            let mut sleeps = [MS, 20 * MS].map(|after| Box::pin(time.timers().sleep(after)));
+            assert!(sleeps.iter_mut().all(|sleep| poll(sleep.as_mut(), &waker).is_pending()));
+            time.advance(10 * MS);
+            assert!(poll(sleeps[0].as_mut(), &waker).is_ready());
+        },
+    );
+    let messages: Vec<&str> = events.iter().map(|event| event.1.as_str()).collect();
+    assert_eq!(messages, ["armed", "armed", "fired", "cancelled"]);
+}
+
 #[test]
 fn a_subscriber_may_use_timers_and_panic() {
     let hook = std::panic::take_hook();
@@ -275,8 +294,9 @@ fn metrics_equal_the_statistics() {
         ("tickless_fired_total base=0", 1),
         ("tickless_fired_total base=1", 0),
         ("tickless_armed_total base=1", 1),
-        ("tickless_late_ns_bucket base=0 family=coarse le=1023", 1),
-        ("tickless_late_ns_bucket base=0 family=coarse le=+Inf", 1),
+        ("tickless_late_seconds_bucket base=0 family=coarse le=0.000001023", 1),
+        ("tickless_late_seconds_bucket base=0 family=coarse le=+Inf", 1),
+        ("tickless_late_seconds_count base=0 family=coarse", 1),
         ("tickless_callbacks_total base=0", 1),
         ("tickless_panics_total", 0),
     ] {
@@ -287,5 +307,7 @@ fn metrics_equal_the_statistics() {
     assert_eq!(idle(0) + idle(1), 1);
     let gauge = |name| f64::from_bits(recorder.value(name));
     assert_eq!(gauge("tickless_pending base=1 family=coarse"), 1.0);
+    let sum = time.timers().stats().late_coarse().sum().as_secs_f64();
+    assert_eq!(gauge("tickless_late_seconds_sum base=0 family=coarse"), sum);
     assert_eq!(gauge("tickless_pending_on_level base=1 level=1"), 1.0);
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tickless_core::time::Ns;
 use tickless_lab::latency::{Break, Sample};
 use tickless_trace::Trace;
-use tickless_trace::late::{CauseShare, EVENTS, Hop, SeenWakeup, explain, explain_wakeup};
+use tickless_trace::late::{
+    CauseShare, EVENTS, Hop, SeenWakeup, Selection, explain, explain_wakeup,
+};
 use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Tracefs};
 
 /// The size of the kernel's trace buffer for each CPU. It has room for the last hundred thousand
@@ -104,7 +106,7 @@ impl Breaking {
         trace.messages().for_each(complain);
         let wakeup = SeenWakeup { thread, deadline: deadline.into(), seen: now.into() };
         let hops = explain_wakeup(&trace, wakeup).map(|sleep| sleep.hops);
-        let causes = explain(&trace, above).causes;
+        let causes = explain(&trace, above, &Selection::default()).causes;
         Ok(Some(Broken { hops, causes, ..broken }))
     }
 }

@@ -4,7 +4,7 @@
 use super::follow::{HopKind, Sleep};
 use super::spans::{Activity, Spans};
 use crate::read::{Event, Trace};
-use tickless_core::time::Ns;
+use tickless_core::time::{CpuId, Ns};
 
 /// No CPU takes longer than this to leave an idle state.
 const IDLE_EXIT_MAX: Ns = Ns(1_000_000);
@@ -27,6 +27,8 @@ pub(super) fn of(
         HopKind::Wheel if to.since(from) <= granularity(trace, sleep) => {
             "timer wheel: far deadlines are rounded up".to_string()
         }
+        HopKind::Wheel | HopKind::Interrupt if spans.is_unseen(sleep.cpu) => unseen(sleep.cpu),
+        HopKind::Run | HopKind::After if spans.is_unseen(sleep.ran_on) => unseen(sleep.ran_on),
         HopKind::Wheel | HopKind::Interrupt => interrupt(trace, on_timer_cpu(), sleep, from, to),
         HopKind::Callback => match on_timer_cpu() {
             Some(Activity::Callback(function)) => {
@@ -79,8 +81,12 @@ fn run(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: N
     match activity {
         // The CPU was idle for long, though an idle CPU runs every thread that it may run. So the
         // scheduler did not allow this thread to run.
-        Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => refused(trace, to),
-        Some(Activity::Thread(pid)) if pid == sleep.pid && is_long => refused(trace, to),
+        _ if is_long && stood_still(trace, sleep, activity, from, to) => {
+            "CPU limit: the group's quota was used up".to_string()
+        }
+        Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => {
+            "the CPU was idle and left the thread waiting".to_string()
+        }
         Some(Activity::Thread(pid)) if pid == sleep.pid => "the scheduler".to_string(),
         Some(Activity::Thread(pid)) if pid != 0 => {
             format!("thread {} kept the CPU", thread(trace, pid))
@@ -103,26 +109,44 @@ fn idle_or_irq(activity: Option<Activity>) -> String {
 /// Returns how late the timer wheel may expire a sleep's timer: by the width of its bucket (at most
 /// an eighth of the timer's duration) plus two ticks. The kernel rounds the time of the arming up
 /// to a tick, and the bucket expires with the first tick after its end.
-fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
+pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     let tick = trace.hz.map_or(Ns(0), |hz| hz.tick());
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
-/// Returns why the scheduler did not run a thread until `until`. If a callback that refills CPU
-/// quotas ran just before `until`, the thread's group had used up its quota.
-fn refused(trace: &Trace, until: Ns) -> String {
+/// Returns whether a thread waited from `from` until `to` because its group had used up its quota
+/// of CPU time: a quota was refilled just before the thread ran, and until then neither it nor
+/// another thread of its process had begun to run.
+///
+/// An idle CPU runs the thread at once after the refill. A busy one runs it with one of its next
+/// ticks, because a refill does not preempt the running thread.
+fn stood_still(trace: &Trace, sleep: &Sleep, activity: Option<Activity>, from: Ns, to: Ns) -> bool {
+    const TICK_USUAL: Ns = Ns(4_000_000);
+    let is_busy = matches!(activity, Some(Activity::Thread(pid)) if pid != 0 && pid != sleep.pid);
+    let tick = trace.hz.map_or(TICK_USUAL, |hz| hz.tick());
+    let within = if is_busy { Ns(2 * tick.0) } else { IDLE_EXIT_MAX };
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
-    let end = trace.records.partition_point(|record| record.time <= until);
-    let near = trace.records.range(0..end).rev();
-    let mut near = near.take_while(|record| until.since(record.time) <= IDLE_EXIT_MAX);
-    let is_refilled = near.any(|record| match record.event {
+    let end = trace.records.partition_point(|record| record.time <= to);
+    let mut near = trace.records.range(0..end).rev();
+    let refill = near.find(|record| match record.event {
         Event::HrtimerExpireEntry { function, .. } => functions.contains(&Some(function)),
-        _ => false,
+        _ => to.since(record.time) > within,
     });
-    match is_refilled {
-        true => "CPU limit: the group's quota was used up".to_string(),
-        false => "the CPU was idle and left the thread waiting".to_string(),
+    let Some(refill) = refill.filter(|it| to.since(it.time) <= within) else { return false };
+    if refill.time.since(from) <= IDLE_EXIT_MAX {
+        return false;
     }
+    let process = trace.processes.of(sleep.pid);
+    let begin = trace.records.partition_point(|record| record.time <= from);
+    let mut waited = trace.records.range(begin..end).take_while(|it| it.time < refill.time);
+    !waited.any(|record| match record.event {
+        Event::SchedSwitch { next_pid, .. } => trace.processes.of(next_pid) == process,
+        _ => false,
+    })
+}
+
+fn unseen(cpu: CpuId) -> String {
+    format!("unknown: nothing was recorded of CPU {}'s idle thread", cpu.0)
 }
 
 fn thread(trace: &Trace, pid: u32) -> String {

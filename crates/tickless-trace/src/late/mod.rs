@@ -38,6 +38,46 @@ pub const EVENTS: [&str; 8] = [
 /// How many sleeps are listed: those that ended longest after their deadlines.
 const WORST_MAX: usize = 10;
 
+/// Which sleeps are explained: all by default.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Only those of processes whose name contains this.
+    pub process: Option<String>,
+    /// Only those of the process or thread with this number.
+    pub pid: Option<u32>,
+    /// Only those of threads whose name contains this.
+    pub thread: Option<String>,
+    /// Whether sleeps are only counted that few users wait for: those of kernel threads, unless
+    /// threads are selected, and those that were late because the timer wheel rounded their
+    /// deadline up.
+    pub folds: bool,
+}
+
+impl Selection {
+    fn has(&self, trace: &Trace, thread: u32) -> bool {
+        let process = trace.processes.of(thread);
+        let task = |number: u32| trace.tasks.get(&number).map(|name| &**name);
+        let contains = |name: Option<&str>, part: &Option<String>| {
+            let Some(part) = part else { return true };
+            name.is_some_and(|name| name.contains(part.as_str()))
+        };
+        contains(task(thread), &self.thread)
+            && contains(trace.processes.name(process).or_else(|| task(process)), &self.process)
+            && self.pid.is_none_or(|pid| [thread, process].contains(&pid))
+    }
+
+    fn is_any(&self) -> bool {
+        self.process.is_none() && self.pid.is_none() && self.thread.is_none()
+    }
+}
+
+/// The late sleeps that were counted and not explained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Folded {
+    pub kernel_threads: u64,
+    pub wheel: u64,
+}
+
 /// Why the sleeps of a trace ended late. `docs/book/src/late.md` documents its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Late {
@@ -45,6 +85,7 @@ pub struct Late {
     pub threshold_ns: u64,
     pub sleeps: u64,
     pub late: u64,
+    pub folded: Folded,
     pub causes: Vec<CauseShare>,
     pub is_partial: bool,
     pub worst: Vec<LateSleep>,
@@ -76,15 +117,31 @@ pub struct Hop {
     pub cause: String,
 }
 
-/// Explains the sleeps of a trace that ended later than `threshold`. O(n log n); takes 32 bytes of
+/// Explains the selected sleeps of a trace that ended later than `threshold`. O(n log n); takes 32 bytes of
 /// memory for every change of what a CPU does.
-pub fn explain(trace: &Trace, threshold: Ns) -> Late {
+pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let spans = Spans::of(trace);
-    let sleeps = follow::sleeps(trace);
-    let late = |sleep: &&Sleep| sleep.late() > threshold;
+    let mut sleeps = follow::sleeps(trace);
+    sleeps.retain(|sleep| selection.has(trace, sleep.pid));
+    let mut folded = Folded::default();
+    let mut is_explained = |sleep: &&Sleep| {
+        // The time after the callback is no rounding.
+        let is_rounded = sleep.is_wheel
+            && sleep.callback.since(sleep.due) <= cause::granularity(trace, sleep)
+            && sleep.ran.since(sleep.callback) <= threshold;
+        if selection.folds && selection.is_any() && trace.processes.is_kernel(sleep.pid) {
+            folded.kernel_threads += 1;
+        } else if selection.folds && is_rounded {
+            folded.wheel += 1;
+        } else {
+            return true;
+        }
+        false
+    };
     let mut found: Vec<LateSleep> = sleeps
         .iter()
-        .filter(late)
+        .filter(|sleep| sleep.late() > threshold)
+        .filter(|sleep| is_explained(sleep))
         .map(|sleep| explained(trace, &spans, sleep, sleep.hops()))
         .collect();
     let mut causes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -110,6 +167,7 @@ pub fn explain(trace: &Trace, threshold: Ns) -> Late {
         threshold_ns: threshold.0,
         sleeps: sleeps.len() as u64,
         late: count,
+        folded,
         causes,
         is_partial: false,
         worst: found,

@@ -1,6 +1,6 @@
 //! What each CPU did at which time.
 
-use crate::read::{Event, NameId, Trace};
+use crate::read::{Cause, Event, NameId, Trace};
 use tickless_core::time::{CpuId, Ns};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,6 +17,8 @@ pub(super) enum Activity {
 #[derive(Debug)]
 pub(super) struct Spans {
     cpus: Vec<Vec<(Ns, Activity)>>,
+    /// The CPUs of which the kernel recorded nothing of the idle thread.
+    unseen: Vec<CpuId>,
 }
 
 /// What a CPU has begun and not ended: it runs a thread or is idle, and handles interrupts and
@@ -97,7 +99,15 @@ impl Spans {
                 changes.push((record.time, activity));
             }
         }
-        Spans { cpus }
+        let unseen = trace.problems.iter().filter_map(|problem| match problem.cause {
+            Cause::IdleNotRecorded { cpu } => Some(cpu),
+            _ => None,
+        });
+        Spans { cpus, unseen: unseen.collect() }
+    }
+
+    pub(super) fn is_unseen(&self, cpu: CpuId) -> bool {
+        self.unseen.contains(&cpu)
     }
 
     pub(super) fn longest(&self, cpu: CpuId, from: Ns, to: Ns) -> Option<Activity> {

@@ -31,6 +31,7 @@ mod open;
 mod pack;
 mod prefix;
 mod problem;
+mod processes;
 mod reader;
 mod records;
 mod soundness;
@@ -50,6 +51,8 @@ pub use jiffies::{Hz, JiffyClock};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError, Unusable};
+pub use processes::Processes;
+pub(crate) use processes::running;
 pub use records::{Record, Records};
 
 #[derive(Debug)]
@@ -62,6 +65,7 @@ pub struct Trace {
     pub names: Names,
     /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
+    pub processes: Processes,
     pub hz: Option<Hz>,
     /// Converts jiffies to times; `None` if no wheel timer was recorded, or the tick rate is
     /// unknown.

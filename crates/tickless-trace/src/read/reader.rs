@@ -14,6 +14,7 @@ use super::names::Names;
 use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
 use super::problem::{Cause, MissingPlace, Problems, Unusable};
+use super::processes::Processes;
 use super::{Record, Records, Trace, jiffies, soundness};
 use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
@@ -55,6 +56,7 @@ pub(super) struct Reader {
     /// first.
     cpu_out_of_order: (u64, u32),
     tasks: HashMap<u32, Box<str>>,
+    processes: Processes,
     has_nul: bool,
 }
 
@@ -106,7 +108,10 @@ impl Reader {
             if let Some(cpu) = text.strip_prefix(IDLE_NOT_RECORDED.as_bytes()) {
                 return self.idle_not_recorded(cpu);
             }
-            return self.header.comment(text);
+            if !self.processes.read(text) {
+                self.header.comment(text);
+            }
+            return;
         }
         match prefix::split(text) {
             Ok(prefix) => self.event(&prefix),
@@ -266,6 +271,7 @@ impl Reader {
             records: self.records,
             names: self.names,
             tasks: self.tasks,
+            processes: self.processes,
             hz,
             jiffies,
             monotonic,

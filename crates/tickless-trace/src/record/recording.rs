@@ -4,6 +4,7 @@ use super::idle::{IdleEvents, IdleStops, idle_thread};
 use super::instance::{Instance, remove_leftovers};
 use super::watcher::Watcher;
 use super::{RecordError, Statistics, Tracefs, kernel};
+use crate::read::running;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -186,8 +187,8 @@ impl Recording {
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
 
-    /// Writes the trace. Returns the CPUs on which the kernel recorded nothing of the idle thread,
-    /// and lists them at the end of the trace. `before` must be read before the recording starts.
+    /// Writes the trace, and behind it which threads belong to which process. Returns the CPUs on
+    /// which the kernel recorded nothing of the idle thread, and lists them too. `before` must be read before the recording starts.
     /// The list is empty if events were dropped, since those of the idle threads may be among them.
     pub fn write(
         &self,
@@ -217,6 +218,7 @@ impl Recording {
         for CpuId(cpu) in &unseen {
             writeln!(out, "{IDLE_NOT_RECORDED}{cpu}").map_err(refused)?;
         }
+        out.write_all(running().as_bytes()).map_err(refused)?;
         Ok(unseen)
     }
 }

@@ -3,10 +3,12 @@
 use crate::support::{HEADER, line_of};
 use tickless_core::time::Ns;
 use tickless_trace::Trace;
-use tickless_trace::late::{Late, SeenWakeup, explain, explain_wakeup};
+use tickless_trace::late::{Folded, Late, SeenWakeup, Selection, explain, explain_wakeup};
 
 struct Plant {
     lines: Vec<(u64, String)>,
+    /// What the recorder wrote behind the events.
+    remarks: &'static str,
     /// Where the next sleep begins, and the state of the random numbers.
     at: u64,
     state: u64,
@@ -16,7 +18,7 @@ const SLEEPER: u32 = 77;
 
 impl Plant {
     fn new(seed: u64) -> Plant {
-        Plant { lines: Vec::new(), at: 1_000_000, state: seed.wrapping_add(1) }
+        Plant { lines: Vec::new(), remarks: "", at: 1_000_000, state: seed.wrapping_add(1) }
     }
 
     fn chance(&mut self, from: u64, to: u64) -> u64 {
@@ -103,11 +105,15 @@ impl Plant {
             self.line(due + late - 5, task, 0, "..s1.", "softirq_exit: vec=3 [action=NET_RX]");
         }
         if cause == QUOTA {
-            let event = "hrtimer_expire_entry: hrtimer=0b function=sched_cfs_period_timer now=1";
-            self.line(due + late - 20, task, 0, "d.h1.", event);
-            self.line(due + late - 15, task, 0, "d.h1.", "hrtimer_expire_exit: hrtimer=0b");
+            self.refill(due + late - 20, task);
         }
         self.runs(due + runs, task);
+    }
+
+    fn refill(&mut self, at: u64, task: &str) {
+        let event = "hrtimer_expire_entry: hrtimer=0b function=sched_cfs_period_timer now=1";
+        self.line(at, task, 0, "d.h1.", event);
+        self.line(at + 5, task, 0, "d.h1.", "hrtimer_expire_exit: hrtimer=0b");
     }
 
     fn far_wheel_timer(&mut self, late: u64) {
@@ -132,13 +138,13 @@ impl Plant {
     }
 
     fn explained(self) -> Late {
-        explain(&self.trace(), Ns(200_000))
+        explain(&self.trace(), Ns(200_000), &Selection::default())
     }
 
     fn trace(mut self) -> Trace {
         self.lines.sort_by_key(|(at, _)| *at);
         let lines: String = self.lines.into_iter().map(|(_, line)| line).collect();
-        let text = HEADER.to_string() + &lines;
+        let text = HEADER.to_string() + &lines + self.remarks;
         Trace::parse("t", text.as_bytes()).unwrap()
     }
 }
@@ -196,7 +202,7 @@ fn hops_add_up() {
 #[test]
 fn missing_events_are_reported() {
     let text = "# tracer: nop\n a-1 [000] d.h1.  1.000001: hrtimer_cancel: hrtimer=01\n";
-    let late = explain(&Trace::parse("t", text.as_bytes()).unwrap(), Ns(0));
+    let late = explain(&Trace::parse("t", text.as_bytes()).unwrap(), Ns(0), &Selection::default());
     assert_eq!((late.sleeps, late.late, late.causes.len()), (0, 0, 0));
     assert_eq!(late.missing.len(), 5, "{:?}", late.missing);
     assert!(late.missing[0].starts_with("no sched_switch: "), "{:?}", late.missing);
@@ -244,4 +250,74 @@ fn one_wakeup_is_explained() {
     // A thread without a sleep in the trace.
     let nobody = SeenWakeup { thread: 4_711, deadline: Ns(due), seen: Ns(end) };
     assert_eq!(explain_wakeup(&trace, nobody), None);
+}
+
+/// Goal: a thread that stood still for its group's quota beside other threads is named as that. It
+/// is not if no quota was refilled, or if another thread of its process ran until then.
+#[test]
+fn a_used_up_quota_is_found_on_busy_cpus() {
+    let cause = |is_refilled: bool, others: [&str; 2]| {
+        let mut planted = Plant::new(1);
+        planted.remarks = "# process 77 78: web\n";
+        let due = planted.at + 1_000;
+        planted.sleep(due, 0, others[0]);
+        planted.fire(due + 3, others[0]);
+        for turn in 1..=10 {
+            planted.switch(
+                due + 4_000 * turn,
+                others[(turn as usize + 1) % 2],
+                others[turn as usize % 2],
+            );
+        }
+        if is_refilled {
+            planted.refill(due + 45_000, others[0]);
+        }
+        planted.runs(due + 48_000, others[0]);
+        planted.explained().causes[0].cause.clone()
+    };
+    assert_eq!(cause(true, ["other-5", "other-6"]), QUOTA);
+    assert!(cause(false, ["other-5", "other-6"]).ends_with("kept the CPU"));
+    assert!(cause(true, ["other-5", "sibling-78"]).ends_with("kept the CPU"));
+}
+
+#[test]
+fn an_unrecorded_idle_thread_gives_no_cause() {
+    let mut planted = Plant::new(1);
+    planted.remarks = "# idle thread not recorded: CPU 0\n";
+    planted.late_sleep(LOST_EVENT, 20_000);
+    let late = planted.explained();
+    assert_eq!(late.causes[0].cause, "unknown: nothing was recorded of CPU 0's idle thread");
+}
+
+#[test]
+fn sleeps_are_selected_and_folded() {
+    let explained = |remarks, cause, selection: Selection| {
+        let mut planted = Plant::new(1);
+        planted.remarks = remarks;
+        planted.late_sleep(cause, 20_000);
+        let Late { sleeps, late, folded, .. } = explain(&planted.trace(), Ns(200_000), &selection);
+        (sleeps, late, folded)
+    };
+    let text = |text: &str| Some(text.to_string());
+    let none = Folded::default();
+    let process = "# process 70 77: nginx: worker\n";
+    for (selection, is_selected) in [
+        (Selection { process: text("nginx"), ..Selection::default() }, true),
+        (Selection { process: text("sleeper"), ..Selection::default() }, false),
+        (Selection { thread: text("sleep"), pid: Some(70), ..Selection::default() }, true),
+        (Selection { thread: text("other"), ..Selection::default() }, false),
+        (Selection { pid: Some(77), ..Selection::default() }, true),
+        (Selection { pid: Some(7), ..Selection::default() }, false),
+    ] {
+        let count = u64::from(is_selected);
+        assert_eq!(explained(process, SPINNER, selection), (count, count, none));
+    }
+    let folds = Selection { folds: true, ..Selection::default() };
+    let kernel = "# kernel threads: 2 77\n";
+    let folded = Folded { kernel_threads: 1, wheel: 0 };
+    assert_eq!(explained(kernel, SPINNER, folds.clone()), (1, 0, folded));
+    let asked = Selection { pid: Some(77), ..folds.clone() };
+    assert_eq!(explained(kernel, SPINNER, asked), (1, 1, none));
+    assert_eq!(explained("", FAR_TIMER, folds), (1, 0, Folded { kernel_threads: 0, wheel: 1 }));
+    assert_eq!(explained("", FAR_TIMER, Selection::default()), (1, 1, none));
 }

@@ -4,6 +4,7 @@
 use super::figures::{BaseStats, Stats};
 use crate::timers::Timers;
 use metrics::{counter, gauge};
+use std::time::Duration;
 use tickless_core::histogram::Histogram;
 
 /// The upper limits of the published buckets of lateness, as indices into [`Histogram`]: 1 us, 8
@@ -30,6 +31,11 @@ fn publish(base: &str, stats: &BaseStats) {
     let pending = |family: &'static str, count: usize| {
         gauge!("tickless_pending", "base" => base.to_owned(), "family" => family).set(count as f64);
     };
+    // Prometheus expects times in seconds. They are gauges because counters of the facade are whole
+    // numbers.
+    let seconds = |name: &'static str, time: Duration| {
+        gauge!(name, "base" => base.to_owned()).set(time.as_secs_f64());
+    };
     pending("coarse", stats.coarse);
     pending("precise", stats.precise);
     for (level, &count) in stats.levels().iter().enumerate() {
@@ -46,7 +52,7 @@ fn publish(base: &str, stats: &BaseStats) {
     total("tickless_device_events_total", stats.device.events);
     total("tickless_wake_calls_total", stats.wake_calls);
     total("tickless_sleeps_total", stats.sleeps);
-    total("tickless_spun_ns_total", stats.spun.as_nanos() as u64);
+    seconds("tickless_spun_seconds_total", stats.spun);
     let by_state = [
         ("pending", stats.counts.cancelled),
         ("idle", stats.cancels_idle),
@@ -61,21 +67,24 @@ fn publish(base: &str, stats: &BaseStats) {
     if let Some(times) = stats.callbacks {
         total("tickless_callbacks_total", times.count);
         total("tickless_callbacks_slow_total", times.slow);
-        total("tickless_callbacks_ns_total", times.total.as_nanos() as u64);
-        let longest = gauge!("tickless_callback_longest_ns", "base" => base.to_owned());
-        longest.set(times.longest.as_nanos() as f64);
+        seconds("tickless_callbacks_seconds_total", times.total);
+        seconds("tickless_callback_longest_seconds", times.longest);
     }
 }
 
-/// Publishes a cumulative histogram, in which each bucket includes the lower ones.
+/// Publishes a histogram as Prometheus expects it: in seconds, with a count and a sum, and with
+/// cumulative buckets, each of which includes the lower ones.
 fn late(base: &str, family: &'static str, late: &Histogram) {
+    let labels = [("base", base.to_owned()), ("family", family.to_owned())];
     let bucket = |up_to: String, count| {
-        let labels = [("base", base.to_owned()), ("family", family.to_owned()), ("le", up_to)];
-        counter!("tickless_late_ns_bucket", &labels).absolute(count);
+        let [base, family] = labels.clone();
+        counter!("tickless_late_seconds_bucket", &[base, family, ("le", up_to)]).absolute(count);
     };
     for last in BUCKETS {
-        let up_to = Histogram::longest_in(last).as_nanos().to_string();
+        let up_to = Histogram::longest_in(last).as_secs_f64().to_string();
         bucket(up_to, late.counts()[..=last].iter().sum());
     }
     bucket("+Inf".into(), late.total());
+    counter!("tickless_late_seconds_count", &labels).absolute(late.total());
+    gauge!("tickless_late_seconds_sum", &labels).set(late.sum().as_secs_f64());
 }

@@ -43,8 +43,10 @@ pub fn disarm<P: Platform, L: Family<P>>(
     bases: &Bases<P>,
     timer: TimerRef<P, L>,
     detach_own: impl FnOnce() -> bool,
-) {
-    if bases.cancel(timer) == Cancel::Running && !detach_own() {
+) -> Cancel {
+    let found = bases.cancel(timer);
+    if found == Cancel::Running && !detach_own() {
         bases.cancel_sync(timer);
     }
+    found
 }

@@ -309,7 +309,7 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             self.shut_and_wait()?
         };
         self.set.count_cancel(found);
-        self.forget_notes();
+        self.forget_notes(found);
         Ok(())
     }
 
@@ -322,14 +322,14 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
             self.detach_own();
             return;
         }
-        ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
+        let found = ends::disarm(&self.set.bases, self.timer(), || self.detach_own());
         // Only the device of a tokio runtime must learn of this. The set of such a runtime has a
         // single base, so there is no need to find out which base the timer was on.
         #[cfg(feature = "tokio-time")]
         if let Some(device) = self.set.bases.platform().devices.first() {
             device.disarmed();
         }
-        self.forget_notes();
+        self.forget_notes(found);
     }
 
     #[cold]
@@ -342,11 +342,14 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Removes the timer's notes, because another timer may get its address, and only then emits
-    /// the event of the cancel: if the subscriber panics, the notes are gone already.
+    /// the event of the cancel: if the subscriber panics, the notes are gone already. A timer that
+    /// has fired was not cancelled.
     #[inline]
-    fn forget_notes(&self) {
+    fn forget_notes(&self, found: Cancel) {
         let label = self.set.notes.forget(self.address());
-        events::cancelled(|| label.unwrap_or_else(|| self.glue().label()));
+        if found == Cancel::Pending {
+            events::cancelled(|| label.unwrap_or_else(|| self.glue().label()));
+        }
     }
 }
 

@@ -1,0 +1,115 @@
+//! Which process each thread of a trace belongs to. `tickless record` writes that behind the events,
+//! in lines such as `# process 70 71 72: nginx` and `# kernel threads: 2 3`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::fs;
+
+const PROCESS: &str = "# process ";
+const KERNEL: &str = "# kernel threads: ";
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Processes {
+    of_thread: HashMap<u32, u32>,
+    names: HashMap<u32, Box<str>>,
+    kernel: HashSet<u32>,
+}
+
+impl Processes {
+    /// Returns the number of a thread's process; the thread's own number if the trace does not tell.
+    pub fn of(&self, thread: u32) -> u32 {
+        self.of_thread.get(&thread).copied().unwrap_or(thread)
+    }
+
+    /// Returns the name of a process with several threads.
+    pub fn name(&self, process: u32) -> Option<&str> {
+        self.names.get(&process).map(|name| &**name)
+    }
+
+    pub fn is_kernel(&self, thread: u32) -> bool {
+        self.kernel.contains(&thread)
+    }
+
+    /// Reads a line. Returns whether it was one of those that [`running`] writes.
+    pub(super) fn read(&mut self, line: &[u8]) -> bool {
+        let Ok(line) = std::str::from_utf8(line) else { return false };
+        let numbers = |text: &str| -> Vec<u32> {
+            text.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+        };
+        if let Some(threads) = line.strip_prefix(KERNEL) {
+            self.kernel.extend(numbers(threads));
+            return true;
+        }
+        let process = line.strip_prefix(PROCESS).and_then(|rest| rest.split_once(": "));
+        let Some((threads, name)) = process else { return false };
+        let threads = numbers(threads);
+        let Some(&process) = threads.first() else { return false };
+        self.names.insert(process, super::fields::printable(name.trim_end().as_bytes()).into());
+        self.of_thread.extend(threads.into_iter().map(|thread| (thread, process)));
+        true
+    }
+}
+
+/// Returns the lines about the processes that run now and have several threads, and about the
+/// kernel's threads. A process that ends while it is read is left out.
+pub(crate) fn running() -> String {
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+    let numbers = |folder: &str| -> Vec<u32> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    let (mut text, mut kernel) = (String::new(), String::new());
+    for process in numbers("/proc") {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name, in brackets, may itself contain brackets. The flags are the seventh word
+        // behind it.
+        let Some((name, words)) = stat.rsplit_once(") ") else { continue };
+        let flags: u32 = words.split(' ').nth(6).and_then(|word| word.parse().ok()).unwrap_or(0);
+        let threads = numbers(&format!("/proc/{process}/task"));
+        // Writing to a string cannot fail.
+        if flags & KERNEL_THREAD != 0 {
+            let _ = write!(kernel, " {process}");
+        } else if threads.len() > 1 {
+            let _ = write!(text, "{PROCESS}{process}");
+            threads.iter().filter(|&&thread| thread != process).for_each(|thread| {
+                let _ = write!(text, " {thread}");
+            });
+            let name = name.split_once(" (").map_or("", |(_, name)| name);
+            let _ = writeln!(text, ": {}", name.replace(char::is_control, " "));
+        }
+    }
+    if !kernel.is_empty() {
+        let _ = writeln!(text, "{KERNEL}{}", kernel.trim_start());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_is_read_again() {
+        let mut processes = Processes::default();
+        let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n";
+        assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
+        assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);
+        assert_eq!((processes.name(70), processes.name(71)), (Some("a: b"), None));
+        assert_eq!([2, 3, 70].map(|thread| processes.is_kernel(thread)), [true, true, false]);
+        assert!(
+            !["# process x", "# kernel 6.1", "# process : a"]
+                .iter()
+                .any(|line| processes.read(line.as_bytes()))
+        );
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || told.recv());
+        let mine = std::process::id();
+        let mut now = Processes::default();
+        assert!(running().lines().all(|line| now.read(line.as_bytes())));
+        let threads = now.of_thread.values().filter(|process| **process == mine).count();
+        assert!(threads > 1 && now.name(mine).is_some(), "{now:?}");
+        assert!(!now.is_kernel(mine));
+        drop(tell);
+        assert!(other.join().unwrap().is_err());
+    }
+}
