@@ -42,6 +42,10 @@ library=$work/usr/lib/libtickless.so
 declared=$(grep -o '\btickless_[a-z_]*(' "$here/include/tickless.h" | tr -d '(' | sort -u)
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort -u)
 diff <(echo "$exported") <(echo "$declared") || fail "exported and declared functions differ"
+# The C++ header uses every function. TICKLESS_ABI_CHECK() calls the one that it does not name.
+wrapped=$(grep -o '\btickless_[a-z_]*\b' "$here/include/tickless.hpp" | sort -u)
+unused=$(comm -23 <(echo "$declared") <(echo "$wrapped") | grep -v '^tickless_abi_check$' || true)
+[ -z "$unused" ] || fail "tickless.hpp does not use $unused"
 readelf -d "$library" | grep "SONAME.*libtickless.so.${version%.*}]" >/dev/null || fail "no soname"
 
 read -ra cflags <<<"$(pkg-config --cflags tickless)"

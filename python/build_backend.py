@@ -13,6 +13,7 @@ from maturin import (
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
+    prepare_metadata_for_build_wheel,
 )
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_wheel",
 ]
 
 _HERE = pathlib.Path(__file__).resolve().parent

@@ -611,6 +611,20 @@ typedef struct tickless_timer_t {
 typedef void (*tickless_callback_t)(struct tickless_fired_t *fired, void *data);
 
 /*
+ A timer, and how long after the current time it is to fire.
+ */
+typedef struct tickless_timer_arming_t {
+  /*
+   The timer.
+   */
+  const struct tickless_timer_t *timer;
+  /*
+   The duration, in nanoseconds.
+   */
+  int64_t after_ns;
+} tickless_timer_arming_t;
+
+/*
  Memory for one periodic timer, under the rules of `tickless_timer_t`; 320 bytes. Opaque.
  */
 typedef struct tickless_periodic_t {
@@ -930,6 +944,18 @@ enum tickless_status_t tickless_timer_init(struct tickless_timer_t *timer,
 enum tickless_status_t tickless_timer_start(const struct tickless_timer_t *timer, int64_t after_ns);
 
 /*
+ Arms a timer as `tickless_timer_start` does, but counts `after_ns` from `now_ns`, which the
+ caller has just read with `tickless_timers_now`. A server that handles a batch of events reads
+ the clock once. If `now_ns` is not the current time, the timer fires earlier or later by that
+ much.
+
+ Errors: those of `tickless_timer_start`.
+ */
+enum tickless_status_t tickless_timer_start_from(const struct tickless_timer_t *timer,
+                                                 uint64_t now_ns,
+                                                 int64_t after_ns);
+
+/*
  Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
  can share a wakeup with others. Precise timers only.
 
@@ -1039,6 +1065,28 @@ enum tickless_status_t tickless_timer_is_active(const struct tickless_timer_t *t
  for: the timer is shut down, but its memory is still in use; destroy it again later.
  */
 enum tickless_status_t tickless_timer_destroy(struct tickless_timer_t *timer);
+
+/*
+ Arms or rearms many timers, each as `tickless_timer_start_from` does, from one reading of the
+ clock. Faster than one call for each timer, because the next timers are prefetched. `armed`,
+ which may be null, receives how many timers were armed; after an error, these are the first
+ ones, and the next one caused the error.
+
+ Errors: those of `tickless_timer_start_from`.
+ */
+enum tickless_status_t tickless_timer_start_many(uint64_t now_ns,
+                                                 const struct tickless_timer_arming_t *armings,
+                                                 size_t count,
+                                                 size_t *armed);
+
+/*
+ Cancels many timers, each as `tickless_timer_cancel` does. `cancelled`, which may be null,
+ receives how many were pending. After an error, the timers behind the one that caused it have
+ not been cancelled.
+ */
+enum tickless_status_t tickless_timer_cancel_many(const struct tickless_timer_t *const *timers,
+                                                  size_t count,
+                                                  size_t *cancelled);
 
 /*
  Initialises a periodic timer in its caller's memory, without starting it. Allocates nothing;
@@ -1242,6 +1290,17 @@ enum tickless_status_t tickless_limiter_try_acquire(const struct tickless_limite
                                                     uint64_t permits);
 
 /*
+ Reports how long it will take until so many permits are available, in nanoseconds; 0 if they are
+ available now. Permits that other threads wait for are included, later requests are not. A
+ server that refuses a request sends this time, rounded up to seconds, as `Retry-After`.
+
+ Errors: those of `tickless_limiter_try_acquire` except `TICKLESS_EMPTY`.
+ */
+enum tickless_status_t tickless_limiter_retry_after(const struct tickless_limiter_t *from,
+                                                    uint64_t permits,
+                                                    uint64_t *after_ns);
+
+/*
  Acquires permits, and blocks the thread until they are available and all earlier requests are
  served, for at most `timeout_ns`; `INT64_MAX` waits without a limit. Do not call it in a
  callback: it would delay other timers.
@@ -1294,6 +1353,18 @@ enum tickless_status_t tickless_keyed_try_acquire(const struct tickless_keyed_t 
                                                   const uint8_t *key,
                                                   size_t key_size,
                                                   uint64_t permits);
+
+/*
+ Reports how long it will take until so many permits of a key are available, as
+ `tickless_limiter_retry_after` does.
+
+ Errors: those of `tickless_limiter_retry_after`.
+ */
+enum tickless_status_t tickless_keyed_retry_after(const struct tickless_keyed_t *from,
+                                                  const uint8_t *key,
+                                                  size_t key_size,
+                                                  uint64_t permits,
+                                                  uint64_t *after_ns);
 
 /*
  Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding

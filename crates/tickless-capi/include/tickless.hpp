@@ -6,8 +6,9 @@
  *   idle.start(30s);   // arm, or push out
  *
  * Memory. A timer contains its C timer and its callable and allocates nothing. It can therefore
- * neither be moved nor copied; create it where it stays, or behind a unique_ptr. `timers` and
- * `local` can be moved; a moved-from object may only be destroyed or assigned to.
+ * neither be moved nor copied; create it where it stays, or behind a unique_ptr. Timers whose
+ * callables differ have one type as timer<callback<>>. `timers`, `local` and `fixed` can be moved; a
+ * moved-from object may only be destroyed or assigned to.
  *
  * Destruction. The destructor of a timer waits until its callback has returned, as
  * tickless_timer_destroy does; afterwards the objects that the callback uses can be destroyed. A
@@ -35,9 +36,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <iterator>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -68,10 +72,17 @@ class error : public std::runtime_error {
   explicit error(tickless_status_t status)
       : std::runtime_error(tickless_error_text()), status_(status) {}
   tickless_status_t status() const noexcept { return status_; }
+  /* The name of the status, such as "TICKLESS_BUSY". */
+  const char *name() const noexcept {
+    return tickless_status_name(static_cast<std::int32_t>(status_));
+  }
 
  private:
   tickless_status_t status_;
 };
+
+/* The version of the library, such as "0.1.0". */
+inline const char *version() noexcept { return tickless_version(); }
 
 using exception_handler = void (*)(std::exception_ptr);
 
@@ -119,6 +130,73 @@ inline std::optional<nanoseconds> unless_never(std::uint64_t ns) {
   return nanoseconds(static_cast<nanoseconds::rep>(ns));
 }
 
+/* A duration for a field that cannot be negative; a negative one counts as zero. */
+inline std::uint64_t unsigned_ns(nanoseconds duration) {
+  return since_start(time_point(duration));
+}
+
+inline nanoseconds from_ns(std::uint64_t ns) {
+  return nanoseconds(static_cast<nanoseconds::rep>(ns));
+}
+
+/* Calls a C function that writes its result to its last argument, and returns that result. */
+template <class Result, class Call, class... Arguments>
+Result result(Call call, Arguments... arguments) {
+  Result value{};
+  check(call(arguments..., &value));
+  return value;
+}
+
+/* Whether permits were acquired; throws for an error. */
+inline bool acquired(tickless_status_t status) {
+  if (status == TICKLESS_EMPTY || status == TICKLESS_TIMED_OUT) return false;
+  check(status);
+  return true;
+}
+
+inline tickless_quota_t quota_of(std::uint64_t amount, nanoseconds period, std::uint64_t extra) {
+  tickless_quota_t quota{};
+  quota.quota = amount;
+  quota.period_ns = unsigned_ns(period);
+  quota.extra = extra;
+  return quota;
+}
+
+inline tickless_quota_counts_t sized_counts() {
+  tickless_quota_counts_t counts{};
+  counts.size = sizeof counts;
+  return counts;
+}
+
+/* Creates an object from a quota, whose size it sets. */
+template <class Raw, class Create>
+Raw *of_quota(Create create, tickless_timers_t *set, tickless_quota_t quota) {
+  quota.size = sizeof quota;
+  return result<Raw *>(create, set, &quota);
+}
+
+/* Advances a `local` or `fixed`: calls `fire(self, key, data)` for each timer that is due. */
+template <class Self, class Raw, class Advance, class Fire>
+std::size_t advance(Advance with, Self *self, Raw *raw, std::uint64_t now, std::size_t budget,
+                    Fire &fire) {
+  struct both {
+    Self *self;
+    Fire *fire;
+  };
+  both context{self, &fire};
+  auto call = [](Raw *, tickless_key_t key, void *data, void *raw_context) {
+    auto *of = static_cast<both *>(raw_context);
+    try {
+      (*of->fire)(*of->self, key, data);
+    } catch (...) {
+      uncaught();
+    }
+  };
+  std::size_t fired;
+  check(with(raw, now, budget, call, &context, &fired));
+  return fired;
+}
+
 }  // namespace detail
 
 /* Sets the handler for exceptions that leave a callback, and returns the previous one. Null removes
@@ -154,7 +232,15 @@ class fired {
     detail::check(tickless_fired_info(raw_, nullptr, nullptr, &base, nullptr));
     return base;
   }
+  /* Reads the clock. */
+  time_point now() const {
+    return time_point(detail::from_ns(detail::result<std::uint64_t>(tickless_fired_now, raw_)));
+  }
   void restart(nanoseconds after) { detail::check(tickless_fired_restart(raw_, after.count())); }
+  void restart_range(time_point soft, time_point hard) {
+    detail::check(tickless_fired_restart_range(raw_, detail::since_start(soft),
+                                               detail::since_start(hard)));
+  }
   /* Restarts the timer a whole number of periods after its deadline; returns how many expiries were
    * missed. */
   std::uint64_t forward(nanoseconds period) {
@@ -272,10 +358,13 @@ class virtual_timers : public timers {
 /* Timers that the program's own loop drives: poll `fd` for reading, and call `run`. */
 class loop_timers {
  public:
-  loop_timers() {
+  loop_timers() : loop_timers(tickless_options_t{}) {}
+  /* Sets the options' size by itself. */
+  explicit loop_timers(tickless_options_t options) {
     tickless_timers_t *raw;
+    options.size = sizeof options;
     detail::check(TICKLESS_ABI_CHECK());
-    detail::check(tickless_timers_start_in_loops(nullptr, 1, &raw, &loop_));
+    detail::check(tickless_timers_start_in_loops(&options, 1, &raw, &loop_));
     set_.emplace(raw);
   }
   loop_timers(const loop_timers &) = delete;
@@ -314,6 +403,45 @@ class loop_timers {
   std::optional<owner> set_;
 };
 
+/* Any callable `void(tickless::fired)` of at most `Size` bytes, in place and without an allocation.
+ * Timers with different callables have one type with it: `timer<callback<>>`. */
+template <std::size_t Size = 32>
+class callback {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, callback>>>
+  callback(F &&function) {
+    using function_t = std::decay_t<F>;
+    static_assert(sizeof(function_t) <= Size, "the callable needs a larger callback<Size>");
+    static_assert(alignof(function_t) <= alignof(std::max_align_t), "the callable is over-aligned");
+    static_assert(std::is_nothrow_move_constructible_v<function_t>, "its move may throw");
+    new (place_) function_t(std::forward<F>(function));
+    call_ = [](void *at, fired expiry) { (*static_cast<function_t *>(at))(expiry); };
+    move_ = [](void *from, void *to) noexcept {
+      auto *own = static_cast<function_t *>(from);
+      if (to) new (to) function_t(std::move(*own));
+      own->~function_t();
+    };
+  }
+  /* The other one may only be destroyed or assigned to afterwards. */
+  callback(callback &&other) noexcept
+      : call_(other.call_), move_(std::exchange(other.move_, nullptr)) {
+    if (move_) move_(other.place_, place_);
+  }
+  callback(const callback &) = delete;
+  callback &operator=(const callback &) = delete;
+  ~callback() {
+    if (move_) move_(place_, nullptr);
+  }
+
+  void operator()(fired expiry) { call_(place_, expiry); }
+
+ private:
+  alignas(std::max_align_t) unsigned char place_[Size];
+  void (*call_)(void *, fired);
+  /* Moves the callable to `to` unless that is null, and destroys it. */
+  void (*move_)(void *from, void *to) noexcept;
+};
+
 /* A timer with its callable, `void(tickless::fired)`. */
 template <class F>
 class timer {
@@ -327,6 +455,10 @@ class timer {
 
   /* Arms the timer; a pending one is rearmed, earlier or later. */
   void start(nanoseconds after) { detail::check(tickless_timer_start(&raw_, after.count())); }
+  /* Counts from `now`, which the caller has just read with timers::now. */
+  void start_from(time_point now, nanoseconds after) {
+    detail::check(tickless_timer_start_from(&raw_, detail::since_start(now), after.count()));
+  }
   /* Allows the timer to be late by up to `slack` so that it can share a wakeup. Precise timers
    * only. */
   void start(nanoseconds after, nanoseconds slack) {
@@ -355,6 +487,8 @@ class timer {
   /* Labels the timer in timers::list. */
   void label(const char *text) { detail::check(tickless_timer_label(&raw_, text)); }
   tickless_timer_t *get() noexcept { return &raw_; }
+  /* An element for start_many. */
+  tickless_timer_arming_t arming(nanoseconds after) const noexcept { return {&raw_, after.count()}; }
 
  private:
   static void call(tickless_fired_t *raw, void *self) {
@@ -380,6 +514,23 @@ class timer {
   tickless_timer_t raw_{};
   F callback_;
 };
+
+/* Starts many timers from one reading of the clock, and returns how many. `armings` is a contiguous
+ * container of tickless_timer_arming_t; see timer::arming. After an error the timers behind the one
+ * that caused it have not been started. */
+template <class Armings>
+std::size_t start_many(time_point now, const Armings &armings) {
+  return detail::result<std::size_t>(tickless_timer_start_many, detail::since_start(now),
+                                     std::data(armings), std::size(armings));
+}
+
+/* Cancels many timers, as timer::cancel does, and returns how many were pending. `timers` is a
+ * contiguous container of `const tickless_timer_t *`; see timer::get. */
+template <class Pointers>
+std::size_t cancel_many(const Pointers &timers) {
+  return detail::result<std::size_t>(tickless_timer_cancel_many, std::data(timers),
+                                     std::size(timers));
+}
 
 /* A periodic timer with its callable, `void(tickless::fired)`. */
 template <class F>
@@ -425,6 +576,8 @@ class periodic {
     detail::check(tickless_periodic_phase_offset(&raw_, &ns));
     return detail::unless_never(ns);
   }
+  /* Labels the timer in timers::list. */
+  void label(const char *text) { detail::check(tickless_periodic_label(&raw_, text)); }
   tickless_periodic_t *get() noexcept { return &raw_; }
 
  private:
@@ -452,6 +605,10 @@ class clock_fired {
   }
   void restart(nanoseconds after) {
     detail::check(tickless_clock_fired_restart(raw_, after.count()));
+  }
+  /* Restarts the timer for a time on its clock. */
+  void restart_at(nanoseconds at) {
+    detail::check(tickless_clock_fired_restart_at(raw_, detail::unsigned_ns(at)));
   }
   /* Restarts the timer a whole number of periods of its clock after its deadline; returns how many
    * expiries were missed. */
@@ -517,21 +674,23 @@ class clock_timer {
 /* A limiter: a fixed number of permits in every period. */
 class limiter {
  public:
-  limiter(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0) {
-    tickless_quota_t quota{};
-    quota.size = sizeof quota;
-    quota.quota = permits;
-    quota.period_ns = detail::since_start(time_point(period));
-    quota.extra = extra;
-    detail::check(tickless_limiter_create(set.get(), &quota, &raw_));
-  }
+  limiter(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0)
+      : limiter(set, detail::quota_of(permits, period, extra)) {}
+  /* Sets the quota's size by itself. */
+  limiter(const timers &set, tickless_quota_t quota)
+      : raw_(detail::of_quota<tickless_limiter_t>(tickless_limiter_create, set.get(), quota)) {}
   limiter(const limiter &) = delete;
   limiter &operator=(const limiter &) = delete;
   ~limiter() { detail::must(tickless_limiter_destroy(raw_), "a limiter is destroyed"); }
 
   /* Returns whether the permits were available. Throws for more permits than there can ever be. */
   bool try_acquire(std::uint64_t permits = 1) {
-    return got(tickless_limiter_try_acquire(raw_, permits));
+    return detail::acquired(tickless_limiter_try_acquire(raw_, permits));
+  }
+  /* How long it will take until so many permits are available; zero if they are now. */
+  nanoseconds retry_after(std::uint64_t permits = 1) const {
+    return detail::from_ns(
+        detail::result<std::uint64_t>(tickless_limiter_retry_after, raw_, permits));
   }
   /* Blocks until the permits are available. */
   void acquire(std::uint64_t permits = 1) {
@@ -539,19 +698,104 @@ class limiter {
   }
   /* Blocks for at most `timeout`; returns whether the permits were acquired. */
   bool acquire_for(nanoseconds timeout, std::uint64_t permits = 1) {
-    return got(tickless_limiter_acquire(raw_, permits, timeout.count()));
+    return detail::acquired(tickless_limiter_acquire(raw_, permits, timeout.count()));
   }
   /* Closes the limiter, for a shutdown: waiting calls and every later call throw TICKLESS_SHUT. */
   void close() noexcept { (void)tickless_limiter_close(raw_); }
-
- private:
-  static bool got(tickless_status_t status) {
-    if (status == TICKLESS_EMPTY || status == TICKLESS_TIMED_OUT) return false;
-    detail::check(status);
-    return true;
+  std::uint64_t available() const {
+    std::uint64_t available;
+    detail::check(tickless_limiter_stats(raw_, &available, nullptr));
+    return available;
+  }
+  tickless_quota_counts_t stats() const {
+    auto counts = detail::sized_counts();
+    detail::check(tickless_limiter_stats(raw_, nullptr, &counts));
+    return counts;
   }
 
-  tickless_limiter_t *raw_ = nullptr;
+ private:
+  tickless_limiter_t *raw_;
+};
+
+/* A limiter for each key, such as an address or a user. */
+class keyed {
+ public:
+  keyed(const timers &set, std::uint64_t permits, nanoseconds period, std::uint64_t extra = 0)
+      : keyed(set, detail::quota_of(permits, period, extra)) {}
+  /* Sets the quota's size by itself. */
+  keyed(const timers &set, tickless_quota_t quota)
+      : raw_(detail::of_quota<tickless_keyed_t>(tickless_keyed_create, set.get(), quota)) {}
+  keyed(const keyed &) = delete;
+  keyed &operator=(const keyed &) = delete;
+  ~keyed() { detail::must(tickless_keyed_destroy(raw_), "a keyed limiter is destroyed"); }
+
+  /* Returns whether the permits of this key were available. */
+  bool try_acquire(std::string_view key, std::uint64_t permits = 1) {
+    return detail::acquired(tickless_keyed_try_acquire(raw_, bytes(key), key.size(), permits));
+  }
+  /* How long it will take until so many permits of this key are available; zero if they are now. */
+  nanoseconds retry_after(std::string_view key, std::uint64_t permits = 1) const {
+    return detail::from_ns(detail::result<std::uint64_t>(tickless_keyed_retry_after, raw_,
+                                                         bytes(key), key.size(), permits));
+  }
+  /* How many keys there are. */
+  std::size_t count() const {
+    return detail::result<std::size_t>(tickless_keyed_count, raw_, false);
+  }
+  /* Removes the keys that have all their permits; returns how many keys are left. */
+  std::size_t forget_idle() {
+    return detail::result<std::size_t>(tickless_keyed_count, raw_, true);
+  }
+
+ private:
+  static const std::uint8_t *bytes(std::string_view key) {
+    return reinterpret_cast<const std::uint8_t *>(key.data());
+  }
+
+  tickless_keyed_t *raw_;
+};
+
+/* A group of threads that share a fixed amount of CPU time in every period. */
+class throttle {
+ public:
+  throttle(const timers &set, nanoseconds cpu, nanoseconds period,
+           nanoseconds extra = nanoseconds::zero())
+      : throttle(set, detail::quota_of(detail::unsigned_ns(cpu), period,
+                                       detail::unsigned_ns(extra))) {}
+  /* Sets the quota's size by itself. */
+  throttle(const timers &set, tickless_quota_t quota)
+      : raw_(detail::of_quota<tickless_throttle_t>(tickless_throttle_create, set.get(), quota)) {}
+  throttle(const throttle &) = delete;
+  throttle &operator=(const throttle &) = delete;
+  ~throttle() { detail::must(tickless_throttle_destroy(raw_), "a throttle is destroyed"); }
+
+  tickless_quota_counts_t stats() const {
+    auto counts = detail::sized_counts();
+    detail::check(tickless_throttle_stats(raw_, &counts));
+    return counts;
+  }
+  tickless_throttle_t *get() const noexcept { return raw_; }
+
+ private:
+  tickless_throttle_t *raw_;
+};
+
+/* The calling thread's membership in a throttle. Only that thread may use and destroy it. */
+class worker {
+ public:
+  explicit worker(const throttle &group)
+      : raw_(detail::result<tickless_worker_t *>(tickless_throttle_join, group.get())) {}
+  worker(const worker &) = delete;
+  worker &operator=(const worker &) = delete;
+  ~worker() { detail::must(tickless_worker_leave(raw_), "a worker is destroyed"); }
+
+  /* Parks the thread while the quota is used up; returns whether it parked. */
+  bool check() { return detail::result<bool>(tickless_worker_check, raw_); }
+  /* Gives back the unused rest of the thread's slice, before the thread idles for long. */
+  void rest() { detail::check(tickless_worker_rest(raw_)); }
+
+ private:
+  tickless_worker_t *raw_;
 };
 
 /* Timers for the program's own loop, on any clock. One thread uses them. */
@@ -559,7 +803,8 @@ class local {
  public:
   explicit local(nanoseconds now, nanoseconds tick = nanoseconds::zero()) {
     detail::check(TICKLESS_ABI_CHECK());
-    detail::check(tickless_local_create(point(now), point(tick), TICKLESS_PUSH_OUT_LAZY, &raw_));
+    detail::check(tickless_local_create(detail::unsigned_ns(now), detail::unsigned_ns(tick),
+                                        TICKLESS_PUSH_OUT_LAZY, &raw_));
   }
   local(local &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   local &operator=(local &&other) noexcept {
@@ -571,68 +816,145 @@ class local {
   ~local() { detail::must(tickless_local_destroy(raw_), "local timers are destroyed"); }
 
   tickless_key_t insert(std::uint32_t kind, void *data) {
-    tickless_key_t key;
-    detail::check(tickless_local_insert(raw_, kind, data, &key));
-    return key;
+    return detail::result<tickless_key_t>(tickless_local_insert, raw_, kind, data);
   }
   void *remove(tickless_key_t key) {
-    void *data;
-    detail::check(tickless_local_remove(raw_, key, &data));
-    return data;
+    return detail::result<void *>(tickless_local_remove, raw_, key);
+  }
+  /* The data that a timer was inserted with. */
+  void *data(tickless_key_t key) const {
+    return detail::result<void *>(tickless_local_data, raw_, key);
   }
   void start(tickless_key_t key, nanoseconds after) {
     detail::check(tickless_local_start(raw_, key, after.count()));
   }
   void start_range(tickless_key_t key, nanoseconds soft, nanoseconds hard) {
-    detail::check(tickless_local_start_range(raw_, key, point(soft), point(hard)));
+    detail::check(tickless_local_start_range(raw_, key, detail::unsigned_ns(soft),
+                                             detail::unsigned_ns(hard)));
   }
   /* Returns whether the timer was pending. */
   bool cancel(tickless_key_t key) {
-    bool was_pending;
-    detail::check(tickless_local_cancel(raw_, key, &was_pending));
-    return was_pending;
+    return detail::result<bool>(tickless_local_cancel, raw_, key);
   }
   bool is_pending(tickless_key_t key) const {
-    bool is;
-    detail::check(tickless_local_is_pending(raw_, key, &is));
-    return is;
+    return detail::result<bool>(tickless_local_is_pending, raw_, key);
+  }
+  /* Reserves memory for so many timers of each kind. */
+  void reserve(std::size_t timers) { detail::check(tickless_local_reserve(raw_, timers)); }
+  /* How many timers there are, and how many of them are pending. */
+  std::size_t size() const {
+    std::size_t timers;
+    detail::check(tickless_local_count(raw_, &timers, nullptr));
+    return timers;
+  }
+  std::size_t pending() const {
+    return detail::result<std::size_t>(tickless_local_count, raw_, nullptr);
+  }
+  /* Arms many timers; returns how many. `armings` is a contiguous container of
+   * tickless_arming_t. */
+  template <class Armings>
+  std::size_t start_many(const Armings &armings) {
+    return detail::result<std::size_t>(tickless_local_start_many, raw_, std::data(armings),
+                                       std::size(armings));
+  }
+  /* Cancels many timers; returns how many were pending. `keys` is a contiguous container of
+   * tickless_key_t. */
+  template <class Keys>
+  std::size_t cancel_many(const Keys &keys) {
+    return detail::result<std::size_t>(tickless_local_cancel_many, raw_, std::data(keys),
+                                       std::size(keys));
   }
   /* When to advance next; none if no timer is pending. */
   std::optional<nanoseconds> next_event() const {
-    std::uint64_t ns;
-    detail::check(tickless_local_next_event(raw_, &ns));
-    return detail::unless_never(ns);
+    return detail::unless_never(detail::result<std::uint64_t>(tickless_local_next_event, raw_));
   }
   /* Calls `fire(local &, tickless_key_t, void *data)` for each timer that is due, for at most
    * `budget` timers; 0 means no limit. Returns how many fired. */
   template <class Fire>
   std::size_t advance(nanoseconds now, Fire &&fire, std::size_t budget = 0) {
-    struct both {
-      local *self;
-      std::remove_reference_t<Fire> *fire;
-    };
-    both context{this, &fire};
-    auto call = [](tickless_local_t *, tickless_key_t key, void *data, void *raw) {
-      auto *of = static_cast<both *>(raw);
-      try {
-        (*of->fire)(*of->self, key, data);
-      } catch (...) {
-        detail::uncaught();
-      }
-    };
-    std::size_t fired;
-    detail::check(tickless_local_advance(raw_, point(now), budget, call, &context, &fired));
-    return fired;
+    return detail::advance(tickless_local_advance, this, raw_, detail::unsigned_ns(now), budget,
+                           fire);
+  }
+  /* Writes the keys of the due timers to the container `keys`, which says by its size how many it
+   * takes; returns how many fired. More may be due if next_event has passed. */
+  template <class Keys>
+  std::size_t advance_into(nanoseconds now, Keys &keys) {
+    return detail::result<std::size_t>(tickless_local_advance_into, raw_,
+                                       detail::unsigned_ns(now), std::data(keys),
+                                       std::size(keys));
   }
   void adopt() { detail::check(tickless_local_adopt(raw_)); }
   tickless_local_t *get() const noexcept { return raw_; }
 
  private:
-  static std::uint64_t point(nanoseconds at) {
-    return at.count() < 0 ? 0 : static_cast<std::uint64_t>(at.count());
-  }
-
   tickless_local_t *raw_ = nullptr;
+};
+
+/* Timeouts of one thread that share one duration for each class; see tickless_fixed_t. */
+class fixed {
+ public:
+  explicit fixed(nanoseconds now) {
+    detail::check(TICKLESS_ABI_CHECK());
+    detail::check(tickless_fixed_create(detail::unsigned_ns(now), &raw_));
+  }
+  fixed(fixed &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  fixed &operator=(fixed &&other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  fixed(const fixed &) = delete;
+  fixed &operator=(const fixed &) = delete;
+  ~fixed() { detail::must(tickless_fixed_destroy(raw_), "fixed timeouts are destroyed"); }
+
+  /* Adds a class of timers with this duration; returns its number. */
+  std::uint32_t add_class(nanoseconds after) {
+    return detail::result<std::uint32_t>(tickless_fixed_add_class, raw_, after.count());
+  }
+  /* Changes the duration of a class, also for its pending timers. */
+  void set_after(std::uint32_t number, nanoseconds after) {
+    detail::check(tickless_fixed_set_after(raw_, number, after.count()));
+  }
+  /* Scales the duration of a class: 0.5 halves it, 1 restores it. */
+  void scale(std::uint32_t number, double factor) {
+    detail::check(tickless_fixed_scale(raw_, number, factor));
+  }
+  tickless_key_t insert(std::uint32_t number, void *data) {
+    return detail::result<tickless_key_t>(tickless_fixed_insert, raw_, number, data);
+  }
+  void *remove(tickless_key_t key) {
+    return detail::result<void *>(tickless_fixed_remove, raw_, key);
+  }
+  /* Starts or restarts a timer. */
+  void start(tickless_key_t key) { detail::check(tickless_fixed_start(raw_, key)); }
+  /* Returns whether the timer was pending. */
+  bool cancel(tickless_key_t key) {
+    return detail::result<bool>(tickless_fixed_cancel, raw_, key);
+  }
+  /* How many timers there are, and how many of them are pending. */
+  std::size_t size() const {
+    std::size_t timers;
+    detail::check(tickless_fixed_count(raw_, &timers, nullptr));
+    return timers;
+  }
+  std::size_t pending() const {
+    return detail::result<std::size_t>(tickless_fixed_count, raw_, nullptr);
+  }
+  /* When to advance next; none if no timer is pending. */
+  std::optional<nanoseconds> next_event() const {
+    return detail::unless_never(detail::result<std::uint64_t>(tickless_fixed_next_event, raw_));
+  }
+  /* Calls `fire(fixed &, tickless_key_t, void *data)` for each timer that is due, as
+   * local::advance does. */
+  template <class Fire>
+  std::size_t advance(nanoseconds now, Fire &&fire, std::size_t budget = 0) {
+    return detail::advance(tickless_fixed_advance, this, raw_, detail::unsigned_ns(now), budget,
+                           fire);
+  }
+  void adopt() { detail::check(tickless_fixed_adopt(raw_)); }
+  tickless_fixed_t *get() const noexcept { return raw_; }
+
+ private:
+  tickless_fixed_t *raw_ = nullptr;
 };
 
 }  // namespace tickless

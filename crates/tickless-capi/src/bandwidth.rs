@@ -139,16 +139,14 @@ handles! {
         "worker; call tickless_throttle_join in each thread", owned => &'a mut Worker;
 }
 
-fn acquired(result: Result<(), AcquireError>) -> Outcome {
-    result.map_err(|error| {
-        let status = match error {
-            AcquireError::Empty => Status::Empty,
-            AcquireError::NeverEnough { .. } => Status::OutOfRange,
-            AcquireError::TimedOut => Status::TimedOut,
-            _ => Status::Shut,
-        };
-        failure(status, error)
-    })
+fn acquire_status(error: AcquireError) -> Status {
+    let status = match error {
+        AcquireError::Empty => Status::Empty,
+        AcquireError::NeverEnough { .. } => Status::OutOfRange,
+        AcquireError::TimedOut => Status::TimedOut,
+        _ => Status::Shut,
+    };
+    failure(status, error)
 }
 
 /// Creates a limiter with `quota` permits in every period. Allocates. Destroy it before the timers
@@ -192,7 +190,26 @@ pub unsafe extern "C" fn tickless_limiter_try_acquire(
     from: *const LimiterHandle,
     permits: u64,
 ) -> Status {
-    on(from, |limiter| acquired(limiter.try_acquire(permits)))
+    on(from, |limiter| limiter.try_acquire(permits).map_err(acquire_status))
+}
+
+/// Reports how long it will take until so many permits are available, in nanoseconds; 0 if they are
+/// available now. Permits that other threads wait for are included, later requests are not. A
+/// server that refuses a request sends this time, rounded up to seconds, as `Retry-After`.
+///
+/// Errors: those of `tickless_limiter_try_acquire` except `TICKLESS_EMPTY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_limiter_retry_after(
+    from: *const LimiterHandle,
+    permits: u64,
+    after_ns: *mut u64,
+) -> Status {
+    result_of(from, after_ns, |limiter| in_ns(limiter.retry_after(permits)))
+}
+
+fn in_ns(after: Result<Duration, AcquireError>) -> Outcome<u64> {
+    let after = after.map_err(acquire_status)?;
+    Ok(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Acquires permits, and blocks the thread until they are available and all earlier requests are
@@ -208,10 +225,11 @@ pub unsafe extern "C" fn tickless_limiter_acquire(
     timeout_ns: i64,
 ) -> Status {
     on(from, |limiter| {
-        acquired(match timeout_ns {
+        let acquired = match timeout_ns {
             i64::MAX => limiter.blocking_acquire(permits),
             timeout => limiter.blocking_acquire_timeout(permits, duration(timeout)?),
-        })
+        };
+        acquired.map_err(acquire_status)
     })
 }
 
@@ -276,7 +294,26 @@ pub unsafe extern "C" fn tickless_keyed_try_acquire(
     key_size: usize,
     permits: u64,
 ) -> Status {
-    on(from, |limiter| acquired(limiter.try_acquire(caller_slice(key, key_size)?, permits)))
+    on(from, |limiter| {
+        limiter.try_acquire(caller_slice(key, key_size)?, permits).map_err(acquire_status)
+    })
+}
+
+/// Reports how long it will take until so many permits of a key are available, as
+/// `tickless_limiter_retry_after` does.
+///
+/// Errors: those of `tickless_limiter_retry_after`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_keyed_retry_after(
+    from: *const KeyedHandle,
+    key: *const u8,
+    key_size: usize,
+    permits: u64,
+    after_ns: *mut u64,
+) -> Status {
+    result_of(from, after_ns, |limiter| {
+        in_ns(limiter.retry_after(caller_slice(key, key_size)?, permits))
+    })
 }
 
 /// Counts the keys. With `forget_idle`, keys that have all their permits are removed first; adding
@@ -343,10 +380,6 @@ pub unsafe extern "C" fn tickless_throttle_destroy(group: *mut ThrottleHandle) -
 /// thread may use it.
 pub struct WorkerHandle(Marked<OneThread<Worker>>);
 
-fn throttle_status(error: AcquireError) -> Status {
-    failure(Status::Shut, error)
-}
-
 /// Makes the calling thread a worker of a throttle. CPU time that it used before is not charged.
 ///
 /// Errors: `TICKLESS_SHUT`.
@@ -356,7 +389,7 @@ pub unsafe extern "C" fn tickless_throttle_join(
     worker: *mut *mut WorkerHandle,
 ) -> Status {
     create(worker, || {
-        let joined = ThrottleHandle::lend(group)?.join().map_err(throttle_status)?;
+        let joined = ThrottleHandle::lend(group)?.join().map_err(acquire_status)?;
         Ok(OneThread::new(joined, ()))
     })
 }
@@ -372,7 +405,7 @@ pub unsafe extern "C" fn tickless_worker_check(
     worker: *mut WorkerHandle,
     waited: *mut bool,
 ) -> Status {
-    optional_result_of(worker, waited, |own| own.check().map_err(throttle_status))
+    optional_result_of(worker, waited, |own| own.check().map_err(acquire_status))
 }
 
 /// Gives back the unused rest of the thread's slice. Call it before the thread idles for long while
@@ -381,7 +414,7 @@ pub unsafe extern "C" fn tickless_worker_check(
 /// Errors: those of `tickless_worker_check`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_worker_rest(worker: *mut WorkerHandle) -> Status {
-    on(worker, |own| own.rest().map_err(throttle_status))
+    on(worker, |own| own.rest().map_err(acquire_status))
 }
 
 /// Ends the thread's membership and gives back the unused rest of its slice; does nothing if the

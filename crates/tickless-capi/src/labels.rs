@@ -4,7 +4,7 @@ use crate::local_batches::caller_slice;
 use crate::object::{on, optional_result_of};
 use crate::periodic::PeriodicStorage;
 use crate::status::{Outcome, Status, failure};
-use crate::timer::TimerStorage;
+use crate::timer::{Any, TimerStorage};
 use crate::timers::TimerSet;
 use core::ffi::{CStr, c_char};
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn tickless_timer_label(
     timer: *const TimerStorage,
     label: *const c_char,
 ) -> Status {
-    on(timer, |timer| intern(label).map(|label| timer.relabel(label)))
+    on(timer, |timer| intern(label).map(|label| Any::relabel(timer, label)))
 }
 
 /// Labels a periodic timer, as `tickless_timer_label` does.

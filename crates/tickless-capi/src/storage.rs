@@ -41,18 +41,24 @@ struct Stored<S: Storage> {
 
 /// Returns a caller's pointer as a pointer to its contents, or an error if it is null or
 /// misaligned.
+#[inline]
 fn place<S: Storage>(storage: *const S) -> Outcome<NonNull<Stored<S>>> {
     const { assert!(size_of::<Stored<S>>() <= size_of::<S>(), "the storage is too small") };
     const { assert!(align_of::<Stored<S>>() <= align_of::<S>(), "the storage is misaligned") };
-    let Some(place) = NonNull::new(storage.cast_mut().cast::<Stored<S>>()) else {
-        let what = format!("the pointer to the {} is null", S::NAME);
-        return Err(failure(Status::NullPointer, what));
-    };
-    if !place.is_aligned() {
-        let what = format!("a {} needs an address that is a multiple of 8", S::NAME);
-        return Err(failure(Status::Misaligned, what));
+    NonNull::new(storage.cast_mut().cast::<Stored<S>>())
+        .filter(|place| place.is_aligned())
+        .ok_or_else(|| no_place(storage))
+}
+
+#[cold]
+#[inline(never)]
+fn no_place<S: Storage>(storage: *const S) -> Status {
+    let name = S::NAME;
+    if storage.is_null() {
+        return failure(Status::NullPointer, format_args!("the pointer to the {name} is null"));
     }
-    Ok(place)
+    let what = format_args!("a {name} needs an address that is a multiple of 8");
+    failure(Status::Misaligned, what)
 }
 
 impl<S: Storage> Stored<S> {
@@ -62,6 +68,7 @@ impl<S: Storage> Stored<S> {
     }
 
     #[cold]
+    #[inline(never)]
     fn not_here(mark: u64, place: NonNull<Self>) -> Status {
         let name = S::NAME;
         let destroyed = DESTROYED ^ place.addr().get() as u64;
@@ -83,6 +90,8 @@ impl<S: Storage> Stored<S> {
 impl<S: Storage> Object for S {
     type Lent<'a> = ManuallyDrop<S::Timer>;
 
+    // Inlined, so that a caller copies only the fields of the handle that it uses.
+    #[inline]
     unsafe fn lend<'a>(storage: *const S) -> Outcome<Self::Lent<'a>> {
         let place = place(storage)?;
         // SAFETY: the caller promises that `storage` points to storage; the mark is only accessed

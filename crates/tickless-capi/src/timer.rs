@@ -58,15 +58,25 @@ pub enum CancelFound {
     Running = 2,
 }
 
-/// Evaluates an expression on a timer of either kind, coarse or precise.
+/// Evaluates an expression on a lent timer of either kind, coarse or precise. Each kind gets a
+/// variable of its own, so that the compiler keeps the fields of a coarse timer, whose methods are
+/// inlined, in registers.
 macro_rules! either {
     ($any:expr, $timer:ident => $body:expr) => {
-        match &*$any {
-            Any::Coarse($timer) => $body,
-            Any::Precise($timer) => $body,
+        match ManuallyDrop::into_inner($any) {
+            Any::Coarse(timer) => {
+                let $timer = ManuallyDrop::new(timer);
+                $body
+            }
+            Any::Precise(timer) => {
+                let $timer = ManuallyDrop::new(timer);
+                $body
+            }
         }
     };
 }
+
+pub(crate) use either;
 
 /// The handle of a timer of either kind, coarse or precise.
 pub(crate) enum Any {
@@ -95,8 +105,8 @@ impl Any {
         }
     }
 
-    pub(crate) fn relabel(&self, label: &'static str) {
-        either!(self, timer => timer.relabel(label));
+    pub(crate) fn relabel(any: ManuallyDrop<Any>, label: &'static str) {
+        either!(any, timer => timer.relabel(label));
     }
 }
 
@@ -205,6 +215,27 @@ pub(crate) fn started(result: Result<Started, StartError>) -> Outcome {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tickless_timer_start(timer: *const TimerStorage, after_ns: i64) -> Status {
     on(timer, |any| started(either!(any, timer => timer.start(duration(after_ns)?))))
+}
+
+/// Arms a timer as `tickless_timer_start` does, but counts `after_ns` from `now_ns`, which the
+/// caller has just read with `tickless_timers_now`. A server that handles a batch of events reads
+/// the clock once. If `now_ns` is not the current time, the timer fires earlier or later by that
+/// much.
+///
+/// Errors: those of `tickless_timer_start`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tickless_timer_start_from(
+    timer: *const TimerStorage,
+    now_ns: u64,
+    after_ns: i64,
+) -> Status {
+    on(timer, |any| start_from(any, now_ns, after_ns))
+}
+
+#[inline]
+pub(crate) fn start_from(any: ManuallyDrop<Any>, now_ns: u64, after_ns: i64) -> Outcome {
+    let now = Instant::from_nanos(now_ns);
+    started(either!(any, timer => timer.start_from(now, duration(after_ns)?)))
 }
 
 /// Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it

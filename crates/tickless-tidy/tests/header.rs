@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// In the order of the header.
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "version.rs",
     "status.rs",
     "options.rs",
@@ -18,6 +18,7 @@ const SOURCES: [&str; 16] = [
     "stats.rs",
     "fired.rs",
     "timer.rs",
+    "timer_batches.rs",
     "periodic.rs",
     "clock_timer.rs",
     "bandwidth.rs",

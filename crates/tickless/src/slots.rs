@@ -20,6 +20,7 @@ use tickless_core::link::QueueLink;
 
 pub use crate::platform::fork::ProcessLock;
 pub use crate::timer::slot::Slot;
+pub use tickless_core::link::prefetch_at;
 
 pub type CoarseSlot<F> = Slot<WheelLink, F>;
 pub type PreciseSlot<F> = Slot<QueueLink, F>;

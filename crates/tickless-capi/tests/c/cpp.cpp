@@ -19,6 +19,7 @@ static tickless_status_t status_of(Body body) {
     body();
   } catch (const tickless::error &error) {
     CHECK(std::string(error.what()).size() > 10);
+    CHECK(std::string(error.name()).find("TICKLESS_") == 0);
     return error.status();
   }
   return TICKLESS_OK;
@@ -39,6 +40,8 @@ static void timers_fire(const tickless::timers &timers) {
   CHECK(idle.cancel() == tickless::found::idle);
   idle.start_at(timers.now() + 1h);
   CHECK(idle.cancel_single_shot() == tickless::found::pending);
+  idle.start_from(timers.now(), 1h);
+  CHECK(idle.cancel() == tickless::found::pending);
   IS(TICKLESS_OUT_OF_RANGE, status_of([&] { idle.start(-1ns); }));
   CHECK(idle.shutdown_sync() == tickless::found::idle);
   IS(TICKLESS_SHUT, status_of([&] { idle.start(1ms); }));
@@ -54,6 +57,32 @@ static void timers_fire(const tickless::timers &timers) {
   IS(TICKLESS_UNSUPPORTED, status_of([&] { exact.reduce(1ms); }));
   exact.start_at(tickless::time_point::min());
   UNTIL(count > 12);
+}
+
+// Timers with different callables in one container, started and cancelled together.
+static void timers_of_one_type(const tickless::timers &timers) {
+  using any = tickless::timer<tickless::callback<>>;
+  std::atomic<int> count{0};
+  auto owned = std::make_shared<int>(1);
+  {
+    std::vector<std::unique_ptr<any>> all;
+    all.push_back(std::make_unique<any>(timers, tickless::coarse, [&](tickless::fired) { ++count; }));
+    all.push_back(std::make_unique<any>(timers, tickless::precise,
+                                        [&count, owned](tickless::fired) { count += *owned; }));
+    CHECK(owned.use_count() == 2);
+    auto now = timers.now();
+    std::vector<tickless_timer_arming_t> armings;
+    for (auto &timer : all) armings.push_back(timer->arming(1h));
+    CHECK(tickless::start_many(now, armings) == 2);
+    std::vector<const tickless_timer_t *> pointers{all[0]->get(), all[1]->get()};
+    CHECK(tickless::cancel_many(pointers) == 2 && tickless::cancel_many(pointers) == 0);
+    for (auto &arming : armings) arming.after_ns = 0;
+    CHECK(tickless::start_many(now, armings) == 2);
+    UNTIL(count == 2);
+    armings[0].after_ns = -1;
+    IS(TICKLESS_OUT_OF_RANGE, status_of([&] { tickless::start_many(now, armings); }));
+  }
+  CHECK(owned.use_count() == 1);
 }
 
 static void periods(const tickless::timers &timers) {
@@ -154,11 +183,52 @@ static void local_timers() {
     if (order.size() < 3) inside.start(key, 1ms);
   };
   std::size_t fired = 0;
+  CHECK(local.size() == 2 && local.pending() == 2 && local.data(a) == &names[1]);
   while (auto next = local.next_event()) fired += local.advance(*next, fire, 1);
   CHECK(fired == 4 && order.substr(0, 2) == "aa");
+  local.reserve(100);
+  CHECK(local.start_many(std::vector<tickless_arming_t>{{a, 1}, {b, 2}}) == 2);
+  CHECK(local.cancel_many(std::vector<tickless_key_t>{a, b}) == 2);
+  local.start(a, 0ns);
+  std::vector<tickless_key_t> due(4);
+  CHECK(local.advance_into(1h, due) == 1 && due[0].bits == a.bits);
   CHECK(!local.cancel(a) && local.remove(a) == &names[1]);
   IS(TICKLESS_NO_SUCH_TIMER, status_of([&] { local.start(a, 1ms); }));
   local.adopt();
+}
+
+static void fixed_timeouts() {
+  tickless::fixed made(0ns), fixed(std::move(made));
+  int fires = 0;
+  auto idle = fixed.add_class(10s);
+  auto key = fixed.insert(idle, &fires), other = fixed.insert(idle, nullptr);
+  CHECK(!fixed.next_event() && fixed.size() == 2 && fixed.pending() == 0);
+  fixed.start(key);
+  fixed.start(other);
+  CHECK(fixed.pending() == 2 && fixed.cancel(other) && !fixed.cancel(other));
+  auto fire = [](tickless::fixed &inside, tickless_key_t fired, void *data) {
+    if (++*static_cast<int *>(data) < 2) inside.start(fired);
+  };
+  CHECK(fixed.advance(9s, fire) == 0);
+  fixed.scale(idle, 0.5);
+  CHECK(fixed.advance(9s, fire) == 1 && fires == 1);
+  fixed.set_after(idle, 1s);
+  CHECK(fixed.next_event() && fixed.advance(30s, fire) == 1 && fires == 2);
+  CHECK(fixed.remove(key) == &fires);
+  IS(TICKLESS_NO_SUCH_TIMER, status_of([&] { fixed.start(key); }));
+  IS(TICKLESS_OUT_OF_RANGE, status_of([&] { fixed.scale(7, 1.0); }));
+  fixed.adopt();
+}
+
+static void threads_share_cpu_time(const tickless::timers &timers) {
+  tickless::throttle group(timers, 1ms, 10ms);
+  std::thread([&] {
+    tickless::worker worker(group);
+    while (!worker.check()) {
+    }
+    worker.rest();
+  }).join();
+  CHECK(group.stats().throttled >= 1 && group.stats().used > 0);
 }
 
 // Errors that end the program, each in a child process that has no timers of its parent.
@@ -204,9 +274,16 @@ static void virtual_time_advances() {
   tickless::virtual_timers timers;
   int count = 0, rang = 0;
   tickless::timer hourly(timers, tickless::precise, [&](tickless::fired fired) {
-    if (++count < 3) fired.restart(1h);
+    CHECK(fired.now() == fired.deadline());
+    if (++count < 2) fired.restart(1h);
+    if (count == 2) fired.restart_range(fired.deadline() + 1h, fired.deadline() + 1h);
   });
   hourly.label("hourly");
+  tickless::periodic beat(timers, [](tickless::fired) {});
+  beat.label("beat");
+  beat.start(100h);
+  CHECK(timers.list().find("beat") != std::string::npos);
+  (void)beat.cancel();
   hourly.start(1h);
   CHECK(timers.list().find("hourly") != std::string::npos);
   CHECK(timers.next_event() == timers.now() + 1h);
@@ -219,6 +296,7 @@ static void virtual_time_advances() {
                               [&](tickless::clock_fired fired) {
                                 rang++;
                                 CHECK(fired.forward(24h) == 0);
+                                fired.restart_at(fired.deadline() + 24h);
                               });
   auto noon = timers.now_on(TICKLESS_CLOCK_REALTIME) + 12h;
   alarm.start_at(noon);
@@ -230,14 +308,26 @@ static void virtual_time_advances() {
   CHECK(rang == 1 && alarm.cancel_sync() == tickless::found::pending);
 
   tickless::limiter limiter(timers, 2, 1s, 1);
+  CHECK(limiter.retry_after() == 0ns && limiter.available() == 2);
   CHECK(limiter.try_acquire(2) && !limiter.try_acquire());
+  auto after = limiter.retry_after();
+  CHECK(after > 0ns && after <= 1s && limiter.stats().used == 2);
   CHECK(status_of([&] { limiter.try_acquire(4); }) == TICKLESS_OUT_OF_RANGE);
   timers.advance(5s);
   CHECK(limiter.try_acquire(3));
+
+  tickless::keyed keyed(timers, 1, 1s);
+  CHECK(keyed.try_acquire("alice") && !keyed.try_acquire("alice") && keyed.try_acquire("bob"));
+  CHECK(keyed.retry_after("alice") == 1s && keyed.retry_after("carol") == 0ns);
+  CHECK(keyed.count() == 2);
+  timers.advance(1s);
+  CHECK(keyed.forget_idle() == 0 && keyed.try_acquire("alice"));
 }
 
 static void a_loop_drives_timers() {
-  tickless::loop_timers loop;
+  tickless_options_t options{};
+  options.tick_ns = 100000;
+  tickless::loop_timers loop(options);
   int count = 0;
   tickless::timer timer(loop.set(), tickless::precise, [&](tickless::fired) {
     count++;
@@ -257,16 +347,20 @@ static void a_loop_drives_timers() {
 }
 
 int main() {
+  CHECK(std::string(tickless::version()).size() >= 5);
   errors_end_the_program();
   tickless_options_t options{};
   options.bases = 2;
   tickless::timers timers(options);
   timers_fire(timers);
+  timers_of_one_type(timers);
   periods(timers);
   callbacks_delete_their_timers(timers);
   destructors_wait();
   exceptions_go_to_the_handler(timers);
   local_timers();
+  fixed_timeouts();
+  threads_share_cpu_time(timers);
   virtual_time_advances();
   a_loop_drives_timers();
   return 0;

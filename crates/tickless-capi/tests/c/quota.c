@@ -8,12 +8,19 @@ static void refills_restore_permits(void) {
   tickless_limiter_t *limiter;
   tickless_quota_t quota = {.size = sizeof quota, .quota = 10, .period_ns = 100 * MS, .extra = 10};
   tickless_quota_counts_t counts = {.size = sizeof counts};
-  uint64_t available;
+  uint64_t available, after;
   OK(tickless_timers_start_virtual(NULL, SECOND, &timers));
   OK(tickless_limiter_create(timers, &quota, &limiter));
   OK(tickless_limiter_try_acquire(limiter, 10));
   IS(TICKLESS_EMPTY, tickless_limiter_try_acquire(limiter, 1));
   IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_try_acquire(limiter, 21));
+  IS(TICKLESS_OUT_OF_RANGE, tickless_limiter_retry_after(limiter, 21, &after));
+  OK(tickless_limiter_retry_after(limiter, 11, &after));
+  OK(tickless_virtual_advance(timers, (int64_t)after - 1));
+  IS(TICKLESS_EMPTY, tickless_limiter_try_acquire(limiter, 11));
+  OK(tickless_virtual_advance(timers, 1));
+  OK(tickless_limiter_retry_after(limiter, 11, &after));
+  CHECK(after == 0);
   OK(tickless_virtual_advance(timers, SECOND));
   OK(tickless_limiter_stats(limiter, &available, NULL));
   CHECK(available == 20);
@@ -67,10 +74,15 @@ static void each_key_has_its_own_permits(void) {
   tickless_quota_t quota = {.size = sizeof quota, .quota = 1, .period_ns = SECOND};
   const uint8_t alice[] = {'a', 'l', 'i', 'c', 'e'}, bob[] = {'b', 'o', 'b'};
   size_t keys;
+  uint64_t after;
   OK(tickless_timers_start_virtual(NULL, SECOND, &timers));
   OK(tickless_keyed_create(timers, &quota, &keyed));
   OK(tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
   IS(TICKLESS_EMPTY, tickless_keyed_try_acquire(keyed, alice, sizeof alice, 1));
+  OK(tickless_keyed_retry_after(keyed, alice, sizeof alice, 1, &after));
+  CHECK(after == (uint64_t)SECOND);
+  OK(tickless_keyed_retry_after(keyed, bob, sizeof bob, 1, &after));
+  CHECK(after == 0);
   OK(tickless_keyed_try_acquire(keyed, bob, sizeof bob, 1));
   OK(tickless_keyed_try_acquire(keyed, NULL, 0, 1)); /* an empty key is valid */
   OK(tickless_keyed_count(keyed, false, &keys));

@@ -5,6 +5,7 @@ mod queue;
 mod refill;
 
 use crate::bandwidth::counts::Counts;
+use crate::bandwidth::period::refilled_at;
 use crate::bandwidth::permits::Permits;
 use crate::bandwidth::settings::{AMOUNT_MAX, BandwidthError, Settings};
 use crate::time::Ns;
@@ -219,6 +220,21 @@ impl Group {
             self.counts.used += u128::from(amount);
         }
         Ok(is_there)
+    }
+
+    /// Returns when [`try_take`](Group::try_take) will succeed if no member asks for more until
+    /// then, as far as it depends on refills. Fails as `try_take` does.
+    pub fn available_at(&self, amount: u64, now: Ns) -> Result<Ns, AskError> {
+        let most = self.settings.most();
+        if amount > most {
+            return Err(AskError::NeverEnough { most });
+        }
+        let owed = self.members.iter().map(|slot| match slot.state {
+            State::Waiting { want, .. } => i128::from(want) - slot.balance,
+            State::Running | State::Free => 0,
+        });
+        let missing = i128::from(amount) + owed.sum::<i128>() - self.pool;
+        Ok(refilled_at(missing, self.quota(), self.next, self.period(), now))
     }
 
     /// Lets callers take from the pool without a lock until the next refill. While a member waits,

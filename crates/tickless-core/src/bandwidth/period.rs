@@ -19,3 +19,13 @@ pub(crate) fn pass_refills(next: &mut Ns, period: Ns, now: Ns) -> u64 {
     *next = next.after(Ns(periods.saturating_mul(period.0)));
     periods
 }
+
+/// Returns when the refills from `next` on, which add `quota` each, have added `missing`; `now` if
+/// nothing is missing.
+pub(crate) fn refilled_at(missing: i128, quota: u64, next: Ns, period: Ns, now: Ns) -> Ns {
+    let refills = missing.max(0).unsigned_abs().div_ceil(u128::from(quota));
+    match u64::try_from(refills).unwrap_or(u64::MAX) {
+        0 => now,
+        refills => next.after(Ns(period.0.saturating_mul(refills - 1))),
+    }
+}

@@ -29,7 +29,7 @@
 //! succeeds, which is correct: the word is what the pool holds at that moment. It is also correct
 //! to read the clock before a refill and to take permits after it; they count for the later period.
 
-use crate::bandwidth::period::pass_refills;
+use crate::bandwidth::period::{pass_refills, refilled_at};
 use crate::bandwidth::settings::Settings;
 use crate::time::Ns;
 use crate::word::{Ordering, Word};
@@ -94,6 +94,15 @@ impl<W: Word> Permits<W> {
     pub fn available(&self, settings: &Settings, now: Ns) -> u64 {
         let until = Ns(self.until.load(RELAXED));
         refilled(self.word.load(RELAXED) >> 1, until, settings, now).0
+    }
+
+    /// Returns when `amount` permits can be taken, for permits without a group, if no caller takes
+    /// any until then. The settings must allow so many.
+    pub fn available_at(&self, settings: &Settings, amount: u64, now: Ns) -> Ns {
+        let until = Ns(self.until.load(RELAXED));
+        let (left, until) = refilled(self.word.load(RELAXED) >> 1, until, settings, now);
+        let missing = i128::from(amount) - i128::from(left);
+        refilled_at(missing, settings.quota, until, settings.period, now)
     }
 
     /// Takes `amount` permits, or none. Takes no lock and makes no system call.

@@ -7,7 +7,12 @@
 /// branch.
 #[inline(always)]
 pub(crate) fn prefetch<T>(elements: &[T], number: usize) {
-    let wanted = elements.as_ptr().wrapping_add(number.min(elements.len()));
+    prefetch_at(elements.as_ptr().wrapping_add(number.min(elements.len())));
+}
+
+/// Prefetches the line that contains this address, which may be any.
+#[inline(always)]
+pub fn prefetch_at<T>(wanted: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -196,6 +196,34 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
         limiter.available()
     }
 
+    /// Returns how long it will take until so many permits of a key can be taken, as
+    /// [`Limiter::retry_after`] does. O(1).
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Limiter::retry_after`] does.
+    pub fn retry_after<Q>(&self, key: &Q, permits: u64) -> Result<Duration, AcquireError>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let inner = &*self.inner;
+        let (hash, now) = inner.enter(key)?;
+        let settings = &inner.plan.settings;
+        if permits > settings.most() {
+            return Err(AcquireError::NeverEnough { most: settings.most() });
+        }
+        let limiter = match inner.read(hash).find(hash, key) {
+            None => return Ok(Duration::ZERO),
+            Some(KeyState::Compact(compact)) => {
+                let at = compact.available_at(settings, permits, now);
+                return Ok(at.since(now).to_duration());
+            }
+            Some(KeyState::Limiter(limiter)) => limiter.clone(),
+        };
+        limiter.retry_after(permits)
+    }
+
     /// Returns how many keys are in the table. Locks each of the 64 shards for reading, one after
     /// the other.
     pub fn len(&self) -> usize {

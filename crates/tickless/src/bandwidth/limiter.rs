@@ -239,6 +239,25 @@ impl Limiter {
         available
     }
 
+    /// Returns how long it will take until so many permits can be taken; zero if they are available
+    /// now. Permits that other callers wait for are included, later requests are not. A server that
+    /// refuses a request sends this time, rounded up to seconds, in HTTP's `Retry-After`. Takes the
+    /// lock.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`try_acquire`](Limiter::try_acquire) does, but not with
+    /// [`Empty`](AcquireError::Empty).
+    pub fn retry_after(&self, permits: u64) -> Result<Duration, AcquireError> {
+        let (state, now) = self.controller.enter().ok_or(AcquireError::NoTimers)?;
+        let at = match state.is_closed {
+            false => state.group.available_at(permits, now).map_err(AcquireError::from),
+            true => Err(AcquireError::Closed),
+        };
+        self.controller.finish(state, now);
+        Ok(at?.since(now).to_duration())
+    }
+
     /// Returns the limiter's counters. Takes the lock.
     pub fn counts(&self) -> Counts {
         self.controller.counts()

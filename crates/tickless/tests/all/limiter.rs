@@ -270,6 +270,48 @@ fn every_key_follows_the_model() {
     }
 }
 
+/// Method: a nanosecond before the time that `retry_after` returned the permits are refused, and at
+/// that time they are granted; for a limiter, a compact key, and a key with a limiter.
+#[test]
+fn permits_are_available_exactly_after_retry_after() {
+    let time = VirtualTime::new();
+    let builder = || time.timers().limiter(3, PERIOD).extra(4);
+    let (limiter, keys) = (builder().start().unwrap(), builder().keyed::<u64>().unwrap());
+    let kept = keys.limiter(&1).unwrap();
+    for seed in 0..200 {
+        let mut random = Rng::new(seed);
+        time.advance(Duration::from_micros(random.below(300_000)));
+        let permits = 1 + random.below(7);
+        for key in 0..3 {
+            let take = || match key {
+                2 => limiter.try_acquire(permits),
+                key => keys.try_acquire(&key, permits),
+            };
+            let wait = match key {
+                2 => limiter.retry_after(permits),
+                key => keys.retry_after(&key, permits),
+            };
+            if let Some(too_little) = wait.unwrap().checked_sub(Duration::from_nanos(1)) {
+                time.advance(too_little);
+                assert_eq!(take(), Err(AcquireError::Empty), "key {key}, seed {seed}");
+                time.advance(Duration::from_nanos(1));
+            }
+            assert_eq!(take(), Ok(()), "key {key}, seed {seed}");
+        }
+    }
+    // A caller that waits is served first: 7 permits, and then 2, take 3 refills of 3.
+    while limiter.try_acquire(1).is_ok() {}
+    let next = limiter.retry_after(1).unwrap();
+    let mut waits = pin!(limiter.acquire(7));
+    assert!(poll(waits.as_mut(), Waker::noop()).is_pending());
+    assert_eq!(limiter.retry_after(2), Ok(next + 2 * PERIOD));
+    let never = Err(AcquireError::NeverEnough { most: 7 });
+    assert_eq!((limiter.retry_after(8), keys.retry_after(&0, 8)), (never, never));
+    assert_eq!(keys.retry_after(&9, 7), Ok(Duration::ZERO), "an unknown key");
+    kept.close();
+    assert_eq!(keys.retry_after(&1, 1), Err(AcquireError::Closed));
+}
+
 #[test]
 fn idle_keys_are_removed() {
     let time = VirtualTime::new();

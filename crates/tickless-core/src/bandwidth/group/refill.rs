@@ -61,7 +61,7 @@ impl Group {
         Some(Refill { periods, next: self.next, period: self.period() })
     }
 
-    fn quota(&self) -> u64 {
+    pub(super) fn quota(&self) -> u64 {
         self.settings.quota << self.stretch
     }
 
