@@ -1,15 +1,16 @@
 //! An HTTP server that closes slow connections and shuts down gracefully.
 //!
-//! A client has ten seconds to send a request's header. On Ctrl-C the server accepts no more
-//! connections, waits for running requests, and closes the remaining ones after five seconds. With
-//! `--self-test` the program is also the client, and ends by itself.
+//! A client has ten seconds to send a request's header. A request whose `grpc-timeout` passes is
+//! answered with 504. On Ctrl-C the server accepts no more connections, waits for running requests,
+//! and closes the remaining ones after five seconds. With `--self-test` the program is also the
+//! client, and ends by itself.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,7 +18,8 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
-use tickless_hyper::TicklessTimer;
+use tickless::future::TimerSource;
+use tickless_hyper::{DeadlineHeader, TicklessTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -26,10 +28,18 @@ const HEADER: Duration = Duration::from_secs(10);
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    if request.uri().path() == "/slow" {
-        tickless::future::sleep(Duration::from_millis(300)).await;
+    let slow = request.uri().path() == "/slow";
+    let mut response = Response::new(Full::new(Bytes::from_static(b"hello\n")));
+    let work = async {
+        if slow {
+            tickless::future::sleep(Duration::from_millis(300)).await;
+        }
+    };
+    let timers = TimerSource::process().expect("the connection has them");
+    if DeadlineHeader::grpc().scope(timers, request.headers(), work).await.is_err() {
+        *response.status_mut() = StatusCode::GATEWAY_TIMEOUT;
     }
-    Ok(Response::new(Full::new(Bytes::from_static(b"hello\n"))))
+    Ok(response)
 }
 
 async fn serve(listener: TcpListener, stop: impl Future) -> Result<(), Box<dyn Error>> {
@@ -78,8 +88,15 @@ async fn self_test(server: SocketAddr, stop: tokio::sync::oneshot::Sender<()>) {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.expect("connected");
     tokio::spawn(connection);
-    let request = Request::get("/slow").header("host", "here").body(Empty::<Bytes>::new());
-    let answer = sender.send_request(request.expect("well formed"));
+    let request = |timeout: &str| {
+        let request = Request::get("/slow").header("host", "here").header("grpc-timeout", timeout);
+        request.body(Empty::<Bytes>::new()).expect("well formed")
+    };
+    let late = sender.send_request(request("5m")).await.expect("answered");
+    assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
+    late.collect().await.expect("whole");
+    sender.ready().await.expect("the connection is kept");
+    let answer = sender.send_request(request("1H"));
     tickless::future::sleep(Duration::from_millis(100)).await;
     stop.send(()).expect("the server runs");
     let body = answer.await.expect("answered").collect().await.expect("whole").to_bytes();

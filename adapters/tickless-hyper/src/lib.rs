@@ -16,6 +16,9 @@
 //! [`VirtualTime`](tickless::VirtualTime) tests timeouts of minutes in milliseconds. Pushing out a
 //! keep-alive does not allocate.
 //!
+//! [`DeadlineHeader`] carries the deadline of a request: a service runs its work in
+//! [`DeadlineHeader::scope`], and a client calls [`DeadlineHeader::write`] before it sends.
+//!
 //! If a program depends on another, incompatible version of hyper, passing a `TicklessTimer` to it
 //! is a compile error. `cargo tree -i hyper` shows which crate requires which version.
 
@@ -27,6 +30,8 @@ use std::time::{Duration, Instant};
 use tickless::driver::StartTimersError;
 use tickless::future::TimerSource;
 use tickless::time;
+
+pub use tickless_http::{DeadlineHeader, NoTimeLeft};
 
 /// A timer for hyper. Cheap to clone.
 #[derive(Clone, Debug)]

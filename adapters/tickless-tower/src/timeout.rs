@@ -4,7 +4,7 @@ use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tickless::future::{Sleep, TimerSource};
+use tickless::future::TimerSource;
 use tower::timeout::error::Elapsed;
 use tower::{BoxError, Layer, Service};
 
@@ -66,19 +66,18 @@ where
 
     fn call(&mut self, request: Request) -> ResponseFuture<S::Future> {
         let response = self.inner.call(request);
-        ResponseFuture { response, sleep: self.timers.sleep(self.timeout) }
+        ResponseFuture { inner: self.timers.timeout_after(self.timeout, response) }
     }
 }
 
 pin_project! {
-    /// The response, or [`Elapsed`].
+    /// The response, or tower's [`Elapsed`]. If the deadline of a scope around the request ended
+    /// it, [`tickless::future::Elapsed`].
     #[must_use = "futures do nothing unless they are awaited"]
     #[derive(Debug)]
     pub struct ResponseFuture<F> {
         #[pin]
-        response: F,
-        #[pin]
-        sleep: Sleep,
+        inner: tickless::future::Timeout<F>,
     }
 }
 
@@ -90,10 +89,10 @@ where
     type Output = Result<T, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, BoxError>> {
-        let this = self.project();
-        if let Poll::Ready(response) = this.response.poll(cx) {
-            return Poll::Ready(response.map_err(Into::into));
-        }
-        this.sleep.poll(cx).map(|()| Err(Elapsed::new().into()))
+        self.project().inner.poll(cx).map(|ended| match ended {
+            Ok(response) => response.map_err(Into::into),
+            Err(ended) if ended.is_ambient => Err(ended.into()),
+            Err(_) => Err(Elapsed::new().into()),
+        })
     }
 }

@@ -1,13 +1,17 @@
 //! The services in virtual time, with exact times. `beside_tower.rs` compares the rate and the
 //! timeout with tower's; `examples/client.rs` retries under tower's own `Retry`.
 
+use http::Request;
 use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::VirtualTime;
+use tickless_tower::{DeadlineHeader, DeadlineLayer, SendDeadlineLayer, TimeoutLayer};
 use tickless_tower::{ExponentialBackoffMaker, InvalidRate, RateLimit, RateLimitLayer, Timeout};
 use tower::retry::backoff::{Backoff, MakeBackoff};
 use tower::util::rng::{HasherRng, Rng};
-use tower::{BoxError, Service, ServiceExt, service_fn};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -29,6 +33,61 @@ fn a_request_in_time_is_answered() {
         assert_eq!(error.to_string(), "no");
     });
     time.assert_idle();
+}
+
+/// Goal: a deadline travels through a server to the client inside of it, and errors name it.
+#[test]
+fn a_deadline_is_received_and_sent() {
+    let time = VirtualTime::new();
+    let second = Duration::from_secs(1);
+    let sent = Arc::new(AtomicU64::new(0));
+    let (counted, timers) = (Arc::clone(&sent), time.timers().clone());
+    // The next server takes a minute, and its client waits for two.
+    let next = service_fn(move |request: Request<()>| {
+        let left = DeadlineHeader::grpc().read(request.headers());
+        counted.fetch_add(left.map_or(1, |left| left.as_nanos() as u64), Ordering::Relaxed);
+        let sleep = timers.sleep(MINUTE);
+        async move {
+            sleep.await;
+            Ok::<_, BoxError>(())
+        }
+    });
+    let header = DeadlineHeader::grpc();
+    let mut server = ServiceBuilder::new()
+        .layer(DeadlineLayer::new(&time, header.clone()))
+        .layer(SendDeadlineLayer::new(header.margin(second)))
+        .layer(TimeoutLayer::new(&time, 2 * MINUTE))
+        .service(next);
+    for (text, took, left, error) in [
+        (None, MINUTE, 1, None),
+        (Some("malformed"), MINUTE, 1, None),
+        (Some("61S"), MINUTE, 60_000_000_000, None),
+        (Some("5S"), 5 * second, 4_000_000_000, Some("ambient deadline")),
+        (Some("5S outside"), 5 * second, 4_000_000_000, Some("ambient deadline")),
+        (Some("1S"), Duration::ZERO, 0, Some("no time is left")),
+        (Some("0n"), Duration::ZERO, 0, Some("no time is left")),
+    ] {
+        let mut request = Request::new(());
+        let outside = text.is_some_and(|text| text.ends_with("outside"));
+        let text = text.and_then(|text| text.split(' ').next());
+        if let Some(text) = text.filter(|_| !outside) {
+            request.headers_mut().insert("grpc-timeout", text.parse().expect("a value"));
+        }
+        let begin = time.now();
+        let answer = async { server.ready().await?.call(request).await };
+        let ended = if outside {
+            // The layers take the deadline of a scope around them, too.
+            let at = begin + 5 * second;
+            time.block_on(time.timers().deadline_scope(at, answer)).expect("it ends inside")
+        } else {
+            time.block_on(answer)
+        };
+        assert_eq!((time.now() - begin, sent.swap(0, Ordering::Relaxed)), (took, left), "{text:?}");
+        let message = ended.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(message.contains(error.unwrap_or_default()), "{text:?}: {message}");
+        assert_eq!(message.is_empty(), error.is_none());
+        time.assert_idle();
+    }
 }
 
 #[test]

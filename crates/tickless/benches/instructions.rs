@@ -13,6 +13,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::fn_params_excessive_bools)]
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+use std::future::pending;
 use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
@@ -51,6 +52,8 @@ const COUNTED: &[Counted] = &[
     ("timeout_pair", Some(258.0), || timeout_pair(&mut Shared::new())),
     ("timeout_push_out", Some(50.0), || timeout_push_out(&mut Shared::new())),
     ("sleep_once", Some(379.0), || sleep_once(&mut Shared::new())),
+    ("timeout_once", Some(401.0), || timeout_once(&mut Shared::new())),
+    ("nested_timeouts", Some(2508.0), || nested_timeouts(&mut Shared::new())),
     // 50 of these read the clock and pass the time.
     ("coarse_sleep_reset", Some(81.0), || coarse_sleep_reset(&mut Shared::new())),
     ("coarse_sleep_push_out", Some(31.0), || coarse_sleep_push_out(&mut Shared::new())),
@@ -371,6 +374,32 @@ fn local_sleep_push_out(local: &mut LocalSleeps) {
 fn sleep_once(shared: &mut Shared) {
     for &after in &shared.after {
         poll_once(pin!(shared.timers.sleep(after)));
+    }
+}
+
+/// Like `sleep_once`, but for a timeout around a future that never ends.
+#[inline(never)]
+fn timeout_once(shared: &mut Shared) {
+    for &after in &shared.after {
+        poll_once(pin!(shared.timers.timeout_after(after, pending::<()>())));
+    }
+}
+
+/// Nine nested timeouts in a deadline scope that ends before them, as ten calls of a request have.
+#[inline(never)]
+fn nested_timeouts(shared: &mut Shared) {
+    macro_rules! nest {
+        ($timers:ident, $after:ident, $inner:expr,) => {
+            poll_once(pin!($timers.deadline_scope($timers.now() + $after, $inner)));
+        };
+        ($timers:ident, $after:ident, $inner:expr, $_call:tt $($calls:tt)*) => {
+            let inner = pin!($timers.timeout_after(PUSH * 9, $inner));
+            nest!($timers, $after, inner, $($calls)*);
+        };
+    }
+    let timers = &shared.timers;
+    for &after in &shared.after {
+        nest!(timers, after, pending::<()>(), 1 2 3 4 5 6 7 8 9);
     }
 }
 

@@ -37,6 +37,12 @@
 //! wheel: moving their deadline to a later time ("pushing out") costs one compare-and-swap, and
 //! they are late by up to 13 % of the time to sleep.
 //!
+//! # Deadlines
+//!
+//! [`deadline_scope`] gives everything that a future does a deadline: [`timeout`]s inside of it end
+//! with it, [`remaining`] returns the time that is left, and [`propagate_deadline`] passes it to a
+//! spawned task.
+//!
 //! # Corner cases
 //!
 //! - A future that has completed is ready again whenever it is polled.
@@ -47,6 +53,7 @@
 //! - If the system refuses threads for the timers of the process, each poll reads the clock and
 //!   wakes its task immediately: the future completes in time, but keeps a CPU busy.
 
+mod deadline;
 mod interval;
 mod labelled;
 mod sleep;
@@ -55,6 +62,7 @@ mod source;
 mod stream;
 mod timeout;
 
+pub use deadline::{DeadlineScope, deadline_scope, propagate_deadline, remaining};
 pub use interval::{Interval, Tick};
 pub use sleep::{CoarseSleep, Sleep};
 pub use source::TimerSource;

@@ -25,6 +25,7 @@
 //! | you want | see |
 //! |---|---|
 //! | timers in async code | [`future`] |
+//! | a deadline for everything that is done for a request | [`future::deadline_scope`] |
 //! | to test code that waits | [`VirtualTime`], [`virtual_time`] |
 //! | timers inside your own structs, without allocations | [`embed`] |
 //! | timers of one thread, in its event loop | [`LocalTimers`], [`local`] |
@@ -105,8 +106,8 @@ pub mod virtual_time;
 // modules above are at most twenty, not counting optional features.
 pub use builder::Builder;
 pub use hrtimer::HrTimer;
-pub use local::LocalTimers;
 pub use periodic::Periodic;
+pub use tickless_core::local::LocalTimers;
 pub use timeout::Timeout;
 pub use timer::cancel_error::CancelError;
 pub use timer::fired::Fired;

@@ -30,6 +30,6 @@
 //! For timers that fire in an event loop but have callbacks, and that other threads can arm, see
 //! [`driver`](crate::driver).
 
-pub use tickless_core::local::{
-    Class, FixedKey, FixedTimeouts, Key, LocalError, LocalTimers, future,
-};
+#[cfg(doc)]
+use tickless_core::local::LocalTimers;
+pub use tickless_core::local::{Class, FixedKey, FixedTimeouts, Key, LocalError, future};

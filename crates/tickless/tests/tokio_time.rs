@@ -490,6 +490,26 @@ fn the_resolution_is_as_documented() {
 }
 
 #[test]
+fn timeouts_end_with_the_deadline_scope_around_them() {
+    use tickless::future::{propagate_deadline, remaining};
+    use tickless::tokio_time::{Instant, sleep, timeout, timers};
+    paused(async {
+        let (begin, timers) = (Instant::now(), timers());
+        let request = async {
+            sleep(HOUR).await;
+            let task = tokio::spawn(propagate_deadline(sleep(5 * HOUR)));
+            let never = timeout(4 * HOUR, std::future::pending::<()>()).await;
+            (never.is_err(), remaining(), task)
+        };
+        let ended = timers.deadline_scope(timers.now() + 3 * HOUR, request).await;
+        let (has_elapsed, left, task) = ended.expect("the timeout ends before the scope");
+        assert_eq!((has_elapsed, left), (true, Some(Duration::ZERO)));
+        assert!(task.await.unwrap().is_err_and(|ended| ended.is_ambient));
+        assert_eq!(begin.elapsed(), 3 * HOUR);
+    });
+}
+
+#[test]
 fn a_runtime_of_several_threads_runs_in_virtual_time() {
     use tickless::tokio_time::{run_in_virtual_time, sleep};
     for workers in [1, 2, 4] {

@@ -1,6 +1,6 @@
 //! Lets the caller of a library choose the timers behind the library's futures.
 
-use super::{CoarseSleep, Interval, Sleep, Timeout};
+use super::{CoarseSleep, DeadlineScope, Interval, Sleep, Timeout};
 use crate::builder::StartTimersError;
 use crate::process::{self, default_slack};
 use crate::time;
@@ -163,6 +163,12 @@ macro_rules! futures {
                 future: F,
             ) -> Timeout<F, CoarseSleep> {
                 Timeout::new(self.coarse_sleep(after), future)
+            }
+
+            /// Runs `future` with the ambient deadline `at`, a time on the clock of
+            /// [`now`](Self::now); see [`future::deadline_scope`](crate::future::deadline_scope).
+            pub fn deadline_scope<F: Future>(&self, at: Instant, future: F) -> DeadlineScope<F> {
+                DeadlineScope::new(self.sleep_until(at), future)
             }
         }
     };

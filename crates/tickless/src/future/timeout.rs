@@ -6,19 +6,22 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tickless_core::time::Instant;
+use tickless_core::time::{Instant, Ns};
 
 pin_project! {
     /// Yields a future's output, or [`Elapsed`] if a deadline passes first; from
     /// [`timeout`](super::timeout) and [`coarse_timeout`](super::coarse_timeout). 96 bytes larger
     /// than the future, or 88 with a [`CoarseSleep`]. The future is polled before the clock is
     /// read, so a future that is ready never elapses.
+    ///
+    /// Inside a [`deadline_scope`](super::deadline_scope) with an earlier deadline it arms no timer
+    /// of its own, and ends with the scope's deadline.
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct Timeout<F, S = Sleep> {
         #[pin]
         sleep: S,
         #[pin]
-        future: F,
+        pub(crate) future: F,
     }
 }
 
@@ -28,11 +31,24 @@ pin_project! {
 pub struct Elapsed {
     /// The deadline that passed.
     pub deadline: Instant,
+    /// Whether that was an ambient deadline, of a [`deadline_scope`](super::deadline_scope) around
+    /// the future, and not the deadline that this future was given itself.
+    pub is_ambient: bool,
+}
+
+impl Elapsed {
+    /// A future with the deadline `own` has ended, with the deadline of the scope around it if
+    /// there is one here.
+    pub(super) fn new(own: Instant, ambient: Option<Ns>) -> Elapsed {
+        let deadline = ambient.map_or(own, Instant::from);
+        Elapsed { deadline, is_ambient: ambient.is_some() }
+    }
 }
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the deadline passed before the work was done")
+        let which = if self.is_ambient { "ambient deadline" } else { "deadline" };
+        write!(f, "the {which} passed before the work was done")
     }
 }
 
@@ -45,7 +61,7 @@ impl From<Elapsed> for std::io::Error {
 }
 
 impl<F, S> Timeout<F, S> {
-    pub(super) fn new(sleep: S, future: F) -> Self {
+    pub(crate) fn new(sleep: S, future: F) -> Self {
         Timeout { sleep, future }
     }
 }
@@ -70,7 +86,7 @@ macro_rules! timeout {
                     return Poll::Ready(Ok(output));
                 }
                 let deadline = this.sleep.deadline();
-                this.sleep.poll(cx).map(|()| Err(Elapsed { deadline }))
+                this.sleep.poll_in_scope(cx).map(|ambient| Err(Elapsed::new(deadline, ambient)))
             }
         }
     };

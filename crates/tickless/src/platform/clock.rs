@@ -176,6 +176,24 @@ impl HostClock {
         }
     }
 
+    /// Returns whether the clock shows the system's monotonic time, which the program cannot move.
+    pub fn is_real(&self) -> bool {
+        match self.kind {
+            Kind::Line | Kind::System => true,
+            Kind::Manual => false,
+            Kind::Runtime => self.runtime.as_ref().is_some_and(|runtime| !runtime.is_virtual()),
+        }
+    }
+
+    /// Returns whether an instant of this clock means the same time on `other`, except for the few
+    /// ppm by which [`Kind::Line`] may differ from the system's clock.
+    #[inline]
+    pub fn agrees_with(&self, other: &HostClock) -> bool {
+        core::ptr::eq(self, other)
+            || (self.kind == Kind::Manual && Arc::ptr_eq(&self.manual, &other.manual))
+            || (self.is_real() && other.is_real())
+    }
+
     pub fn fallback(&self) -> Option<Fallback> {
         self.fallback.get().copied()
     }

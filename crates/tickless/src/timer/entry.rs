@@ -5,6 +5,7 @@
 //! [`super::wakers`]), so a thread that drops an entry while its callback runs waits for
 //! nanoseconds only.
 
+use super::ambient::{self, Scope};
 use super::fired::Fired;
 use super::frame;
 use super::glue::{Glue, Host, Task};
@@ -39,6 +40,8 @@ pub(crate) struct Entry<L: Family<Host>> {
     /// Whether the task or the driver may access the waker.
     turns: Turns<AtomicU8>,
     stage: Cell<Stage>,
+    /// Whether the last poll left it to the deadline scope around it to wake the task.
+    waits_for_scope: Cell<bool>,
     pinned: PhantomPinned,
 }
 
@@ -70,6 +73,7 @@ impl<L: Family<Host>> Entry<L> {
             slack: Cell::new(slack_units(slack)),
             turns: Turns::new(),
             stage: Cell::new(Stage::New),
+            waits_for_scope: Cell::new(false),
             pinned: PhantomPinned,
         }
     }
@@ -96,6 +100,58 @@ impl<L: Family<Host>> Entry<L> {
     #[inline]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.stage.get() == Stage::Armed { self.poll_armed(cx) } else { self.arm(cx) }
+    }
+
+    /// Like [`poll`](Self::poll), but arms nothing inside a deadline scope that ends earlier. If
+    /// that scope's deadline has passed, returns it.
+    #[cfg_attr(debug_assertions, track_caller)]
+    #[inline]
+    pub(crate) fn poll_in_scope(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Ns>> {
+        let Some((deadline, has_passed)) = self.earlier_scope(cx.waker()) else {
+            self.waits_for_scope.set(false);
+            return self.poll(cx).map(|()| None);
+        };
+        // An entry that is first polled after the scope's deadline stays pending, and the scope
+        // ends. Otherwise a loop that retries after each timeout would never leave its poll.
+        if has_passed && self.waits_for_scope.get() {
+            return Poll::Ready(Some(deadline));
+        }
+        self.waits_for_scope.set(!has_passed);
+        Poll::Pending
+    }
+
+    /// Returns the deadline of the scope around the current poll, and whether it has passed, if the
+    /// scope's timer wakes this waker no later than this entry's timer would. An executor inside of
+    /// the scope that has wakers of its own may outlive the scope, so there it returns `None`.
+    #[inline]
+    fn earlier_scope(&self, waker: &Waker) -> Option<(Ns, bool)> {
+        let earlier = ambient::innermost(|scope| {
+            let is_earlier = scope.deadline <= self.deadline()
+                && scope.waker.will_wake(waker)
+                && scope.is_on_clock_of(self.shared())
+                && !self.has_fired();
+            is_earlier.then_some((scope.deadline, scope.has_passed))
+        });
+        earlier.flatten()
+    }
+
+    /// Returns the scope that polls its future with this waker, and ends with this entry's timer.
+    /// Returns `None` if the scope around it ends earlier, and so takes its place.
+    #[inline]
+    pub(crate) fn scope<'a>(&'a self, waker: &'a Waker, has_passed: bool) -> Option<Scope<'a>> {
+        if self.earlier_scope(waker).is_some() {
+            return None;
+        }
+        let (deadline, timers) = (self.deadline(), self.shared.as_ref());
+        let earliest = ambient::innermost(|outer| {
+            if outer.is_on_clock_of(self.shared()) {
+                outer.earliest.min(deadline)
+            } else {
+                deadline
+            }
+        });
+        let earliest = earliest.unwrap_or(deadline);
+        Some(Scope { deadline, earliest, has_passed, timers, slack: self.slack(), waker })
     }
 
     #[inline(never)]
@@ -167,11 +223,15 @@ impl<L: Family<Host>> Entry<L> {
         self.turns.reset();
     }
 
+    fn slack(&self) -> Ns {
+        Ns(u64::from(self.slack.get()) << 10)
+    }
+
     fn window(&self, deadline: Ns) -> Window {
         if L::COARSE {
             return Window::at(deadline);
         }
-        Window::new(deadline, deadline.after(Ns(u64::from(self.slack.get()) << 10)))
+        Window::new(deadline, deadline.after(self.slack()))
     }
 
     /// Stores the waker to be woken. Returns `false` if the timer has fired.

@@ -1,6 +1,7 @@
 //! The types that own a timer and its callback, and the state that all timers of a set share. A set
 //! of timers has its own bases, one for each CPU, and its own drivers, which fire the timers.
 
+pub(crate) mod ambient;
 mod arena;
 pub(crate) mod cancel_error;
 pub(crate) mod clock_timers;

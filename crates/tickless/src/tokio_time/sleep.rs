@@ -18,7 +18,7 @@ pin_project! {
     #[derive(Debug)]
     pub struct Sleep {
         #[pin]
-        inner: crate::future::Sleep,
+        pub(super) inner: crate::future::Sleep,
     }
 }
 

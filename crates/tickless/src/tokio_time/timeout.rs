@@ -1,7 +1,8 @@
 //! The counterpart of `tokio::time::Timeout`.
 
 use super::error::Elapsed;
-use super::{Instant, Sleep, sleep, sleep_until};
+use super::{Instant, sleep, sleep_until};
+use crate::future;
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,39 +15,42 @@ pin_project! {
     #[derive(Debug)]
     pub struct Timeout<T> {
         #[pin]
-        value: T,
-        #[pin]
-        sleep: Sleep,
+        inner: future::Timeout<T>,
     }
 }
 
 /// Yields the output of `future`, or [`Elapsed`] if it is not ready before `duration` has passed.
 /// The future is polled before the clock is read, so a future that is ready never elapses.
+///
+/// Inside a [`deadline_scope`](crate::future::deadline_scope) with an earlier deadline, as from
+/// `timers().deadline_scope`, it ends with that deadline, which tokio's error type does not show.
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    Timeout { value: future.into_future(), sleep: sleep(duration) }
+    let future = future.into_future();
+    Timeout { inner: future::Timeout::new(sleep(duration).inner, future) }
 }
 
 /// Like [`timeout`], with the time `deadline` instead of a duration.
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
-    Timeout { value: future.into_future(), sleep: sleep_until(deadline) }
+    let future = future.into_future();
+    Timeout { inner: future::Timeout::new(sleep_until(deadline).inner, future) }
 }
 
 impl<T> Timeout<T> {
     /// Returns a reference to the inner future.
     // tidy: allow(get-name): tokio's name
     pub fn get_ref(&self) -> &T {
-        &self.value
+        &self.inner.future
     }
 
     /// Returns a mutable reference to the inner future.
     // tidy: allow(get-name): tokio's name
     pub fn get_mut(&mut self) -> &mut T {
-        &mut self.value
+        &mut self.inner.future
     }
 
     /// Returns the inner future.
     pub fn into_inner(self) -> T {
-        self.value
+        self.inner.future
     }
 }
 
@@ -54,10 +58,6 @@ impl<T: Future> Future for Timeout<T> {
     type Output = Result<T::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        if let Poll::Ready(output) = this.value.poll(cx) {
-            return Poll::Ready(Ok(output));
-        }
-        this.sleep.poll(cx).map(|()| Err(Elapsed(())))
+        self.project().inner.poll(cx).map_err(|_| Elapsed(()))
     }
 }

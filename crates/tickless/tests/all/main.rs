@@ -23,6 +23,7 @@ mod cancel_sync;
 mod clock_timer;
 #[cfg(linux_platform)]
 mod clocks;
+mod deadlines;
 mod deferred;
 #[cfg(linux_platform)]
 mod devices;

@@ -1,9 +1,11 @@
 //! Processes that are short of a resource: threads that the system refuses, and thousands of sets.
 
-use crate::support::{MS, child_test, wait_until};
+use crate::support::{HOUR, MS, child_test, wait_until};
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tickless::driver::StartTimersError;
+use tickless::future::{deadline_scope, now, remaining, timeout};
 use tickless::virtual_time::VirtualTime;
 use tickless::{Timeout, Timers};
 
@@ -33,6 +35,13 @@ pub fn assert_no_threads() {
     time.advance(5 * MS);
     assert_eq!(fired.load(Ordering::Relaxed), 2);
     drop((timer, other));
+    // Each poll of a future compares its deadline with the clock.
+    let ended = pollster::block_on(deadline_scope(now() + 5 * MS, async {
+        assert!(remaining().is_some_and(|left| left <= 5 * MS));
+        timeout(HOUR, pending::<()>()).await
+    }));
+    let ended = ended.map(|inner| inner.expect_err("it never ends"));
+    assert!(ended.is_ok_and(|inner| inner.is_ambient && inner.deadline <= now()));
 }
 
 /// Method: a child process at its limit, as a user other than root, because limits do not apply to

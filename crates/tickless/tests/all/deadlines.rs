@@ -1,0 +1,246 @@
+//! Ambient deadlines: scopes, and the timeouts and tasks inside of them.
+
+use crate::support::woken::{poll, woken};
+use crate::support::{HOUR, MS, SECOND};
+use async_executor::LocalExecutor;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+use tickless::future::{Elapsed, deadline_scope, now, propagate_deadline, remaining, timeout};
+use tickless::time::Instant;
+use tickless::{Timers, VirtualTime};
+
+/// Ten nested timeouts of an hour and more around something that never ends. Returns how deep the
+/// error comes from that the innermost one returned, and the error.
+fn nested(timers: &Timers, depth: u32) -> Pin<Box<dyn Future<Output = (u32, Elapsed)>>> {
+    let timers = timers.clone();
+    Box::pin(async move {
+        if depth == 10 {
+            return pending().await;
+        }
+        let inner = nested(&timers, depth + 1);
+        match timers.timeout_after(HOUR * (depth + 1), inner).await {
+            Ok(innermost) => innermost,
+            Err(elapsed) => (depth, elapsed),
+        }
+    })
+}
+
+/// Goal: ten nested timeouts cost one timer, and the innermost one returns the ambient deadline.
+#[test]
+fn nested_timeouts_arm_the_timer_of_their_scope_only() {
+    for scopes in [1, 3] {
+        let time = VirtualTime::new();
+        let (timers, at) = (time.timers(), time.now() + SECOND);
+        let mut work = nested(timers, 0);
+        for later in (0..scopes).rev() {
+            let scope = timers.deadline_scope(at + HOUR * later, work);
+            work = Box::pin(async { scope.await.unwrap() });
+        }
+        let (depth, elapsed) = time.block_on(work);
+        assert_eq!((depth, elapsed.deadline, elapsed.is_ambient), (9, at, true));
+        assert_eq!(elapsed.to_string(), "the ambient deadline passed before the work was done");
+        assert_eq!((time.now(), timers.stats().total().armed), (at, 1), "{scopes} scopes");
+        time.assert_idle();
+    }
+}
+
+/// Goal: the earliest deadline ends the work, whichever it is, and the error names it.
+#[test]
+fn the_earliest_deadline_ends_the_work() {
+    for (outer, inner, own) in [(1, 2, 3), (1, 3, 2), (2, 1, 3), (3, 1, 2), (2, 3, 1), (3, 2, 1)] {
+        let time = VirtualTime::new();
+        let (timers, begin) = (time.timers(), time.now());
+        let least = Cell::new(None);
+        let work = async {
+            least.set(remaining());
+            timers.timeout_after(SECOND * own, pending::<()>()).await
+        };
+        let inner_scope = timers.deadline_scope(begin + SECOND * inner, work);
+        let ended = timers.deadline_scope(begin + SECOND * outer, inner_scope);
+        let ended = time.block_on(ended).unwrap().unwrap().unwrap_err();
+        assert_eq!(ended.deadline, begin + SECOND);
+        assert_eq!((ended.is_ambient, time.now()), (own != 1, begin + SECOND));
+        assert_eq!(least.get(), Some(SECOND * outer.min(inner)));
+        let armed = 1 + u64::from(inner < outer) + u64::from(own == 1);
+        assert_eq!(timers.stats().total().armed, armed, "{outer} {inner} {own}");
+        assert_eq!(remaining(), None);
+    }
+}
+
+#[test]
+fn a_scope_ends_what_does_not_look_at_its_deadline() {
+    let time = VirtualTime::new();
+    let (timers, at) = (time.timers(), time.now() + SECOND);
+    let ended = time.block_on(timers.deadline_scope(at, timers.sleep(HOUR))).unwrap_err();
+    assert_eq!((ended.deadline, ended.is_ambient, time.now()), (at, false, at));
+    // A loop that retries after each timeout, for which none is ambient, must not spin.
+    let tries = Cell::new(0);
+    let retries = async {
+        while timers.timeout_after(HOUR, pending::<()>()).await.is_err() {
+            assert_eq!(remaining(), Some(Duration::ZERO));
+            tries.set(tries.get() + 1);
+            assert!(tries.get() < 10, "it spins");
+        }
+    };
+    assert!(time.block_on(timers.deadline_scope(at + SECOND, retries)).is_err());
+    assert_eq!((tries.get(), time.now()), (1, at + SECOND));
+    // A deadline that has passed: what is ready is returned, and what waits ends.
+    assert_eq!(time.block_on(timers.deadline_scope(at, ready(5))), Ok(5));
+    assert!(time.block_on(timers.deadline_scope(at, pending::<()>())).is_err());
+    // No deadline: arms nothing, and does not hide the scope around it.
+    let armed = timers.stats().total().armed;
+    let none = async { timers.deadline_scope(Instant::NEVER, async { remaining() }).await };
+    assert_eq!(time.block_on(none), Ok(None));
+    let none = timers.deadline_scope(Instant::NEVER, async { remaining() });
+    let later = time.now() + HOUR;
+    assert_eq!(time.block_on(timers.deadline_scope(later, none)), Ok(Ok(Some(HOUR))));
+    assert_eq!(timers.stats().total().armed, armed);
+}
+
+#[test]
+fn a_panic_restores_the_outer_scope() {
+    let time = VirtualTime::new();
+    let at = |seconds| time.now() + SECOND * seconds;
+    let panics = || async { std::panic::panic_any(remaining()) };
+    let outer = async {
+        let mut inner = pin!(time.timers().deadline_scope(at(1), panics()));
+        let payload = poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| inner.as_mut().poll(cx)));
+            Poll::Ready(polled.unwrap_err())
+        });
+        assert_eq!(payload.await.downcast_ref(), Some(&Some(SECOND)));
+        assert_eq!(remaining(), Some(2 * SECOND));
+        panics().await;
+    };
+    let outer = time.timers().deadline_scope(at(2), outer);
+    assert!(catch_unwind(AssertUnwindSafe(|| pollster::block_on(outer))).is_err());
+    assert_eq!(remaining(), None);
+}
+
+/// Goal: a timeout relies on the scope's timer only if that wakes the same task.
+#[test]
+fn timeouts_that_outlive_their_scope_wake_their_task() {
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let (scopes, task) = woken();
+    let (childs, child) = woken();
+    for (waker, armed_inside) in [(&task, 0), (&child, 1)] {
+        let mut kept = pin!(timers.timeout_after(2 * SECOND, pending::<()>()));
+        let begin = timers.stats().total().armed;
+        let at = time.now() + SECOND;
+        // An executor in the scope polls with `waker`, and keeps the future.
+        let mut scope = Box::pin(timers.deadline_scope(
+            at,
+            poll_fn(|_| {
+                assert!(poll(kept.as_mut(), waker).is_pending());
+                Poll::<()>::Pending
+            }),
+        ));
+        assert!(poll(scope.as_mut(), &task).is_pending());
+        assert_eq!(timers.stats().total().armed - begin, 1 + armed_inside);
+        drop(scope);
+        if armed_inside == 0 {
+            // The task goes on, and polls it again.
+            assert!(poll(kept.as_mut(), waker).is_pending());
+        }
+        time.advance(2 * SECOND);
+        let Poll::Ready(Err(ended)) = poll(kept.as_mut(), waker) else { panic!("it has elapsed") };
+        assert_eq!((ended.deadline, ended.is_ambient), (at + SECOND, false));
+        // One that has elapsed is ready whenever it is polled, in a scope too.
+        let mut scope = pin!(timers.deadline_scope(at, kept));
+        assert_eq!(poll(scope.as_mut(), waker), Poll::Ready(Ok(Err(ended))));
+        time.assert_idle();
+    }
+    assert_eq!((scopes.count(), childs.count()), (1, 1));
+}
+
+#[test]
+fn spawned_tasks_have_the_deadline_if_it_is_propagated() {
+    let time = VirtualTime::new();
+    let (timers, begin) = (time.timers(), time.now());
+    let ends = RefCell::new(Vec::new());
+    let end = |name: &'static str, is_ambient: Option<bool>| {
+        ends.borrow_mut().push((name, is_ambient, time.now() - begin));
+    };
+    let executor = LocalExecutor::new();
+    let request = async {
+        let own = timers.timeout_after(2 * SECOND, pending::<()>());
+        let with = propagate_deadline(async {
+            let ended = timers.timeout_after(HOUR, pending::<()>()).await;
+            end("timeout", ended.err().map(|ended| ended.is_ambient));
+            pending::<()>().await;
+        });
+        executor
+            .spawn(async { end("without", own.await.err().map(|end| end.is_ambient)) })
+            .detach();
+        executor.spawn(async { end("with", with.await.err().map(|end| end.is_ambient)) }).detach();
+    };
+    let begun = time.block_on(timers.deadline_scope(begin + SECOND, request));
+    assert_eq!(begun, Ok(()), "the tasks are not the request's own");
+    time.block_on(executor.run(timers.sleep(HOUR)));
+    let (one, two) = (SECOND, 2 * SECOND);
+    let expected =
+        [("timeout", Some(true), one), ("with", Some(true), one), ("without", Some(false), two)];
+    assert_eq!(*ends.borrow(), expected);
+    time.assert_idle();
+
+    let armed = timers.stats().total().armed;
+    let free = propagate_deadline(async { remaining() });
+    assert_eq!((time.block_on(free), timers.stats().total().armed), (Ok(None), armed));
+}
+
+/// Goal: instants of different clocks are never compared.
+#[test]
+fn other_clocks_ignore_the_deadline() {
+    let (one, other) = (VirtualTime::new(), VirtualTime::new());
+    other.advance(HOUR);
+    let added = one.add_timers(Timers::builder().bases(1));
+    let at = one.now() + SECOND;
+    let work = async {
+        let foreign = other.timers().timeout_after(MS, pending::<()>());
+        let mut foreign = pin!(foreign);
+        let polled = poll_fn(|cx| Poll::Ready(foreign.as_mut().poll(cx)));
+        assert!(polled.await.is_pending());
+        assert_eq!(other.timers().stats().pending(), 1, "it relies on its own timer");
+        let hidden = other.timers().deadline_scope(other.now() + MS, async { remaining() });
+        assert_eq!((hidden.await, remaining()), (Ok(Some(MS)), Some(SECOND)));
+        let real = one.outside(timeout(MS, pending::<()>())).await;
+        assert!(real.is_err_and(|ended| !ended.is_ambient));
+        added.timeout_after(HOUR, pending::<()>()).await
+    };
+    let ended = one.timers().deadline_scope(at, work);
+    assert!(one.block_on(ended).unwrap().unwrap_err().is_ambient);
+    assert_eq!((one.now(), added.stats().total().armed), (at, 0));
+}
+
+#[test]
+fn deadlines_hold_in_real_time_and_on_other_threads() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let begun = std::time::Instant::now();
+    let own = Timers::builder().bases(1).start().unwrap();
+    let request = async move {
+        assert!(remaining().is_some_and(|left| left <= 20 * MS));
+        let task = tokio::spawn(propagate_deadline(async move {
+            for _ in 0..20 {
+                tokio::task::yield_now().await;
+                assert!(remaining().is_some());
+            }
+            // Other timers on the same clock.
+            own.timeout_after(HOUR, pending::<()>()).await
+        }));
+        task.await.unwrap()
+    };
+    let task = runtime.spawn(deadline_scope(now() + 20 * MS, request));
+    // The deadline of the request and that of its task pass together, and either may end it.
+    let ended = match runtime.block_on(task).unwrap() {
+        Ok(Ok(inner)) => inner.unwrap_err(),
+        Ok(Err(ended)) => ended,
+        Err(ended) => ended,
+    };
+    assert!(ended.deadline <= now() && begun.elapsed() >= 20 * MS, "early");
+    assert_eq!(remaining(), None);
+}
