@@ -225,7 +225,7 @@ mod tests {
         let margin = grpc.clone().margin(20 * MS);
         assert_eq!(sent(&margin, SECOND, ""), ok("980000u"));
         assert_eq!(sent(&margin, 20 * MS + NS, ""), ok("1n"));
-        for (header, left) in [(&margin, 20 * MS), (&margin, MS), (&grpc, 0 * MS)] {
+        for (header, left) in [(&margin, 20 * MS), (&margin, MS), (&grpc, Duration::ZERO)] {
             assert_eq!(sent(header, left, ""), Err(NoTimeLeft));
         }
         assert_eq!(sent(&envoy(), MS - NS, ""), Err(NoTimeLeft));

@@ -2,6 +2,7 @@
 
 use http::Request;
 use pin_project_lite::pin_project;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use tickless::future::{DeadlineScope, TimerSource, propagate_deadline};
@@ -57,9 +58,12 @@ where
         let at = header.deadline(timers, request.headers());
         // The inner service is called inside of the scope, too: it may read the deadline.
         let inner = &mut self.inner;
-        let call = pin!(timers.deadline_scope(at, async move { inner.call(request) }));
-        let Poll::Ready(Ok(response)) = call.poll(&mut Context::from_waker(Waker::noop())) else {
-            unreachable!("the future does not wait")
+        let mut request = Some(request);
+        let call = poll_fn(|_| Poll::Ready(request.take().map(|request| inner.call(request))));
+        let call = pin!(timers.deadline_scope(at, call));
+        let Poll::Ready(Ok(Some(response))) = call.poll(&mut Context::from_waker(Waker::noop()))
+        else {
+            unreachable!("the future is ready when it is first polled")
         };
         DeadlineFuture { call: Some(timers.deadline_scope(at, response)) }
     }

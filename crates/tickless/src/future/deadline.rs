@@ -5,7 +5,7 @@ use crate::timer::ambient;
 use pin_project_lite::pin_project;
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tickless_core::time::{Instant, Ns};
 
@@ -103,27 +103,27 @@ impl<F: Future> Future for DeadlineScope<F> {
         if deadline == Instant::NEVER {
             return this.future.poll(cx).map(Ok);
         }
-        let mut has_passed = this.sleep.is_elapsed();
         loop {
-            let polled = match this.sleep.entry.scope(cx.waker(), has_passed) {
+            let scope = this.sleep.entry.scope(cx.waker());
+            let has_passed = scope.is_some_and(|scope| scope.has_passed);
+            let polled = match scope {
                 Some(scope) => scope.enter(|| this.future.as_mut().poll(cx)),
                 None => this.future.as_mut().poll(cx),
             };
             if let Poll::Ready(output) = polled {
                 return Poll::Ready(Ok(output));
             }
-            let ambient = this.is_propagated.then_some(deadline.into());
-            if has_passed {
-                return Poll::Ready(Err(Elapsed::new(deadline, ambient)));
-            }
-            match this.sleep.as_mut().poll_in_scope(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(outer)) => {
-                    return Poll::Ready(Err(Elapsed::new(deadline, Some(outer))));
+            let ambient = if has_passed {
+                this.is_propagated.then_some(deadline.into())
+            } else {
+                match ready!(this.sleep.as_mut().poll_in_scope(cx)) {
+                    // The deadline has just passed. Poll the future once more: timeouts that wait
+                    // inside of it return their errors.
+                    None => continue,
+                    outer => outer,
                 }
-                // Poll the future once more, so that the timeouts inside of it end.
-                Poll::Ready(None) => has_passed = true,
-            }
+            };
+            return Poll::Ready(Err(Elapsed::new(deadline, ambient)));
         }
     }
 }

@@ -146,6 +146,9 @@ mod tests {
         let over = size_of::<super::super::Timeout<std::future::Ready<u64>, super::CoarseSleep>>()
             - size_of::<std::future::Ready<u64>>();
         assert!(over <= 160, "{over} bytes over the future that it wraps");
+        type Ready = std::future::Ready<u64>;
+        let over = size_of::<super::super::DeadlineScope<Ready>>() - size_of::<Ready>();
+        assert_eq!(over, 104);
         fn is_send_and_sync<T: Send + Sync>() {}
         is_send_and_sync::<Sleep>();
         is_send_and_sync::<CoarseSleep>();

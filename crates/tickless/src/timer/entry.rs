@@ -138,7 +138,7 @@ impl<L: Family<Host>> Entry<L> {
     /// Returns the scope that polls its future with this waker, and ends with this entry's timer.
     /// Returns `None` if the scope around it ends earlier, and so takes its place.
     #[inline]
-    pub(crate) fn scope<'a>(&'a self, waker: &'a Waker, has_passed: bool) -> Option<Scope<'a>> {
+    pub(crate) fn scope<'a>(&'a self, waker: &'a Waker) -> Option<Scope<'a>> {
         if self.earlier_scope(waker).is_some() {
             return None;
         }
@@ -150,7 +150,7 @@ impl<L: Family<Host>> Entry<L> {
                 deadline
             }
         });
-        let earliest = earliest.unwrap_or(deadline);
+        let (earliest, has_passed) = (earliest.unwrap_or(deadline), self.has_fired());
         Some(Scope { deadline, earliest, has_passed, timers, slack: self.slack(), waker })
     }
 
@@ -251,6 +251,7 @@ impl<L: Family<Host>> Entry<L> {
     #[cold]
     fn poll_by_clock(self: Pin<&Self>, cx: &mut Context<'_>) -> Poll<()> {
         if self.deadline() <= system_now() {
+            self.turns.set_fired();
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();
