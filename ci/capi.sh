@@ -33,7 +33,12 @@ if ! have_all && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     valgrind cmake libuv1-dev libev-dev; } >/dev/null 2>&1 || true
 fi
 
-PROFILE=dev PREFIX=$work/usr "$here/install.sh"
+"$here/install.sh" --help | grep -q -- --uninstall || fail "install.sh does not list its options"
+for wrong in --prefx=/usr help --prefix "--prefix relative"; do
+  # shellcheck disable=SC2086 # two words
+  ! "$here/install.sh" $wrong >/dev/null 2>&1 || fail "install.sh accepts $wrong"
+done
+"$here/install.sh" --profile dev --prefix "$work/usr"
 export PKG_CONFIG_PATH=$work/usr/lib/pkgconfig LD_LIBRARY_PATH=$work/usr/lib
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 [ "$(pkg-config --modversion tickless)" = "$version" ] || fail "pkg-config reports another version"
@@ -198,3 +203,8 @@ sed -i 's/sizeof(tickless_timer_t) == 128 && //' "$work/other/tickless.h"
 compile "$basic" "$work/outdated" "${static[@]}"
 fails "storage of another size (at run time)" "$work/outdated"
 grep -q "with the library's own header" "$work/log"
+
+# Nothing is left but the folders that other packages share.
+"$here/install.sh" --uninstall --prefix "$work/usr"
+left=$(find "$work/usr" ! -type d -o -name 'tickless*')
+[ -z "$left" ] || fail "install.sh --uninstall leaves $left"

@@ -38,6 +38,13 @@ macro() { # HEADER EXPRESSION: what the preprocessor makes of it
   echo "$2" | g++ -E -P -include "$1" -x c++ - 2>/dev/null | tail -1 | tr -d '" '
 }
 
+# Tickless itself, as a program in C installs and links it.
+from_c() {
+  "$here/../../crates/tickless-capi/install.sh" --prefix "$out/usr" &&
+    g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "$here/cpp/tickless.cpp" -o "$out/tickless" \
+      "$out/usr/lib/libtickless.a" -lgcc_s -lm -ldl
+}
+build tickless from_c || true
 cpp libev libev -lev && version "libev $(macro ev.h 'EV_VERSION_MAJOR.EV_VERSION_MINOR')" || true
 cpp libevent libevent -levent -levent_pthreads &&
   version "libevent $(pkg-config --modversion libevent)" || true

@@ -61,6 +61,7 @@ const CONTENDERS: &[(&[&str], Owner, &str)] = &[
         Owner::AnyThread,
         "Tickless Timeout, any thread",
     ),
+    (&["**Timeout** from C, `start_from(now, d)`"], Owner::AnyThread, "Tickless Timeout, from C"),
     (&["**Sleep**, `future::sleep(d)`"], Owner::AnyThread, "Tickless Sleep"),
     (&["**Limiter**, `try_acquire(1)`"], Owner::AnyThread, "Tickless Limiter"),
     (

@@ -1,24 +1,82 @@
 #!/usr/bin/env bash
-# Builds the C library and installs it with its headers, its pkg-config and CMake files, and its
-# licences. Strips symbols that linking does not need; STRIP= keeps them.
-# Usage: [PREFIX=/usr/local] [LIBDIR=$PREFIX/lib] [DESTDIR=] [PROFILE=release] [STRIP=strip] \
-#   install.sh
+# Builds and installs the C library; --help lists the options.
 # The soname is libtickless.so.MAJOR.MINOR while MAJOR is 0, because a minor version may then break
 # programs.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
+
+usage() {
+  cat <<'USAGE'
+Builds the C library and installs it with its headers, its pkg-config and CMake files, and its
+licences. Needs Rust and a C compiler.
+
+Usage: install.sh [OPTION]...
+
+  --prefix DIR     install below DIR [/usr/local]
+  --libdir DIR     install the libraries into DIR [PREFIX/lib]
+  --destdir DIR    put everything below DIR, for packagers; the files name PREFIX
+  --profile NAME   build with this profile of cargo [release]
+  --no-strip       keep symbols that linking does not need
+  --uninstall      remove what an installation with these options has installed
+  --help           print this
+
+The variables PREFIX, LIBDIR, DESTDIR and PROFILE are defaults of the options.
+USAGE
+}
+
+fail() { echo "install.sh: $1" >&2 && exit 2; }
 
 prefix=${PREFIX:-/usr/local}
-libdir=${LIBDIR:-$prefix/lib}
+libdir=${LIBDIR:-}
 root=${DESTDIR:-}
 profile=${PROFILE:-release}
-strip=${STRIP-strip}
+strip=strip
+uninstall=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help) usage && exit ;;
+    --no-strip) strip= ;;
+    --uninstall) uninstall=1 ;;
+    --prefix | --libdir | --destdir | --profile)
+      [ -n "${2:-}" ] || fail "$1 needs a value"
+      case $1 in
+        --prefix) prefix=$2 ;;
+        --libdir) libdir=$2 ;;
+        --destdir) root=$2 ;;
+        --profile) profile=$2 ;;
+      esac
+      shift ;;
+    *) fail "there is no option $1; --help lists the options" ;;
+  esac
+  shift
+done
+for folder in "$prefix" "${libdir:=$prefix/lib}"; do
+  case $folder in
+    /*) ;;
+    *) fail "$folder is not an absolute path" ;;
+  esac
+done
+licences=$root$prefix/share/doc/tickless
+cmake=$libdir/cmake/tickless
 
-version=$(cargo pkgid | sed 's/.*[#@]//')
+cd "$(dirname "${BASH_SOURCE[0]}")"
+version=$(cat Cargo.toml ../../Cargo.toml 2>/dev/null |
+  sed -n '/^version = "/ { s/^version = "\(.*\)"/\1/p; q }')
 IFS=. read -r major minor _ <<<"$version"
 soname=libtickless.so.$major
 [ "$major" -gt 0 ] || soname=$soname.$minor
 
+if [ -n "$uninstall" ]; then
+  rm -f "$root$prefix"/include/tickless.{h,hpp} "$licences"/LICENSE-{APACHE,MIT} \
+    "$root$libdir"/{libtickless.a,libtickless.so,"$soname","libtickless.so.$version"} \
+    "$root$libdir/pkgconfig/tickless.pc" "$root$cmake"/tickless-config{,-version}.cmake
+  for folder in "$licences" "$root$cmake"; do
+    [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
+  done
+  echo "removed tickless $version below $root$prefix"
+  exit
+fi
+
+command -v cargo >/dev/null || fail "there is no cargo; install Rust, for example from rustup.rs"
 cargo build --locked --lib --profile "$profile"
 target=$(cargo metadata --no-deps --format-version 1)
 target=$(sed 's/.*"target_directory":"\([^"]*\)".*/\1/' <<<"$target")
@@ -47,12 +105,10 @@ Cflags: -I\${includedir}
 Libs: -L\${libdir} -ltickless
 Libs.private: -lgcc_s -lpthread -lm -ldl
 PC
-licences=$root$prefix/share/doc/tickless
 install -d "$licences"
 install -m 644 LICENSE-APACHE LICENSE-MIT "$licences"
 
 # The CMake package finds the files relative to itself, so that the prefix can be moved.
-cmake=$libdir/cmake/tickless
 install -d "$root$cmake"
 up=$(realpath -m --relative-to "$cmake" "$libdir")
 include=$(realpath -m --relative-to "$cmake" "$prefix/include")
@@ -91,4 +147,6 @@ else()
   set(PACKAGE_VERSION_COMPATIBLE FALSE)
 endif()
 CMAKE
-echo "installed tickless $version below ${root}$prefix"
+echo "installed tickless $version below $root$prefix"
+[ -n "$root" ] ||
+  echo "if programs do not find $soname: run ldconfig, or link with -Wl,-rpath,$libdir"

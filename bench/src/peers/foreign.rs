@@ -33,6 +33,8 @@ pub struct Foreign {
 const ONE_THREAD: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, EXPIRE];
 const ALL: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, EXPIRE, OWN, CROSSED];
 const EQUAL_ONLY: &[Kind] = &[PAIRS, PUSH_EQUAL];
+/// Its expiry is that of the contenders in Rust.
+const FROM_C: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, OWN, CROSSED];
 
 const CAUGHT_UP: &str = "all due when the loop looks, one thread";
 
@@ -46,6 +48,10 @@ const fn peer(
 }
 
 pub const PEERS: &[Foreign] = &[
+    Foreign {
+        crossed_name: "**Timeout** from C, `cancel_sync` waits",
+        ..peer("**Timeout** from C, `start_from(now, d)`", "tickless", FROM_C, "")
+    },
     peer("libev (C)", "libev", ONE_THREAD, CAUGHT_UP),
     Foreign {
         crossed_name: "libevent (C), `event_del` waits",
