@@ -37,10 +37,10 @@ pub(super) fn of(
             _ => "the timer interrupt itself".to_string(),
         },
         HopKind::Wakeup => "waking the thread".to_string(),
-        HopKind::Run => run(trace, on_thread_cpu(), sleep, from, to),
+        HopKind::Run => run(trace, spans, on_thread_cpu(), sleep, from, to),
         HopKind::After => match on_thread_cpu() {
             Some(Activity::Thread(pid)) if pid == sleep.pid => "the thread itself".to_string(),
-            activity => run(trace, activity, sleep, from, to),
+            activity => run(trace, spans, activity, sleep, from, to),
         },
     }
 }
@@ -76,12 +76,19 @@ fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
-fn run(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns, to: Ns) -> String {
+fn run(
+    trace: &Trace,
+    spans: &Spans,
+    activity: Option<Activity>,
+    sleep: &Sleep,
+    from: Ns,
+    to: Ns,
+) -> String {
     let is_long = to.since(from) > IDLE_EXIT_MAX;
     match activity {
         // The CPU was idle for long, though an idle CPU runs every thread that it may run. So the
         // scheduler did not allow this thread to run.
-        _ if is_long && stood_still(trace, sleep, activity, from, to) => {
+        _ if is_long && stood_still(trace, spans, sleep, activity, from, to) => {
             "CPU limit: the group's quota was used up".to_string()
         }
         Some(Activity::Idle(_) | Activity::Thread(0)) if is_long => {
@@ -114,25 +121,44 @@ pub(super) fn granularity(trace: &Trace, sleep: &Sleep) -> Ns {
     Ns(sleep.due.since(sleep.armed).0 / 8 + 2 * tick.0)
 }
 
-/// Returns whether a thread waited from `from` until `to` because its group had used up its quota
-/// of CPU time: a quota was refilled just before the thread ran, and until then neither it nor
-/// another thread of its process had begun to run.
+/// Returns whether a thread waited from `from` until `to` mostly because its group had used up its
+/// quota of CPU time.
 ///
-/// An idle CPU runs the thread at once after the refill. A busy one runs it with one of its next
-/// ticks, because a refill does not preempt the running thread.
-fn stood_still(trace: &Trace, sleep: &Sleep, activity: Option<Activity>, from: Ns, to: Ns) -> bool {
+/// If the trace tells which threads have a limit, that is so if the quota was refilled in the second
+/// half of the wait, and no thread of the group ran then. Otherwise, it is concluded from a refill
+/// just before the thread ran, if no other thread of its process had begun to run until then. An
+/// idle CPU runs the thread at once after the refill; a busy one with one of its next ticks, because
+/// a refill does not preempt the running thread.
+fn stood_still(
+    trace: &Trace,
+    spans: &Spans,
+    sleep: &Sleep,
+    activity: Option<Activity>,
+    from: Ns,
+    to: Ns,
+) -> bool {
     const TICK_USUAL: Ns = Ns(4_000_000);
+    let group = trace.processes.limited_group(sleep.pid);
     let is_busy = matches!(activity, Some(Activity::Thread(pid)) if pid != 0 && pid != sleep.pid);
     let tick = trace.hz.map_or(TICK_USUAL, |hz| hz.tick());
-    let within = if is_busy { Ns(2 * tick.0) } else { IDLE_EXIT_MAX };
+    let within = match (group, is_busy) {
+        (Some(_), _) => Ns(to.since(from).0 / 2),
+        (None, true) if trace.processes.has_limits() => return false,
+        (None, true) => Ns(2 * tick.0),
+        (None, false) => IDLE_EXIT_MAX,
+    };
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
     let end = trace.records.partition_point(|record| record.time <= to);
-    let mut near = trace.records.range(0..end).rev();
-    let refill = near.find(|record| match record.event {
-        Event::HrtimerExpireEntry { function, .. } => functions.contains(&Some(function)),
-        _ => to.since(record.time) > within,
+    let near = trace.records.range(0..end).rev();
+    let mut refills = near.take_while(|record| to.since(record.time) <= within).filter(|record| {
+        matches!(record.event, Event::HrtimerExpireEntry { function, .. }
+            if functions.contains(&Some(function)))
     });
-    let Some(refill) = refill.filter(|it| to.since(it.time) <= within) else { return false };
+    if let Some(group) = group {
+        let is_of_group = |pid: u32| trace.processes.limited_group(pid) == Some(group);
+        return refills.any(|refill| !spans.running_at(refill.time).any(is_of_group));
+    }
+    let Some(refill) = refills.next() else { return false };
     if refill.time.since(from) <= IDLE_EXIT_MAX {
         return false;
     }

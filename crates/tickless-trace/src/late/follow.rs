@@ -21,6 +21,10 @@ pub(super) struct Sleep {
     pub(super) callback: Ns,
     pub(super) woken: Ns,
     pub(super) ran: Ns,
+    /// When the thread first ran, if it was stopped at once and ran only later: since Linux 6.18, a
+    /// thread whose group has used up its quota of CPU time begins to run, and stops before it
+    /// returns to the program.
+    pub(super) stopped: Option<Ns>,
     pub(super) is_wheel: bool,
 }
 
@@ -68,7 +72,9 @@ impl Sleep {
             ]
         };
         hops.push((HopKind::Wakeup, self.callback, self.woken));
-        hops.push((HopKind::Run, self.woken, self.ran));
+        let first_ran = self.stopped.unwrap_or(self.ran);
+        hops.push((HopKind::Run, self.woken, first_ran));
+        hops.push((HopKind::Run, first_ran, self.ran));
         hops
     }
 }
@@ -93,9 +99,35 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut armed: HashMap<TimerAddr, Armed> = HashMap::new();
     let mut cpus = vec![Cpu::default(); usize::from(trace.cpus)];
     let mut woken: HashMap<u32, Sleep> = HashMap::new();
+    // The threads with a CPU limit that have begun to run, and may be stopped at once.
+    let mut begun: HashMap<u32, Sleep> = HashMap::new();
     let mut sleeps = Vec::new();
     for record in trace.records.iter() {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
+        match record.event {
+            // It goes to sleep, or had gone to sleep: it was not stopped.
+            Event::HrtimerStart { .. } | Event::TimerStart { .. } => {
+                sleeps.extend(begun.remove(&record.pid));
+            }
+            Event::SchedWakeup { pid, .. } => {
+                let slept = |sleep: Sleep| Sleep {
+                    ran: sleep.stopped.unwrap_or(sleep.ran),
+                    stopped: None,
+                    ..sleep
+                };
+                sleeps.extend(begun.remove(&pid).map(slept));
+            }
+            Event::SchedSwitch { .. } => {
+                if let Some(sleep) = begun.get_mut(&record.pid) {
+                    if at.since(sleep.ran) <= STOPPED_AT_ONCE {
+                        sleep.stopped = Some(sleep.ran);
+                    } else {
+                        sleeps.extend(begun.remove(&record.pid));
+                    }
+                }
+            }
+            _ => {}
+        }
         match record.event {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {
                 armed.insert(timer, Armed { at, soft: soft_expires, hard: expires });
@@ -132,15 +164,27 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
                 }
             }
             Event::SchedSwitch { next_pid, .. } => {
+                let is_limited = trace.processes.limited_group(next_pid).is_some();
                 if let Some(sleep) = woken.remove(&next_pid) {
+                    let sleep = Sleep { ran: at, ran_on: record.cpu, ..sleep };
+                    if is_limited {
+                        begun.insert(next_pid, sleep);
+                    } else {
+                        sleeps.push(sleep);
+                    }
+                } else if let Some(sleep) = begun.remove(&next_pid) {
                     sleeps.push(Sleep { ran: at, ran_on: record.cpu, ..sleep });
                 }
             }
             _ => {}
         }
     }
+    sleeps.extend(begun.into_values().filter(|sleep| sleep.stopped.is_none()));
     sleeps
 }
+
+/// A thread that runs no longer than this has not returned to its program.
+const STOPPED_AT_ONCE: Ns = Ns(100_000);
 
 /// Returns a sleep whose timer's callback begins. Later events add the thread and the times at
 /// which it is woken and runs. The deadlines of `armed` are on the trace's clock.
@@ -159,6 +203,7 @@ fn begin(record: &Record, armed: Armed, interrupt: Ns) -> Sleep {
         callback: record.time,
         woken: record.time,
         ran: record.time,
+        stopped: None,
         is_wheel: false,
     }
 }

@@ -106,6 +106,18 @@ impl Spans {
         Spans { cpus, unseen: unseen.collect() }
     }
 
+    /// Returns the threads that run at this time, or that were interrupted.
+    pub(super) fn running_at(&self, at: Ns) -> impl Iterator<Item = u32> {
+        self.cpus.iter().filter_map(move |changes| {
+            let before = &changes[..changes.partition_point(|(begin, _)| *begin < at)];
+            before.iter().rev().find_map(|(_, activity)| match activity {
+                Activity::Thread(pid) => Some(Some(*pid)),
+                Activity::Idle(_) => Some(None),
+                _ => None,
+            })?
+        })
+    }
+
     pub(super) fn is_unseen(&self, cpu: CpuId) -> bool {
         self.unseen.contains(&cpu)
     }

@@ -1,18 +1,24 @@
 //! Which process each thread of a trace belongs to. `tickless record` writes that behind the events,
-//! in lines such as `# process 70 71 72: nginx` and `# kernel threads: 2 3`.
+//! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`,
+//! which has the threads of a control group that often used up its quota of CPU time.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 
 const PROCESS: &str = "# process ";
 const KERNEL: &str = "# kernel threads: ";
+const LIMITED: &str = "# cpu limit: ";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Processes {
     of_thread: HashMap<u32, u32>,
     names: HashMap<u32, Box<str>>,
     kernel: HashSet<u32>,
+    /// The number of the control group of each thread whose group often used up its quota.
+    limited: HashMap<u32, usize>,
+    groups: usize,
 }
 
 impl Processes {
@@ -24,6 +30,16 @@ impl Processes {
     /// Returns the name of a process with several threads.
     pub fn name(&self, process: u32) -> Option<&str> {
         self.names.get(&process).map(|name| &**name)
+    }
+
+    /// Returns whether the trace tells which threads have a limit of CPU time.
+    pub fn has_limits(&self) -> bool {
+        self.groups > 0
+    }
+
+    /// Returns the control group whose limit of CPU time a thread often reached.
+    pub fn limited_group(&self, thread: u32) -> Option<usize> {
+        self.limited.get(&thread).copied()
     }
 
     pub fn is_kernel(&self, thread: u32) -> bool {
@@ -38,6 +54,12 @@ impl Processes {
         };
         if let Some(threads) = line.strip_prefix(KERNEL) {
             self.kernel.extend(numbers(threads));
+            return true;
+        }
+        if let Some(threads) = line.strip_prefix(LIMITED) {
+            self.groups += 1;
+            let group = self.groups;
+            self.limited.extend(numbers(threads).into_iter().map(|thread| (thread, group)));
             return true;
         }
         let process = line.strip_prefix(PROCESS).and_then(|rest| rest.split_once(": "));
@@ -81,7 +103,51 @@ pub(crate) fn running() -> String {
     if !kernel.is_empty() {
         let _ = writeln!(text, "{KERNEL}{}", kernel.trim_start());
     }
+    limits(Path::new("/sys/fs/cgroup"), 0, &mut text);
     text
+}
+
+/// Groups within groups are read to this depth.
+const DEPTH_MAX: usize = 12;
+
+/// Adds a line for each control group below a folder that used up its quota in at least a tenth of
+/// its periods. Files of both versions of control groups are read.
+fn limits(folder: &Path, depth: usize, text: &mut String) {
+    let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let stat = read("cpu.stat");
+    let count = |key: &str| -> u64 {
+        let value = stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+        value.unwrap_or(0)
+    };
+    let (periods, throttled) = (count("nr_periods "), count("nr_throttled "));
+    if periods > 0 && throttled * 10 >= periods {
+        let mut threads = String::new();
+        threads_below(folder, depth, &mut threads);
+        if !threads.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{LIMITED}{}", threads.trim_end());
+        }
+        return;
+    }
+    if depth < DEPTH_MAX {
+        folders(folder).for_each(|inner| limits(&inner, depth + 1, text));
+    }
+}
+
+fn threads_below(folder: &Path, depth: usize, threads: &mut String) {
+    for file in ["tasks", "cgroup.threads"] {
+        let numbers = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        numbers.lines().for_each(|number| threads.extend([number, " "]));
+    }
+    if depth < DEPTH_MAX {
+        folders(folder).for_each(|inner| threads_below(&inner, depth + 1, threads));
+    }
+}
+
+fn folders(folder: &Path) -> impl Iterator<Item = std::path::PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path())
 }
 
 #[cfg(test)]
@@ -90,8 +156,10 @@ mod tests {
 
     #[test]
     fn what_runs_is_read_again() {
+        let mine = std::process::id();
         let mut processes = Processes::default();
-        let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n";
+        assert!(!processes.has_limits());
+        let lines = "# process 70 71 72: a: b\n# kernel threads: 2 3\n# cpu limit: 71 72\n";
         assert!(lines.lines().all(|line| processes.read(line.as_bytes())));
         assert_eq!([70, 71, 72, 2, 9].map(|thread| processes.of(thread)), [70, 70, 70, 2, 9]);
         assert_eq!((processes.name(70), processes.name(71)), (Some("a: b"), None));
@@ -101,9 +169,21 @@ mod tests {
                 .iter()
                 .any(|line| processes.read(line.as_bytes()))
         );
+        let groups = [70, 71, 72].map(|thread| processes.limited_group(thread));
+        assert_eq!((groups, processes.has_limits()), ([None, Some(1), Some(1)], true));
+        let folder = std::env::temp_dir().join(format!("tickless-limits-{mine}"));
+        let inner = folder.join("pod/inner");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 40\n").unwrap();
+        fs::write(inner.join("cgroup.threads"), "8\n9\n").unwrap();
+        let mut text = String::new();
+        limits(&folder, 0, &mut text);
+        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 4\n").unwrap();
+        limits(&folder, 0, &mut text);
+        assert_eq!(text, "# cpu limit: 8 9\n");
+        fs::remove_dir_all(folder).unwrap();
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || told.recv());
-        let mine = std::process::id();
         let mut now = Processes::default();
         assert!(running().lines().all(|line| now.read(line.as_bytes())));
         let threads = now.of_thread.values().filter(|process| **process == mine).count();

@@ -256,9 +256,9 @@ fn one_wakeup_is_explained() {
 /// is not if no quota was refilled, or if another thread of its process ran until then.
 #[test]
 fn a_used_up_quota_is_found_on_busy_cpus() {
-    let cause = |is_refilled: bool, others: [&str; 2]| {
+    let cause = |remarks, is_refilled: bool, others: [&str; 2]| {
         let mut planted = Plant::new(1);
-        planted.remarks = "# process 77 78: web\n";
+        planted.remarks = remarks;
         let due = planted.at + 1_000;
         planted.sleep(due, 0, others[0]);
         planted.fire(due + 3, others[0]);
@@ -275,9 +275,41 @@ fn a_used_up_quota_is_found_on_busy_cpus() {
         planted.runs(due + 48_000, others[0]);
         planted.explained().causes[0].cause.clone()
     };
-    assert_eq!(cause(true, ["other-5", "other-6"]), QUOTA);
-    assert!(cause(false, ["other-5", "other-6"]).ends_with("kept the CPU"));
-    assert!(cause(true, ["other-5", "sibling-78"]).ends_with("kept the CPU"));
+    let (process, limited) = ("# process 77 78: web\n", "# cpu limit: 77 78\n");
+    for remarks in [process, limited] {
+        assert_eq!(cause(remarks, true, ["other-5", "other-6"]), QUOTA);
+        assert!(cause(remarks, false, ["other-5", "other-6"]).ends_with("kept the CPU"));
+    }
+    assert!(cause(process, true, ["other-5", "sibling-78"]).ends_with("kept the CPU"));
+    // A thread of the group runs at the refill; or the thread's group never reached a limit.
+    assert!(cause(limited, true, ["sibling-78", "other-5"]).ends_with("kept the CPU"));
+    assert!(cause("# cpu limit: 9\n", true, ["other-5", "other-6"]).ends_with("kept the CPU"));
+}
+
+/// Since Linux 6.18, a thread whose group has no quota left runs for some microseconds first. A
+/// thread that is woken again was not stopped, but slept.
+#[test]
+fn a_thread_that_is_stopped_at_once_has_not_run() {
+    for (wakes, want) in [(false, Some(QUOTA)), (true, None)] {
+        let mut planted = Plant::new(1);
+        planted.remarks = "# cpu limit: 77 78\n";
+        let due = planted.at + 1_000;
+        planted.sleep(due, 0, "other-5");
+        planted.fire(due + 3, "other-5");
+        planted.runs(due + 10, "other-5");
+        planted.switch(due + 20, "sleeper-77", "other-5");
+        planted.refill(due + 45_000, "other-5");
+        if wakes {
+            let event = "sched_wakeup: comm=sleeper pid=77 prio=120 target_cpu=000";
+            planted.line(due + 45_100, "other-5", 0, "d.h1.", event);
+        }
+        planted.runs(due + 52_000, "other-5");
+        let late = planted.explained();
+        assert_eq!(late.sleeps, 1, "{late:?}");
+        assert_eq!(late.causes.first().map(|share| share.cause.as_str()), want);
+        let of_worst = late.worst.iter().map(|it| it.hops.iter().map(|hop| hop.ns).sum::<u64>());
+        assert!(of_worst.zip(&late.worst).all(|(sum, worst)| sum == worst.late_ns), "{late:?}");
+    }
 }
 
 #[test]
