@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::clock::counter::Width;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicBool, AtomicU64};
+    use std::sync::atomic::AtomicU64;
 
     fn segment(ns: u64) -> Segment {
         let start = Point { ns: Ns(ns), fraction: 7 };
@@ -171,31 +171,5 @@ mod tests {
         let panicked = catch_unwind(AssertUnwindSafe(|| line.redraw(|_| panic!("a counter's"))));
         assert!(panicked.is_err());
         assert_eq!(line.try_segment(), redrawn);
-    }
-
-    #[test]
-    fn time_is_monotonic() {
-        let rounds = if cfg!(miri) { 50 } else { 100_000 };
-        let line = Line::<AtomicU64>::new(segment(5));
-        let (counter, done) = (AtomicU64::new(100), AtomicBool::new(false));
-        std::thread::scope(|s| {
-            let reader = || {
-                let mut last = Ns::ZERO;
-                while !done.load(Ordering::Relaxed) {
-                    if let Some(now) = line.try_at(|_| counter.load(Ordering::SeqCst)) {
-                        assert!(now >= last, "{now:?} after {last:?}");
-                        last = now;
-                    }
-                }
-            };
-            s.spawn(reader);
-            s.spawn(reader);
-            for round in 0..rounds {
-                counter.fetch_add(3, Ordering::SeqCst);
-                let slope = [Slope(1 << 31), Slope(1 << 33)][round % 2];
-                line.redraw(|old| old.continued(counter.fetch_add(2, Ordering::SeqCst), slope));
-            }
-            done.store(true, Ordering::Relaxed);
-        });
     }
 }

@@ -322,45 +322,6 @@ fn histories_account_for_every_unit() {
     });
 }
 
-/// Goal: permits without a group, refilled by arithmetic, equal a refill period by period.
-#[test]
-fn permits_refill_without_a_group() {
-    with_seeds(if cfg!(miri) { 4 } else { 200 }, |seed| {
-        let mut random = Random::new(seed);
-        let extra = random.pick(&[0, 0, 1, 30]);
-        let settings = Settings { extra, ..settings(1 + random.below(20), 1) };
-        let (period, most) = (settings.period.0, settings.most());
-        let mut now = random.below(1 << 40);
-        let key = Permits::<AtomicU64>::full(&settings, Ns(now));
-        let (mut left, mut next, mut taken) = (most, now + period, 0);
-        for _ in 0..300 {
-            now += match random.below(20) {
-                0 => random.below(50 * period),
-                _ => random.below(period / 2),
-            };
-            let is_due = next <= now;
-            while next <= now {
-                left = (left + settings.quota).min(most);
-                next += period;
-            }
-            // A key with all its permits begins a new period when it is next used.
-            next = if is_due && left == most { now + period } else { next };
-            taken = if is_due { 0 } else { taken };
-            assert_eq!(key.available(&settings, Ns(now)), left);
-            let amount = 1 + random.below(most);
-            if is_due {
-                assert_eq!(key.take(amount, Ns(now)), Take::AskGroup);
-                assert_eq!(key.refill(&settings, Ns(now)), (left, Ns(next)));
-            }
-            let took = key.take(amount, Ns(now));
-            assert_eq!(took, if amount <= left { Take::Taken } else { Take::Refused });
-            let amount = if took == Take::Taken { amount } else { 0 };
-            (left, taken) = (left - amount, taken + amount);
-            assert!(taken <= most);
-        }
-    });
-}
-
 /// A machine with several CPUs that advances in steps. The runnable workers of all groups take
 /// turns on the CPUs. A worker asks its group before each step, and is charged the step after it.
 struct Machine {
@@ -467,49 +428,6 @@ fn releases_are_bounded() {
     assert_eq!(now, Ns::from_ms(106));
     // 3 waited for 100 ms, 3 for 102, 3 for 104 and one for 106.
     assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
-}
-
-/// Goal: a period whose refills keep coming late is doubled at an unchanged rate, and halved again.
-#[test]
-fn a_period_that_cannot_be_kept_is_stretched() {
-    let period = 100 * MS;
-    let mut group = group(settings(50, 1));
-    // An idle group misses no period, however late its refills are.
-    for now in [200, 400, 600] {
-        group.refill(Ns(now * period)).unwrap();
-    }
-    assert_eq!((group.counts().missed, group.counts().stretched), (0, 0));
-    group.try_take(1).unwrap();
-    group.refill(Ns(1_000 * period)).unwrap();
-    assert_eq!((group.counts().missed, group.counts().stretched), (399, 0));
-    let mut now = 1_001 * period;
-    group.try_take(1).unwrap();
-    assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "on time: the count restarts");
-    for doubled in 1..=5u32 {
-        let one = group.period().0;
-        for _ in 0..3 {
-            now += 2 * one;
-            group.try_take(1).unwrap();
-            assert_eq!(group.refill(Ns(now)).unwrap().periods, 2);
-        }
-        let doubled = doubled.min(4);
-        assert_eq!(group.period(), Ns(period << doubled), "at most 16 times");
-        assert_eq!(group.counts().stretched, u64::from(doubled));
-        assert!(group.next_refill() > Ns(now));
-        now = group.next_refill().0 - group.period().0;
-    }
-    // The rate is unchanged: a period of 16 times the length brings 16 quotas.
-    let before = group.counts().refilled;
-    group.refill(group.next_refill()).unwrap();
-    assert_eq!(group.counts().refilled - before, 50 << 4);
-    for _ in 0..4 * 64 {
-        group.try_take(1).unwrap();
-        group.refill(group.next_refill()).unwrap();
-        group.check().unwrap();
-    }
-    assert_eq!((group.period(), group.counts().relaxed), (Ns(period), 4));
-    assert_eq!(group.held(), 50, "units beyond the shorter period's capacity have expired");
-    assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "back on the original phase");
 }
 
 /// Goal: settings and requests that cannot work are refused, each with its reason.

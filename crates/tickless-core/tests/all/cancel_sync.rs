@@ -1,29 +1,31 @@
 //! X1, X3, X7, X8, X9 (cancel): cancels that wait for a callback.
 
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
-use crate::support::timers::{Family, exactly};
+use crate::support::timers::{AnyTimer, Family, exactly};
 use crate::support::{TestPlatform, on};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tickless_core::bases::cancel::{Cancel, Occupied, Wait};
 use tickless_core::bases::expiry::{CallbackResult, Firing};
 use tickless_core::bases::running::Runner;
 use tickless_core::bases::{Options, Scan, Settings, Started};
 
-fn scenes() -> impl Iterator<Item = (Scene, Family)> {
+/// Returns scenes in which a timer of either family is due.
+fn due_timers() -> impl Iterator<Item = (Scene, AnyTimer, Family)> {
     [Scan::RunningBase, Scan::AllBases].into_iter().flat_map(|scan| {
-        let settings = Settings { scan, ..Settings::default() };
-        Family::BOTH.map(|family| (Scene::new(settings, 2), family))
+        Family::BOTH.map(|family| {
+            let scene = Scene::new(Settings { scan, ..Settings::default() }, 2);
+            let timer = scene.timer(family, 0);
+            scene.start(&timer, HERE, ms(1));
+            scene.go(ms(2));
+            (scene, timer, family)
+        })
     })
 }
 
 /// Goal: `cancel` cancels what `try_cancel` leaves: an arming while the callback runs.
 #[test]
 fn try_cancel_changes_nothing_while_the_callback_runs() {
-    for (scene, family) in scenes() {
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(1));
-        scene.go(ms(2));
+    for (scene, timer, family) in due_timers() {
         scene.handle(HERE, |_| {
             assert_eq!(timer.try_cancel(), Cancel::Running);
             scene.start(&timer, HERE, ms(9));
@@ -64,11 +66,8 @@ fn while_cancelling<R: Send>(
 /// Goal: a cancel while the callback runs parks (X7), and sees what the callback wrote (X1).
 #[test]
 fn a_running_callback_is_waited_for() {
-    for (scene, family) in scenes() {
-        let timer = scene.timer(family, 0);
+    for (scene, timer, family) in due_timers() {
         let written = AtomicU64::new(0);
-        scene.start(&timer, HERE, ms(1));
-        scene.go(ms(2));
         let cancel = || {
             let found = timer.cancel_sync();
             // Relaxed: the ordering has to come from the cancel.
@@ -85,12 +84,9 @@ fn a_running_callback_is_waited_for() {
 /// Goal: one `cancel_sync` ends the rearming of a callback that arms its own timer (X3).
 #[test]
 fn a_callback_that_arms_itself_is_cancelled() {
-    for (by_start, (scene, family)) in
-        [false, true].into_iter().flat_map(|by_start| scenes().map(move |scene| (by_start, scene)))
+    for (by_start, (scene, timer, family)) in
+        [false, true].into_iter().flat_map(|by_start| due_timers().map(move |due| (by_start, due)))
     {
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(1));
-        scene.go(ms(2));
         let mut times = 0;
         let found = while_cancelling(
             &scene,
@@ -130,10 +126,7 @@ fn a_refused_cancel_loses_no_arming() {
         StartOnAnotherCpu,
     }
     for by in [By::CallbackResult, By::Start, By::StartOnAnotherCpu] {
-        for (scene, family) in scenes() {
-            let timer = scene.timer(family, 0);
-            scene.start(&timer, HERE, ms(1));
-            scene.go(ms(2));
+        for (scene, timer, family) in due_timers() {
             scene.handle(HERE, |_| {
                 scene.start(&timer, HERE, ms(3));
                 let mut asked = Vec::new();
@@ -171,10 +164,7 @@ fn a_refused_cancel_loses_no_arming() {
 /// Goal: a refused canceller does not affect others that wait (X3).
 #[test]
 fn a_refused_cancel_leaves_others_waiting() {
-    for (scene, family) in scenes() {
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(1));
-        scene.go(ms(2));
+    for (scene, timer, family) in due_timers() {
         let found = while_cancelling(
             &scene,
             || timer.cancel_sync(),
@@ -195,10 +185,7 @@ fn a_refused_cancel_leaves_others_waiting() {
 /// Goal: a single shot that its callback restarts is cancelled, and reported (X8).
 #[test]
 fn a_broken_promise_is_reported() {
-    for (scene, family) in scenes() {
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(1));
-        scene.go(ms(2));
+    for (scene, timer, family) in due_timers() {
         let found = while_cancelling(
             &scene,
             || timer.cancel_single_shot(),
@@ -212,9 +199,9 @@ fn a_broken_promise_is_reported() {
 /// Goal: `cancel_sync` of a timer that does not run reads one base, and the scan reads all (X9).
 #[test]
 fn cancel_sync_reads_one_base() {
-    for (scan, family) in [Scan::RunningBase, Scan::AllBases].map(|scan| (scan, Family::Coarse)) {
+    for scan in [Scan::RunningBase, Scan::AllBases] {
         let scene = Scene::new(Settings { scan, ..Settings::default() }, 64);
-        let timer = scene.timer(family, 0);
+        let timer = scene.timer(Family::Coarse, 0);
         scene.start(&timer, HERE, ms(10));
         let loads = || {
             let before = crate::support::loads();
@@ -226,38 +213,5 @@ fn cancel_sync_reads_one_base() {
             Scan::RunningBase => assert!(pending < 20 && idle < 20, "{pending} and {idle} loads"),
             Scan::AllBases => assert!(pending > 64 && idle > 64, "{pending} and {idle} loads"),
         }
-    }
-}
-
-/// Goal: several cancellers of one callback all return, and only after it.
-#[test]
-fn many_may_wait_for_one() {
-    let scene = Arc::new(Scene::new(Settings::default(), 2));
-    let timer = Arc::new(scene.timer(Family::Precise, 0));
-    let ended = Arc::new(AtomicBool::new(false));
-    let begun = Arc::new(AtomicBool::new(false));
-    scene.start(&timer, HERE, ms(1));
-    scene.go(ms(2));
-    let cancellers = [0, 1, 2].map(|_| {
-        let (timer, ended, begun) = (Arc::clone(&timer), Arc::clone(&ended), Arc::clone(&begun));
-        std::thread::spawn(move || {
-            while !begun.load(Ordering::Relaxed) {
-                std::thread::yield_now();
-            }
-            let found = timer.cancel_sync();
-            assert!(ended.load(Ordering::Relaxed), "returned while the callback ran");
-            found
-        })
-    });
-    scene.handle(HERE, |_| {
-        begun.store(true, Ordering::Relaxed);
-        while scene.platform().parked() < 3 {
-            std::thread::yield_now();
-        }
-        ended.store(true, Ordering::Relaxed);
-        CallbackResult::Done
-    });
-    for canceller in cancellers {
-        assert_eq!(canceller.join().unwrap(), Cancel::Running);
     }
 }

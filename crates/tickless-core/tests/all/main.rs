@@ -27,5 +27,4 @@ mod queue;
 mod rearm;
 #[expect(unsafe_code, reason = "a platform promises exclusive locks")]
 mod support;
-mod threads;
 mod wheel;

@@ -14,27 +14,6 @@ fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
 }
 
-#[test]
-fn pending_timers_move() {
-    for family in Family::BOTH {
-        let scene = lazy();
-        let timers: Vec<_> = (0..40).map(|task| scene.timer(family, task)).collect();
-        for (place, timer) in timers.iter().enumerate() {
-            scene.start(timer, HERE, ms(10 + place as u64 / 2));
-        }
-        assert_eq!(scene.bases.offline(HERE), Ok(40));
-        assert_eq!(scene.bases.offline(HERE), Ok(0), "already");
-        assert_eq!(scene.armed(THERE), Some(ms(10)));
-        assert_eq!(scene.bases.view(THERE).unwrap().counts.migrated, 40);
-        for cpu in [HERE, THERE] {
-            scene.bases.check(cpu).unwrap();
-        }
-        scene.go(ms(50));
-        assert_eq!(scene.fire(HERE), []);
-        assert_eq!(scene.fire(THERE), (0..40).collect::<Vec<_>>(), "{family:?}");
-    }
-}
-
 /// Goal: armings for an offline base, pinned or not, go to another until it is online again.
 #[test]
 fn armings_for_an_offline_base_go_to_another() {

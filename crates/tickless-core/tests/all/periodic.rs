@@ -48,15 +48,3 @@ fn expiries_do_not_drift_over_a_billion_periods() {
         }
     });
 }
-
-#[test]
-fn forwarding_keeps_the_phase() {
-    for phase in 0..10 {
-        let window = Window::new(Ns(100 + phase), Ns(105 + phase));
-        assert_eq!(forward(window, Ns(99 + phase), Ns(10)), (window, 0));
-        for now in 100 + phase..150 {
-            let (next, _) = forward(window, Ns(now), Ns(10));
-            assert_eq!(next.soft.0 % 10, phase);
-        }
-    }
-}

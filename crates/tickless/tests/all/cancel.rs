@@ -28,31 +28,6 @@ fn starts_and_cancels_report_pending_and_idle() {
     assert_eq!((total.armed, total.rearmed, total.cancelled, total.fired), (4, 4, 2, 2));
 }
 
-#[test]
-fn a_cancel_during_the_callback_reports_running() {
-    let timers = Timers::builder().bases(1).start().unwrap();
-    for kind in [0, 1] {
-        let (gate, pass) = Gate::shared();
-        let timer = &AnyTimer::both(&timers, move |_| pass.pass())[kind];
-        timer.start(Duration::ZERO).unwrap();
-        gate.wait_inside();
-        assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
-        assert_eq!((timer.cancel(), timer.cancel()), (Cancel::Running, Cancel::Running));
-        assert_eq!(
-            [timer.start(HOUR), timer.start(HOUR)],
-            [Ok(Started::Idle), Ok(Started::Pending)]
-        );
-        assert!(timer.is_pending());
-        assert_eq!(timer.cancel(), Cancel::Running);
-        assert_eq!((timer.is_pending(), timer.is_active()), (false, true));
-        gate.open();
-        wait_until("the callback has returned", || !timer.is_active());
-        assert_eq!(timer.cancel(), Cancel::Idle);
-    }
-    let total = timers.stats().total();
-    assert_eq!((total.armed, total.fired, total.cancelled), (4, 2, 2));
-}
-
 /// Goal: X10 (fires or is cancelled) in a race. Method. Method: two threads; each arms a timer for
 /// about now, cancels it at about that time, and compares the cancel's result with the firings.
 #[test]

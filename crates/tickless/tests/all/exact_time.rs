@@ -4,7 +4,6 @@ use crate::support::{Log, Rng, SECOND, seed};
 use std::sync::Arc;
 use std::time::Duration;
 use tickless::callback::Cancel;
-use tickless::driver::CpuId;
 use tickless::time::{Instant, Tick};
 use tickless::{Builder, Timeout, Timers, VirtualTime};
 
@@ -148,27 +147,4 @@ fn timers_fire_in_order_after_a_callback_advances_the_clock() {
     assert_eq!(fired.len(), timers.len());
     assert!(fired.is_sorted_by_key(|of| of.0), "{fired:?}");
     assert!(fired.iter().all(|of| of.1 == START + 7_201 * SECOND));
-}
-
-#[test]
-fn bases_share_one_clock() {
-    let time = VirtualTime::with_builder(Timers::builder().bases(4), START);
-    let log = Log::new();
-    let mut rng = Rng::new(seed("exact_time", "bases_share_one_clock"));
-    let timers: Vec<Timeout> = (0..400)
-        .map(|number| {
-            let log = log.clone();
-            let timer = time.timers().timeout(move |f| log.push((f.now(), f.deadline())));
-            let timer = timer.pinned(CpuId(number % 4));
-            timer.start(Duration::from_nanos(rng.of_any_size(58))).expect("it is not shut down");
-            timer
-        })
-        .collect();
-    while log.len() < timers.len() {
-        let before = log.len();
-        assert!(time.advance_to_next() && log.len() > before);
-    }
-    let fired = log.take();
-    assert!(fired.iter().all(|of| of.0 == of.1));
-    assert!(fired.is_sorted());
 }

@@ -1,12 +1,11 @@
 //! Deadlines of zero, in the past, in the far future and at the ends of 64 bits: in order, clamped,
 //! never lost.
 
-use crate::support::{AnyTimer, Log, coarse_expiry};
+use crate::support::{AnyTimer, Log};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::callback::{Cancel, Started};
-use tickless::clock::TimeBase;
 use tickless::time::{Instant, Tick};
 use tickless::{Timers, VirtualTime};
 
@@ -37,38 +36,6 @@ fn deadlines_in_the_past_fire_at_once_and_in_order() {
         expected.sort_by_key(|&(_, deadline, _)| deadline);
     }
     assert_eq!(time.now(), Instant::from_secs(1), "no time has passed");
-}
-
-/// Goal: W5 (64-bit time).
-#[test]
-fn far_deadlines_fire_when_due() {
-    let far = [DAY * 12, DAY * 730, Duration::from_millis(1 << 36), DAY * 36_525, DAY * 150_000];
-    let builder = Timers::builder().bases(1).coarse_like_real();
-    let time = VirtualTime::with_builder(builder, Instant::from_secs(1));
-    let log = Log::new();
-    let (mut timers, mut expected) = (Vec::new(), Vec::new());
-    for after in far {
-        for off in [0i64, -1, 1, -(MS as i64), MS as i64 + 1, 17 * MS as i64] {
-            let now = time.now().as_nanos();
-            let after = Duration::from_nanos((after.as_nanos() as u64).wrapping_add_signed(off));
-            let deadline = now + after.as_nanos() as u64;
-            let log = log.clone();
-            let both = AnyTimer::both(time.timers(), move |f| log.push((f.now(), f.deadline())));
-            both.iter().for_each(|timer| _ = timer.start(after).unwrap());
-            timers.push(both);
-            for at in [coarse_expiry(now, deadline, MS), deadline] {
-                expected.push((Instant::from_nanos(at), Instant::from_nanos(deadline)));
-            }
-        }
-    }
-    while time.advance_to_next() {}
-    let mut fired = log.take();
-    fired.sort();
-    expected.sort();
-    assert_eq!(fired, expected);
-    let (now, latest) = (time.now(), expected.last().map(|last| last.0));
-    assert_eq!(Some(now), latest, "the clock stands where the last one fired");
-    assert!(time.timers().stats().bases[0].relocated > 0, "some were beyond the wheel's reach");
 }
 
 /// Goal: W5 (64-bit time).
@@ -120,39 +87,6 @@ fn a_timer_for_never_does_not_fire() {
     assert!(timeout.is_pending() && hrtimer.is_pending() && !periodic.is_active());
     assert_eq!([timeout.cancel(), hrtimer.cancel()], [Cancel::Pending; 2]);
     assert_eq!(time.timers().stats().pending(), 0);
-}
-
-/// Goal: W5 (64-bit time).
-#[test]
-fn a_timer_shortened_from_never_fires_before_the_end_of_time() {
-    for tick_ms in [1, 10] {
-        let tick = Tick::new(Duration::from_millis(tick_ms)).unwrap();
-        for before_end in [1, 400_000, 5 * MS, 20 * MS] {
-            let begin = END - Duration::from_nanos(before_end);
-            let time = VirtualTime::with_builder(Timers::builder().bases(1).tick(tick), begin);
-            let (log, now) = (Log::new(), time.now());
-            let note = || {
-                let log = log.clone();
-                move |fired: &mut tickless::Fired<'_>| log.push(fired.now())
-            };
-            let (timeout, reduced) = (time.timers().timeout(note()), time.timers().timeout(note()));
-            let hrtimer = time.timers().hrtimer(note());
-            timeout.start(Duration::MAX).unwrap();
-            reduced.start(Duration::MAX).unwrap();
-            hrtimer.start(Duration::MAX).unwrap();
-            let clock_timer = time.timers().clock_timer(TimeBase::Monotonic, |_| {});
-            clock_timer.start_at(Instant::NEVER).unwrap();
-            let after = (END - now).min(Duration::from_millis(5));
-            timeout.start(after).unwrap();
-            assert_eq!(time.next_event(), Some(now + after));
-            reduced.reduce(after).unwrap();
-            hrtimer.start(after).unwrap();
-            clock_timer.start_at(now + after).unwrap();
-            time.advance_to(Instant::NEVER);
-            assert_eq!(log.take(), [now + after; 3]);
-            assert!(!clock_timer.is_pending());
-        }
-    }
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! Callbacks arm, cancel and drop timers, including their own, and the whole set.
 
-use crate::support::{AnyTimer, Gate, Log, MS, PATIENCE, Place, bases, rounds, wait_until};
+use crate::support::{Gate, Log, MS, PATIENCE, Place, bases, rounds, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
-use tickless::callback::{Cancel, Started};
+use tickless::callback::Started;
 use tickless::driver::CpuId;
-use tickless::time::Instant;
-use tickless::{Fired, HrTimer, Timeout, Timers, VirtualTime};
+use tickless::{HrTimer, Timeout, Timers, VirtualTime};
 
 #[test]
 fn restarts_through_fired_fire_again() {
@@ -69,65 +68,6 @@ fn callbacks_may_rearm_their_own_timer() {
     // Rearming the pending timer took no lock, and is not counted.
     assert_eq!((total.armed, total.rearmed, total.fired, total.cancelled), (3, 0, 3, 0));
     assert_eq!(timers.stats().panics, 0);
-}
-
-/// Goal: X10 (fires or is cancelled) within a batch.
-#[test]
-fn a_sibling_of_the_batch_is_cancelled() {
-    let time = VirtualTime::new();
-    let (place, log, found) = (Place::<Vec<Timeout>>::empty(), Log::new(), Log::new());
-    let timeout = |at: usize| {
-        let (place, fired, cancelled) = (place.clone(), log.clone(), found.clone());
-        time.timers().timeout(move |_| {
-            fired.push(at);
-            // The next one, which is due as well, and the one before the last, which has fired.
-            place.with(|all| {
-                cancelled.push((all[at + 1].cancel(), all[at.saturating_sub(2)].cancel()));
-            });
-        })
-    };
-    place.put((0..10).map(timeout).collect());
-    place.with(|all| all.iter().for_each(|timer| assert!(timer.start(MS * 5).is_ok())));
-    time.advance(MS * 10);
-    assert_eq!(log.take(), [0, 2, 4, 6, 8]);
-    let mut expected = [(Cancel::Pending, Cancel::Idle); 5];
-    // The first one has no predecessor: it is the timer itself.
-    expected[0].1 = Cancel::Running;
-    assert_eq!(found.take(), expected);
-    let stats = time.timers().stats();
-    assert_eq!((stats.total().fired, stats.total().cancelled, stats.panics), (5, 5, 0));
-    drop(place.take());
-}
-
-#[test]
-fn siblings_of_the_batch_are_dropped() {
-    let timers = bases(1);
-    for kind in [0, 1] {
-        let (place, log) = (Place::<Vec<AnyTimer>>::empty(), Log::new());
-        let (all_due, gate) = channel();
-        // Blocks the driver until all are due.
-        let gatekeeper = timers.hrtimer(move |_| gate.recv().unwrap());
-        gatekeeper.start(Duration::ZERO).unwrap();
-        wait_until("the gate is kept", || !gatekeeper.is_pending());
-        let one = |at: usize| {
-            let (place, log) = (place.clone(), log.clone());
-            let callback = move |_: &mut Fired<'_>| {
-                log.push(at);
-                let mut all = place.take().expect("the list is there");
-                drop(all.drain(..all.len() - 1));
-                place.put(all);
-            };
-            let timer = AnyTimer::both(&timers, callback).into_iter().nth(kind).unwrap();
-            timer.start_at(Instant::ZERO).unwrap();
-            timer
-        };
-        place.put((0..10).map(one).collect());
-        all_due.send(()).unwrap();
-        wait_until("the last one fires", || log.len() == 2);
-        assert_eq!(log.take(), [0, 9], "the first and the last");
-        drop(place.take());
-        assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
-    }
 }
 
 /// Goal: X4 (drops in the own callback).

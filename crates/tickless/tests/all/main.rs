@@ -43,7 +43,6 @@ mod panics;
 mod periodic;
 mod phases;
 mod placement;
-mod policies;
 #[cfg(not(linux_platform))]
 mod portable;
 #[cfg(linux_platform)]

@@ -72,35 +72,6 @@ fn an_hour_with_random_delays_has_its_exact_rate() {
     }
 }
 
-/// Goal: P1 (no drift), P2 (fixed phase).
-#[test]
-fn a_billion_periods_do_not_drift() {
-    for policy in POLICIES {
-        let time = Arc::new(VirtualTime::new());
-        let (clock, log) = (Arc::clone(&time), Log::new());
-        let written = log.clone();
-        let mut rng = Rng::new(seed("phases", "a_billion_periods_do_not_drift"));
-        // Nine billionths of a second over 10 ms: nothing divides it.
-        let period = Duration::from_nanos(10_000_009);
-        let timer = time.timers().periodic(move |p| {
-            written.push((p.deadline(), p.overruns()));
-            let periods = rng.below(100_000_000);
-            clock.advance(period * periods as u32 + Duration::from_nanos(rng.below(10_000_009)));
-        });
-        let timer = timer.phase(policy);
-        timer.start(period).unwrap();
-        let place = timer.phase_offset().unwrap();
-        let mut periods = 0;
-        while periods < 1_000_000_000 {
-            assert!(time.advance_to_next());
-            for (deadline, overruns) in log.take() {
-                assert_eq!(u128::from(deadline.as_nanos()) % 10_000_009, place.as_nanos());
-                periods += 1 + overruns;
-            }
-        }
-    }
-}
-
 #[test]
 fn timers_of_all_bases_are_spread_together() {
     let timers = Timers::builder().bases(2).start().unwrap();

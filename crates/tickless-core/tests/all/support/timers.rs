@@ -16,11 +16,6 @@ pub enum Family {
 
 impl Family {
     pub const BOTH: [Family; 2] = [Family::Coarse, Family::Precise];
-
-    /// Returns both families, each with `false` and `true`.
-    pub fn both_with_bool() -> impl Iterator<Item = (Family, bool)> {
-        Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)])
-    }
 }
 
 pub enum AnyTimer {
@@ -74,10 +69,6 @@ impl AnyTimer {
 
     pub fn shutdown(&self) -> Cancel {
         of_either!(self, shutdown())
-    }
-
-    pub fn shutdown_sync(&self) -> Cancel {
-        of_either!(self, shutdown_sync())
     }
 
     pub fn is_active(&self) -> bool {
