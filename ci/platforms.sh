@@ -85,7 +85,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$runner
 # requires threads to interleave often, which they do not do on one CPU.
 timeout 900 cargo test --locked -q --target "$target" \
   "${no_std[@]}" --lib --tests -- \
-  --skip histories --skip policies_trade --skip every_arming_ends_once
+  --skip histories --skip policies_trade
 # The library, with its futures and `tokio_time`. Skips five tests that start the test program again
 # as a child, which would run without the emulator; two whose sleeps end before the emulated program
 # has polled them; and one in which spinning threads take 60,000 turns, which is slow on one CPU.

@@ -430,6 +430,49 @@ fn releases_are_bounded() {
     assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
 }
 
+/// Goal: a period whose refills keep coming late is doubled at an unchanged rate, and halved again.
+#[test]
+fn a_period_that_cannot_be_kept_is_stretched() {
+    let period = 100 * MS;
+    let mut group = group(settings(50, 1));
+    // An idle group misses no period, however late its refills are.
+    for now in [200, 400, 600] {
+        group.refill(Ns(now * period)).unwrap();
+    }
+    assert_eq!((group.counts().missed, group.counts().stretched), (0, 0));
+    group.try_take(1).unwrap();
+    group.refill(Ns(1_000 * period)).unwrap();
+    assert_eq!((group.counts().missed, group.counts().stretched), (399, 0));
+    let mut now = 1_001 * period;
+    group.try_take(1).unwrap();
+    assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "on time: the count restarts");
+    for doubled in 1..=5u32 {
+        let one = group.period().0;
+        for _ in 0..3 {
+            now += 2 * one;
+            group.try_take(1).unwrap();
+            assert_eq!(group.refill(Ns(now)).unwrap().periods, 2);
+        }
+        let doubled = doubled.min(4);
+        assert_eq!(group.period(), Ns(period << doubled), "at most 16 times");
+        assert_eq!(group.counts().stretched, u64::from(doubled));
+        assert!(group.next_refill() > Ns(now));
+        now = group.next_refill().0 - group.period().0;
+    }
+    // The rate is unchanged: a period of 16 times the length brings 16 quotas.
+    let before = group.counts().refilled;
+    group.refill(group.next_refill()).unwrap();
+    assert_eq!(group.counts().refilled - before, 50 << 4);
+    for _ in 0..4 * 64 {
+        group.try_take(1).unwrap();
+        group.refill(group.next_refill()).unwrap();
+        group.check().unwrap();
+    }
+    assert_eq!((group.period(), group.counts().relaxed), (Ns(period), 4));
+    assert_eq!(group.held(), 50, "units beyond the shorter period's capacity have expired");
+    assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "back on the original phase");
+}
+
 /// Goal: settings and requests that cannot work are refused, each with its reason.
 #[test]
 fn invalid_settings_and_requests_are_refused() {

@@ -3,7 +3,7 @@
 //!
 //! The loop waits for a pipe and for the timers' driver, which is one more descriptor. Another
 //! thread writes to the pipe and pushes out the idle timeout each time; then it stops writing, and
-//! the timeout ends the loop. (For timers that only the loop itself arms see `event_loop`, which
+//! the timeout ends the loop. (For timers that only the loop itself arms see `local_loop`, which
 //! needs no lock either.)
 
 // An example fails by panicking, and may print and sleep.

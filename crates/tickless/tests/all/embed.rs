@@ -102,22 +102,6 @@ fn a_callback_drops_its_own_struct() {
 }
 
 #[test]
-fn a_panic_keeps_the_callback() {
-    let time = VirtualTime::new();
-    let mut calls = 0;
-    let timer = pin!(PinnedTimeout::new(time.timers(), move |_: &mut Fired<'_>| {
-        calls += 1;
-        assert!(calls > 1, "the first call panics");
-    }));
-    for panics in [1, 1] {
-        timer.as_ref().timer().start(MS).unwrap();
-        time.advance(10 * MS);
-        assert_eq!(time.timers().stats().panics, panics);
-    }
-    assert_eq!(time.timers().stats().total().fired, 2);
-}
-
-#[test]
 #[cfg_attr(miri, ignore = "it starts a process")]
 fn a_drop_that_would_never_end_aborts() {
     const CHILD: &str = "TICKLESS_TEST_ABORTS";
