@@ -10,7 +10,7 @@ mod twin;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::time::Duration;
-use tickless_core::local::{Key, LocalError, LocalTimers};
+use tickless_core::local::{Key, LocalTimers};
 use tickless_core::time::Instant;
 
 const fn ms(ms: u64) -> Instant {
@@ -30,38 +30,6 @@ fn fire(timers: &mut LocalTimers<usize>, now: Instant) -> Vec<usize> {
     let mut fired = Vec::new();
     timers.advance(now, |timers, key| fired.extend(timers.get(key).copied()));
     fired
-}
-
-/// Goal: a key made of any number finds its own timer or none (K1), before and after a removal.
-#[test]
-fn made_up_keys_find_nothing() {
-    for family in Family::BOTH {
-        let mut timers = LocalTimers::new(Instant::ZERO);
-        let bits = insert(&mut timers, family, Box::new(1)).to_bits();
-        let made_up: Vec<u64> = (0..64)
-            .map(|bit| bits ^ 1 << bit)
-            .chain((1..9).map(|n| bits.wrapping_add(n << 32)))
-            .chain((1..9).map(|n| bits.wrapping_sub(n << 32)))
-            .chain([0, 1, u64::MAX])
-            .collect();
-        let find = |timers: &mut LocalTimers<Box<i32>>, number: u64| {
-            let key = Key::from_bits(number);
-            let gone = LocalError::NoSuchTimer;
-            assert_eq!(timers.get(key), None, "{family:?} {number:#x} of {bits:#x}");
-            assert_eq!(timers.start(key, Duration::ZERO), Err(gone));
-            assert_eq!(timers.start_range(key, ms(1), ms(2)), Err(gone));
-            assert_eq!(timers.cancel(key), Err(gone));
-            assert_eq!(timers.remove(key), None);
-            assert!(!timers.is_pending(key));
-        };
-        made_up.iter().for_each(|&number| find(&mut timers, number));
-        assert_eq!(timers.remove(Key::from_bits(bits)), Some(Box::new(1)));
-        made_up.iter().chain([&bits]).for_each(|&number| find(&mut timers, number));
-        let again = insert(&mut timers, family, Box::new(2)).to_bits();
-        let others = made_up.iter().chain([&bits]).filter(|&&number| number != again);
-        others.for_each(|&number| find(&mut timers, number));
-        assert_eq!(timers.remove(Key::from_bits(again)), Some(Box::new(2)));
-    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod bias;
 
 use super::exploring::{Depth, explore};
 use super::stage::{CPU0, CPU1};
-use crate::checker::{CheckedLock, CheckedWord, fence, go_to, spawn, yield_now};
+use crate::checker::{CheckedLock, CheckedWord, fence, go_to, share, yield_now};
 use bias::{Barriers, Bias, ThreadSlot};
 use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
@@ -89,8 +89,9 @@ impl Scene {
 fn race(owners: &[(usize, usize)], by_thread: [&'static [usize]; 2]) {
     let scene = Scene::new();
     owners.iter().for_each(|&(thread, lock)| scene.make_owner(thread, lock));
-    let other = Arc::clone(&scene);
-    let other = spawn(CPU1, move || by_thread[1].iter().for_each(|&lock| other.uses(1, lock)));
+    let other = share(CPU1, &scene, move |scene| {
+        by_thread[1].iter().for_each(|&lock| scene.uses(1, lock));
+    });
     go_to(CPU0);
     by_thread[0].iter().for_each(|&lock| scene.uses(0, lock));
     other.join();
@@ -105,15 +106,14 @@ fn race(owners: &[(usize, usize)], by_thread: [&'static [usize]; 2]) {
 fn handed_over() {
     let scene = Scene::new();
     scene.make_owner(0, 0);
-    let [ending, next] = [0, 1].map(|_| Arc::clone(&scene));
-    let first = spawn(CPU0, move || {
-        ending.uses(0, 0);
-        *ending.free.lock() = Some(0);
+    let first = share(CPU0, &scene, |scene| {
+        scene.uses(0, 0);
+        *scene.free.lock() = Some(0);
     });
-    let heir = spawn(CPU0, move || {
-        let free = next.free.lock().take();
+    let heir = share(CPU0, &scene, |scene| {
+        let free = scene.free.lock().take();
         if let Some(slot) = free {
-            next.uses(slot, 0);
+            scene.uses(slot, 0);
         }
     });
     go_to(CPU1);

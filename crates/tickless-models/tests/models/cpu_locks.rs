@@ -7,7 +7,7 @@ mod try_lock;
 
 use super::exploring::{Depth, explore};
 use super::stage::{CPU0, CPU1};
-use crate::checker::{CheckedWord, spawn, yield_now};
+use crate::checker::{CheckedWord, share, yield_now};
 use std::sync::Arc;
 use tickless_core::platform::{Ordering, Word};
 use try_lock::TryLock;
@@ -40,10 +40,7 @@ fn a_lock_excludes() {
     explore("a lock that nothing waits for", Depth::usual(), || {
         let count = |_| TryLock::new(CheckedWord::new(0));
         let counts = Arc::new(Counts([0, 1].map(count)));
-        let threads = [CPU0, CPU1].map(|cpu| {
-            let counts = Arc::clone(&counts);
-            spawn(cpu, move || counts.add())
-        });
+        let threads = [CPU0, CPU1].map(|cpu| share(cpu, &counts, Counts::add));
         counts.add();
         threads.into_iter().for_each(|thread| thread.join());
         let all = counts.0.iter().map(|count| count.try_lock().map(|count| count.load(RELAXED)));

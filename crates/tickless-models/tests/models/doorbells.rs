@@ -17,7 +17,7 @@ mod bell;
 
 use super::exploring::{Depth, explore};
 use super::stage::{CPU0, CPU1};
-use crate::checker::{CheckedLock, CheckedParking, CheckedWord, Thread, fence, go_to, spawn};
+use crate::checker::{CheckedLock, CheckedParking, CheckedWord, Thread, fence, go_to, share};
 use bell::{DriverBell, LoopBell, Rings};
 use std::sync::Arc;
 use tickless_core::platform::{Lock, Ordering, Word};
@@ -135,8 +135,8 @@ impl<B: Send + Sync + 'static> Scene<B> {
         arm: impl Fn(&Self, Ns) + Clone + Send + 'static,
     ) -> Vec<Thread> {
         let armer = |&deadlines: &&'static [Ns]| {
-            let (scene, arm) = (Arc::clone(self), arm.clone());
-            spawn(CPU1, move || deadlines.iter().for_each(|&at| arm(&scene, at)))
+            let arm = arm.clone();
+            share(CPU1, self, move |scene| deadlines.iter().for_each(|&at| arm(scene, at)))
         };
         deadlines.iter().map(armer).collect()
     }

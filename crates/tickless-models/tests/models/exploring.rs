@@ -64,6 +64,16 @@ macro_rules! primitives {
             $checker::sync::atomic::fence(Ordering::SeqCst);
         }
 
+        /// Starts a thread on a CPU that shares a value with its starter.
+        pub fn share<S: Send + Sync + 'static>(
+            cpu: CpuId,
+            shared: &std::sync::Arc<S>,
+            part: impl FnOnce(&S) + Send + 'static,
+        ) -> Thread {
+            let shared = std::sync::Arc::clone(shared);
+            spawn(cpu, move || part(&shared))
+        }
+
         pub struct Thread($checker::thread::JoinHandle<()>);
 
         pub fn spawn(cpu: CpuId, thread: impl FnOnce() + Send + 'static) -> Thread {

@@ -9,7 +9,7 @@
 use super::diagram::{Field, Log, explore};
 use super::exploring::Depth;
 use super::stage::{CPU0, CPU1};
-use crate::checker::{CheckedLock, spawn, yield_now};
+use crate::checker::{CheckedLock, share, yield_now};
 use std::sync::Arc;
 use tickless_core::platform::Lock;
 use tickless_core::time::CpuId;
@@ -109,8 +109,7 @@ fn name(cpu: CpuId) -> u64 {
 /// One run: the timer is due on one CPU; the other CPU arms it, fires it and cancels it.
 fn overlaps(log: &Log) -> bool {
     let kernel = Kernel::new(log);
-    let other = Arc::clone(&kernel);
-    let handler = spawn(CPU0, move || other.interrupt(CPU0));
+    let handler = share(CPU0, &kernel, |kernel| kernel.interrupt(CPU0));
     kernel.arm(CPU1);
     kernel.interrupt(CPU1);
     let broken = kernel.cancel_sync(CPU1);

@@ -7,7 +7,7 @@
 
 use super::exploring::{Depth, explore};
 use super::stage::CPU1;
-use crate::checker::{CheckedLock, CheckedWord, spawn};
+use crate::checker::{CheckedLock, CheckedWord, share};
 use std::sync::Arc;
 use tickless_core::bandwidth::{Grant, Group, Permits, Release, Settings, Take};
 use tickless_core::platform::Lock;
@@ -62,8 +62,8 @@ impl Shared {
 
 fn race(shared: &Arc<Shared>, [one, other]: [&'static [Ns]; 2]) -> u64 {
     let taken = Arc::new(CheckedLock::new(0));
-    let (theirs, sum) = (Arc::clone(shared), Arc::clone(&taken));
-    let thread = spawn(CPU1, move || {
+    let sum = Arc::clone(&taken);
+    let thread = share(CPU1, shared, move |theirs| {
         let got: u64 = other.iter().map(|&now| theirs.acquire(now)).sum();
         *sum.lock() += got;
     });
@@ -95,8 +95,7 @@ fn taking_races_a_refill() {
 fn nothing_is_left_over_for_the_next_period() {
     explore("nothing is left over", Depth::three_preemptions(), || {
         let shared = Shared::new(2, TOGETHER);
-        let theirs = Arc::clone(&shared);
-        let timer = spawn(CPU1, move || theirs.with(SECOND, |_| ()));
+        let timer = share(CPU1, &shared, |theirs| theirs.with(SECOND, |_| ()));
         let before = shared.acquire(SECOND) + shared.acquire(SECOND);
         timer.join();
         let taken = before + shared.acquire(SECOND) + shared.acquire(SECOND);
@@ -118,9 +117,8 @@ fn waiters_are_not_overtaken() {
                 assert_eq!(group.ask(id, 2, FIRST), Ok(Grant::Wait));
             }
         });
-        let theirs = Arc::clone(&shared);
         // One member is released; the other two permits are for the second member.
-        let timer = spawn(CPU1, move || {
+        let timer = share(CPU1, &shared, |theirs| {
             theirs.with(SECOND, |group| assert!(group.pop_released(SECOND).is_some()));
         });
         assert_eq!(shared.acquire(SECOND), 0);

@@ -5,7 +5,7 @@ mod users;
 
 use super::exploring::{Depth, explore};
 use super::stage::{CPU0, CPU1};
-use crate::checker::{CheckedWord, go_to, here, spawn};
+use crate::checker::{CheckedWord, go_to, here, share};
 use std::cell::Cell;
 use std::sync::Arc;
 use tickless_core::platform::{Ordering, Word};
@@ -101,9 +101,8 @@ impl Set {
 fn a_set_ends_once_with_its_last_user() {
     explore("a set ends once", Depth::three_preemptions(), || {
         let set = Set::new(2);
-        let [one, other] = [0, 1].map(|_| Arc::clone(&set));
-        let one = spawn(CPU1, move || one.remove(1));
-        let other = spawn(CPU0, move || other.remove(2));
+        let one = share(CPU1, &set, |set| set.remove(1));
+        let other = share(CPU0, &set, |set| set.remove(2));
         set.close(0);
         one.join();
         other.join();
@@ -118,12 +117,11 @@ fn a_user_of_a_closed_set_keeps_it() {
     explore("a user keeps a set", Depth::three_preemptions(), || {
         let set = Set::new(1);
         set.done[2].store(1, RELAXED);
-        let other = Arc::clone(&set);
-        let thread = spawn(CPU0, move || {
-            other.add();
+        let thread = share(CPU0, &set, |set| {
+            set.add();
             go_to(CPU1);
-            assert!(!other.users.remove(|| here().index()), "it has another user");
-            other.remove(1);
+            assert!(!set.users.remove(|| here().index()), "it has another user");
+            set.remove(1);
         });
         set.close(0);
         thread.join();
@@ -136,8 +134,7 @@ fn a_set_without_users_ends_when_it_is_closed() {
     explore("no users", Depth::three_preemptions(), || {
         let set = Set::new(2);
         assert_eq!(set.users.count(), 2);
-        let other = Arc::clone(&set);
-        let thread = spawn(CPU1, move || other.remove(1));
+        let thread = share(CPU1, &set, |set| set.remove(1));
         set.remove(2);
         thread.join();
         assert_eq!((set.users.count(), set.ends.load(RELAXED)), (0, 0), "it is open");

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::platform::{CPUS, Kind, ModelPlatform};
-use crate::checker::{CheckedLock, CheckedWord, Thread, here, spawn, yield_now};
+use crate::checker::{CheckedLock, CheckedWord, Thread, here, share, yield_now};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -78,8 +78,7 @@ impl<L: Kind> Stage<L> {
     }
 
     pub fn on(self: &Arc<Self>, cpu: CpuId, part: impl FnOnce(&Self) + Send + 'static) -> Thread {
-        let stage = Arc::clone(self);
-        spawn(cpu, move || part(&stage))
+        share(cpu, self, part)
     }
 
     pub fn handler(self: &Arc<Self>) -> Thread {

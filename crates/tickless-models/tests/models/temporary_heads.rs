@@ -8,7 +8,7 @@
 use super::diagram::{Field, Log, explore};
 use super::exploring::Depth;
 use super::stage::CPU0;
-use crate::checker::{CheckedLock, spawn};
+use crate::checker::{CheckedLock, share};
 use std::sync::Arc;
 use tickless_core::platform::Lock;
 
@@ -85,8 +85,7 @@ fn list(timers: &[u64]) -> String {
 /// One run: a tick collects B while the thread fires A; later the thread is woken again.
 fn loses_b(thread: Thread, log: &Log) -> bool {
     let collected = Collected::new(log);
-    let other = Arc::clone(&collected);
-    let expiry = spawn(CPU0, move || other.fire_all(thread));
+    let expiry = share(CPU0, &collected, move |collected| collected.fire_all(thread));
     collected.tick();
     expiry.join();
     log.add(THREAD, "woken for B: head is read again");

@@ -2,11 +2,8 @@
 //! either direction and the system is suspended. A timer is never early on its own clock, and never
 //! later than the step.
 
-use crate::support::{
-    HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, shared_count, thread_names, wait_until,
-};
+use crate::support::{HOUR, Log, MS, Place, Rng, SECOND, rounds, seed, thread_names, wait_until};
 use TimeBase::{Boottime, Monotonic, Realtime};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use tickless::callback::{Cancel, StartError};
 use tickless::clock::{ClockTimer, TimeBase, realtime};
@@ -24,35 +21,6 @@ fn noting(timers: &Timers, base: TimeBase) -> (ClockTimer, Log<Instant>) {
 }
 
 #[test]
-fn steps_of_realtime_move_absolute_timers() {
-    let time = VirtualTime::new();
-    let (timer, log) = noting(time.timers(), Realtime);
-    let noon = time.now_on(Realtime) + HOUR * 12;
-    timer.start_at(noon).unwrap();
-    assert_eq!(timer.deadline(), Some(noon));
-    time.set_realtime(noon + SECOND);
-    assert_eq!(log.take(), [noon + SECOND], "at once");
-    assert!(!timer.is_pending());
-
-    timer.start_at(noon + HOUR).unwrap();
-    time.set_realtime(before(noon, HOUR));
-    time.advance(HOUR + SECOND);
-    assert_eq!((log.len(), timer.is_pending()), (0, true), "it waits for its clock");
-    time.advance(HOUR);
-    assert_eq!(log.take(), [noon + HOUR], "to the nanosecond");
-    // Steps back by hours, again and again: the timer waits. Then one step forward.
-    timer.start_at(noon + HOUR * 2).unwrap();
-    for _ in 0..50 {
-        time.set_realtime(noon);
-        time.advance(HOUR);
-    }
-    assert_eq!(log.len(), 0);
-    time.set_realtime(noon + HOUR * 1000);
-    assert_eq!(log.len(), 1);
-    assert_eq!(time.timers().clock_steps(), 1 + 1 + 50 + 1);
-}
-
-#[test]
 fn forwarding_a_relative_timer_ignores_steps() {
     let time = VirtualTime::new();
     let log = Log::new();
@@ -66,51 +34,6 @@ fn forwarding_a_relative_timer_ignores_steps() {
     time.set_realtime(time.now_on(Realtime) + HOUR * 1000);
     time.advance(HOUR);
     assert_eq!(log.take(), [(begun + HOUR, 1), (begun + HOUR * 2, 1)]);
-}
-
-#[test]
-fn steps_leave_other_timers_alone() {
-    let time = VirtualTime::new();
-    let all = [Realtime, Monotonic, Boottime].map(|base| noting(time.timers(), base));
-    let (fired, count) = shared_count();
-    let hrtimer = time.timers().hrtimer(move |_| _ = count.fetch_add(1, Ordering::Relaxed));
-    for step in [HOUR * 5, Duration::ZERO] {
-        all.iter().for_each(|(timer, _)| assert!(timer.start(SECOND * 10).is_ok()));
-        hrtimer.start(SECOND * 10).unwrap();
-        time.set_realtime(time.now_on(Realtime) + step);
-        time.set_realtime(before(time.now_on(Realtime), step * 2));
-        time.advance(SECOND * 10 - Duration::from_nanos(1));
-        assert!(all.iter().all(|(_, log)| log.len() == 0) && fired.load(Ordering::Relaxed) == 0);
-        time.advance(Duration::from_nanos(1));
-        assert!(all.iter().all(|(_, log)| log.take().len() == 1));
-        assert_eq!(fired.swap(0, Ordering::Relaxed), 1);
-    }
-}
-
-/// Goal: a suspend counts for boottime and for absolute times on realtime, but not for monotonic
-/// time and relative timers on realtime, as in POSIX.
-#[test]
-fn suspends_count_for_boottime_and_absolute_realtime() {
-    let time = VirtualTime::new();
-    let set = |base| noting(time.timers(), base);
-    let (boot, real) = (set(Boottime), set(Realtime));
-    let (boot_at, real_at) = (set(Boottime), set(Realtime));
-    let mono = set(Monotonic);
-    for (timer, _) in [&boot, &real, &mono] {
-        timer.start(HOUR).unwrap();
-    }
-    boot_at.0.start_at(time.now_on(Boottime) + HOUR).unwrap();
-    real_at.0.start_at(time.now_on(Realtime) + HOUR).unwrap();
-    let (began, wall) = (time.now(), time.now_on(Realtime));
-    time.advance(SECOND);
-    time.suspend(HOUR * 8);
-    assert_eq!(time.now(), began + SECOND, "that clock stands");
-    assert_eq!(time.now_on(Boottime) - time.now(), HOUR * 8);
-    assert_eq!(time.now_on(Realtime), wall + SECOND + HOUR * 8);
-    let fired = || [&boot, &boot_at, &real_at, &real, &mono].map(|(_, log)| log.len());
-    assert_eq!(fired(), [1, 1, 1, 0, 0]);
-    time.advance(HOUR);
-    assert_eq!(fired(), [1; 5]);
 }
 
 #[test]
