@@ -227,52 +227,6 @@ fn completed_and_unpolled_futures_are_harmless() {
     time.assert_idle();
 }
 
-/// Method: many resets, to earlier and later deadlines, around the moment at which the timer fires.
-/// Afterwards the task polls only when it was woken.
-#[test]
-fn coarse_sleeps_are_pushed_out_while_they_fire() {
-    let seed = seed("future", "coarse_sleeps_are_pushed_out_while_they_fire");
-    let tick = Tick::new(Duration::from_micros(20)).unwrap();
-    let timers = Timers::builder().bases(2).tick(tick).start().unwrap();
-    std::thread::scope(|s| {
-        for thread in 0..3 {
-            let timers = &timers;
-            s.spawn(move || {
-                let mut rng = Rng::new(seed ^ thread);
-                for _ in 0..rounds(2_000) {
-                    let mut after = Duration::from_nanos(rng.below(200_000));
-                    let mut begun = timers.now();
-                    let mut sleep = pin!(timers.coarse_sleep(after));
-                    let (count, waker) = woken();
-                    let mut is_ready = poll(sleep.as_mut(), &waker).is_ready();
-                    for _ in 0..rng.below(6) {
-                        for _ in 0..rng.below(20_000) {
-                            std::hint::spin_loop();
-                        }
-                        after = Duration::from_nanos(rng.below(200_000));
-                        begun = timers.now();
-                        sleep.as_mut().reset(after);
-                        // A reset of a ready future requires another poll.
-                        if is_ready || count.count() > 0 {
-                            is_ready = poll(sleep.as_mut(), &waker).is_ready();
-                        }
-                    }
-                    let mut seen = 0;
-                    while !is_ready {
-                        wait_until("it is woken", || count.count() > seen);
-                        seen = count.count();
-                        is_ready = poll(sleep.as_mut(), &waker).is_ready();
-                    }
-                    assert!(timers.now() >= begun + after, "early");
-                }
-            });
-        }
-    });
-    wait_until("nothing is pending", || timers.stats().pending() == 0);
-    let total = timers.stats().total();
-    assert_eq!(total.armed, total.fired + total.cancelled);
-}
-
 /// A sleep of either kind.
 enum Either {
     Precise(Pin<Box<Sleep>>),
