@@ -48,6 +48,27 @@ pub struct Stage<L> {
     fired: AtomicU64,
 }
 
+/// Methods of the bases, for the timer with a number.
+macro_rules! forward {
+    ($($name:ident -> $result:ty;)*) => {
+        impl<L: Kind> Stage<L> {
+            $(pub fn $name(&self, timer: usize) -> $result {
+                self.bases.$name(self.places[timer].timer())
+            })*
+        }
+    };
+}
+
+forward! {
+    cancel -> Cancel;
+    shutdown -> Cancel;
+    cancel_sync -> Cancel;
+    shutdown_sync -> Cancel;
+    is_active -> bool;
+    is_pending -> bool;
+    is_running -> bool;
+}
+
 impl<L: Kind> Stage<L> {
     pub fn new(timers: usize) -> Arc<Self> {
         Stage::with(timers, Settings::default())
@@ -137,38 +158,10 @@ impl<L: Kind> Stage<L> {
         self.bases.push_out(timer, Window::at(at), NOW, Options::default())
     }
 
-    pub fn cancel(&self, timer: usize) -> Cancel {
-        self.bases.cancel(self.places[timer].timer())
-    }
-
-    pub fn shutdown(&self, timer: usize) -> Cancel {
-        self.bases.shutdown(self.places[timer].timer())
-    }
-
-    pub fn cancel_sync(&self, timer: usize) -> Cancel {
-        self.bases.cancel_sync(self.places[timer].timer())
-    }
-
     pub fn cancel_single_shot(&self, timer: usize) -> Option<Cancel> {
         let place = &self.places[timer];
         let Ok(found) = self.bases.cancel_single_shot(place.timer(), |_| Ok::<(), Infallible>(()));
         found
-    }
-
-    pub fn shutdown_sync(&self, timer: usize) -> Cancel {
-        self.bases.shutdown_sync(self.places[timer].timer())
-    }
-
-    pub fn is_active(&self, timer: usize) -> bool {
-        self.bases.is_active(self.places[timer].timer())
-    }
-
-    pub fn is_pending(&self, timer: usize) -> bool {
-        self.bases.is_pending(self.places[timer].timer())
-    }
-
-    pub fn is_running(&self, timer: usize) -> bool {
-        self.bases.is_running(self.places[timer].timer())
     }
 
     pub fn wait_until_idle(&self, timer: usize) {

@@ -23,13 +23,31 @@ pub enum AnyTimer {
     Precise(OwnedTimer<TestPlatform, QueueLink>),
 }
 
-macro_rules! of_either {
-    ($timer:expr, $method:ident $arguments:tt) => {
-        match $timer {
-            AnyTimer::Coarse(timer) => timer.$method $arguments,
-            AnyTimer::Precise(timer) => timer.$method $arguments,
+/// Methods that call the method of the timer's family.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl AnyTimer {
+            $(pub fn $name(&self, $($argument: $type),*) -> $result {
+                match self {
+                    AnyTimer::Coarse(timer) => timer.$name($($argument),*),
+                    AnyTimer::Precise(timer) => timer.$name($($argument),*),
+                }
+            })*
         }
     };
+}
+
+forward! {
+    start(window: Window, now: Ns, options: Options) -> Result<Started, StartError>;
+    cancel() -> Cancel;
+    try_cancel() -> Cancel;
+    cancel_sync() -> Cancel;
+    cancel_sync_unless(refuse: impl FnMut(Occupied) -> Result<(), ()>) -> Result<Cancel, ()>;
+    cancel_single_shot() -> Option<Cancel>;
+    shutdown() -> Cancel;
+    is_active() -> bool;
+    is_pending() -> bool;
+    is_running() -> bool;
 }
 
 impl AnyTimer {
@@ -38,49 +56,6 @@ impl AnyTimer {
             Family::Coarse => AnyTimer::Coarse(OwnedTimer::new(bases, task)),
             Family::Precise => AnyTimer::Precise(OwnedTimer::new(bases, task)),
         }
-    }
-
-    pub fn start(&self, window: Window, now: Ns, options: Options) -> Result<Started, StartError> {
-        of_either!(self, start(window, now, options))
-    }
-
-    pub fn cancel(&self) -> Cancel {
-        of_either!(self, cancel())
-    }
-
-    pub fn try_cancel(&self) -> Cancel {
-        of_either!(self, try_cancel())
-    }
-
-    pub fn cancel_sync(&self) -> Cancel {
-        of_either!(self, cancel_sync())
-    }
-
-    pub fn cancel_sync_unless<E>(
-        &self,
-        refuse: impl FnMut(Occupied) -> Result<(), E>,
-    ) -> Result<Cancel, E> {
-        of_either!(self, cancel_sync_unless(refuse))
-    }
-
-    pub fn cancel_single_shot(&self) -> Option<Cancel> {
-        of_either!(self, cancel_single_shot())
-    }
-
-    pub fn shutdown(&self) -> Cancel {
-        of_either!(self, shutdown())
-    }
-
-    pub fn is_active(&self) -> bool {
-        of_either!(self, is_active())
-    }
-
-    pub fn is_pending(&self) -> bool {
-        of_either!(self, is_pending())
-    }
-
-    pub fn is_running(&self) -> bool {
-        of_either!(self, is_running())
     }
 }
 
