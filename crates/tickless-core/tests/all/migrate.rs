@@ -43,24 +43,6 @@ fn pending(scene: &Scene, cpu: CpuId) -> usize {
     view.coarse + view.precise
 }
 
-/// Goal: the first start on a base that is online again programs its device (R1).
-#[test]
-fn a_device_that_was_off_is_programmed_again() {
-    for family in Family::BOTH {
-        let scene = lazy();
-        let timer = scene.timer(family, 0);
-        scene.start(&timer, HERE, ms(10));
-        scene.bases.offline(HERE).unwrap();
-        scene.platform().deliver(HERE);
-        scene.bases.online(HERE).unwrap();
-        let pinned = Options { pinned: Some(HERE), ..Options::default() };
-        assert_eq!(scene.writes(HERE, || scene.start_with(&timer, HERE, ms(20), pinned)), 1);
-        scene.bases.check(HERE).unwrap();
-        scene.go(scene.armed(HERE).expect("programmed"));
-        assert_eq!(scene.fire(HERE), [0], "{family:?}");
-    }
-}
-
 /// Goal: going online during an evacuation programs the device for the remaining timers (R1).
 #[test]
 fn going_online_programs_the_device_for_remaining_timers() {
