@@ -193,6 +193,22 @@ if have_valgrind; then
   fails "storage that is too small (valgrind)" "${memcheck[@]}" "$work/overflow-static"
 fi
 
+# ThreadSanitizer: the library is not instrumented, and annotates what it orders. A real race is
+# still reported.
+tsan=(-fsanitize=thread)
+export TSAN_OPTIONS=ignore_noninstrumented_modules=1
+echo 'int main(void) {}' >"$work/empty.c"
+if gcc "$work/empty.c" -o "$work/empty" "${tsan[@]}" 2>/dev/null && "$work/empty"; then
+  for source in timers.c periodic.c threads.c quota.c cpp.cpp; do
+    compile "$here/tests/c/$source" "$work/tsan" "${tsan[@]}" "${shared[@]}"
+    run "$source" ThreadSanitizer "$work/tsan"
+  done
+  compile "$here/tests/c/broken/race.c" "$work/race" "${tsan[@]}" "${shared[@]}"
+  fails "a race (ThreadSanitizer)" "$work/race"
+else
+  skip "ThreadSanitizer of the C tests" "gcc has none here, or it does not run on this kernel"
+fi
+
 # A program that is compiled with another version's header is refused.
 mkdir "$work/other"
 sed 's/opaque\[16\]/opaque[15]/' "$work/usr/include/tickless.h" >"$work/other/tickless.h"

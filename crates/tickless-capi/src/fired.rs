@@ -1,5 +1,6 @@
 //! What a callback can read about its expiry, and what it can request.
 
+use crate::annotate;
 use crate::object::{Object, on, optional_result_of, result_of};
 use crate::status::{Outcome, Status, failure, null_callback, write_optional};
 use crate::timers::{duration, period};
@@ -49,9 +50,11 @@ impl<E> CCallback<E> {
     }
 
     pub(crate) fn call(self, mut expiry: E) {
+        annotate::acquire();
         // SAFETY: C passed a function of this type, as the header requires; the expiry lives until
         // it returns.
         unsafe { (self.callback)(&raw mut expiry, self.data) }
+        annotate::release();
     }
 }
 

@@ -32,6 +32,8 @@
 #![expect(clippy::missing_safety_doc, reason = "the entry points share the contract above")]
 #![expect(unsafe_op_in_unsafe_fn, reason = "entry points rely on the contract above throughout")]
 
+#[deny(unsafe_op_in_unsafe_fn)]
+mod annotate;
 pub mod bandwidth;
 pub mod clock_timer;
 pub mod event_loop;

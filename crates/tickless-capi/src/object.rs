@@ -6,6 +6,7 @@
 //! [`destroy`] for an object on the heap. Each helper checks the pointers, and catches a panic of
 //! the body.
 
+use crate::annotate;
 use crate::status::{Outcome, Status, entry, failure, write_optional, write_result};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,7 @@ pub(crate) unsafe fn on<'a, O: Object>(
     object: *const O,
     body: impl FnOnce(O::Lent<'a>) -> Outcome,
 ) -> Status {
+    annotate::release();
     // SAFETY: the caller promises that `object` is null or points to an object that no other thread
     // destroys during the call.
     entry(|| body(unsafe { O::lend(object) }?))
@@ -138,6 +140,7 @@ pub(crate) unsafe fn destroy<H: Handle>(
         let Some(place) = NonNull::new(at) else { return Ok(()) };
         // SAFETY: the caller promises that `at` came from `boxed` and was not destroyed.
         end(unsafe { value(at) }?)?;
+        annotate::acquire();
         // SAFETY: the caller promises that `at` came from `boxed` and is not used afterwards. The
         // mark is cleared first, so that a second call is detected for as long as the memory is not
         // reused.

@@ -4,6 +4,7 @@
 //! reused memory, and a copy of a timer do not carry this mark. The mark is read and written
 //! atomically, so that of two threads that destroy one timer only one succeeds.
 
+use crate::annotate;
 use crate::object::Object;
 use crate::status::{Outcome, Status, failure};
 use crate::timer::cancel_status;
@@ -155,5 +156,6 @@ pub(crate) unsafe fn destroy<S: Storage>(storage: *mut S) -> Outcome {
         }
         ManuallyDrop::drop(&mut timer);
     }
+    annotate::acquire();
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Coarse and precise timers in their caller's memory.
 
+use crate::annotate;
 use crate::fired::{CCallback, Callback, Expiry, window};
 use crate::object::{Object, on, result_of};
 use crate::options::unknown;
@@ -75,8 +76,6 @@ macro_rules! either {
         }
     };
 }
-
-pub(crate) use either;
 
 /// The handle of a timer of either kind, coarse or precise.
 pub(crate) enum Any {
@@ -229,13 +228,10 @@ pub unsafe extern "C" fn tickless_timer_start_from(
     now_ns: u64,
     after_ns: i64,
 ) -> Status {
-    on(timer, |any| start_from(any, now_ns, after_ns))
-}
-
-#[inline]
-pub(crate) fn start_from(any: ManuallyDrop<Any>, now_ns: u64, after_ns: i64) -> Outcome {
-    let now = Instant::from_nanos(now_ns);
-    started(either!(any, timer => timer.start_from(now, duration(after_ns)?)))
+    on(timer, |any| {
+        let now = Instant::from_nanos(now_ns);
+        started(either!(any, timer => timer.start_from(now, duration(after_ns)?)))
+    })
 }
 
 /// Arms a timer as `tickless_timer_start` does, but allows it to be late by `slack_ns` so that it
@@ -382,6 +378,7 @@ pub(crate) unsafe fn cancel_with<'a, O: Object>(
                 Ok(Cancel::Pending) => CancelFound::Pending,
                 Ok(Cancel::Running) | Err(_) => CancelFound::Running,
             };
+            annotate::acquire();
             write_optional(place, found);
             result.map(drop).map_err(cancel_status)
         })

@@ -1,11 +1,8 @@
 //! Operations on many timers at a time, for programs that handle events in batches.
 
 use crate::local_batches::caller_slice;
-use crate::object::Object;
 use crate::status::{Outcome, Status, entry, write_optional};
-use crate::timer::{Any, TimerStorage, either, start_from};
-use core::mem::ManuallyDrop;
-use tickless::callback::Cancel;
+use crate::timer::{CancelFound, TimerStorage, tickless_timer_cancel, tickless_timer_start_from};
 use tickless::slots::prefetch_at;
 
 /// A timer, and how long after the current time it is to fire.
@@ -21,16 +18,16 @@ pub struct TimerArming {
 /// How many timers ahead the memory is prefetched.
 const AHEAD: usize = 8;
 
-/// Runs `act` on one timer after the other until it fails, and prefetches those that follow. Writes
-/// to `place` for how many `act` returned true.
+/// Calls `act` for one element after the other until it returns an error, and prefetches the timers
+/// of those that follow. Writes to `place` for how many elements `act` returned true.
 ///
 /// # Safety
-/// As for [`Object::lend`], for each timer; `place` is null or writable.
+/// `place` is null or writable.
 unsafe fn each<T>(
     items: &[T],
     timer: impl Fn(&T) -> *const TimerStorage,
     place: *mut usize,
-    act: impl Fn(&T, ManuallyDrop<Any>) -> Outcome<bool>,
+    act: impl Fn(&T) -> (Status, bool),
 ) -> Outcome {
     let (mut counted, mut result) = (0, Ok(()));
     for (nth, item) in items.iter().enumerate() {
@@ -39,10 +36,9 @@ unsafe fn each<T>(
             prefetch_at(ahead);
             prefetch_at(ahead.wrapping_byte_add(64));
         }
-        // SAFETY: as for this function.
-        match unsafe { TimerStorage::lend(timer(item)) }.and_then(|any| act(item, any)) {
-            Ok(counts) => counted += usize::from(counts),
-            Err(status) => {
+        match act(item) {
+            (Status::Ok, counts) => counted += usize::from(counts),
+            (status, _) => {
                 result = Err(status);
                 break;
             }
@@ -67,9 +63,10 @@ pub unsafe extern "C" fn tickless_timer_start_many(
     armed: *mut usize,
 ) -> Status {
     entry(|| {
-        let act =
-            |arming: &TimerArming, any| start_from(any, now_ns, arming.after_ns).map(|()| true);
-        each(caller_slice(armings, count)?, |arming| arming.timer, armed, act)
+        let start = |arming: &TimerArming| {
+            (tickless_timer_start_from(arming.timer, now_ns, arming.after_ns), true)
+        };
+        each(caller_slice(armings, count)?, |arming| arming.timer, armed, start)
     })
 }
 
@@ -83,7 +80,11 @@ pub unsafe extern "C" fn tickless_timer_cancel_many(
     cancelled: *mut usize,
 ) -> Status {
     entry(|| {
-        let act = |_: &_, any| Ok(either!(any, timer => timer.cancel()) == Cancel::Pending);
-        each(caller_slice(timers, count)?, |timer| *timer, cancelled, act)
+        let cancel = |timer: &*const TimerStorage| {
+            let mut found = CancelFound::Idle;
+            let status = tickless_timer_cancel(*timer, &raw mut found);
+            (status, found == CancelFound::Pending)
+        };
+        each(caller_slice(timers, count)?, |timer| *timer, cancelled, cancel)
     })
 }

@@ -1,5 +1,6 @@
 //! Sets of timers: starting, stopping, and reading their clock.
 
+use crate::annotate;
 use crate::object::{Marked, create, destroy, handles, result_of, value};
 use crate::options::Options;
 use crate::sized;
@@ -33,6 +34,7 @@ handles! {
 
 impl Set {
     pub(crate) fn new(timers: tickless::Timers, time: Option<VirtualTime>) -> Set {
+        annotate::find();
         let own_users = slots::users(&timers);
         Set { timers, time, own_users }
     }
