@@ -147,7 +147,8 @@ impl Results for Projected {
                 paragraph(out, "  - ", &text)?;
             }
         }
-        self.limits.iter().try_for_each(|limit| paragraph(out, "  - ", limit))
+        self.limits.iter().try_for_each(|limit| paragraph(out, "  - ", limit))?;
+        paragraph(out, "    ", ASSUMPTION)
     }
 
     fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -164,6 +165,9 @@ impl Results for Projected {
         write_csv(header, self.points.iter().flat_map(of_point), out)
     }
 }
+
+const ASSUMPTION: &str = "assuming that the load grows with the CPUs: each repeats the timer \
+    operations of one of the trace's CPUs";
 
 const NOTES: &str = "\"timer code\" contains the others. \"locks\" is waiting for another CPU's \
     use of a base, \"cancels\" for callbacks that run on another CPU: a trace does not tell which \

@@ -12,27 +12,27 @@ pub enum By {
     Callback,
 }
 
-/// How rows are sorted: the largest count first, but names alphabetically. The program's help
-/// prints the variants' descriptions.
+/// The column by which rows are sorted, by its heading: the largest first, but names alphabetically.
+/// The program's help prints the variants' descriptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Sort {
     /// Idle CPUs woken
     #[default]
-    Wakeups,
-    /// Timers armed
-    Arms,
-    /// Timers cancelled
-    Cancels,
-    /// Timers that expired
-    Expiries,
-    /// Armings of pending timers
-    Rearms,
-    /// Cancelled, of those armed
-    Share,
+    Wakes,
     /// Writes of timer devices
     Writes,
+    /// Timers armed
+    Armed,
+    /// Armings of pending timers
+    Again,
+    /// The share of armed timers that were cancelled
+    Gone,
+    /// Timers that expired
+    Fired,
+    /// How far ahead timers are armed
+    Ahead,
     /// The process's name
-    Name,
+    Process,
 }
 
 /// The counts between two times. Serialises to the JSON of `tickless top`.
@@ -60,12 +60,14 @@ pub struct TableRow {
     pub rearms: u64,
     pub cancels: u64,
     pub expiries: u64,
-    pub idle_wakeups: Option<u64>,
+    pub wakes: Option<u64>,
     pub device_writes: Option<u64>,
     pub cancelled_percent: Option<f64>,
     pub distance_ns: Option<u64>,
     pub periods: Vec<Period>,
     pub main_function: String,
+    /// The command line; `None` for the kernel, and for a process that has ended.
+    pub command: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -162,12 +164,13 @@ impl Group {
             rearms: counts.rearms,
             cancels: counts.cancelled(),
             expiries: counts.expiries,
-            idle_wakeups: seen.sees_wakeups.then_some(counts.idle_wakeups),
+            wakes: seen.sees_wakeups.then_some(counts.idle_wakeups),
             device_writes: seen.sees_device_writes.then_some(counts.device_writes),
             cancelled_percent: share(counts.cancelled()),
             distance_ns: counts.distances.typical_ns(),
             periods,
             main_function: main.1,
+            command: None,
         }
     }
 }
@@ -242,25 +245,46 @@ impl Table {
     /// Sorts the rows. Rows with equal values are sorted by process number, then by callback.
     pub fn sort(&mut self, by: Sort) {
         self.rows.sort_by(|a, b| (a.pid, &a.function).cmp(&(b.pid, &b.function)));
-        match by {
-            Sort::Name => self.rows.sort_by(|a, b| a.process.cmp(&b.process)),
-            Sort::Share => self.rows.sort_by(|a, b| {
-                let share = |row: &TableRow| row.cancelled_percent.unwrap_or(-1.0);
-                share(b).total_cmp(&share(a))
-            }),
-            _ => self.rows.sort_by_key(|row| {
-                // If the kernel does not show wakeups or writes, all are 0 and armings decide the
-                // order.
-                let first = match by {
-                    Sort::Wakeups => row.idle_wakeups.unwrap_or(0),
-                    Sort::Cancels => row.cancels,
-                    Sort::Expiries => row.expiries,
-                    Sort::Rearms => row.rearms,
-                    Sort::Writes => row.device_writes.unwrap_or(0),
-                    Sort::Arms | Sort::Share | Sort::Name => row.arms,
-                };
-                Reverse((first, row.arms))
-            }),
+        if by == Sort::Process {
+            self.rows.sort_by(|a, b| a.process.cmp(&b.process));
+            return;
+        }
+        self.rows.sort_by_key(|row| {
+            // If the kernel does not show wakeups or writes, all are 0 and armings decide the order.
+            let first = match by {
+                Sort::Wakes => row.wakes.unwrap_or(0),
+                Sort::Writes => row.device_writes.unwrap_or(0),
+                Sort::Again => row.rearms,
+                // The share in millionths. Rows without armings come last.
+                Sort::Gone => row.cancelled_percent.map_or(0, |share| 1 + (share * 1e4) as u64),
+                Sort::Fired => row.expiries,
+                Sort::Ahead => row.distance_ns.unwrap_or(0),
+                Sort::Armed | Sort::Process => row.arms,
+            };
+            Reverse((first, row.arms))
+        });
+    }
+
+    /// Returns the sums of all rows.
+    pub fn total(&self) -> TableRow {
+        let sum = |of: fn(&TableRow) -> u64| self.rows.iter().map(of).sum::<u64>();
+        let (arms, cancels) = (sum(|row| row.arms), sum(|row| row.cancels));
+        TableRow {
+            process: "total".to_string(),
+            pid: 0,
+            function: None,
+            family: Family::Both,
+            arms,
+            rearms: sum(|row| row.rearms),
+            cancels,
+            expiries: sum(|row| row.expiries),
+            wakes: self.rows.iter().map(|row| row.wakes).sum(),
+            device_writes: self.rows.iter().map(|row| row.device_writes).sum(),
+            cancelled_percent: (arms > 0).then(|| cancels as f64 * 1e2 / arms as f64),
+            distance_ns: None,
+            periods: Vec::new(),
+            main_function: String::new(),
+            command: None,
         }
     }
 

@@ -180,8 +180,7 @@ fn replay(document: &Value) -> Found {
 /// Returns the figures of `top`: rates for each name of a process, because process numbers differ
 /// from run to run. If there are several tables, each figure is the median over the tables.
 fn top(documents: &[Value]) -> Found {
-    const COUNTS: [&str; 6] =
-        ["arms", "rearms", "cancels", "expiries", "idle_wakeups", "device_writes"];
+    const COUNTS: [&str; 6] = ["arms", "rearms", "cancels", "expiries", "wakes", "device_writes"];
     let mut rates: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for table in documents {
         let Some(seconds) = table["seconds"].as_f64().filter(|seconds| *seconds > 0.0) else {

@@ -2,7 +2,7 @@
 //! and the summary that it prints.
 
 use crate::command::{Command, Exit, Failure};
-use crate::output::{bare, print_with, write_table};
+use crate::output::{bare, paragraph, print_with, write_table};
 use crate::progress::Bars;
 use clap::ArgGroup;
 use clap::builder::PossibleValuesParser;
@@ -100,19 +100,25 @@ impl ReportArgs {
 
 fn show(report: &Report, files: &Files, out: &mut dyn Write) -> io::Result<()> {
     let Report { seconds, effort, verdicts, .. } = report;
-    let mut table = bare(&["", "published", "simulated", "live", "checks"], 1);
+    let mut table = bare(&["", "published", "simulated", "live", "met", "checks"], 1);
     for verdict in verdicts {
         let figures = [&verdict.published, &verdict.simulated, &verdict.live];
         let lines =
             figures.map(|one| one.as_ref().map_or("-".to_string(), |figures| figures.line()));
-        let both = [&verdict.simulated, &verdict.live].into_iter().flatten();
-        let checked: usize = both.clone().map(|figures| figures.checked).sum();
-        let outside: usize = both.map(|figures| figures.outside.len()).sum();
-        let checks = format!("{}/{checked}", checked.saturating_sub(outside));
-        let row = [verdict.study.to_string()].into_iter().chain(lines).chain([checks]);
+        let checks = [&verdict.simulated, &verdict.live].map(|one| {
+            let checks = one.as_ref().map(|it| format!("{}/{}", it.inside(), it.checked));
+            checks.unwrap_or("-".to_string())
+        });
+        let row = [verdict.study.to_string()].into_iter().chain(lines).chain(checks);
         table.add_row(row);
     }
     write_table(&table, out)?;
+    paragraph(
+        out,
+        "",
+        "met: predictions that meet what was published; a miss is a finding, and no error. checks: \
+         figures measured here that lie in their bands.",
+    )?;
     writeln!(out)?;
     for verdict in verdicts {
         let [published, live] =

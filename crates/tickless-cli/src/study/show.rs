@@ -197,7 +197,8 @@ fn claims(study: &StudyResult, out: &mut dyn Write) -> io::Result<()> {
 fn verdict(cell: &Cell) -> &'static str {
     match cell.inside {
         Some(true) => " ok",
-        Some(false) => " NO",
+        Some(false) if cell.role == Role::Live => " NO",
+        Some(false) => " missed",
         None => "",
     }
 }

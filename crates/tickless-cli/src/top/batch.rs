@@ -33,7 +33,7 @@ impl Batch {
             let mut table = between(&before, &after, view.by, counting.name());
             table.is_partial = end == End::Signal;
             view.apply(&mut table);
-            print_with(|out| show::show(&table, view.by, self.rows, self.format, number, out))?;
+            print_with(|out| show::show(&table, view, self.rows, self.format, number, out))?;
             if end == End::Signal {
                 return Ok(Exit::Interrupted);
             }

@@ -8,8 +8,9 @@ pub(super) fn header(by: By) -> Vec<&'static str> {
     if by == By::Callback {
         header.push("callback");
     }
-    header
-        .extend(["wakes", "writes", "armed", "again", "gone", "fired", "kind", "ahead", "period"]);
+    header.extend([
+        "pid", "wakes", "writes", "armed", "again", "gone", "fired", "kind", "ahead", "period",
+    ]);
     header
 }
 
@@ -23,12 +24,13 @@ pub(super) fn numbers_from(by: By) -> usize {
 pub(super) fn cells(table: &Table, row: &TableRow, by: By) -> Vec<String> {
     let rate = |count: u64| rate(table.per_second(count));
     let known = |count: Option<u64>| count.map_or("-".to_string(), rate);
-    let mut cells = vec![process(row)];
+    let mut cells = vec![row.process.clone()];
     if by == By::Callback {
         cells.push(row.function.clone().unwrap_or_default());
     }
     cells.extend([
-        known(row.idle_wakeups),
+        if row.pid > 0 { row.pid.to_string() } else { String::new() },
+        known(row.wakes),
         known(row.device_writes),
         rate(row.arms),
         rate(row.rearms),
@@ -41,11 +43,20 @@ pub(super) fn cells(table: &Table, row: &TableRow, by: By) -> Vec<String> {
     cells
 }
 
-fn process(row: &TableRow) -> String {
-    match row.pid {
-        0 => row.process.clone(),
-        pid => format!("{}-{pid}", row.process),
-    }
+/// Returns the cells of the last row, which has the sums.
+pub(super) fn total(table: &Table, by: By) -> Vec<String> {
+    let mut cells = cells(table, &table.total(), by);
+    let kind = cells.len() - 3;
+    cells[kind..].fill(String::new());
+    cells
+}
+
+/// Returns the command line of a process; `None` if it has ended. A program may write anything
+/// there: control characters could command the terminal.
+pub(super) fn command(pid: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|it| !it.is_empty())?;
+    let line = String::from_utf8_lossy(&line).trim_end_matches('\0').replace('\0', " ");
+    Some(line.chars().map(|c| if c.is_control() { '?' } else { c }).collect())
 }
 
 fn period(Period { period_ns, timers, meeting }: &Period) -> String {

@@ -22,21 +22,24 @@ use tickless_top::table::{By, Sort, Table};
 /// from tracefs. The columns are rates per second: idle CPUs woken, writes of timer devices,
 /// timers armed, of these armed again while pending, the share that was cancelled, and timers
 /// that fired. Then come the kind of timer, how far ahead it is armed, and its period: x2 for
-/// two timers, ! if some of them expire together.
+/// two timers, ! if some of them expire together. The last row has the totals.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     sudo tickless top\n  \
     sudo tickless top -c --sort writes --filter nginx\n  \
     sudo tickless top --batch 10 -i 1s --format json > top.jsonl\n\n\
-    Keys: q quits, s and S change what is sorted by, c shows callbacks, / filters, space\n\
-    freezes, arrows scroll.\n\n\
+    Keys: q quits, s and S change what is sorted by, c shows callbacks, l command lines,\n\
+    / filters, space freezes, arrows scroll.\n\n\
     Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
     130 if interrupted; then what was counted until then is shown, and marked.")]
 pub struct TopArgs {
     /// A row for each callback of each process
     #[arg(short, long)]
     callbacks: bool,
-    /// Sort by this column
+    /// Show the command lines of processes
+    #[arg(short = 'l', long)]
+    command_lines: bool,
+    /// Sort by the column with this heading
     #[arg(short, long, value_name = "COLUMN", value_enum, default_value_t)]
     sort: Sort,
     /// Only rows whose process, number or callback has this in it
@@ -67,6 +70,7 @@ pub(super) struct View {
     pub(super) by: By,
     pub(super) sort: Sort,
     pub(super) filter: String,
+    pub(super) command_lines: bool,
 }
 
 impl View {
@@ -75,6 +79,7 @@ impl View {
             table.filter(&self.filter);
         }
         table.sort(self.sort);
+        table.rows.iter_mut().for_each(|row| row.command = cells::command(row.pid));
     }
 }
 
@@ -87,7 +92,12 @@ impl Command for TopArgs {
             ));
         }
         let by = if self.callbacks { By::Callback } else { By::Process };
-        let view = View { by, sort: self.sort, filter: self.filter.clone() };
+        let view = View {
+            by,
+            sort: self.sort,
+            filter: self.filter.clone(),
+            command_lines: self.command_lines,
+        };
         let program = std::env::current_exe().ok();
         let waiting = Waiting::new();
         let mut notes = Vec::new();

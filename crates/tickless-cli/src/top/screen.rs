@@ -2,14 +2,14 @@
 //! tests need none.
 
 use super::View;
-use super::cells::{cells, header, numbers_from, summary};
+use super::cells::{cells, header, numbers_from, summary, total};
 use crate::output::wrapped;
 use clap::ValueEnum;
 use console::{Alignment, Key, pad_str, truncate_str};
 use tickless_top::snapshot::Snapshot;
 use tickless_top::table::{By, Sort, Table, between};
 
-const KEYS: &str = "q quit  s sort  c callbacks  / filter  space freeze  up, down scroll";
+const KEYS: &str = "q quit  s sort  c callbacks  l lines  / filter  space freeze";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
@@ -96,6 +96,7 @@ impl Screen {
                     By::Callback => By::Process,
                 };
             }
+            Key::Char('l') => self.view.command_lines = !self.view.command_lines,
             Key::Char(' ' | 'f') => self.is_frozen = !self.is_frozen,
             Key::Char('/') => self.is_typing = true,
             Key::ArrowUp => self.scrolled = self.scrolled.saturating_sub(1),
@@ -147,7 +148,16 @@ impl Screen {
             lines.push(Line { text: line(names), look: Look::Header });
             self.scrolled = self.scrolled.min(table.rows.len().saturating_sub(1));
             let shown = table.rows.iter().skip(self.scrolled);
-            lines.extend(shown.map(|row| plain(line(cells(&table, row, self.view.by)))));
+            lines.extend(shown.map(|row| {
+                let mut cells = cells(&table, row, self.view.by);
+                if let Some(command) = row.command.as_ref().filter(|_| self.view.command_lines) {
+                    cells[0].clone_from(command);
+                }
+                plain(line(cells))
+            }));
+            // The totals are the last row of the screen.
+            lines.truncate(rows.saturating_sub(2));
+            lines.push(plain(line(total(&table, self.view.by))));
         }
         lines.resize(rows.saturating_sub(1), plain(String::new()));
         lines.push(Line { text: self.foot(), look: Look::Faint });
@@ -176,7 +186,7 @@ impl Screen {
 /// Formats a row of the table. The columns of numbers have fixed widths, for the longest number
 /// that each can have. The names share the remaining width.
 fn table_line(cells: Vec<String>, by: By, columns: usize) -> String {
-    const FIGURES: [usize; 9] = [5, 6, 5, 5, 4, 5, 5, 6, 9];
+    const FIGURES: [usize; 10] = [7, 5, 6, 5, 5, 4, 5, 5, 6, 9];
     let names = numbers_from(by);
     let left = columns.saturating_sub(FIGURES.iter().sum::<usize>() + FIGURES.len() + names - 1);
     let cell = |(at, text): (usize, String)| {
@@ -229,7 +239,12 @@ mod tests {
 
     #[test]
     fn keys_sort_filter_freeze_scroll_and_end() {
-        let view = View { by: By::Process, sort: Sort::Arms, filter: String::new() };
+        let view = View {
+            by: By::Process,
+            sort: Sort::Again,
+            filter: String::new(),
+            command_lines: false,
+        };
         let mut screen = Screen::new(view, "ebpf", Vec::new(), snapshot(1, [0, 0]));
         let screen = &mut screen;
         begins(screen, 0, "counting");
@@ -238,29 +253,29 @@ mod tests {
         for (line, words) in [
             (0, ["from ebpf", "Cost:"]),
             (2, ["process", "wakes"]),
-            (3, ["db-9", "500"]),
-            (4, ["web-7", "100%"]),
-            (7, ["by arms", "q quit"]),
+            (3, ["db", "500"]),
+            (4, ["web", "100%"]),
+            (7, ["by again", "q quit"]),
         ] {
             assert!(words.iter().all(|word| lines[line].contains(word)), "{words:?} {lines:#?}");
         }
         let narrow = drawn(screen, 20);
         assert!(narrow.len() == 8 && narrow.iter().all(|line| line.len() <= 20), "{narrow:#?}");
         press(screen, &vec![Key::ArrowDown; 50]);
-        begins(screen, 3, "web-7");
+        begins(screen, 3, "web");
         press(screen, &[Key::Home]);
-        begins(screen, 3, "db-9");
+        begins(screen, 3, "db");
         press(screen, &[Key::Char('s')]);
-        begins(screen, 3, "web-7");
+        begins(screen, 3, "web");
         press(screen, &[Key::Char('c')]);
         assert!(drawn(screen, 100)[3].contains("web_timer"));
         press(screen, &"/db".chars().map(Key::Char).collect::<Vec<_>>());
         begins(screen, 7, "filter: db_");
         press(screen, &[Key::Enter, Key::Char(' ')]);
-        begins(screen, 3, "db-9");
+        begins(screen, 3, "db");
         begins(screen, 7, "FROZEN  filter db");
         let frozen = drawn(screen, 80);
-        assert!(frozen[4].is_empty(), "{frozen:#?}");
+        assert!(frozen[4].starts_with("total"), "{frozen:#?}");
         screen.show(snapshot(5, [400, 9_000]));
         assert_eq!(drawn(screen, 80), frozen);
         press(screen, &[Key::Char(' ')]);

@@ -16,10 +16,6 @@ pub struct Projected {
     pub limits: Vec<String>,
 }
 
-/// A part of the timer code counts as a bottleneck if it takes at least this share of all CPUs'
-/// time, in percent.
-const LIMITS_FROM: f64 = 1.0;
-
 impl Projected {
     pub fn new(trace: &Trace, machine: &Spec, seed: u64, points: Vec<Projection>) -> Projected {
         let mut policies: Vec<&'static str> = Vec::new();
@@ -47,24 +43,22 @@ impl Projected {
 fn limit(policy: &str, points: &[&Projection]) -> Option<String> {
     let mut points = points.to_vec();
     points.sort_by_key(|point| point.cpus);
-    let largest = points.last()?;
-    let found = points.iter().find(|point| point.limit.percent >= LIMITS_FROM);
-    let mut text = match found {
-        Some(point) => format!(
-            "{policy}: {} first, {:.1} % of the time at {} CPUs",
-            point.limit.what, point.limit.percent, point.cpus
-        ),
-        None => format!(
-            "{policy}: nothing takes 1 % of the time up to {} CPUs; the most is {}, {:.2} %",
-            largest.cpus, largest.limit.what, largest.limit.percent
-        ),
-    };
     // A CPU that falls behind the trace by more than 5 % of its duration is overloaded, even if no
     // part of the timer code takes much of the time.
-    if let Some(point) = points.iter().find(|point| point.behind_ns > 0.05e9 * point.seconds) {
+    let is_behind = |point: &&&Projection| point.behind_ns > 0.05e9 * point.seconds;
+    let mut text = match points.iter().rfind(|point| !is_behind(point)) {
+        Some(point) => format!(
+            "{policy}: scales to {} CPUs: {:.2} % of the time in timer code, {} first ({:.2} %)",
+            point.cpus, point.percent.timer_code, point.limit.what, point.limit.percent
+        ),
+        None => format!("{policy}: does not scale"),
+    };
+    if let Some(point) = points.iter().find(is_behind) {
         text += &format!(
-            "; at {} CPUs the machine cannot follow, and is {:.0} us behind",
+            "; at {} CPUs the machine cannot follow, {} first ({:.1} %), and is {:.0} us behind",
             point.cpus,
+            point.limit.what,
+            point.limit.percent,
             point.behind_ns / 1e3
         );
     }

@@ -96,6 +96,7 @@ fn the_first_limit_is_named_with_its_number_of_cpus() {
     let points = [480, 2].map(run).to_vec();
     let projected = Projected::new(&trace, &machine, 0, points);
     let [limit] = &projected.limits[..] else { panic!("{:?}", projected.limits) };
+    assert!(limit.starts_with("restart-aware: scales to 2 CPUs: "), "{limit}");
     assert!(limit.contains("clock reads first") && limit.contains("cannot follow"), "{limit}");
 }
 

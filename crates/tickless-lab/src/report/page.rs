@@ -135,14 +135,17 @@ fn line(name: &str, figures: &Option<Figures>) -> Markup {
 fn checks(verdict: &Verdict) -> Markup {
     html! {
         ul.checks {
-            @for (name, figures) in [("simulated", &verdict.simulated), ("live", &verdict.live)] {
+            @for (name, figures, missed) in [
+                ("simulated", &verdict.simulated, html! { span.missed { "\u{2260}" } }),
+                ("live", &verdict.live, html! { span.bad { "\u{2717}" } }),
+            ] {
                 @match figures {
                     Some(figures) if figures.outside.is_empty() => {
-                        li { span.good { "\u{2713}" } " " (name) ": " (figures.checks()) }
+                        li { span.good { "\u{2713}" } " " (name) ": " (figures.checks(name)) }
                     },
                     Some(figures) => {
                         li title=(figures.outside.join(", ")) {
-                            span.bad { "\u{2717}" } " " (name) ": " (figures.checks())
+                            (missed) " " (name) ": " (figures.checks(name))
                         }
                     },
                     None => { li { "\u{2013} " (name) ": none" } },
@@ -165,8 +168,10 @@ fn foot(report: &Report) -> Markup {
                  0 the null model's. A live one is this machine's: the median of its repetitions, \
                  the least and the greatest below it. Counts are the same on a busy \
                  machine; times are not. A tick mark says that it lies in a band that the null \
-                 model misses. What lies \
-                 outside is in docs/book/src/machine.md and docs/book/src/studies.md, with the \
+                 model misses. \u{2260} says that the simulation misses what was published: that is \
+                 a finding about the simulated machine, and no error. A cross says that a figure \
+                 measured here lies outside of its band: look at the load of this machine first. What \
+                 lies outside is in docs/book/src/machine.md and docs/book/src/studies.md, with the \
                  reason where one is \
                  known."
             }
@@ -267,7 +272,10 @@ mod tests {
         assert_eq!(report.failures().count(), 1);
         assert!(html.contains("tickless study cancel --live</code>"), "how to see it alone");
         assert!(html.contains("1.00\u{2013}3") || html.contains("1\u{2013}3"), "no spreads");
-        assert!(html.contains("\u{2717}"), "what is outside of its band is not marked");
+        // Live figures outside of their bands have a cross, missed publications another mark.
+        assert!(html.contains("<span class=\"bad\">\u{2717}</span> live: 0 of 2 checks hold"));
+        let missed = "<span class=\"missed\">\u{2260}</span> simulated: 0 of 2 predictions meet";
+        assert!(html.contains(missed) && !html.contains("\u{2717}</span> simulated"));
         assert!(html.contains("what the mechanism changes"), "claims are not shown");
     }
 

@@ -67,11 +67,13 @@ fn outside(results: &Results<'_>) -> Markup {
     let of = |study: Option<&StudyResult>| -> Vec<String> {
         study.map_or_else(Vec::new, |study| study.outside().map(|cell| cell.id.clone()).collect())
     };
-    let all = [("simulated", of(results.sim)), ("live", of(results.live))];
+    let missed = html! { span.missed { "\u{2260}" } " The simulation misses what was published: " };
+    let outside = html! { span.bad { "\u{2717}" } " Live, outside of its band: " };
+    let all = [(missed, of(results.sim)), (outside, of(results.live))];
     html! {
-        @for (world, ids) in all.iter().filter(|(_, ids)| !ids.is_empty()) {
+        @for (what, ids) in all.iter().filter(|(_, ids)| !ids.is_empty()) {
             p.outside {
-                span.bad { "\u{2717}" } " Outside of its band, " (world) ": "
+                (what)
                 @for (at, id) in ids.iter().enumerate() {
                     @if at > 0 { ", " }
                     code { (id) }

@@ -132,7 +132,12 @@ pub fn letter(role: Role) -> Markup {
 fn sign(cell: &Cell) -> Markup {
     match cell.inside {
         Some(true) => html! { span.good title="inside its band" { "\u{2713}" } },
-        Some(false) => html! { span.bad title="outside of its band" { "\u{2717}" } },
+        Some(false) if cell.role == Role::Live => html! {
+            span.bad title="outside of its band" { "\u{2717}" }
+        },
+        Some(false) => html! {
+            span.missed title="the simulation misses what was published" { "\u{2260}" }
+        },
         None => html! {},
     }
 }
@@ -217,7 +222,8 @@ mod tests {
             assert!(html.contains(&format!("2,000<sup class=\"role\">{letter}</sup>")), "{html}");
             assert!(html.contains("\u{2713}") && html.contains("1\u{2013}3,000"), "{html}");
             let outside = Entry::Ours(Box::new(cell.within(Band::at_most(1.0))));
-            assert!(of_entry(&outside).into_string().contains("\u{2717}"));
+            let mark = if role == Role::Live { "\u{2717}" } else { "\u{2260}" };
+            assert!(of_entry(&outside).into_string().contains(mark), "{role:?}");
         }
         let published = of_entry(&Entry::Published("about 90".to_string())).into_string();
         assert_eq!(published, "<td class=\"published\">about 90</td>");

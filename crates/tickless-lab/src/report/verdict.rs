@@ -66,9 +66,16 @@ fn figures(part: &Option<Part>, unit: &'static str, ids: [&str; 2]) -> Option<Fi
 }
 
 impl Figures {
-    pub fn checks(&self) -> String {
-        let inside = self.checked - self.outside.len().min(self.checked);
-        format!("{inside} of {} checks hold", self.checked)
+    /// Describes how many figures lie in their bands. A prediction outside misses what was
+    /// published; a live figure outside may be a fault.
+    pub fn checks(&self, world: &str) -> String {
+        let what =
+            if world == "live" { "checks hold" } else { "predictions meet what was published" };
+        format!("{} of {} {what}", self.inside(), self.checked)
+    }
+
+    pub fn inside(&self) -> usize {
+        self.checked - self.outside.len().min(self.checked)
     }
 
     pub fn line(&self) -> String {

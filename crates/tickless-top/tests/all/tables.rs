@@ -58,7 +58,7 @@ fn names(table: &Table) -> Vec<&str> {
 fn a_table_has_the_differences() {
     let (before, after) = snapshots();
     let mut table = between(&before, &after, By::Process, "ebpf");
-    table.sort(Sort::Arms);
+    table.sort(Sort::Armed);
     assert_eq!(table.unseen_idle, [1]);
     assert_eq!((table.seconds, table.lost, table.source.as_str()), (2.0, 2, "ebpf"));
     assert_eq!((table.own_percent, table.kernel_percent), (1.0, Some(2.0)));
@@ -66,10 +66,16 @@ fn a_table_has_the_differences() {
     assert_eq!((web.pid, web.family, web.function.as_deref()), (7, Family::Both, None));
     assert_eq!((web.arms, web.cancels, web.main_function.as_str()), (400, 320, "fb"));
     assert_eq!((web.cancelled_percent, web.distance_ns), (Some(80.0), Some(1_000_000)));
-    assert_eq!((web.idle_wakeups, web.device_writes), (Some(0), None), "what is not seen is none");
+    assert_eq!((web.wakes, web.device_writes), (Some(0), None), "what is not seen is none");
     assert_eq!(table.per_second(web.arms), 200.0);
+    let total = table.total();
+    assert_eq!(
+        (total.arms, total.cancels, total.cancelled_percent),
+        (450, 320, Some(32_000.0 / 450.0))
+    );
+    assert_eq!((total.wakes, total.device_writes), (Some(0), None));
     let mut callbacks = between(&before, &after, By::Callback, "ebpf");
-    callbacks.sort(Sort::Arms);
+    callbacks.sort(Sort::Armed);
     let functions: Vec<_> = callbacks.rows.iter().map(|row| row.function.as_deref()).collect();
     assert_eq!(functions, [Some("fb"), Some("fa"), Some("fa")]);
     assert_eq!(callbacks.timer_events, table.timer_events);
@@ -79,11 +85,13 @@ fn a_table_has_the_differences() {
 fn rows_are_sorted_and_filtered() {
     let (before, after) = snapshots();
     let mut table = between(&before, &after, By::Process, "tracefs");
-    table.sort(Sort::Name);
+    table.sort(Sort::Process);
     assert_eq!(names(&table), ["db", "web"]);
-    table.sort(Sort::Share);
+    table.sort(Sort::Gone);
     assert_eq!(names(&table), ["web", "db"]);
-    table.sort(Sort::Expiries);
+    table.sort(Sort::Fired);
+    assert_eq!(names(&table), ["web", "db"]);
+    table.sort(Sort::Ahead);
     assert_eq!(names(&table), ["web", "db"]);
     for (text, left) in [("we", 1), ("9", 1), ("fb", 1), ("none", 0), ("b", 2)] {
         let mut few = table.clone();

@@ -104,30 +104,7 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     let mut sleeps = Vec::new();
     for record in trace.records.iter() {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
-        match record.event {
-            // It goes to sleep, or had gone to sleep: it was not stopped.
-            Event::HrtimerStart { .. } | Event::TimerStart { .. } => {
-                sleeps.extend(begun.remove(&record.pid));
-            }
-            Event::SchedWakeup { pid, .. } => {
-                let slept = |sleep: Sleep| Sleep {
-                    ran: sleep.stopped.unwrap_or(sleep.ran),
-                    stopped: None,
-                    ..sleep
-                };
-                sleeps.extend(begun.remove(&pid).map(slept));
-            }
-            Event::SchedSwitch { .. } => {
-                if let Some(sleep) = begun.get_mut(&record.pid) {
-                    if at.since(sleep.ran) <= STOPPED_AT_ONCE {
-                        sleep.stopped = Some(sleep.ran);
-                    } else {
-                        sleeps.extend(begun.remove(&record.pid));
-                    }
-                }
-            }
-            _ => {}
-        }
+        sleeps.extend(end_or_stop(&mut begun, &record));
         match record.event {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {
                 armed.insert(timer, Armed { at, soft: soft_expires, hard: expires });
@@ -181,6 +158,29 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     }
     sleeps.extend(begun.into_values().filter(|sleep| sleep.stopped.is_none()));
     sleeps
+}
+
+/// Finds out from an event whether a thread that has begun to run was stopped. Returns the thread's
+/// sleep if it was not.
+fn end_or_stop(begun: &mut HashMap<u32, Sleep>, record: &Record) -> Option<Sleep> {
+    match record.event {
+        // It is about to sleep again.
+        Event::HrtimerStart { .. } | Event::TimerStart { .. } => begun.remove(&record.pid),
+        // It had gone to sleep.
+        Event::SchedWakeup { pid, .. } => begun.remove(&pid).map(|sleep| {
+            let ran = sleep.stopped.unwrap_or(sleep.ran);
+            Sleep { ran, stopped: None, ..sleep }
+        }),
+        Event::SchedSwitch { .. } => {
+            let sleep = begun.get_mut(&record.pid)?;
+            if record.time.since(sleep.ran) > STOPPED_AT_ONCE {
+                return begun.remove(&record.pid);
+            }
+            sleep.stopped = Some(sleep.ran);
+            None
+        }
+        _ => None,
+    }
 }
 
 /// A thread that runs no longer than this has not returned to its program.
