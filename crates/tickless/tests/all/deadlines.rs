@@ -221,7 +221,8 @@ fn other_clocks_ignore_the_deadline() {
 fn deadlines_hold_in_real_time_and_on_other_threads() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let begun = std::time::Instant::now();
-    let own = Timers::builder().bases(1).start().unwrap();
+    let timers = Timers::builder().bases(1).start().unwrap();
+    let own = timers.clone();
     let request = async move {
         assert!(remaining().is_some_and(|left| left <= 20 * MS));
         let task = tokio::spawn(propagate_deadline(async move {
@@ -242,5 +243,6 @@ fn deadlines_hold_in_real_time_and_on_other_threads() {
         Err(ended) => ended,
     };
     assert!(ended.deadline <= now() && begun.elapsed() >= 20 * MS, "early");
+    assert_eq!(timers.stats().total().armed, 0);
     assert_eq!(remaining(), None);
 }
