@@ -72,6 +72,18 @@ fn the_earliest_deadline_ends_the_work() {
 }
 
 #[test]
+fn a_scope_in_an_executor_inside_of_another_has_the_earliest_deadline() {
+    let time = VirtualTime::new();
+    let timers = time.timers();
+    let (_, child) = woken();
+    let inner = timers.deadline_scope(time.now() + 2 * SECOND, async { remaining() });
+    let mut inner = pin!(inner);
+    let outer = poll_fn(|_| poll(inner.as_mut(), &child));
+    let outer = timers.deadline_scope(time.now() + SECOND, outer);
+    assert_eq!(time.block_on(outer), Ok(Ok(Some(SECOND))));
+}
+
+#[test]
 fn a_scope_ends_what_does_not_look_at_its_deadline() {
     let time = VirtualTime::new();
     let (timers, at) = (time.timers(), time.now() + SECOND);
@@ -90,7 +102,9 @@ fn a_scope_ends_what_does_not_look_at_its_deadline() {
     assert_eq!((tries.get(), time.now()), (1, at + SECOND));
     // A deadline that has passed: what is ready is returned, and what waits ends.
     assert_eq!(time.block_on(timers.deadline_scope(at, ready(5))), Ok(5));
-    assert!(time.block_on(timers.deadline_scope(at, pending::<()>())).is_err());
+    let waits = timers.timeout_after(HOUR, pending::<()>());
+    let ended = time.block_on(timers.deadline_scope(at, waits)).unwrap();
+    assert_eq!(ended.map_err(|ended| ended.is_ambient), Err(true));
     // No deadline: arms nothing, and does not hide the scope around it.
     let armed = timers.stats().total().armed;
     let none = async { timers.deadline_scope(Instant::NEVER, async { remaining() }).await };
