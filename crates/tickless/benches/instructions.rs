@@ -53,7 +53,7 @@ const COUNTED: &[Counted] = &[
     ("timeout_push_out", Some(50.0), || timeout_push_out(&mut Shared::new())),
     ("sleep_once", Some(379.0), || sleep_once(&mut Shared::new())),
     ("timeout_once", Some(401.0), || timeout_once(&mut Shared::new())),
-    ("nested_timeouts", Some(2508.0), || nested_timeouts(&mut Shared::new())),
+    ("nested_timeouts", Some(2570.0), || nested_timeouts(&mut Shared::new())),
     // 50 of these read the clock and pass the time.
     ("coarse_sleep_reset", Some(81.0), || coarse_sleep_reset(&mut Shared::new())),
     ("coarse_sleep_push_out", Some(31.0), || coarse_sleep_push_out(&mut Shared::new())),
