@@ -33,40 +33,31 @@ use tickless::time::Instant;
 #[derive(Clone, Debug)]
 pub struct DeadlineHeader {
     name: HeaderName,
-    format: Format,
+    /// The suffixes of values, and their nanoseconds, the finest first.
+    units: &'static [(&'static str, u128)],
+    digits_max: u32,
     margin: Duration,
 }
-
-#[derive(Clone, Copy, Debug)]
-enum Format {
-    Grpc,
-    Millis,
-}
-
-/// The units of `grpc-timeout`, and their nanoseconds.
-const UNITS: [(char, u128); 6] = [
-    ('n', 1),
-    ('u', 1_000),
-    ('m', 1_000_000),
-    ('S', 1_000_000_000),
-    ('M', 60_000_000_000),
-    ('H', 3_600_000_000_000),
-];
-
-/// The largest value in any unit: gRPC allows eight digits.
-const GRPC_MAX: u128 = 99_999_999;
 
 impl DeadlineHeader {
     /// The header `grpc-timeout`: up to eight digits and a unit, one of `H`, `M`, `S`, `m`
     /// (milliseconds), `u` and `n`.
     pub fn grpc() -> DeadlineHeader {
+        let units = &[
+            ("n", 1),
+            ("u", 1_000),
+            ("m", 1_000_000),
+            ("S", 1_000_000_000),
+            ("M", 60_000_000_000),
+            ("H", 3_600_000_000_000),
+        ];
         let name = HeaderName::from_static("grpc-timeout");
-        DeadlineHeader { name, format: Format::Grpc, margin: Duration::ZERO }
+        DeadlineHeader { name, units, digits_max: 8, margin: Duration::ZERO }
     }
 
     /// A header with a number of milliseconds, such as Envoy's `x-envoy-expected-rq-timeout-ms`.
     pub fn millis(name: HeaderName) -> DeadlineHeader {
-        DeadlineHeader { name, format: Format::Millis, margin: Duration::ZERO }
+        DeadlineHeader { name, units: &[("", 1_000_000)], digits_max: 20, margin: Duration::ZERO }
     }
 
     /// Reduces the time that [`write`](Self::write) sends by `margin`, so that the answer has time
@@ -80,20 +71,15 @@ impl DeadlineHeader {
     /// value is malformed: such a request has no deadline of its own.
     pub fn read(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(&self.name)?.to_str().ok()?;
-        let (digits, unit) = match self.format {
-            Format::Grpc => text.split_at_checked(text.len().checked_sub(1)?)?,
-            Format::Millis => (text, "m"),
-        };
-        let nanos = UNITS.iter().find(|(name, _)| unit.strip_prefix(*name) == Some(""))?.1;
-        // `parse` alone would accept a sign.
-        if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        let split = |(unit, nanos): &(&str, u128)| Some((text.strip_suffix(*unit)?, *nanos));
+        let (digits, nanos) = self.units.iter().find_map(split)?;
+        // `parse` alone would accept a sign and more digits.
+        let are_digits = digits.bytes().all(|digit| digit.is_ascii_digit());
+        if !are_digits || digits.len() > self.digits_max as usize {
             return None;
         }
-        let value = u128::from(digits.parse::<u64>().ok()?);
-        if matches!(self.format, Format::Grpc) && digits.len() > 8 {
-            return None;
-        }
-        Some(Duration::from_nanos(u64::try_from(value * nanos).unwrap_or(u64::MAX)))
+        let nanos = u128::from(digits.parse::<u64>().ok()?) * nanos;
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
     /// Returns when a request with these headers must be done, counted from now on the clock of the
@@ -125,15 +111,11 @@ impl DeadlineHeader {
         let Some(left) = remaining() else { return Ok(()) };
         let left = left.saturating_sub(self.margin);
         let left = self.read(headers).map_or(left, |asked| asked.min(left));
-        let text = match self.format {
-            Format::Grpc => {
-                let in_unit = |&(name, nanos): &(char, u128)| (left.as_nanos() / nanos, name);
-                let fits = UNITS.iter().map(in_unit).find(|(value, _)| *value <= GRPC_MAX);
-                fits.filter(|(value, _)| *value > 0).map(|(value, name)| format!("{value}{name}"))
-            }
-            Format::Millis => Some(left.as_millis()).filter(|ms| *ms > 0).map(|ms| ms.to_string()),
-        };
-        let value = text.and_then(|text| HeaderValue::try_from(text).ok()).ok_or(NoTimeLeft)?;
+        let in_units = self.units.iter().map(|(unit, nanos)| (left.as_nanos() / nanos, unit));
+        let fits = in_units.take_while(|(value, _)| *value > 0);
+        let mut fits = fits.skip_while(|(value, _)| *value >= 10_u128.pow(self.digits_max));
+        let (value, unit) = fits.next().ok_or(NoTimeLeft)?;
+        let value = HeaderValue::try_from(format!("{value}{unit}")).map_err(|_| NoTimeLeft)?;
         headers.insert(&self.name, value);
         Ok(())
     }
@@ -214,21 +196,26 @@ mod tests {
     fn values_are_rounded_down_and_reduced_by_the_margin() {
         let grpc = DeadlineHeader::grpc();
         let ok = |text: &str| Ok(text.to_owned());
-        assert_eq!(sent(&grpc, NS, ""), ok("1n"));
-        assert_eq!(sent(&grpc, 99_999_999 * NS, ""), ok("99999999n"));
-        assert_eq!(sent(&grpc, 100_000_999 * NS, ""), ok("100000u"));
-        assert_eq!(sent(&grpc, 101 * SECOND - NS, ""), ok("100999m"));
-        assert_eq!(sent(&grpc, 100_000 * HOUR + SECOND, ""), ok("6000000M"));
-        assert_eq!(sent(&envoy(), 2 * MS - NS, ""), ok("1"));
-        assert_eq!(sent(&grpc, SECOND, "2S"), ok("1000000u"));
-        assert_eq!(sent(&grpc, SECOND, "20m"), ok("20000000n"), "less was asked for");
-        let margin = grpc.clone().margin(20 * MS);
-        assert_eq!(sent(&margin, SECOND, ""), ok("980000u"));
-        assert_eq!(sent(&margin, 20 * MS + NS, ""), ok("1n"));
-        for (header, left) in [(&margin, 20 * MS), (&margin, MS), (&grpc, Duration::ZERO)] {
-            assert_eq!(sent(header, left, ""), Err(NoTimeLeft));
+        let margin = &grpc.clone().margin(20 * MS);
+        for (header, left, before, expected) in [
+            (&grpc, NS, "", ok("1n")),
+            (&grpc, 99_999_999 * NS, "", ok("99999999n")),
+            (&grpc, 100_000_999 * NS, "", ok("100000u")),
+            (&grpc, 101 * SECOND - NS, "", ok("100999m")),
+            (&grpc, 100_000 * HOUR + SECOND, "", ok("6000000M")),
+            (&grpc, SECOND, "2S", ok("1000000u")),
+            // The client asks for less.
+            (&grpc, SECOND, "20m", ok("20000000n")),
+            (&grpc, Duration::ZERO, "", Err(NoTimeLeft)),
+            (&envoy(), 2 * MS - NS, "", ok("1")),
+            (&envoy(), MS - NS, "", Err(NoTimeLeft)),
+            (margin, SECOND, "", ok("980000u")),
+            (margin, 20 * MS + NS, "", ok("1n")),
+            (margin, 20 * MS, "", Err(NoTimeLeft)),
+            (margin, MS, "", Err(NoTimeLeft)),
+        ] {
+            assert_eq!(sent(header, left, before), expected, "{left:?}");
         }
-        assert_eq!(sent(&envoy(), MS - NS, ""), Err(NoTimeLeft));
         let mut untouched = with(&grpc, b"7S");
         assert_eq!((grpc.write(&mut untouched), &untouched), (Ok(()), &with(&grpc, b"7S")));
     }

@@ -9,19 +9,28 @@ use tickless::future::{DeadlineScope, TimerSource, propagate_deadline};
 use tickless_http::{DeadlineHeader, NoTimeLeft};
 use tower::{BoxError, Layer, Service};
 
-/// Runs each request that a server receives in a
-/// [`deadline_scope`](tickless::future::deadline_scope), with the time in its header. A request
-/// that misses its deadline fails with [`tickless::future::Elapsed`].
+/// Carries deadlines of requests in a header: into the
+/// [`deadline_scope`](tickless::future::deadline_scope) of a server's request, or from the scope of
+/// a client's caller.
 #[derive(Clone, Debug)]
 pub struct DeadlineLayer {
-    timers: TimerSource,
     header: DeadlineHeader,
+    /// The timers of a server's scopes; `None` for a client.
+    timers: Option<TimerSource>,
 }
 
 impl DeadlineLayer {
-    /// Reads `header`. `timers` are `&Timers`, `&VirtualTime` or a [`TimerSource`].
-    pub fn new(timers: impl Into<TimerSource>, header: DeadlineHeader) -> DeadlineLayer {
-        DeadlineLayer { timers: timers.into(), header }
+    /// For a server: a request that misses the deadline in its header fails with
+    /// [`tickless::future::Elapsed`]. `timers` are `&Timers`, `&VirtualTime` or a [`TimerSource`].
+    pub fn receive(timers: impl Into<TimerSource>, header: DeadlineHeader) -> DeadlineLayer {
+        DeadlineLayer { header, timers: Some(timers.into()) }
+    }
+
+    /// For a client: sends the time that is left with each request. A request for which none is
+    /// left is not sent, and fails with [`NoTimeLeft`]. The response's future has the caller's
+    /// deadline in whichever task awaits it.
+    pub fn send(header: DeadlineHeader) -> DeadlineLayer {
+        DeadlineLayer { header, timers: None }
     }
 }
 
@@ -33,7 +42,7 @@ impl<S> Layer<S> for DeadlineLayer {
     }
 }
 
-/// A service whose requests have the deadline of their header; from [`DeadlineLayer`].
+/// A service or client whose requests have a deadline in a header; from [`DeadlineLayer`].
 #[derive(Clone, Debug)]
 pub struct Deadline<S> {
     inner: S,
@@ -53,67 +62,23 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, request: Request<B>) -> DeadlineFuture<S::Future> {
-        let DeadlineLayer { timers, header } = &self.layer;
+    fn call(&mut self, mut request: Request<B>) -> DeadlineFuture<S::Future> {
+        let DeadlineLayer { header, timers } = &self.layer;
+        let Some(timers) = timers else {
+            let written = header.write(request.headers_mut());
+            let call = written.ok().map(|()| propagate_deadline(self.inner.call(request)));
+            return DeadlineFuture { call };
+        };
         let at = header.deadline(timers, request.headers());
         // The inner service is called inside of the scope, too: it may read the deadline.
-        let inner = &mut self.inner;
         let mut request = Some(request);
-        let call = poll_fn(|_| Poll::Ready(request.take().map(|request| inner.call(request))));
+        let call = poll_fn(|_| Poll::Ready(request.take().map(|request| self.inner.call(request))));
         let call = pin!(timers.deadline_scope(at, call));
         let Poll::Ready(Ok(Some(response))) = call.poll(&mut Context::from_waker(Waker::noop()))
         else {
             unreachable!("the future is ready when it is first polled")
         };
         DeadlineFuture { call: Some(timers.deadline_scope(at, response)) }
-    }
-}
-
-/// Sends the time that is left in the caller's deadline scope with each request of a client. A
-/// request for which no time is left fails with [`NoTimeLeft`], and is not sent. The response's
-/// future has the caller's deadline in whichever task awaits it.
-#[derive(Clone, Debug)]
-pub struct SendDeadlineLayer(DeadlineHeader);
-
-impl SendDeadlineLayer {
-    /// Writes `header`.
-    pub fn new(header: DeadlineHeader) -> SendDeadlineLayer {
-        SendDeadlineLayer(header)
-    }
-}
-
-impl<S> Layer<S> for SendDeadlineLayer {
-    type Service = SendDeadline<S>;
-
-    fn layer(&self, inner: S) -> SendDeadline<S> {
-        SendDeadline { inner, header: self.0.clone() }
-    }
-}
-
-/// A client that sends the caller's deadline; from [`SendDeadlineLayer`].
-#[derive(Clone, Debug)]
-pub struct SendDeadline<S> {
-    inner: S,
-    header: DeadlineHeader,
-}
-
-impl<S, B> Service<Request<B>> for SendDeadline<S>
-where
-    S: Service<Request<B>>,
-    S::Error: Into<BoxError>,
-{
-    type Response = S::Response;
-    type Error = BoxError;
-    type Future = DeadlineFuture<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> DeadlineFuture<S::Future> {
-        let written = self.header.write(request.headers_mut());
-        let call = written.ok().map(|()| propagate_deadline(self.inner.call(request)));
-        DeadlineFuture { call }
     }
 }
 

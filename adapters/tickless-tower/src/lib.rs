@@ -18,7 +18,7 @@
 //! | `timeout::TimeoutLayer` | [`TimeoutLayer`]; its error is tower's own `Elapsed` |
 //! | `limit::RateLimitLayer` | [`RateLimitLayer`] |
 //! | `retry::backoff::ExponentialBackoff` | [`ExponentialBackoff`], for tower's own `Retry` |
-//! | | [`DeadlineLayer`], [`SendDeadlineLayer`]: the deadline of a request in a header |
+//! | | [`DeadlineLayer`], for the deadline of a request in a header |
 //!
 //! They behave as tower's do, without tokio's 1 ms floor, and work outside tokio too. With
 //! `&VirtualTime` as their timers, minutes of timeouts take milliseconds.
@@ -29,7 +29,7 @@ mod rate_limit;
 mod timeout;
 
 pub use backoff::{ExponentialBackoff, ExponentialBackoffMaker, InvalidBackoff};
-pub use deadline::{Deadline, DeadlineFuture, DeadlineLayer, SendDeadline, SendDeadlineLayer};
+pub use deadline::{Deadline, DeadlineFuture, DeadlineLayer};
 pub use rate_limit::{InvalidRate, RateLimit, RateLimitLayer};
 pub use tickless_http::{DeadlineHeader, NoTimeLeft};
 pub use timeout::{ResponseFuture, Timeout, TimeoutLayer};

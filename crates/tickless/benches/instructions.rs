@@ -52,7 +52,6 @@ const COUNTED: &[Counted] = &[
     ("timeout_pair", Some(258.0), || timeout_pair(&mut Shared::new())),
     ("timeout_push_out", Some(50.0), || timeout_push_out(&mut Shared::new())),
     ("sleep_once", Some(379.0), || sleep_once(&mut Shared::new())),
-    ("timeout_once", Some(401.0), || timeout_once(&mut Shared::new())),
     ("nested_timeouts", Some(2570.0), || nested_timeouts(&mut Shared::new())),
     // 50 of these read the clock and pass the time.
     ("coarse_sleep_reset", Some(81.0), || coarse_sleep_reset(&mut Shared::new())),
@@ -374,14 +373,6 @@ fn local_sleep_push_out(local: &mut LocalSleeps) {
 fn sleep_once(shared: &mut Shared) {
     for &after in &shared.after {
         poll_once(pin!(shared.timers.sleep(after)));
-    }
-}
-
-/// Like `sleep_once`, but for a timeout around a future that never ends.
-#[inline(never)]
-fn timeout_once(shared: &mut Shared) {
-    for &after in &shared.after {
-        poll_once(pin!(shared.timers.timeout_after(after, pending::<()>())));
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{Elapsed, Sleep, sleep_until};
 use crate::timer::ambient;
 use pin_project_lite::pin_project;
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -13,6 +12,7 @@ pin_project! {
     /// Yields a future's output, or [`Elapsed`] if the scope's deadline passes first; from
     /// [`deadline_scope`] and [`propagate_deadline`]. 104 bytes larger than the future.
     #[must_use = "futures do nothing unless they are awaited"]
+    #[derive(Debug)]
     pub struct DeadlineScope<F> {
         #[pin]
         sleep: Sleep,
@@ -116,7 +116,7 @@ impl<F: Future> Future for DeadlineScope<F> {
             let ambient = if has_passed {
                 this.is_propagated.then_some(deadline.into())
             } else {
-                match ready!(this.sleep.as_mut().poll_in_scope(cx)) {
+                match ready!(this.sleep.as_mut().project().entry.poll_in_scope(cx)) {
                     // The deadline has just passed. Poll the future once more: timeouts that wait
                     // inside of it return their errors.
                     None => continue,
@@ -125,11 +125,5 @@ impl<F: Future> Future for DeadlineScope<F> {
             };
             return Poll::Ready(Err(Elapsed::new(deadline, ambient)));
         }
-    }
-}
-
-impl<F> fmt::Debug for DeadlineScope<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DeadlineScope").field("sleep", &self.sleep).finish_non_exhaustive()
     }
 }

@@ -29,7 +29,7 @@ pin_project! {
     #[must_use = "futures do nothing unless they are awaited"]
     pub struct CoarseSleep {
         #[pin]
-        entry: Entry<WheelLink>,
+        pub(super) entry: Entry<WheelLink>,
     }
 }
 
@@ -74,17 +74,6 @@ macro_rules! sleep {
             #[inline]
             pub fn now(&self) -> Instant {
                 self.entry.shared().map_or_else(super::now, |shared| shared.now().into())
-            }
-
-            /// Like `poll`, but arms nothing inside a deadline scope that ends earlier. If that
-            /// scope's deadline has passed, returns it.
-            #[inline]
-            #[cfg_attr(debug_assertions, track_caller)]
-            pub(super) fn poll_in_scope(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-            ) -> Poll<Option<Ns>> {
-                self.project().entry.poll_in_scope(cx)
             }
         }
 

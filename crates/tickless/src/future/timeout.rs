@@ -86,7 +86,8 @@ macro_rules! timeout {
                     return Poll::Ready(Ok(output));
                 }
                 let deadline = this.sleep.deadline();
-                this.sleep.poll_in_scope(cx).map(|ambient| Err(Elapsed::new(deadline, ambient)))
+                let elapsed = this.sleep.project().entry.poll_in_scope(cx);
+                elapsed.map(|ambient| Err(Elapsed::new(deadline, ambient)))
             }
         }
     };

@@ -13,29 +13,17 @@ use tickless::future::{Elapsed, deadline_scope, now, propagate_deadline, remaini
 use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 
-/// Ten nested timeouts of an hour and more around something that never ends. Returns how deep the
-/// error comes from that the innermost one returned, and the error.
-fn nested(timers: &Timers, depth: u32) -> Pin<Box<dyn Future<Output = (u32, Elapsed)>>> {
-    let timers = timers.clone();
-    Box::pin(async move {
-        if depth == 10 {
-            return pending().await;
-        }
-        let inner = nested(&timers, depth + 1);
-        match timers.timeout_after(HOUR * (depth + 1), inner).await {
-            Ok(innermost) => innermost,
-            Err(elapsed) => (depth, elapsed),
-        }
-    })
-}
-
 /// Goal: ten nested timeouts cost one timer, and the innermost one returns the ambient deadline.
 #[test]
 fn nested_timeouts_arm_the_timer_of_their_scope_only() {
     for scopes in [1, 3] {
         let time = VirtualTime::new();
         let (timers, at) = (time.timers(), time.now() + SECOND);
-        let mut work = nested(timers, 0);
+        let mut work: Pin<Box<dyn Future<Output = (u32, Elapsed)>>> = Box::pin(pending());
+        for depth in (0..10).rev() {
+            let inner = timers.timeout_after(HOUR * (depth + 1), work);
+            work = Box::pin(async move { inner.await.unwrap_or_else(|elapsed| (depth, elapsed)) });
+        }
         for later in (0..scopes).rev() {
             let scope = timers.deadline_scope(at + HOUR * later, work);
             work = Box::pin(async { scope.await.unwrap() });
