@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `tickless-tower` has layers for this; in a service of hyper's, call `scope` and `write`.
+//! `tickless-tower` has a layer for this; in a service of hyper's, call `scope` and `write`.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
