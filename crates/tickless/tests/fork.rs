@@ -22,7 +22,7 @@ use support::{Gate, Place, shared_count, shared_flag, wait_until};
 use tickless::bandwidth::AcquireError;
 use tickless::callback::{Cancel, StartError};
 use tickless::clock::TimeBase;
-use tickless::embed::{OnFire, PinnedHrTimer};
+use tickless::embed::PinnedHrTimer;
 use tickless::periodic::Phase;
 use tickless::{Fired, Timers, VirtualTime};
 
@@ -86,13 +86,7 @@ fn a_child_does_not_wait_for_callbacks() {
 }
 
 /// A callback whose type has a name.
-struct Boxed(Box<dyn FnMut() + Send>);
-
-impl OnFire for Boxed {
-    fn fired(&mut self, _: &mut Fired<'_>) {
-        (self.0)();
-    }
-}
+type Boxed = Box<dyn FnMut(&mut Fired<'_>) + Send>;
 
 /// Goal: X4 (an address is no identity) in a child that a callback has forked.
 #[test]
@@ -100,19 +94,19 @@ fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let (place, forked) = (Place::empty(), Arc::new(AtomicBool::new(false)));
     let (inside, done) = (place.clone(), Arc::clone(&forked));
-    let callback = move || {
+    let callback = move |_: &mut Fired<'_>| {
         wait_until("the timer is in its place", || !inside.is_empty());
         in_child(|| {
             let mut memory: Pin<Box<PinnedHrTimer<Boxed>>> = inside.take().expect("it is there");
             let own = Timers::builder().bases(1).start().expect("a child has its own timers");
             let (begun, ended) = <[Arc<AtomicBool>; 2]>::default().into();
             let (on, off) = (Arc::clone(&begun), Arc::clone(&ended));
-            let slow = move || {
+            let slow = move |_: &mut Fired<'_>| {
                 on.store(true, Ordering::SeqCst);
                 std::thread::sleep(20 * MS);
                 off.store(true, Ordering::SeqCst);
             };
-            memory.set(PinnedHrTimer::new(&own, Boxed(Box::new(slow))));
+            memory.set(PinnedHrTimer::new(&own, Box::new(slow)));
             memory.as_ref().timer().start(Duration::ZERO).expect("it is not shut down");
             wait_until("the new callback runs", || begun.load(Ordering::SeqCst));
             drop(memory);
@@ -120,7 +114,7 @@ fn a_child_of_a_callback_uses_the_memory_of_its_timer_again() {
         });
         done.store(true, Ordering::SeqCst);
     };
-    let memory = Box::pin(PinnedHrTimer::new(&timers, Boxed(Box::new(callback))));
+    let memory = Box::pin(PinnedHrTimer::<Boxed>::new(&timers, Box::new(callback)));
     memory.as_ref().timer().start(Duration::ZERO).unwrap();
     place.put(memory);
     wait_until("the child has ended", || forked.load(Ordering::SeqCst));

@@ -4,7 +4,7 @@ mod histories;
 
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{AnyTimer, Family, exactly};
-use crate::support::{TestPlatform, on};
+use crate::support::{TestPlatform, before_each_lock, on};
 use tickless_core::bases::cancel::Cancel;
 use tickless_core::bases::deferred::{Call, DeferredCounts};
 use tickless_core::bases::expiry::{CallbackResult, Firing};
@@ -64,30 +64,6 @@ fn three(scene: &Scene) -> [AnyTimer; 3] {
     families.map(|(family, task)| scene.timer(family, task))
 }
 
-/// Goal: on a base that is online again, ticks see later armings (D4), also of the same moment.
-#[test]
-fn ticks_see_armings_on_a_base_that_is_online_again() {
-    for wheel in [WheelEvents::Device, WheelEvents::Tick] {
-        let scene = scene(Deferral::OnExpiry, wheel);
-        let timers = [scene.timer(Family::Coarse, 0), scene.timer(Family::Coarse, 1)];
-        for timer in &timers {
-            scene.start(timer, HERE, ms(10));
-            timer.cancel();
-        }
-        scene.bases.offline(HERE).expect("there is another");
-        scene.bases.online(HERE).expect("there is such a base");
-        scene.go(ms(12));
-        assert_eq!(scene.bases.tick(HERE), Call::Nobody);
-        let precise = scene.timer(Family::Precise, 2);
-        scene.start(&precise, HERE, ms(15));
-        scene.start(&timers[0], HERE, ms(40));
-        scene.start(&timers[1], HERE, ms(20));
-        scene.bases.check(HERE).expect("a sound base");
-        scene.go(ms(35));
-        assert_eq!(scene.bases.tick(HERE), Call::Thread);
-    }
-}
-
 /// Goal: the handler fires its own timers and calls the thread once, for expired ones (D3).
 #[test]
 fn the_thread_is_called_when_something_expired() {
@@ -127,12 +103,8 @@ fn ticks_call_when_they_should() {
         assert_eq!(scene.armed(HERE), None, "ticks need no device");
         for now in 1..10 {
             scene.go(ms(now));
-            let watched = crate::support::Watch::with(std::rc::Rc::new(move |moment| {
-                let is_lock = moment == crate::support::Moment::Locking;
-                assert!(!is_lock || deferral == Deferral::EveryTick, "a needless lock");
-            }));
-            assert_eq!(scene.bases.tick(HERE), idle);
-            drop(watched);
+            let locks = before_each_lock(|_| (), || assert_eq!(scene.bases.tick(HERE), idle));
+            assert!(locks == 0 || deferral == Deferral::EveryTick, "a needless lock");
             if idle == Call::Thread {
                 assert_eq!(scene.bases.tick(HERE), Call::Nobody, "called already");
                 assert_eq!(fire(&scene), []);
@@ -155,17 +127,11 @@ fn a_cancelled_timer_costs_a_tick_one_lock() {
     scene.start(&timers[1], HERE, ms(40));
     timers[0].cancel();
     scene.go(ms(12));
-    let locks = std::rc::Rc::new(std::cell::Cell::new(0));
-    let counted = std::rc::Rc::clone(&locks);
-    let _watch = crate::support::Watch::with(std::rc::Rc::new(move |moment| {
-        if moment == crate::support::Moment::Locking {
-            counted.set(counted.get() + 1);
-        }
-    }));
-    for _ in 0..3 {
-        assert_eq!(scene.bases.tick(HERE), Call::Nobody);
-    }
-    assert_eq!(locks.get(), 1);
+    let locks = before_each_lock(
+        |_| (),
+        || (0..3).for_each(|_| assert_eq!(scene.bases.tick(HERE), Call::Nobody)),
+    );
+    assert_eq!(locks, 1);
     scene.go(ms(41));
     assert_eq!(scene.bases.tick(HERE), Call::Thread);
 }

@@ -3,7 +3,7 @@
 
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{AnyTimer, Family, exactly};
-use crate::support::{Moment, Watch, on, while_locks_are_wanted};
+use crate::support::{before_each_lock, on, while_locks_are_wanted};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tickless_core::bases::cancel::Cancel;
@@ -32,22 +32,6 @@ fn crowd(scene: &Scene, family: Family, after: Ns) -> Vec<Rc<AnyTimer>> {
 
 fn longest(scene: &Scene) -> usize {
     scene.bases.view(HERE).expect("a base").longest_holding
-}
-
-/// Calls `act` whenever a lock is about to be taken. Returns how often that was.
-fn before_each_lock(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usize {
-    let (locks, acting) = (Rc::new(Cell::new(0)), Cell::new(false));
-    let count = Rc::clone(&locks);
-    let watch = Watch::with(Rc::new(move |moment| {
-        if moment == Moment::Locking && !acting.replace(true) {
-            count.set(count.get() + 1);
-            act(count.get());
-            acting.set(false);
-        }
-    }));
-    within();
-    drop(watch);
-    locks.get()
 }
 
 /// Goal: while pushed-out timers are moved, other threads start and cancel, and none is lost.

@@ -2,8 +2,7 @@
 
 use crate::support::scene::{HERE, Scene, THERE, ms};
 use crate::support::timers::Family;
-use crate::support::{Moment, Watch, on};
-use std::cell::Cell;
+use crate::support::{before_each_lock, on};
 use std::rc::Rc;
 use tickless_core::bases::Options;
 use tickless_core::bases::migrate::OnlineError;
@@ -50,17 +49,18 @@ fn going_online_programs_the_device_for_remaining_timers() {
         let scene = Rc::new(lazy());
         let timers = [0, 1].map(|task| scene.timer(family, task));
         timers.iter().for_each(|timer| _ = scene.start(timer, HERE, ms(10)));
-        let (stage, locks) = (Rc::clone(&scene), Cell::new(0));
+        let stage = Rc::clone(&scene);
         // After `offline` itself, the search for coarse timers, and the move of the first timer.
-        let moved_one = if family == Family::Coarse { 2 } else { 3 };
-        let watch = Watch::with(Rc::new(move |moment| {
-            if moment == Moment::Locking && locks.replace(locks.get() + 1) == moved_one {
+        let after_one = if family == Family::Coarse { 3 } else { 4 };
+        let come_back = move |lock| {
+            if lock == after_one {
                 stage.platform().deliver(HERE);
                 on(THERE, || stage.bases.online(HERE)).unwrap();
             }
-        }));
-        assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "{family:?}");
-        drop(watch);
+        };
+        before_each_lock(come_back, || {
+            assert_eq!(on(THERE, || scene.bases.offline(HERE)), Ok(1), "{family:?}");
+        });
         assert_eq!((pending(&scene, HERE), pending(&scene, THERE)), (1, 1));
         assert_eq!(scene.armed(HERE), Some(ms(10)));
     }

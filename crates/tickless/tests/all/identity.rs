@@ -11,22 +11,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tickless::callback::{Cancel, Started};
 use tickless::driver::CpuId;
-use tickless::embed::{OnFire, PinnedHrTimer, PinnedTimeout};
+use tickless::embed::{PinnedHrTimer, PinnedTimeout};
 use tickless::future::{Sleep, labelled};
 use tickless::{CancelError, Fired, Timers, VirtualTime};
 
 /// A callback whose type has a name.
-struct Boxed(Box<dyn FnMut(&mut Fired<'_>) + Send>);
-
-impl OnFire for Boxed {
-    fn fired(&mut self, fired: &mut Fired<'_>) {
-        (self.0)(fired);
-    }
-}
-
-fn boxed(callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Boxed {
-    Boxed(Box::new(callback))
-}
+type Boxed = Box<dyn FnMut(&mut Fired<'_>) + Send>;
 
 pin_project! {
     /// Memory for one timer after another. Each timer starts at the same address.
@@ -44,11 +34,11 @@ pin_project! {
 type PinnedMemory = Pin<Box<Memory>>;
 
 fn precise(timers: &Timers, callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Memory {
-    Memory::Precise { timer: PinnedHrTimer::new(timers, boxed(callback)) }
+    Memory::Precise { timer: PinnedHrTimer::new(timers, Box::new(callback)) }
 }
 
 fn coarse(timers: &Timers, callback: impl FnMut(&mut Fired<'_>) + Send + 'static) -> Memory {
-    Memory::Coarse { timer: PinnedTimeout::new(timers, boxed(callback)) }
+    Memory::Coarse { timer: PinnedTimeout::new(timers, Box::new(callback)) }
 }
 
 /// Runs an expression on the timer in some memory.
@@ -99,7 +89,7 @@ fn poll_as(label: &'static str, memory: &mut PinnedMemory, waker: &Waker) -> Pol
 }
 
 /// Puts a timer of `make` into memory and starts it. Its callback calls `body` with that memory.
-fn fires_and<F>(make: impl FnOnce(Box<dyn FnMut(&mut Fired<'_>) + Send>) -> Memory, mut body: F)
+fn fires_and<F>(make: impl FnOnce(Boxed) -> Memory, mut body: F)
 where
     F: FnMut(PinnedMemory) + Send + 'static,
 {
@@ -143,9 +133,9 @@ fn a_timer_in_reused_memory_is_not_in_its_own_callback() {
     let seen = Log::new();
     for (old, new) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let (timers, log) = (time.timers().clone(), seen.clone());
-        let first = |callback| make[old](time.timers(), Boxed(callback));
+        let first = |callback| make[old](time.timers(), callback);
         fires_and(first, move |mut memory| {
-            replace(&mut memory, make[new](&timers, boxed(|_| ())));
+            replace(&mut memory, make[new](&timers, Box::new(|_: &mut Fired<'_>| ())));
             let is_active = with!(memory, timer => timer.is_active());
             log.push((is_active, cancels(&memory)));
             start(&memory, MS);

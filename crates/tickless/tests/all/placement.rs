@@ -70,27 +70,6 @@ fn pinning_to_a_missing_base_is_refused() {
 }
 
 #[test]
-fn deferrable_timeouts_cause_no_event() {
-    let time = VirtualTime::new();
-    let (log, begin) = (Log::new(), time.now());
-    let written = log.clone();
-    let deferrable = time.timers().timeout(move |f| written.push((f.deadline(), f.now())));
-    let deferrable = deferrable.deferrable();
-    let other = time.timers().hrtimer(|_| {});
-    deferrable.start(MS * 10).unwrap();
-    other.start(MS * 35).unwrap();
-    assert_eq!(time.next_event(), Some(begin + MS * 35));
-    assert!(time.advance_to_next());
-    assert_eq!(log.take(), [(begin + MS * 10, begin + MS * 35)]);
-    // An event before its deadline does not fire it.
-    deferrable.start(MS * 10).unwrap();
-    other.start(MS).unwrap();
-    assert!(time.advance_to_next());
-    assert_eq!((log.len(), time.next_event(), deferrable.cancel()), (0, None, Cancel::Pending));
-    assert_eq!(time.timers().stats().bases[0].device.writes, 2);
-}
-
-#[test]
 fn deferrable_timeouts_wake_no_driver() {
     let timers = Timers::builder().bases(1).start().unwrap();
     let anchor = timers.hrtimer(|_| {});

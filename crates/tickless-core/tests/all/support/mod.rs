@@ -83,6 +83,23 @@ impl Drop for Watch {
     }
 }
 
+/// Calls `act` whenever a lock is about to be taken `within`, with the number of locks so far.
+/// Returns how often that was.
+pub fn before_each_lock(act: impl Fn(usize) + 'static, within: impl FnOnce()) -> usize {
+    let (locks, acting) = (Rc::new(Cell::new(0)), Cell::new(false));
+    let count = Rc::clone(&locks);
+    let watch = Watch::with(Rc::new(move |moment| {
+        if moment == Moment::Locking && !acting.replace(true) {
+            count.set(count.get() + 1);
+            act(count.get());
+            acting.set(false);
+        }
+    }));
+    within();
+    drop(watch);
+    locks.get()
+}
+
 fn moment(moment: Moment) {
     let watcher = WATCHER.with(|watcher| watcher.borrow().clone());
     if let Some(watcher) = watcher {
