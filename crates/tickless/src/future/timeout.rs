@@ -69,7 +69,8 @@ impl<F, S> Timeout<F, S> {
 macro_rules! timeout {
     ($sleep:ident) => {
         impl<F> Timeout<F, $sleep> {
-            /// Sets the deadline to `after` from now, whether later or earlier than before.
+            /// Sets the deadline to `after` from now, whether later or earlier than before. Inside
+            /// a deadline scope, poll the timeout afterwards: it may have to arm its timer.
             #[cfg_attr(debug_assertions, track_caller)]
             pub fn reset(self: Pin<&mut Self>, after: Duration) {
                 self.project().sleep.reset(after);

@@ -212,11 +212,17 @@ fn other_clocks_ignore_the_deadline() {
         assert_eq!((hidden.await, remaining()), (Ok(Some(MS)), Some(SECOND)));
         let real = one.outside(timeout(MS, pending::<()>())).await;
         assert!(real.is_err_and(|ended| !ended.is_ambient));
-        added.timeout_after(HOUR, pending::<()>()).await
+        let mut reset = pin!(added.coarse_timeout_after(HOUR, pending::<()>()));
+        let polled = poll_fn(|cx| Poll::Ready(reset.as_mut().poll(cx)));
+        assert!(polled.await.is_pending());
+        reset.as_mut().reset(MS);
+        assert!(reset.await.is_err_and(|ended| !ended.is_ambient));
+        assert_eq!(one.now(), at - SECOND + MS);
+        added.coarse_timeout_after(HOUR, pending::<()>()).await
     };
     let ended = one.timers().deadline_scope(at, work);
     assert!(one.block_on(ended).unwrap().unwrap_err().is_ambient);
-    assert_eq!((one.now(), added.stats().total().armed), (at, 0));
+    assert_eq!((one.now(), added.stats().total().armed), (at, 1));
 }
 
 #[test]
