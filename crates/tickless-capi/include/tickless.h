@@ -611,7 +611,7 @@ typedef struct tickless_timer_t {
 typedef void (*tickless_callback_t)(struct tickless_fired_t *fired, void *data);
 
 /*
- A timer, and how long after the current time it is to fire.
+ A timer, and the duration after which it fires.
  */
 typedef struct tickless_timer_arming_t {
   /*
@@ -619,7 +619,7 @@ typedef struct tickless_timer_arming_t {
    */
   const struct tickless_timer_t *timer;
   /*
-   The duration, in nanoseconds.
+   The duration, in nanoseconds, counted from the time that is passed with the batch.
    */
   int64_t after_ns;
 } tickless_timer_arming_t;

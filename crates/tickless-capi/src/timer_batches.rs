@@ -5,13 +5,13 @@ use crate::status::{Outcome, Status, entry, write_optional};
 use crate::timer::{CancelFound, TimerStorage, tickless_timer_cancel, tickless_timer_start_from};
 use tickless::slots::prefetch_at;
 
-/// A timer, and how long after the current time it is to fire.
+/// A timer, and the duration after which it fires.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimerArming {
     /// The timer.
     pub timer: *const TimerStorage,
-    /// The duration, in nanoseconds.
+    /// The duration, in nanoseconds, counted from the time that is passed with the batch.
     pub after_ns: i64,
 }
 
