@@ -7,8 +7,8 @@
  *
  * Memory. A timer contains its C timer and its callable and allocates nothing. It can therefore
  * neither be moved nor copied; create it where it stays, or behind a unique_ptr. Timers whose
- * callables differ have one type as timer<callback<>>. `timers`, `local` and `fixed` can be moved; a
- * moved-from object may only be destroyed or assigned to.
+ * callables differ have one type as timer<callback<>>. `timers`, `local` and `fixed` can be moved;
+ * a moved-from object may only be destroyed or assigned to.
  *
  * Destruction. The destructor of a timer waits until its callback has returned, as
  * tickless_timer_destroy does; afterwards the objects that the callback uses can be destroyed. A
@@ -124,19 +124,19 @@ inline found of(tickless_cancel_t cancel) noexcept {
   return found::idle;
 }
 
+inline nanoseconds from_ns(std::uint64_t ns) {
+  return nanoseconds(static_cast<nanoseconds::rep>(ns));
+}
+
 /* Converts a point in time from the library; none for TICKLESS_NEVER. */
 inline std::optional<nanoseconds> unless_never(std::uint64_t ns) {
   if (ns == TICKLESS_NEVER) return std::nullopt;
-  return nanoseconds(static_cast<nanoseconds::rep>(ns));
+  return from_ns(ns);
 }
 
 /* A duration for a field that cannot be negative; a negative one counts as zero. */
 inline std::uint64_t unsigned_ns(nanoseconds duration) {
   return since_start(time_point(duration));
-}
-
-inline nanoseconds from_ns(std::uint64_t ns) {
-  return nanoseconds(static_cast<nanoseconds::rep>(ns));
 }
 
 /* Calls a C function that writes its result to its last argument, and returns that result. */
@@ -213,7 +213,7 @@ class fired {
   time_point deadline() const {
     std::uint64_t ns;
     detail::check(tickless_fired_info(raw_, &ns, nullptr, nullptr, nullptr));
-    return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
+    return time_point(detail::from_ns(ns));
   }
   /* How long after its deadline the timer was found to be due; never negative. */
   nanoseconds late_by() const {
@@ -223,9 +223,7 @@ class fired {
   }
   /* How many expiries of a periodic timer were missed. */
   std::uint64_t overruns() const {
-    std::uint64_t missed;
-    detail::check(tickless_fired_info(raw_, nullptr, nullptr, nullptr, &missed));
-    return missed;
+    return detail::result<std::uint64_t>(tickless_fired_info, raw_, nullptr, nullptr, nullptr);
   }
   std::uint32_t base() const {
     std::uint32_t base;
@@ -244,9 +242,7 @@ class fired {
   /* Restarts the timer a whole number of periods after its deadline; returns how many expiries were
    * missed. */
   std::uint64_t forward(nanoseconds period) {
-    std::uint64_t missed;
-    detail::check(tickless_fired_forward(raw_, period.count(), &missed));
-    return missed;
+    return detail::result<std::uint64_t>(tickless_fired_forward, raw_, period.count());
   }
   void stop() { detail::check(tickless_fired_stop(raw_)); }
   tickless_fired_t *get() const noexcept { return raw_; }
@@ -276,13 +272,13 @@ class timers {
   time_point now() const {
     std::uint64_t ns;
     detail::check(tickless_timers_now(raw_, &ns));
-    return time_point(nanoseconds(static_cast<nanoseconds::rep>(ns)));
+    return time_point(detail::from_ns(ns));
   }
   /* The current time of a clock, one of TICKLESS_CLOCK_...; wall-clock time counts from 1970. */
   nanoseconds now_on(std::uint32_t which) const {
     std::uint64_t ns;
     detail::check(tickless_timers_now_on(raw_, which, &ns));
-    return nanoseconds(static_cast<nanoseconds::rep>(ns));
+    return detail::from_ns(ns);
   }
   /* A human-readable list of the pending timers. */
   std::string list() const {
@@ -327,9 +323,7 @@ class virtual_timers : public timers {
   }
   /* Advances to the next expiry; false if no timer is pending that would cause one. */
   bool advance_to_next() {
-    bool has_fired;
-    detail::check(tickless_virtual_advance_to_next(get(), &has_fired));
-    return has_fired;
+    return detail::result<bool>(tickless_virtual_advance_to_next, get());
   }
   std::optional<time_point> next_event() const {
     std::uint64_t ns;
@@ -376,21 +370,15 @@ class loop_timers {
 
   const timers &set() const noexcept { return *set_; }
   int fd() const {
-    int descriptor;
-    detail::check(tickless_loop_fd(loop_, &descriptor));
-    return descriptor;
+    return detail::result<int>(tickless_loop_fd, loop_);
   }
   /* Fires the timers that are due; returns how many. */
   std::uint64_t run() {
-    std::uint64_t fired;
-    detail::check(tickless_loop_run(loop_, &fired));
-    return fired;
+    return detail::result<std::uint64_t>(tickless_loop_run, loop_);
   }
   /* How long the loop may wait; none means until the descriptor is readable. */
   std::optional<nanoseconds> timeout() {
-    std::uint64_t ns;
-    detail::check(tickless_loop_timeout(loop_, &ns));
-    return detail::unless_never(ns);
+    return detail::unless_never(detail::result<std::uint64_t>(tickless_loop_timeout, loop_));
   }
   void adopt() { detail::check(tickless_loop_adopt(loop_)); }
 
@@ -488,7 +476,9 @@ class timer {
   void label(const char *text) { detail::check(tickless_timer_label(&raw_, text)); }
   tickless_timer_t *get() noexcept { return &raw_; }
   /* An element for start_many. */
-  tickless_timer_arming_t arming(nanoseconds after) const noexcept { return {&raw_, after.count()}; }
+  tickless_timer_arming_t arming(nanoseconds after) const noexcept {
+    return {&raw_, after.count()};
+  }
 
  private:
   static void call(tickless_fired_t *raw, void *self) {
@@ -500,15 +490,11 @@ class timer {
   }
   template <class Cancel>
   found cancelled(Cancel way) {
-    tickless_cancel_t what;
-    detail::check(way(&raw_, &what));
-    return detail::of(what);
+    return detail::of(detail::result<tickless_cancel_t>(way, &raw_));
   }
   template <class Ask>
   bool asked(Ask ask) const {
-    bool is;
-    detail::check(ask(&raw_, &is));
-    return is;
+    return detail::result<bool>(ask, &raw_);
   }
 
   tickless_timer_t raw_{};
@@ -556,25 +542,18 @@ class periodic {
     detail::check(tickless_periodic_start_at(&raw_, detail::since_start(first), period.count()));
   }
   found cancel() {
-    tickless_cancel_t what;
-    detail::check(tickless_periodic_cancel(&raw_, &what));
-    return detail::of(what);
+    return detail::of(detail::result<tickless_cancel_t>(tickless_periodic_cancel, &raw_));
   }
   found cancel_sync() {
-    tickless_cancel_t what;
-    detail::check(tickless_periodic_cancel_sync(&raw_, &what));
-    return detail::of(what);
+    return detail::of(detail::result<tickless_cancel_t>(tickless_periodic_cancel_sync, &raw_));
   }
   bool is_active() const {
-    bool is;
-    detail::check(tickless_periodic_is_active(&raw_, &is));
-    return is;
+    return detail::result<bool>(tickless_periodic_is_active, &raw_);
   }
   /* How long after the multiples of its period the timer expires; none without a phase. */
   std::optional<nanoseconds> phase_offset() const {
-    std::uint64_t ns;
-    detail::check(tickless_periodic_phase_offset(&raw_, &ns));
-    return detail::unless_never(ns);
+    return detail::unless_never(
+        detail::result<std::uint64_t>(tickless_periodic_phase_offset, &raw_));
   }
   /* Labels the timer in timers::list. */
   void label(const char *text) { detail::check(tickless_periodic_label(&raw_, text)); }
@@ -601,7 +580,7 @@ class clock_fired {
   nanoseconds deadline() const {
     std::uint64_t ns;
     detail::check(tickless_clock_fired_info(raw_, &ns, nullptr));
-    return nanoseconds(static_cast<nanoseconds::rep>(ns));
+    return detail::from_ns(ns);
   }
   void restart(nanoseconds after) {
     detail::check(tickless_clock_fired_restart(raw_, after.count()));
@@ -613,9 +592,7 @@ class clock_fired {
   /* Restarts the timer a whole number of periods of its clock after its deadline; returns how many
    * expiries were missed. */
   std::uint64_t forward(nanoseconds period) {
-    std::uint64_t missed;
-    detail::check(tickless_clock_fired_forward(raw_, period.count(), &missed));
-    return missed;
+    return detail::result<std::uint64_t>(tickless_clock_fired_forward, raw_, period.count());
   }
   tickless_clock_fired_t *get() const noexcept { return raw_; }
 
@@ -643,19 +620,13 @@ class clock_timer {
     detail::check(tickless_clock_timer_start_range(raw_, ns, ns));
   }
   found cancel() {
-    tickless_cancel_t what;
-    detail::check(tickless_clock_timer_cancel(raw_, &what));
-    return detail::of(what);
+    return detail::of(detail::result<tickless_cancel_t>(tickless_clock_timer_cancel, raw_));
   }
   found cancel_sync() {
-    tickless_cancel_t what;
-    detail::check(tickless_clock_timer_cancel_sync(raw_, &what));
-    return detail::of(what);
+    return detail::of(detail::result<tickless_cancel_t>(tickless_clock_timer_cancel_sync, raw_));
   }
   bool is_pending() const {
-    bool is;
-    detail::check(tickless_clock_timer_is_pending(raw_, &is));
-    return is;
+    return detail::result<bool>(tickless_clock_timer_is_pending, raw_);
   }
 
  private:
