@@ -2,7 +2,7 @@
 //! no operation waits for a thread that runs them.
 
 use crate::support::woken::{calls, poll, woken};
-use crate::support::{Log, MS, rounds, wait_until};
+use crate::support::{Log, MS, wait_until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -190,29 +190,6 @@ fn ending_auto_advance_does_not_wait_for_wakers() {
     wait_until("the waker runs", || is_waking.load(Ordering::SeqCst));
     ends("it has stopped", std::thread::spawn(move || drop((moves, sleep))));
     drop(held);
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "a timer that is always due leaves Miri no time to poll the sleep")]
-fn the_last_drop_waits_for_callbacks() {
-    for _ in 0..rounds(50) {
-        let timers = Timers::builder().bases(1).start().unwrap();
-        let (inside, calls) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let (entered, called) = (Arc::clone(&inside), Arc::clone(&calls));
-        let timer = timers.hrtimer(move |fired| {
-            entered.fetch_add(1, Ordering::SeqCst);
-            called.fetch_add(1, Ordering::SeqCst);
-            std::thread::yield_now();
-            entered.fetch_sub(1, Ordering::SeqCst);
-            fired.restart(Duration::ZERO);
-        });
-        timer.start(Duration::ZERO).unwrap();
-        let sleep = polled(Box::pin(timers.sleep(Duration::from_micros(50))), Waker::noop());
-        wait_until("it is called", || calls.load(Ordering::SeqCst) > 3);
-        drop((sleep, timer));
-        drop(timers);
-        assert_eq!(inside.load(Ordering::SeqCst), 0, "a callback runs on");
-    }
 }
 
 /// Method: a callback of one set that advances the clock of another.
