@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the files of a release from the committed state: the crates, numbered in the order in which
 # a registry takes them; an archive of the sources; one of the program, linked statically; one of
-# the C library; and their checksums. Uploads nothing. Archives contain no names, times or folders
-# of this machine. ci/package.sh checks that the crates build.
+# the C library; and their checksums. Uploads nothing. Two builds of one commit by one compiler are
+# identical, in whatever folders. ci/package.sh checks that the crates build. The adapters are not
+# among the crates: they can be packaged only when those are in the registry.
 # Usage: ci/release.sh [FOLDER]   By default target/release-files.
 . "$(dirname "$0")/lib.sh"
 
