@@ -1,6 +1,6 @@
-//! Sets the platform that the library stands on: `linux_platform`, or else the portable one. That is
-//! chosen by the target; `RUSTFLAGS="--cfg tickless_portable"` has the portable one on Linux, where
-//! its tests run.
+//! Sets the platform that the library stands on: `linux_platform`, or else the portable one. That
+//! is chosen by the target; `RUSTFLAGS="--cfg tickless_portable"` has the portable one on Linux,
+//! where its tests run.
 
 use std::env::var_os;
 

@@ -157,8 +157,8 @@ pub unsafe extern "C" fn tickless_timer_init(
 /// Creates a timer of this `kind` in a slot.
 ///
 /// # Safety
-/// `slot` can be written, and is neither freed nor moved until `Storage::give_back` of the timer has
-/// succeeded.
+/// `slot` can be written, and is neither freed nor moved until `Storage::give_back` of the timer
+/// has succeeded.
 unsafe fn make(
     slot: NonNull<SlotOfAny>,
     timers: &tickless::Timers,

@@ -12,7 +12,8 @@ pub enum By {
     Callback,
 }
 
-/// The column by which rows are sorted, by its heading: the largest first, but names alphabetically.
+/// The column by which rows are sorted, by its heading: names alphabetically, all else from the
+/// largest.
 /// The program's help prints the variants' descriptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Sort {
@@ -250,7 +251,7 @@ impl Table {
             return;
         }
         self.rows.sort_by_key(|row| {
-            // If the kernel does not show wakeups or writes, all are 0 and armings decide the order.
+            // If the kernel shows neither wakeups nor writes, all are 0, and armings decide.
             let first = match by {
                 Sort::Wakes => row.wakes.unwrap_or(0),
                 Sort::Writes => row.device_writes.unwrap_or(0),

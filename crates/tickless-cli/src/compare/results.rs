@@ -117,8 +117,8 @@ fn study(result: &Value, prefix: &str) -> Found {
     elements(&result["cells"]).filter_map(cell).collect()
 }
 
-/// Returns the figures of `latency`: the lateness of each measured way to sleep. Its average and its
-/// quantiles have the spread of the turns; the extremes and the counts were measured once.
+/// Returns the figures of `latency`: the lateness of each measured way to sleep. Its average and
+/// its quantiles have the spread of the turns; the extremes and the counts were measured once.
 fn latency(document: &Value) -> Found {
     const FIGURES: [(&str, &str); 8] = [
         ("min", "ns"),

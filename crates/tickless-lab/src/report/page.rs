@@ -168,12 +168,11 @@ fn foot(report: &Report) -> Markup {
                  0 the null model's. A live one is this machine's: the median of its repetitions, \
                  the least and the greatest below it. Counts are the same on a busy \
                  machine; times are not. A tick mark says that it lies in a band that the null \
-                 model misses. \u{2260} says that the simulation misses what was published: that is \
-                 a finding about the simulated machine, and no error. A cross says that a figure \
-                 measured here lies outside of its band: look at the load of this machine first. What \
-                 lies outside is in docs/book/src/machine.md and docs/book/src/studies.md, with the \
-                 reason where one is \
-                 known."
+                 model misses. \u{2260} says that the simulation misses what was published: \
+                 that is a finding about the simulated machine, and no error. A cross says that \
+                 a figure measured here lies outside of its band: look at the load of this \
+                 machine first. docs/book/src/machine.md and docs/book/src/studies.md list what \
+                 lies outside, with the reason where one is known."
             }
             p {
                 "In plots a disc on a solid line is simulated, a square on a dashed line live, a \

@@ -117,8 +117,8 @@ pub struct Hop {
     pub cause: String,
 }
 
-/// Explains the selected sleeps of a trace that ended later than `threshold`. O(n log n); takes 32 bytes of
-/// memory for every change of what a CPU does.
+/// Explains the selected sleeps of a trace that ended later than `threshold`. O(n log n); takes 32
+/// bytes of memory for every change of what a CPU does.
 pub fn explain(trace: &Trace, threshold: Ns, selection: &Selection) -> Late {
     let spans = Spans::of(trace);
     let mut sleeps = follow::sleeps(trace);

@@ -1,4 +1,4 @@
-//! Which process each thread of a trace belongs to. `tickless record` writes that behind the events,
+//! Which process each thread of a trace belongs to. `tickless record` writes it behind the events,
 //! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`,
 //! which has the threads of a control group that often used up its quota of CPU time.
 
@@ -22,7 +22,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Returns the number of a thread's process; the thread's own number if the trace does not tell.
+    /// Returns the number of a thread's process, or the thread's own if the trace does not name it.
     pub fn of(&self, thread: u32) -> u32 {
         self.of_thread.get(&thread).copied().unwrap_or(thread)
     }

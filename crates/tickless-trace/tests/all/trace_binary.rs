@@ -10,7 +10,8 @@ fn read(name: &str) -> Trace {
 }
 
 /// Removes what the tools do not print, or print wrongly: the context, whether
-/// the timer was pending, and whether a coarse timer is deferrable (which they print for all timers).
+/// the timer was pending, and whether a coarse timer is deferrable (which they print for all
+/// timers).
 fn as_printed(mut record: Record) -> Record {
     record.context = Context::NotRecorded;
     match &mut record.event {

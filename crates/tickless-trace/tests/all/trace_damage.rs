@@ -208,8 +208,8 @@ fn lines_before_a_read_error_are_used() {
     assert!(matches!(error.why, Unusable::Read(_)));
 }
 
-/// A change of a file at a place, the square of which is in millionths of the file's length: lengths
-/// and offsets of binary files are at their beginning.
+/// A change of a file at a place, the square of which is in millionths of the file's length:
+/// lengths and offsets of binary files are at their beginning.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(usize),

@@ -82,9 +82,9 @@ pub fn line_of(task: &str, at_us: u64, cpu: u16, flags: &str, event: &str) -> St
 }
 
 /// Returns the lines of a history: steps with times and expiries in microseconds. `10 start A 200`
-/// arms hrtimer A at 10 for 200; `start@1` does so on CPU 1. `restart` arms a pending timer, `rearm`
-/// arms one in the interrupt handler, and `interrupt A` is an interrupt that fires A. `expire A` has
-/// the handler's current time behind it, if that is not the time of the step.
+/// arms hrtimer A at 10 for 200; `start@1` does so on CPU 1. `restart` arms a pending timer,
+/// `rearm` arms one in the interrupt handler, and `interrupt A` is an interrupt that fires A.
+/// `expire A` has the handler's current time behind it, if that is not the time of the step.
 pub fn history(steps: &str) -> String {
     let mut text = String::new();
     for step in steps.split("; ") {

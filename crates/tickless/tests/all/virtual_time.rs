@@ -60,8 +60,8 @@ fn timers_fire_in_order_of_expiry_then_of_arming() {
 }
 
 /// Goal: a callback takes virtual time by advancing the clock. Timers that come due by then fire
-/// late, after it has returned; none fires inside it. All have fired when the outer advance returns,
-/// on every base, including those that are due after the time to which it goes.
+/// late, after it has returned; none fires inside it. All have fired when the outer advance
+/// returns, on every base, including those that are due after the time to which it goes.
 #[test]
 fn a_callback_may_move_the_clock() {
     let builder = Timers::builder().bases(2);

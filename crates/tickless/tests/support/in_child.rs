@@ -9,8 +9,8 @@ const NO_THREADS: i32 = 77;
 
 /// Runs `body` in a forked child, which must exit in time.
 ///
-/// `std` holds a lock while a thread of its starts or ends. A child that was forked at that time can
-/// never start a thread, whatever the library does; another one is forked in its place.
+/// `std` holds a lock while a thread of its starts or ends. A child that was forked at that time
+/// can never start a thread, whatever the library does; another one is forked in its place.
 pub fn in_child(body: impl FnOnce()) {
     for _ in 0..10 {
         // SAFETY: the child only runs `body`, which prints nothing, and exits without running any
