@@ -827,8 +827,8 @@ const char *tickless_status_name(int32_t status);
 
 /*
  Starts a set of timers. `options` may be null for the defaults; `timers` receives the set.
- Blocks for about a millisecond to calibrate the clock. The driver threads inherit the caller's
- signal mask.
+ Blocks for about half a millisecond to calibrate the clock. The driver threads inherit the
+ caller's signal mask.
 
  Errors: `TICKLESS_UNSUPPORTED`, `TICKLESS_OUT_OF_RANGE`, `TICKLESS_NO_THREAD`.
  */

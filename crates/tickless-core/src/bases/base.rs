@@ -30,12 +30,17 @@ use crate::rearm::{Device, DeviceCounts, Locality, Policy, Rearm};
 use crate::state::Life;
 use crate::time::{CpuId, Instant, Ns};
 use alloc::boxed::Box;
+use once_cell::race::OnceBox;
 
 /// All bases, one a CPU.
 pub struct Bases<P: Platform> {
     platform: P,
-    bases: Box<[Base<P>]>,
+    /// A base, 84 KiB, is created when it is first used: on a machine with many CPUs a program may
+    /// use only some. The memory then belongs to the NUMA node of the CPU that uses it.
+    bases: Box<[OnceBox<Base<P>>]>,
     settings: Settings,
+    /// The time at which the clocks of the wheels begin.
+    beginning: Ns,
     pub(crate) defers: bool,
     /// Whether a pending coarse timer is moved to a later deadline (pushed out) without a lock.
     /// False if the settings keep timers exactly in the order of arming, or keep the event device
@@ -165,54 +170,79 @@ pub struct BaseView {
     pub longest_holding: usize,
 }
 
+impl BaseView {
+    fn unused() -> BaseView {
+        BaseView {
+            coarse: 0,
+            levels: Levels::default(),
+            precise: 0,
+            earliest: Instant::NEVER,
+            armed: Instant::NEVER,
+            is_online: true,
+            counts: BaseCounts::default(),
+            late: Late::default(),
+            device: DeviceCounts::default(),
+            deferred: DeferredCounts::default(),
+            relocated: 0,
+            longest_holding: 0,
+        }
+    }
+}
+
+impl<P: Platform> Base<P> {
+    fn new(settings: &Settings, beginning: Ns) -> Base<P> {
+        let mut wheel = Wheel::new(settings.tick, beginning);
+        if settings.coarse == CoarseExpiry::AtDeadline {
+            wheel.make_exact();
+        }
+        let queues = Queues { wheel, precise: PreciseQueue::new(), deferred: PreciseQueue::new() };
+        let device = Device::new(settings.policy, settings.limits)
+            .with(settings.lazy_timers, settings.handler_end);
+        let deferred = Deferred::new(settings);
+        let state = BaseState {
+            queues,
+            device,
+            is_plain: deferred.plain,
+            deferred,
+            counts: BaseCounts::default(),
+            late: Late::default(),
+            longest_holding: 0,
+            has_waiters: false,
+            pauses: 0,
+            is_online: true,
+        };
+        Base {
+            state: P::Lock::new(state),
+            running: Running::new(),
+            thread_next: P::Word::new(Ns::NEVER.0),
+        }
+    }
+}
+
 impl<P: Platform> core::fmt::Debug for Bases<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Bases").field("count", &self.bases.len()).finish_non_exhaustive()
+        let used = self.bases.iter().filter(|base| base.get().is_some()).count();
+        f.debug_struct("Bases")
+            .field("count", &self.count())
+            .field("used", &used)
+            .finish_non_exhaustive()
     }
 }
 
 impl<P: Platform> Bases<P> {
-    /// Creates `count` bases without timers. Allocates; later operations do not.
+    /// Prepares `count` bases without timers. The first timer that is armed on a base allocates it;
+    /// other operations do not allocate.
     pub fn new(platform: P, count: u16, settings: Settings) -> Bases<P> {
-        let now = platform.now();
         let is_exact = settings.coarse == CoarseExpiry::AtDeadline;
         debug_assert!(!is_exact || settings.push_out == PushOut::Eager, "see CoarseExpiry");
-        let wheel = || {
-            let mut wheel = Wheel::new(settings.tick, now);
-            if is_exact {
-                wheel.make_exact();
-            }
-            wheel
-        };
-        let is_plain = Deferred::new(&settings).plain;
-        let base = || Base {
-            state: P::Lock::new(BaseState {
-                queues: Queues {
-                    wheel: wheel(),
-                    precise: PreciseQueue::new(),
-                    deferred: PreciseQueue::new(),
-                },
-                device: Device::new(settings.policy, settings.limits)
-                    .with(settings.lazy_timers, settings.handler_end),
-                deferred: Deferred::new(&settings),
-                counts: BaseCounts::default(),
-                late: Late::default(),
-                longest_holding: 0,
-                has_waiters: false,
-                pauses: 0,
-                is_online: true,
-                is_plain,
-            }),
-            running: Running::new(),
-            thread_next: P::Word::new(Ns::NEVER.0),
-        };
-        let bases: Box<[Base<P>]> = (0..count.max(1)).map(|_| base()).collect();
+        let bases: Box<[OnceBox<Base<P>>]> = (0..count.max(1)).map(|_| OnceBox::new()).collect();
         let online = P::Word::new(bases.len() as u64);
         let defers = settings.deferral != Deferral::None;
         let push_out_is_lazy =
             (settings.push_out, settings.policy) == (PushOut::Lazy, Policy::Lazy);
         let least = least_distances(settings.tick);
-        Bases { platform, bases, settings, defers, push_out_is_lazy, least, online }
+        let beginning = platform.now();
+        Bases { platform, bases, settings, beginning, defers, push_out_is_lazy, least, online }
     }
 
     /// The platform on which the bases run.
@@ -233,12 +263,16 @@ impl<P: Platform> Bases<P> {
     /// When a base's next timer is due; [`Ns::NEVER`] if none is pending or the base does not
     /// exist.
     pub fn next_event(&self, cpu: CpuId) -> Ns {
-        self.bases.get(cpu.index()).map_or(Ns::NEVER, |base| base.state.lock().earliest())
+        self.used_base(cpu).map_or(Ns::NEVER, |base| base.state.lock().earliest())
     }
 
     /// Takes a snapshot of one base; `None` if it does not exist.
     pub fn view(&self, cpu: CpuId) -> Option<BaseView> {
-        let state = self.bases.get(cpu.index())?.state.lock();
+        if cpu.index() >= self.count() {
+            return None;
+        }
+        let Some(base) = self.used_base(cpu) else { return Some(BaseView::unused()) };
+        let state = base.state.lock();
         let levels = state.queues.wheel.by_level();
         Some(BaseView {
             coarse: levels.total(),
@@ -270,14 +304,23 @@ impl<P: Platform> Bases<P> {
         CpuId((cpu.index() as u16 + 1) % self.bases.len() as u16)
     }
 
+    /// Returns a base, unless it does not exist or was never used.
     #[inline]
-    pub(crate) fn bases(&self) -> &[Base<P>] {
-        &self.bases
+    pub(crate) fn used_base(&self, cpu: CpuId) -> Option<&Base<P>> {
+        self.bases.get(cpu.index())?.get()
     }
 
+    /// Returns a base, which is created when it is first used.
     #[inline]
     pub(crate) fn base(&self, cpu: CpuId) -> &Base<P> {
-        &self.bases[cpu.index()]
+        let base = &self.bases[cpu.index()];
+        base.get().unwrap_or_else(|| self.create_base(base))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn create_base<'a>(&'a self, base: &'a OnceBox<Base<P>>) -> &'a Base<P> {
+        base.get_or_init(|| Box::new(Base::new(&self.settings, self.beginning)))
     }
 
     /// Takes the lock that guards a timer. Waits while the timer is migrating. A timer that was

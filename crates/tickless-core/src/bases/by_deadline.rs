@@ -20,7 +20,8 @@ impl<P: Platform> Bases<P> {
         }
         // Continue even if `next` is `NEVER`: a bucket whose end is beyond the range of `Ns` never
         // comes due, but the deadlines of its timers may be within the range.
-        let mut state = self.base(cpu).state.lock();
+        let Some(base) = self.used_base(cpu) else { return Ns::NEVER };
+        let mut state = base.state.lock();
         next.min(state.queues.wheel.earliest_deadline(deadline_of::<P>))
     }
 }

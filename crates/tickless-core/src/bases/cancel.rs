@@ -243,7 +243,7 @@ impl<P: Platform> Bases<P> {
     fn disarm_fast<L: Family<P>>(&self, timer: TimerRef<P, L>, operation: Operation) -> Option<()> {
         // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
-        let base = self.bases().get(life.pending_at()?.index())?;
+        let base = self.used_base(life.pending_at()?)?;
         let mut state = base.state.try_lock_fast()?;
         // Read again under the lock: see `lock_timer`.
         let is_usual = timer.life(Ordering::Relaxed) == life

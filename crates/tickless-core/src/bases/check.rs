@@ -15,10 +15,8 @@ impl<P: Platform> Bases<P> {
     ///
     /// Holds the base's lock for O(n). Does not allocate.
     pub fn check(&self, cpu: CpuId) -> Result<(), BrokenInvariant> {
-        if cpu.index() >= self.count() {
-            return Ok(());
-        }
-        let state = self.base(cpu).state.lock();
+        let Some(base) = self.used_base(cpu) else { return Ok(()) };
+        let state = base.state.lock();
         let (queues, device) = (&state.queues, &state.device);
         queues.wheel.check()?;
         queues.precise.check()?;
@@ -49,7 +47,7 @@ impl<P: Platform> Bases<P> {
             }
         }
         let (armed, earliest) = (device.armed(), state.earliest());
-        let next = Ns(self.base(cpu).thread_next.load(Ordering::Relaxed));
+        let next = Ns(base.thread_next.load(Ordering::Relaxed));
         if !state.deferred.is_early(next, queues) {
             fault = Some(BrokenInvariant("timer base: ticks wait too long (D4)"));
         }

@@ -15,10 +15,8 @@ impl<P: Platform> Bases<P> {
     /// `grace` should be longer than the usual delay of events, so that an event that is only late
     /// is not counted as lost.
     pub fn recover_lost_event(&self, cpu: CpuId, grace: Ns) -> bool {
-        if cpu.index() >= self.count() {
-            return false;
-        }
-        let mut state = self.base(cpu).state.lock();
+        let Some(base) = self.used_base(cpu) else { return false };
+        let mut state = base.state.lock();
         let now = self.platform().now();
         let is_overdue = state.is_online && state.device.is_overdue(now, grace);
         drop(state);
@@ -32,10 +30,8 @@ impl<P: Platform> Bases<P> {
     /// ([`HandlerEnd::Defers`](crate::rearm::HandlerEnd)); does nothing otherwise. The base's own
     /// CPU calls this when it has chosen its next task, before it runs the task.
     pub fn settle_device(&self, cpu: CpuId) {
-        if cpu.index() >= self.count() {
-            return;
-        }
-        let mut state = self.base(cpu).state.lock();
+        let Some(base) = self.used_base(cpu) else { return };
+        let mut state = base.state.lock();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.settle(earliest, now);
         let left = self.carry_out(cpu, &mut state.device, rearm);

@@ -78,12 +78,12 @@ impl<P: Platform> Bases<P> {
     /// which takes a microsecond. Does not allocate: a slice without capacity ends the walk.
     pub fn walk(&self, cpu: CpuId, walk: &mut Walk, slice: &mut Vec<Pending<P::Task>>) -> bool {
         slice.clear();
-        if cpu.index() >= self.count() || slice.capacity() == 0 {
+        let Some(base) = self.used_base(cpu).filter(|_| slice.capacity() > 0) else {
             *walk = Walk(Part::Over);
             return true;
-        }
+        };
         let room = slice.capacity().min(HOLDING);
-        let mut state = self.base(cpu).state.lock();
+        let mut state = base.state.lock();
         let queues = &mut state.queues;
         let is_whole = match &mut walk.0 {
             Part::Over => true,

@@ -166,7 +166,7 @@ impl<P: Platform> Bases<P> {
         let target = options.pinned.unwrap_or_else(|| self.here());
         // Acquire: pairs with the Release of the thread that moved the timer to this base.
         let life = timer.life(Ordering::Acquire);
-        let base = self.bases().get(target.index()).filter(|_| life.is_idle_at(target));
+        let base = self.used_base(target).filter(|_| life.is_idle_at(target));
         let Some(state) = base.and_then(|base| base.state.try_lock_fast()) else {
             return self.start_slow(timer, window, now, options);
         };

@@ -4,10 +4,11 @@ use crate::support::scene::{HERE, Scene, THERE, ms};
 use crate::support::timers::Family;
 use crate::support::{before_each_lock, on};
 use std::rc::Rc;
-use tickless_core::bases::Options;
 use tickless_core::bases::migrate::OnlineError;
+use tickless_core::bases::{CoarseExpiry, Options, Settings};
+use tickless_core::queues::wheel::PushOut;
 use tickless_core::rearm::Policy;
-use tickless_core::time::CpuId;
+use tickless_core::time::{CpuId, Ns};
 
 fn lazy() -> Scene {
     Scene::with_policy(Policy::Lazy)
@@ -102,4 +103,38 @@ fn the_last_base_stays() {
     scene.bases.online(THERE).unwrap();
     assert_eq!(scene.bases.offline(HERE), Ok(0));
     assert_eq!(scene.bases.offline(THERE), Err(OnlineError::Last(THERE)), "counted once");
+}
+
+/// Goal: bases that no timer was armed on take no memory (84 KiB each).
+#[test]
+fn a_base_is_created_by_the_first_timer_on_it() {
+    let by_deadline = Settings {
+        push_out: PushOut::Eager,
+        coarse: CoarseExpiry::AtDeadline,
+        ..Settings::default()
+    };
+    for settings in [Settings::default(), by_deadline] {
+        let scene = Scene::new(settings, 480);
+        let uses = |count| format!("{:?}", scene.bases).contains(&format!("used: {count},"));
+        let timers = Family::BOTH.map(|family| scene.timer(family, 0));
+        let idle = scene.bases.view(CpuId(7)).expect("it exists");
+        for cpu in (0..480).map(CpuId) {
+            scene.bases.check(cpu).unwrap();
+            assert!(!scene.bases.recover_lost_event(cpu, ms(1)));
+            assert_eq!(scene.bases.exact_next_event(cpu), Ns::NEVER);
+        }
+        assert!(uses(0), "{:?}", scene.bases);
+        for (count, timer) in timers.iter().enumerate() {
+            scene.start(timer, CpuId(7 + count as u16), ms(10));
+            assert!(uses(count + 1), "{:?}", scene.bases);
+        }
+        // A base that was created by going offline and back looks like one that was never used.
+        scene.bases.offline(CpuId(5)).unwrap();
+        assert!(!scene.bases.view(CpuId(5)).unwrap().is_online);
+        scene.bases.online(CpuId(5)).unwrap();
+        let mut view = scene.bases.view(CpuId(5)).unwrap();
+        view.longest_holding = idle.longest_holding;
+        assert_eq!(view, idle);
+        assert_eq!(scene.bases.view(CpuId(480)), None);
+    }
 }

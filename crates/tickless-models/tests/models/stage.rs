@@ -81,8 +81,12 @@ impl<L: Kind> Stage<L> {
     }
 
     pub fn with(timers: usize, settings: Settings) -> Arc<Self> {
+        let bases = Bases::new(ModelPlatform::new(NOW), CPUS, settings);
+        // Create the bases on this thread, which is their first use: loom does not see that other
+        // threads are synchronised with the one that creates a base.
+        (0..CPUS).for_each(|cpu| bases.online(CpuId(cpu)).expect("it exists"));
         Arc::new(Stage {
-            bases: Bases::new(ModelPlatform::new(NOW), CPUS, settings),
+            bases,
             places: (0..timers).map(Place::new).collect(),
             wrote: (0..timers).map(|_| CheckedWord::new(0)).collect(),
             inside: (0..timers).map(|_| CheckedLock::new(0)).collect(),

@@ -57,7 +57,7 @@ impl Builder {
     /// [offline](crate::Timers::offline), and its timers move to another base, until a later
     /// attempt to start the thread succeeds.
     ///
-    /// Blocks for about a millisecond, to calibrate the clock.
+    /// Blocks for about half a millisecond, to calibrate the clock.
     ///
     /// # Errors
     ///
