@@ -2,8 +2,9 @@
 //!
 //! A server does this to an idle timeout on every request. In W2 each push adds up to 100 s to the
 //! timer's own deadline, which makes a wheel's branches unpredictable. In W2i all timeouts are
-//! equally long, so that each push goes behind all others. A bare read and write of a random
-//! 64-byte node is the lower bound.
+//! equally long, so that each push goes behind all others. Lower bounds are a bare read and write
+//! of a random 64-byte node and, for timers that several threads use, one compare-and-swap in such
+//! a node, which is reached through a handle of 24 bytes.
 
 use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
@@ -13,9 +14,11 @@ use crate::random::Random;
 use crate::report::Table;
 use crate::sample::Stopwatch;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 pub const TOUCH: &str = "(bare touch of a random 64 B node)";
+const SWAP: &str = "(bare compare-and-swap in a random 64 B node, by handle)";
 
 pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let about = "Deadlines 10 to 20 minutes away at first; each push adds up to 100 s. Timers are \
@@ -75,13 +78,23 @@ fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, 
         };
         contenders.push(foreigner(peer.name, ask, pending, sum));
     }
+    let mut bound = |name, mut push: Box<dyn FnMut(&[(u32, Duration)])>| {
+        let mut round = 0;
+        contenders.push(contender(name, move || {
+            round += 1;
+            plans.borrow_mut().go_to(round);
+            let plans = plans.borrow();
+            let (before, plan) = plans.plan.split_at(plans.plan.len() / 2);
+            push(before);
+            let watch = Stopwatch::start();
+            push(plan);
+            watch.ns_per(plan.len())
+        }));
+    };
     let mut nodes = vec![Node([0; 8]); pending];
-    let mut round = 0;
-    contenders.push(contender(TOUCH, move || {
-        round += 1;
-        plans.borrow_mut().go_to(round);
-        touch(&mut nodes, &plans.borrow().plan)
-    }));
+    bound(TOUCH, Box::new(move |plan| touch(&mut nodes, plan)));
+    let handles: Vec<Handle> = (0..pending).map(|_| Handle::default()).collect();
+    bound(SWAP, Box::new(move |plan| swap(&handles, plan)));
     table.measure(&short(pending), contenders, effort.repetitions);
 }
 
@@ -137,21 +150,28 @@ fn sample(table: &mut dyn Timers, plan: &[(u32, Duration)], pending: usize) -> f
 #[repr(align(64))]
 struct Node([u64; 8]);
 
-fn touch(nodes: &mut [Node], plan: &[(u32, Duration)]) -> f64 {
-    let (before, plan) = plan.split_at(plan.len() / 2);
-    let counts = nodes.iter().map(|node| node.0[2]).sum::<u64>();
-    touch_all(nodes, before);
-    let watch = Stopwatch::start();
-    touch_all(nodes, plan);
-    let ns = watch.ns_per(plan.len());
-    let touched = nodes.iter().map(|node| node.0[2]).sum::<u64>() - counts;
-    assert_eq!(touched, (before.len() + plan.len()) as u64);
-    ns
-}
-
-fn touch_all(nodes: &mut [Node], plan: &[(u32, Duration)]) {
+fn touch(nodes: &mut [Node], plan: &[(u32, Duration)]) {
     for &(node, after) in plan {
         nodes[node as usize].0[0] = u64::from(after.subsec_nanos());
         nodes[node as usize].0[2] += 1;
+    }
+    std::hint::black_box(nodes);
+}
+
+/// As large as a `Timeout`.
+#[derive(Default)]
+struct Handle(Box<SharedNode>, [u64; 2]);
+
+#[derive(Default)]
+#[repr(align(64))]
+struct SharedNode(AtomicU64);
+
+fn swap(handles: &[Handle], plan: &[(u32, Duration)]) {
+    for &(handle, after) in plan {
+        let Handle(node, rest) = &handles[handle as usize];
+        let from = node.0.load(Ordering::Relaxed);
+        let to = from.wrapping_add(after.as_nanos() as u64 + rest[0]);
+        let swapped = node.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+        assert!(swapped.is_ok(), "only this thread writes");
     }
 }

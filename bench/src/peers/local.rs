@@ -9,7 +9,7 @@ use tickless::time::Instant;
 const START: Instant = Instant::from_secs(1);
 
 /// The number of events that many loops ask `epoll_wait` for.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// How a [`Local`] uses its timers.
 pub const PLAIN: u8 = 0;

@@ -83,6 +83,7 @@ pub fn tables() -> Vec<TablePeer> {
         table::<local::Local<{ local::PLAIN }>, Key>("**LocalTimers**"),
         table::<local::Local<{ local::BATCHES }>, Key>("**LocalTimers**, in batches of 64"),
         table::<timeout::Timeouts<{ timeout::FROM_NOW }>, Timeout>(timeout::FROM_NOW_NAME),
+        table::<timeout::Timeouts<{ timeout::BATCHES }>, Timeout>("**Timeout**, in batches of 64"),
         table::<timeout::Timeouts<{ timeout::READS_CLOCK }>, Timeout>(
             "**Timeout**, `start(d)`, reads the clock",
         ),

@@ -2,11 +2,8 @@
 
 use super::LocalTimers;
 use super::key::Key;
+use crate::link::PREFETCH_DISTANCE;
 use crate::time::Instant;
-
-/// While one timer of a batch is armed or cancelled, the record of the timer that comes this many
-/// places later in the batch is prefetched.
-const PREFETCH_DISTANCE: usize = 12;
 
 impl<T> LocalTimers<T> {
     /// Arms many timers, each for its deadline. Returns how many were armed: keys of removed timers

@@ -71,7 +71,8 @@ impl<S: Deref<Target = Shared>, L: Family<Host>> Pinned<S, L> {
     }
 
     /// Returns a pointer to the owner's memory, which begins with the timer.
-    pub(super) fn node(&self) -> NonNull<()> {
+    #[inline]
+    pub(crate) fn node(&self) -> NonNull<()> {
         self.timer.cast()
     }
 

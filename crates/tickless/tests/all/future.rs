@@ -323,6 +323,28 @@ fn reset_from_counts_from_the_given_time() {
     assert_eq!(count.count(), 3);
 }
 
+#[test]
+fn reset_many_resets_every_sleep() {
+    let time = VirtualTime::new();
+    let (count, waker) = woken();
+    let mut sleeps: Vec<_> = (0..40).map(|_| Box::pin(time.timers().coarse_sleep(HOUR))).collect();
+    for sleep in &mut sleeps {
+        assert!(poll(sleep.as_mut(), &waker).is_pending());
+    }
+    let hours = |nth: usize| HOUR * (2 + nth as u32);
+    let mut resets: Vec<_> =
+        sleeps.iter_mut().enumerate().map(|(nth, sleep)| (sleep.as_mut(), hours(nth))).collect();
+    let begun = time.now();
+    CoarseSleep::reset_many(begun, &mut resets);
+    for (nth, sleep) in sleeps.iter().enumerate() {
+        assert_eq!(sleep.deadline(), begun + hours(nth));
+        time.advance_to(begun + hours(nth) - MS);
+        assert_eq!(count.count(), nth as u64);
+    }
+    time.advance(MS);
+    assert_eq!(count.count(), 40);
+}
+
 /// Method: a busy loop, so that timers fire within some hundred nanoseconds of their deadline,
 /// which is when the task asks for an earlier deadline.
 #[test]
