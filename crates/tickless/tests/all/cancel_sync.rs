@@ -8,13 +8,19 @@ use tickless::callback::{CallbackLock, Cancel, StartError, Started};
 use tickless::driver::CpuId;
 use tickless::{CancelError, HrTimer, Timeout, Timers};
 
-/// Runs `cancel` on another thread while a callback is inside the gate, and opens the gate after
-/// `wait`, in which `cancel` must not return. Returns its result.
+/// Runs `cancel` on another thread while a callback is inside the gate, and opens the gate some
+/// time after that thread has begun, before which `cancel` must not return. Returns its result.
 fn cancelled_inside<T: Send>(gate: &Gate, wait: Duration, cancel: impl FnOnce() -> T + Send) -> T {
     gate.wait_inside();
+    let (begun, has_begun) = mpsc::channel();
     std::thread::scope(|s| {
-        let canceller = s.spawn(cancel);
-        std::thread::sleep(wait);
+        let canceller = s.spawn(move || {
+            begun.send(()).unwrap();
+            cancel()
+        });
+        has_begun.recv().unwrap();
+        // Miri's clock advances by 5 us with every few instructions.
+        std::thread::sleep(if cfg!(miri) { 10 * wait } else { wait });
         assert!(!canceller.is_finished(), "returned while the callback ran");
         gate.open();
         canceller.join().unwrap()
