@@ -26,7 +26,6 @@ run() {
 run tickless-hyper graceful_server '' --self-test
 run tickless-quinn quic_echo ''
 run tickless-tower client ''
-run tickless-tower axum_server ''
 run tickless-smithy flaky_service ''
 run tickless-embassy blink std
 

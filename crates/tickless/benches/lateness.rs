@@ -5,8 +5,7 @@
 //! RUSTFLAGS="--cfg tickless_portable" cargo bench -p tickless --bench lateness
 //! ```
 //!
-//! For the cost of a push-out there compared with Linux, run `--bench timers` with and without that
-//! flag. Under `cargo test` it runs briefly, and asserts that no timer is early.
+//! Under `cargo test` it runs briefly, and asserts that no timer is early.
 
 // A bench fails by panicking, and prints.
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic, clippy::print_stdout)]
