@@ -29,7 +29,7 @@
 use crate::clock::counter::{Counter, max_idle};
 use crate::clock::line::Line;
 use crate::clock::segment::{Segment, SourceId};
-use crate::clock::slope::{Point, Slope};
+use crate::clock::slope::Point;
 use crate::clock::sources::{Fault, Sources};
 use crate::clock::watchdog::{Comparison, Sample, Scale, Tolerance, judge};
 use crate::time::Ns;
@@ -124,7 +124,6 @@ pub struct Timekeeper<W, C, R> {
     /// The last moment at which the counter in use was known to be good.
     anchor: Option<Anchor>,
     tolerance: Tolerance,
-    counts: WatchCounts,
 }
 
 /// A reading of the reference counter, and the time at which it was read.
@@ -145,22 +144,6 @@ impl fmt::Display for NoCounter {
 }
 
 impl core::error::Error for NoCounter {}
-
-/// Counters of a watchdog.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[non_exhaustive]
-pub struct WatchCounts {
-    /// Comparisons that found a good counter.
-    pub good: u64,
-    /// The number of samples that were not compared, because every attempt to take them was
-    /// disturbed.
-    pub disturbed: u64,
-    /// The number of samples that were not judged, because they came so long after the previous
-    /// sample that a counter may have wrapped.
-    pub late: u64,
-    /// Sources that were found bad.
-    pub bad: u64,
-}
 
 /// A bad counter that the watchdog has found, and the consequence.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -208,7 +191,6 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             sources,
             reader: Arc::new(reader),
             tolerance: Tolerance::DEFAULT,
-            counts: WatchCounts::default(),
         })
     }
 
@@ -228,11 +210,6 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         &self.sources
     }
 
-    /// Returns the watchdog's counters.
-    pub fn watch_counts(&self) -> WatchCounts {
-        self.counts
-    }
-
     /// Returns the longest time that may pass between two calls of [`tick`](Self::tick). Beyond it
     /// the clocks lose time.
     pub fn max_idle(&self) -> Ns {
@@ -242,16 +219,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     /// Begins a new segment at the counter's current value, so that the counter may count for
     /// nearly half its width again before time is lost.
     pub fn tick(&mut self) {
-        self.bend(|old| old.slope);
-    }
-
-    /// Changes how fast time advances for each count of the counter, from now on.
-    pub fn steer(&mut self, slope: Slope) {
-        self.bend(|_| slope);
-    }
-
-    fn bend(&mut self, slope: impl FnOnce(Segment) -> Slope) {
-        self.reader.line.redraw(|old| old.continued(self.reader.read(old.source), slope(old)));
+        self.reader.line.redraw(|old| old.continued(self.reader.read(old.source), old.slope));
     }
 
     /// Sets realtime. Monotonic time and boottime do not change.
@@ -324,7 +292,6 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     /// Records a fault that the watchdog cannot detect: a skew between CPUs, or a device that went
     /// away.
     pub fn blame(&mut self, id: SourceId, fault: Fault) -> Report {
-        self.counts.bad += 1;
         self.sources.blame(id, fault);
         if id == self.reference {
             // The anchor came from the reference.
@@ -377,18 +344,12 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     /// Compares one counter with the reference; `None` if there is no result.
     fn compare(&mut self, id: SourceId) -> Option<Comparison> {
         let (counter, reference) = (self.counter(id)?, self.counter(self.reference)?);
-        let Some(sample) = Sample::take(reference, counter, &self.tolerance) else {
-            self.counts.disturbed += 1;
-            return None;
-        };
+        let sample = Sample::take(reference, counter, &self.tolerance)?;
         let scales = (Scale::of(counter), Scale::of(reference));
         let last = self.samples.get_mut(id.index())?;
         let comparison = last.map(|from| judge(from, sample, scales.0, scales.1, &self.tolerance));
-        match comparison {
-            Some(Comparison::TooSoon) => return None,
-            Some(Comparison::Good) => self.counts.good += 1,
-            Some(Comparison::TooLate(_)) => self.counts.late += 1,
-            None | Some(Comparison::Bad(_) | Comparison::BadReference(_)) => {}
+        if comparison == Some(Comparison::TooSoon) {
+            return None;
         }
         *last = Some(sample);
         if matches!(comparison, None | Some(Comparison::Good)) {

@@ -198,7 +198,6 @@ fn good_counters_are_left_alone() {
     }
     assert_eq!(machine.reports, []);
     assert!(machine.apart().abs() < 5_000, "{} ns apart", machine.apart());
-    assert!(machine.keeper.watch_counts().good >= 29);
 }
 
 /// Goal: the watchdog replaces a bad counter, adds lost time, and reports gained time (C9). While
@@ -262,22 +261,25 @@ fn a_bad_reference_does_not_affect_time() {
     }
 }
 
-/// Goal: disturbed readings are repeated, and no counter is reported for them (C9).
+/// Goal: no good counter is reported for disturbed readings, which are repeated: if some of them
+/// are undisturbed, a counter that stops is found (C9).
 #[test]
 fn disturbed_readings_are_repeated() {
-    for (every, all_are_disturbed) in [(3, false), (1, true)] {
+    for (every, finds) in [(3, 1), (1, 0)] {
         let truth = Arc::new(AtomicU64::new(START));
         let disturbed = Some((every, 3 * MS));
+        let stops = |_, begin| begin;
+        let fast = good(&truth, 2_994_375_731, 64, 300);
         let counters = vec![
-            good(&truth, 2_994_375_731, 64, 300).boxed(),
             Virtual { disturbed, ..good(&truth, 14_318_180, 32, 250) }.boxed(),
+            Virtual { bad_from: BAD_FROM, distortion: stops, ..fast }.boxed(),
         ];
         let mut machine = Machine::with(truth, counters);
-        machine.run(20_000);
+        machine.run(4_500);
         assert_eq!(machine.reports, []);
-        let counts = machine.keeper.watch_counts();
-        assert_eq!(counts.disturbed > 0, all_are_disturbed, "{counts:?}");
-        assert_eq!(counts.good > 0, !all_are_disturbed, "{counts:?}");
+        machine.run(15_000);
+        let bad: Vec<_> = machine.reports.iter().map(|report| report.bad).collect();
+        assert_eq!(bad, vec![SourceId(1); finds], "{:?}", machine.reports);
     }
 }
 
@@ -292,7 +294,6 @@ fn late_maintenance_blames_no_counter() {
         machine.run(1_000);
     }
     assert_eq!(machine.reports, []);
-    assert!(machine.keeper.watch_counts().late > 0);
     assert!(machine.apart().abs() < 500_000, "{} ns apart", machine.apart());
 }
 
@@ -347,7 +348,7 @@ fn steps_and_suspends() {
         assert_eq!(machine.reader.steps(), steps + 1);
         steps += 1;
         machine.truth.fetch_sub(counted, RELAXED);
-        machine.keeper.steer(tickless_core::clock::slope::Slope::of(2_994_375_731));
+        machine.keeper.tick();
     }
     assert_eq!(machine.reports, [], "a suspend is not a fault");
 }
