@@ -1,26 +1,7 @@
 //! Timers for one thread, without locks, to be embedded in an event loop.
 //!
 //! The loop asks when the next timer is due, waits that long for its own events, passes the current
-//! time to the timers, and gets the keys of those that fire:
-//!
-//! ```
-//! use core::time::Duration;
-//! use tickless_core::{local::LocalTimers, time::Instant};
-//!
-//! let mut now = Instant::ZERO; // from any clock that the loop uses
-//! let mut timers = LocalTimers::new(now);
-//! let idle = timers.insert("connection 7")?;
-//! timers.start(idle, Duration::from_secs(30))?;
-//! timers.start(idle, Duration::from_secs(40))?; // a request: push the timeout out
-//!
-//! let mut fired = Vec::new();
-//! while let Some(next) = timers.next_event() {
-//!     now = next; // here the loop would wait
-//!     timers.advance(now, |timers, key| fired.extend(timers.get(key).copied()));
-//! }
-//! assert_eq!(fired, ["connection 7"]);
-//! # Ok::<(), tickless_core::local::LocalError>(())
-//! ```
+//! time to the timers, and gets the keys of those that fire.
 //!
 //! Arming, re-arming and cancelling do not allocate, make no system call and read no clock. The
 //! current time is that of the last [`advance`](LocalTimers::advance), as in most event loops; a

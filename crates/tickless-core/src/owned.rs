@@ -56,21 +56,6 @@ impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
         self.bases.start(self.timer(), window, now, options)
     }
 
-    /// See [`Bases::cancel`].
-    pub fn cancel(&self) -> Cancel {
-        self.bases.cancel(self.timer())
-    }
-
-    /// See [`Bases::try_cancel`].
-    pub fn try_cancel(&self) -> Cancel {
-        self.bases.try_cancel(self.timer())
-    }
-
-    /// See [`Bases::cancel_sync`].
-    pub fn cancel_sync(&self) -> Cancel {
-        self.bases.cancel_sync(self.timer())
-    }
-
     /// See [`Bases::cancel_sync_unless`].
     pub fn cancel_sync_unless<E>(
         &self,
@@ -85,36 +70,36 @@ impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
         found
     }
 
-    /// See [`Bases::shutdown`].
-    pub fn shutdown(&self) -> Cancel {
-        self.bases.shutdown(self.timer())
-    }
-
-    /// See [`Bases::shutdown_sync`].
-    pub fn shutdown_sync(&self) -> Cancel {
-        self.bases.shutdown_sync(self.timer())
-    }
-
-    /// See [`Bases::is_active`].
-    pub fn is_active(&self) -> bool {
-        self.bases.is_active(self.timer())
-    }
-
-    /// See [`Bases::is_running`].
-    pub fn is_running(&self) -> bool {
-        self.bases.is_running(self.timer())
-    }
-
-    /// See [`Bases::is_pending`].
-    pub fn is_pending(&self) -> bool {
-        self.bases.is_pending(self.timer())
-    }
-
     fn timer(&self) -> TimerRef<P, L> {
         // SAFETY: the allocation lives until `drop`, which shuts the timer down first; the
         // reference is only used with `self.bases`.
         unsafe { TimerRef::new(self.timer) }
     }
+}
+
+/// Methods of the bases, for this timer.
+macro_rules! forward {
+    ($($name:ident -> $result:ty;)*) => {
+        impl<P: Platform, L: Family<P>> OwnedTimer<P, L> {
+            $(
+                #[doc = concat!("See [`Bases::", stringify!($name), "`].")]
+                pub fn $name(&self) -> $result {
+                    self.bases.$name(self.timer())
+                }
+            )*
+        }
+    };
+}
+
+forward! {
+    cancel -> Cancel;
+    try_cancel -> Cancel;
+    cancel_sync -> Cancel;
+    shutdown -> Cancel;
+    shutdown_sync -> Cancel;
+    is_active -> bool;
+    is_running -> bool;
+    is_pending -> bool;
 }
 
 impl<P: Platform, L: Family<P>> Drop for OwnedTimer<P, L> {

@@ -28,26 +28,6 @@
 //!
 //! Every operation takes O(1), amortised where a waiting member has left. Joining and waiting may
 //! allocate; charging, refilling and releasing do not.
-//!
-//! # Example
-//!
-//! ```
-//! use tickless_core::bandwidth::{Grant, Group, Release, Settings};
-//! use tickless_core::time::Ns;
-//!
-//! let period = Ns::from_ms(100);
-//! let settings = Settings { quota: 10, period, extra: 0, slice: 5, release: Release::TOGETHER };
-//! let mut group = Group::new(settings, period)?;
-//! let (a, b) = (group.join(), group.join());
-//!
-//! assert_eq!(group.ask(a, 8, Ns::ZERO)?, Grant::Run(8));
-//! assert_eq!(group.ask(b, 8, Ns::ZERO)?, Grant::Wait);
-//! group.charge(a, 8);
-//!
-//! group.refill(period);
-//! assert_eq!(group.pop_released(period), Some(b));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod counts;
 mod group;

@@ -1,29 +1,7 @@
 //! Timeouts with one of a few durations: idle connections, DNS queries, keep-alives.
 //!
-//! A server gives all connections of a listener the same idle timeout. [`FixedTimeouts`] groups
-//! timers in *classes*. The timers of a class share a duration, which can be changed or scaled
-//! while timers are pending, in constant time. Under overload a proxy halves the idle timeouts of a
-//! listener with one call, and the connections that have been idle longest fire with the next
-//! advance.
-//!
-//! ```
-//! use core::time::Duration;
-//! use tickless_core::{local::FixedTimeouts, time::Instant};
-//!
-//! let mut timeouts = FixedTimeouts::new(Instant::ZERO);
-//! let http = timeouts.add_class(Duration::from_secs(60))?;
-//! let connection = timeouts.insert(http, "10.0.0.7:4711")?;
-//! timeouts.start(connection)?;
-//!
-//! timeouts.advance(Instant::from_secs(20), |_, _| unreachable!("nothing is due"));
-//! timeouts.start(connection)?; // a request: restart the timeout
-//! timeouts.scale(http, 0.5)?; // overload: 30 s for the whole class
-//!
-//! let mut closed = Vec::new();
-//! timeouts.advance(Instant::from_secs(52), |timeouts, key| closed.extend(timeouts.remove(key)));
-//! assert_eq!(closed, ["10.0.0.7:4711"]);
-//! # Ok::<(), tickless_core::local::LocalError>(())
-//! ```
+//! [`FixedTimeouts`] groups timers in *classes*. The timers of a class share a duration, which can be
+//! changed or scaled while timers are pending, in constant time.
 //!
 //! # Guarantees
 //!
