@@ -199,34 +199,6 @@ fn busy_stops_the_clock_at_once() {
 }
 
 #[test]
-fn an_idle_runtime_advances_the_clock() {
-    let time = VirtualTime::new();
-    let (start, hook) = (time.now(), time.clone());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .on_thread_park(move || _ = hook.idle())
-        .build()
-        .unwrap();
-    let timers = time.timers().clone();
-    let ended = runtime.block_on(async {
-        let tasks: Vec<_> = (1..=10)
-            .map(|n| {
-                let timers = timers.clone();
-                tokio::spawn(async move {
-                    timers.sleep(n * HOUR).slack(Duration::ZERO).await;
-                    timers.now()
-                })
-            })
-            .collect();
-        let mut ended = Vec::new();
-        for task in tasks {
-            ended.push(task.await.unwrap() - start);
-        }
-        ended
-    });
-    assert_eq!(ended, (1..=10).map(|n| n * HOUR).collect::<Vec<_>>());
-}
-
-#[test]
 fn several_sets_share_one_clock() {
     let time = VirtualTime::new();
     let other = time.add_timers(Timers::builder().bases(2));

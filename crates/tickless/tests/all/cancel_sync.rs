@@ -226,3 +226,19 @@ fn a_wait_outlives_the_last_handle() {
     gate.open();
     assert_eq!(canceller.join().unwrap(), Ok(Cancel::Running));
 }
+
+#[test]
+fn an_idle_timer_is_cancelled_while_its_base_is_busy() {
+    let timers = bases(1);
+    let idle = timers.timeout(|_| {});
+    idle.start(HOUR).unwrap();
+    idle.cancel();
+    let (gate, pass) = Gate::shared();
+    let busy = timers.hrtimer(move |_| pass.pass()).pinned(CpuId(0));
+    busy.start(Duration::ZERO).unwrap();
+    gate.wait_inside();
+    assert_eq!(idle.cancel(), Cancel::Idle);
+    // Arming and cancelling other timers needs the base's lock, which no callback holds.
+    assert_eq!((idle.start(HOUR), idle.cancel()), (Ok(Started::Idle), Cancel::Pending));
+    gate.open();
+}

@@ -85,17 +85,6 @@ fn dropping_a_future_cancels_it() {
 }
 
 #[test]
-fn the_last_waker_is_woken() {
-    let time = VirtualTime::new();
-    let ((first, one), (second, other)) = (woken(), woken());
-    let mut sleep = pin!(time.timers().sleep(10 * MS));
-    assert!(poll(sleep.as_mut(), &one).is_pending());
-    assert!(poll(sleep.as_mut(), &other).is_pending());
-    time.advance(11 * MS);
-    assert_eq!((first.count(), second.count()), (0, 1));
-}
-
-#[test]
 fn intervals_keep_their_periods() {
     let (_, waker) = woken();
     let cx = &mut Context::from_waker(&waker);

@@ -17,7 +17,6 @@ mod api;
 mod auto_advance;
 #[cfg(linux_platform)]
 mod bandwidth;
-mod cancel;
 mod cancel_sync;
 #[cfg(linux_platform)]
 mod clock_timer;

@@ -177,34 +177,3 @@ impl<T> Log<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The range of each level of the wheel, in ticks, as in the table of its documentation.
-const REACH: [u64; 9] =
-    [63, 497, 3_972, 31_776, 254_201, 2_033_602, 16_268_816, 130_150_524, 1_040_187_392];
-
-/// When a timeout armed at `now` fires, in nanoseconds, if its base is always served in time:
-/// computed from the documentation, by division.
-pub fn coarse_expiry(now: u64, deadline: u64, tick: u64) -> u64 {
-    let due = deadline.div_ceil(tick);
-    let mut clock = now / tick;
-    if due <= clock {
-        return now;
-    }
-    while due > clock {
-        let distance = due - clock;
-        let level = REACH.iter().position(|&reach| distance <= reach);
-        if let Some(level) = level {
-            return due.next_multiple_of(8u64.pow(level as u32)).saturating_mul(tick);
-        }
-        // Beyond the last level: its position is computed again when that range has passed.
-        clock = (clock + REACH[8]).next_multiple_of(8u64.pow(8));
-    }
-    clock.saturating_mul(tick)
-}
-
-/// The granule of a timeout's level, in nanoseconds: the most by which it may be late.
-pub fn granule(now: u64, deadline: u64, tick: u64) -> u64 {
-    let distance = deadline.div_ceil(tick).saturating_sub(now / tick);
-    let level = REACH.iter().position(|&reach| distance <= reach).unwrap_or(8);
-    8u64.pow(level as u32) * tick
-}
