@@ -1,7 +1,7 @@
 //! Timeouts with one of a few durations: idle connections, DNS queries, keep-alives.
 //!
-//! [`FixedTimeouts`] groups timers in *classes*. The timers of a class share a duration, which can be
-//! changed or scaled while timers are pending, in constant time.
+//! [`FixedTimeouts`] groups timers in *classes*. The timers of a class share a duration, which can
+//! be changed or scaled while timers are pending, in constant time.
 //!
 //! # Guarantees
 //!
