@@ -58,8 +58,7 @@ fn no_place<S: Storage>(storage: *const S) -> Status {
     if storage.is_null() {
         return failure(Status::NullPointer, format_args!("the pointer to the {name} is null"));
     }
-    let what = format_args!("a {name} needs an address that is a multiple of 8");
-    failure(Status::Misaligned, what)
+    failure(Status::Misaligned, format_args!("a {name} needs an address that is a multiple of 8"))
 }
 
 impl<S: Storage> Stored<S> {

@@ -9,9 +9,8 @@ use alloc::vec::Vec;
 pub(crate) const SLOTS_MAX: u32 = 1 << 29;
 /// Stored in place of a slot number where there is no slot.
 pub(super) const NO_SLOT: u32 = u32::MAX;
-pub(super) const LEVELS_MAX: u32 = UNLINKED;
-/// Stored in place of a level if the timer's slot number is on no chain.
-const UNLINKED: u32 = LEVEL_MASK;
+/// Stored in place of a level if the timer's slot number is on no chain. All levels are below this.
+pub(super) const UNLINKED: u32 = LEVEL_MASK;
 const LEVEL_MASK: u32 = (1 << LEVEL_BITS) - 1;
 const LEVEL_BITS: u32 = 4;
 const PENDING: u32 = 1 << LEVEL_BITS;

@@ -8,7 +8,7 @@
 mod expiry;
 
 use super::chains::Chains;
-use super::table::{LEVELS_MAX, Record, Records, STATES};
+use super::table::{Record, Records, STATES, UNLINKED};
 use crate::queues::wheel::{LEVELS, PushOut, REACH, SLOTS, level_of};
 use crate::time::{Ns, Tick};
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ const OVERDUE: usize = DUE + 1;
 /// on this level.
 const NEAREST: [u64; LEVELS] = nearest();
 
-const _: () = assert!(LEVELS <= LEVELS_MAX as usize);
+const _: () = assert!(LEVELS <= UNLINKED as usize);
 
 const fn nearest() -> [u64; LEVELS] {
     let mut nearest = [0; LEVELS];
