@@ -109,8 +109,14 @@ impl Drop for Cgroup {
 }
 
 fn remove(group: &Path) {
+    remove_after(group, || ());
+}
+
+/// Tries to remove the group for at most a second, and calls `before` each time.
+fn remove_after(group: &Path, before: impl Fn()) {
     // A thread that has just ended may still be in the group for a moment.
-    for _ in 0..100 {
+    for _ in 0..1000 {
+        before();
         if fs::remove_dir(group).is_ok() || !group.exists() {
             return;
         }
@@ -120,9 +126,10 @@ fn remove(group: &Path) {
 
 fn remove_mine() {
     let root = Path::new(CONTROLLER).join("cgroup.procs");
-    let _ = fs::write(root, std::process::id().to_string());
+    // Each time, because a thread that has just started may enter its group in between.
+    let leave = || drop(fs::write(&root, std::process::id().to_string()));
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    made.iter().for_each(|group| remove(group));
+    made.iter().for_each(|group| remove_after(group, leave));
     // Keep the lock for ever, so that no group is created before the program ends.
     std::mem::forget(made);
 }
