@@ -27,6 +27,7 @@ use crate::irq::{Masked, Vector};
 use crate::platform::{self, Sim, SimLock};
 use crate::ps::Ps;
 use crate::random::Random;
+use crate::topology::Topology;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -63,7 +64,8 @@ pub enum Clocked {
     FromSwitch,
     /// The task's entry into the queue of an idle CPU. This is what Linux 3.10 does: it does not
     /// read the queue's clock again before it switches to the task, so the time for leaving idle
-    /// counts as the task's.
+    /// counts as the task's. A waker on the same socket puts the task into the queue itself. A
+    /// waker on another socket sends an interrupt, whose handler does.
     FromQueue,
 }
 
@@ -117,6 +119,8 @@ struct PerCpu {
     current: Cell<TaskId>,
     idle: Cell<TaskId>,
     must_choose: Cell<bool>,
+    /// When another CPU's request to choose a task last arrived.
+    interrupted: Cell<Ps>,
     tick: Timer,
     slice: OnceCell<Timer>,
     /// An interrupt handler has left the timer device unprogrammed. The CPU programs it before it
@@ -143,6 +147,7 @@ pub struct Kernel {
     bases: Arc<Bases<Sim>>,
     config: Config,
     costs: OsCosts,
+    topology: Topology,
     cpus: Vec<PerCpu>,
     tasks: RefCell<Vec<Task>>,
     actions: RefCell<Vec<Action>>,
@@ -172,6 +177,7 @@ impl Kernel {
             bases,
             config,
             costs: costs.os,
+            topology: costs.topology,
             tasks: RefCell::new(Vec::new()),
             actions: RefCell::new(vec![Action::Tick, Action::Slice]),
             sleep_check: RefCell::new(None),
@@ -256,7 +262,10 @@ impl Kernel {
     fn interrupt(&self, vector: Vector) {
         let cpu = engine::here();
         match vector {
-            Vector::Reschedule => self.cpus[cpu.index()].must_choose.set(true),
+            Vector::Reschedule => {
+                self.cpus[cpu.index()].interrupted.set(engine::clock());
+                self.cpus[cpu.index()].must_choose.set(true);
+            }
             Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);
@@ -381,6 +390,7 @@ impl PerCpu {
             current: Cell::new(TaskId::NONE),
             idle: Cell::new(TaskId::NONE),
             must_choose: Cell::new(false),
+            interrupted: Cell::new(Ps::ZERO),
             tick: OwnedTimer::new(bases, TICK),
             slice: OnceCell::new(),
             must_settle: Cell::new(false),

@@ -33,6 +33,15 @@ pub enum Class {
     Fifo(u8),
 }
 
+/// How a task that was woken on an idle CPU entered its queue.
+#[derive(Clone, Copy, Debug)]
+enum Queued {
+    /// The waker put it there, at this time.
+    At(Ps),
+    /// The waker is on another socket: the interrupt that it sent put the task into the queue.
+    ByInterrupt,
+}
+
 #[derive(Debug)]
 pub(super) struct Task {
     fiber: FiberId,
@@ -46,7 +55,7 @@ pub(super) struct Task {
     /// at once.
     woken: bool,
     since: Ps,
-    queued: Option<Ps>,
+    queued: Option<Queued>,
     usage: TaskUsage,
 }
 
@@ -174,10 +183,14 @@ impl Kernel {
             let there = &self.cpus[cpu.index()];
             let is_idle = there.current.get() == there.idle.get();
             let counts = is_idle && self.config.clocked == Clocked::FromQueue;
-            let now = engine::clock();
+            let [from, to] = [engine::here(), cpu].map(|cpu| self.topology.socket(cpu));
+            let queued = match from == to {
+                true => Queued::At(engine::clock()),
+                false => Queued::ByInterrupt,
+            };
             self.with_task(id, |task| {
                 task.cpu = cpu;
-                task.queued = counts.then_some(now);
+                task.queued = counts.then_some(queued);
             });
             self.cpus[cpu.index()].queue.lock().push(class, id);
             self.request_choice(cpu, class);
@@ -313,8 +326,13 @@ impl Kernel {
 
     fn begin_turn(&self) {
         let now = engine::clock();
+        let interrupted = self.cpus[engine::here().index()].interrupted.get();
         self.with_task(self.current(), |task| {
-            task.since = task.queued.take().unwrap_or(now);
+            task.since = match task.queued.take() {
+                Some(Queued::At(then)) => then,
+                Some(Queued::ByInterrupt) => interrupted,
+                None => now,
+            };
             task.usage.switches += 1;
         });
     }

@@ -29,9 +29,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(
         "Half of the eager policy's eight writes per round trip are made while the other CPU \
-         works, so only the others are waited for. The CPU time of a task is too high, and \
-         rises by too little: on this machine a task's time counts from when it is queued, \
-         and overlaps with that of the task that woke it by more than the published runs say."
+         works, so only the others are waited for. The tasks are on two sockets, because together \
+         the published ones used less than 100 % of the time."
             .to_string(),
     );
     result.notes.push(SEED_UNUSED.to_string());
