@@ -1,8 +1,8 @@
 //! The simulated workload: tasks that pass a byte back and forth, with timers that are removed and
 //! armed each time.
 //!
-//! Two tasks on two sockets pass a byte back and forth through pipes. Each waits for the other, so in
-//! a round trip each CPU goes idle once. As in the kernel of that time (3.10), going idle moves the
+//! Two tasks on two sockets pass a byte back and forth through pipes. Each waits for the other, so
+//! in a round trip each CPU goes idle once. As in the kernel of that time (3.10), going idle moves the
 //! tick, which is the CPU's first timer, to the time of its next coarse timer; leaving idle cancels
 //! the tick and arms it for the next regular time. The next timer after the tick is the soft-lockup
 //! detector's. Under the eager policy each removal of the tick programs the device for that timer,
