@@ -224,7 +224,7 @@ impl<T> LocalTimers<T> {
 
     /// Returns the number of pending timers.
     pub fn pending(&self) -> usize {
-        self.wheel.pending() + self.heap.len()
+        self.wheel.pending() + self.heap.pending()
     }
 
     /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
@@ -323,21 +323,6 @@ impl<T> LocalTimers<T> {
             self.wheel.cancel(record, slot.index);
         }
         Ok(pending)
-    }
-
-    /// Cancels a timer, and returns its value: [`cancel`](Self::cancel) and
-    /// [`get_mut`](Self::get_mut) with one lookup for a coarse timer.
-    #[inline]
-    fn cancelled(&mut self, key: Key) -> Option<&mut T> {
-        let slot = key.coarse();
-        let Some(record) = self.coarse.records.find_mut(slot) else {
-            self.cancel_precise(key).ok()?;
-            return self.precise.get_mut(key.precise());
-        };
-        if record.is_pending() {
-            self.wheel.cancel(record, slot.index);
-        }
-        self.coarse.value_at(slot.index)
     }
 
     #[inline(never)]

@@ -40,8 +40,8 @@
 //! No future completes early. [`sleep`](Handle::sleep) and [`interval`](Handle::interval) complete
 //! with the first advance at or after their deadline and cost O(log n).
 //! [`coarse_sleep`](Handle::coarse_sleep) and [`timeout`](Handle::timeout) cost O(1), and may be
-//! late by 13 % of their distance plus a tick. [`Sleep::reset`] pushes a coarse sleep out with one
-//! store.
+//! late by 13 % of their distance plus a tick. [`Sleep::reset`] to a later time is one store for
+//! either kind, and so is to cancel a sleep and to begin another that ends later.
 //!
 //! # Corner cases
 //!
@@ -57,18 +57,19 @@
 //!   [`next_event`](Sleeps::next_event) returns the current time.
 //! - A waker may use the handle: make, poll, reset and drop sleeps, and even call `advance`.
 
-use super::{Key, LocalError, LocalTimers};
+mod state;
+
+use super::table::NO_SLOT;
 use crate::periodic::forward;
 use crate::time::{Instant, Ns, Tick, Window};
-use alloc::collections::VecDeque;
 use alloc::rc::Rc;
-use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::future::poll_fn;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
+use state::{Kind, State};
 
 /// The sleeps of one thread, as its executor holds them: see the [module](self).
 pub struct Sleeps {
@@ -82,31 +83,12 @@ pub struct Handle {
     shared: Rc<Shared>,
 }
 
-/// The state that the [`Sleeps`], its handles and its futures share. No code of the user runs while
-/// the state is borrowed: wakers are cloned, woken and dropped only when it is not.
-type Shared = RefCell<State>;
-
-struct State {
-    /// The timers of sleeps, each with the waker of its task, which is taken when the timer fires.
-    timers: LocalTimers<Option<Waker>>,
-    /// The wakers of timers that have fired, in the order in which they fired.
-    due: VecDeque<Waker>,
-    /// Timers of sleeps that have ended: coarse ones, then precise ones. They are kept for later
-    /// sleeps, because arming one of them again costs a quarter of inserting, arming and removing
-    /// another one.
-    idle: [Vec<Key>; 2],
-    is_closed: bool,
-}
-
-impl State {
-    fn new(now: Instant, tick: Tick) -> State {
-        State {
-            timers: LocalTimers::with_tick(now, tick),
-            due: VecDeque::new(),
-            idle: [Vec::new(), Vec::new()],
-            is_closed: false,
-        }
-    }
+/// What the [`Sleeps`], its handles and its futures share. No code of the user runs while the state
+/// is borrowed: wakers are cloned, woken and dropped only when it is not.
+struct Shared {
+    /// The time of the last advance, beside the state, so that reading it is one load.
+    now: Cell<Instant>,
+    state: RefCell<State>,
 }
 
 impl Sleeps {
@@ -117,7 +99,8 @@ impl Sleeps {
 
     /// Returns an object without sleeps, whose coarse sleeps have this tick.
     pub fn with_tick(now: Instant, tick: Tick) -> Sleeps {
-        Sleeps { shared: Rc::new(RefCell::new(State::new(now, tick))) }
+        let state = RefCell::new(State::new(now, tick));
+        Sleeps { shared: Rc::new(Shared { now: Cell::new(now), state }) }
     }
 
     /// Returns a handle, with which tasks make their futures.
@@ -129,21 +112,15 @@ impl Sleeps {
     /// never later than the next deadline, and may be earlier if coarse sleeps were dropped or
     /// reset to a later time ([`LocalTimers::next_event`]).
     pub fn next_event(&self) -> Option<Instant> {
-        let State { timers, due, .. } = &*self.shared.borrow();
-        if due.is_empty() { timers.next_event() } else { Some(timers.now()) }
+        self.shared.state.borrow_mut().next_event()
     }
 
     /// Sets the current time, and wakes the tasks whose sleeps are due, in the order of their
     /// deadlines as far as the accuracy of the sleeps allows. Returns how many tasks it woke. A
     /// time before [`now`](Self::now) counts as `now`.
     pub fn advance(&self, now: Instant) -> usize {
-        {
-            let State { timers, due, .. } = &mut *self.shared.borrow_mut();
-            timers.advance(now, |timers, key| {
-                due.extend(timers.get_mut(key).and_then(Option::take));
-            });
-        }
-        let next_due = || self.shared.borrow_mut().due.pop_front();
+        self.shared.now.set(self.shared.state.borrow_mut().advance(now));
+        let next_due = || self.shared.state.borrow_mut().due.pop_front();
         let mut woken = 0;
         while let Some(waker) = next_due() {
             woken += 1;
@@ -193,49 +170,53 @@ impl Sleeps {
 
     /// Returns the current time: the latest that was passed to [`advance`](Self::advance).
     pub fn now(&self) -> Instant {
-        self.shared.borrow().timers.now()
+        self.shared.now.get()
     }
 
     /// Returns the number of sleeps that are pending.
     pub fn pending(&self) -> usize {
-        self.shared.borrow().timers.pending()
+        self.shared.state.borrow().pending()
     }
 }
 
 impl Drop for Sleeps {
     fn drop(&mut self) {
-        let closed = State { is_closed: true, ..State::new(self.now(), Tick::default()) };
         // Dropping the old state drops wakers, which may drop tasks and their sleeps. These sleeps
         // look for their timers in the new state and find none.
-        drop(self.shared.replace(closed));
+        drop(self.shared.state.replace(State::closed()));
     }
 }
 
 impl Handle {
     /// Returns the current time, on the clock of the executor.
+    #[inline]
     pub fn now(&self) -> Instant {
-        self.shared.borrow().timers.now()
+        self.shared.now.get()
     }
 
     /// Returns a future that completes when `after` has passed.
+    #[inline]
     pub fn sleep(&self, after: Duration) -> Sleep {
         self.make(self.now() + after, Kind::Precise)
     }
 
     /// Returns a future that completes at `deadline`. If that has passed, it is ready when first
     /// polled.
+    #[inline]
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
         self.make(deadline, Kind::Precise)
     }
 
     /// Returns a future that completes when `after` has passed, or up to 13 % of that and a tick
     /// later: for idle timeouts, which are often moved to a later time and seldom fire.
+    #[inline]
     pub fn coarse_sleep(&self, after: Duration) -> Sleep {
         self.make(self.now() + after, Kind::Coarse)
     }
 
+    #[inline]
     fn make(&self, deadline: Instant, kind: Kind) -> Sleep {
-        Sleep { shared: Rc::clone(&self.shared), key: None, kind, deadline }
+        Sleep { shared: Rc::clone(&self.shared), deadline, slot: NO_SLOT, kind }
     }
 
     /// Yields `future`'s output, or [`Elapsed`] if `future` is not ready before `after` has passed.
@@ -274,10 +255,12 @@ impl Handle {
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Sleep {
     shared: Rc<Shared>,
-    /// The sleep's timer, from its first poll until it has completed.
-    key: Option<Key>,
-    kind: Kind,
     deadline: Instant,
+    /// The slot of the sleep's timer from its first poll until it has completed, or [`NO_SLOT`].
+    /// After the [`Sleeps`] have been dropped there is no such slot. It needs no generation: the
+    /// sleep alone uses the slot until it makes it idle.
+    slot: u32,
+    kind: Kind,
 }
 
 impl Sleep {
@@ -286,120 +269,103 @@ impl Sleep {
         self.deadline
     }
 
-    /// Sets the deadline to `after` from now, whether later or earlier than before. One store if a
-    /// coarse sleep is moved to a later time.
+    /// Sets the deadline to `after` from now, whether later or earlier than before. One store if
+    /// the sleep is moved to a later time.
+    #[inline]
     pub fn reset(&mut self, after: Duration) {
-        let timers = &mut self.shared.borrow_mut().timers;
-        self.deadline = timers.now() + after;
-        if let Some(key) = self.key {
-            // Fails only if the `Sleeps` have been dropped.
-            let _ = timers.start(key, after);
-        }
+        self.reset_at(self.shared.now.get() + after);
     }
 
     /// Sets the deadline, whether later or earlier than before.
+    #[inline]
     pub fn reset_at(&mut self, deadline: Instant) {
         self.deadline = deadline;
-        if let Some(key) = self.key {
-            let _ = self.shared.borrow_mut().timers.start_at(key, deadline);
-        }
-    }
-
-    #[inline]
-    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.shared.borrow_mut();
-        if self.deadline <= state.timers.now() {
-            drop(state);
-            self.cancel();
-            return Poll::Ready(());
-        }
-        let Some(key) = self.key else {
-            let is_closed = state.is_closed;
-            drop(state);
-            if !is_closed {
-                self.arm(cx.waker());
-            }
-            return Poll::Pending;
-        };
-        if let Some(Some(waker)) = state.timers.get_mut(key) {
-            if waker.will_wake(cx.waker()) {
-                return Poll::Pending;
-            }
-        }
-        drop(state);
-        self.set_waker(key, cx.waker());
-        Poll::Pending
-    }
-
-    /// Arms the sleep for its deadline, which has not passed.
-    #[inline]
-    fn arm(&mut self, waker: &Waker) {
-        let waker = waker.clone();
-        let State { timers, idle, due, .. } = &mut *self.shared.borrow_mut();
-        let idle = idle[self.kind as usize].pop();
-        let inserted = idle.map_or_else(|| self.kind.insert(timers), Ok);
-        let Ok(key) = inserted else {
-            // There is no room for a timer: there are 2^29 timers of this kind, in 12 GB of memory.
-            // So every advance wakes the task, until its deadline has passed.
-            due.push_back(waker);
-            return;
-        };
-        self.key = Some(key);
-        let _ = timers.start_at(key, self.deadline);
-        if let Some(empty) = timers.get_mut(key) {
-            *empty = Some(waker);
+        let started = self.shared.state.borrow_mut().start(self.kind, self.slot, deadline.into());
+        if !started {
+            self.start_slow();
         }
     }
 
     #[cold]
-    fn set_waker(&self, key: Key, waker: &Waker) {
-        let mut waker = Some(waker.clone());
-        if let Some(old) = self.shared.borrow_mut().timers.get_mut(key) {
-            core::mem::swap(old, &mut waker);
+    fn start_slow(&self) {
+        self.shared.state.borrow_mut().start_slow(self.kind, self.slot, self.deadline.into());
+    }
+
+    /// Arms the sleep by its first poll. Inlined into the future that awaits the sleep, where the
+    /// compiler knows the kind of the sleep and that it is not armed.
+    #[inline(always)]
+    fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.slot != NO_SLOT || self.deadline <= self.shared.now.get() {
+            return self.poll_again(cx.waker());
+        }
+        let waker = cx.waker().clone();
+        let armed = self.shared.state.borrow_mut().arm(self.kind, self.deadline.into(), waker);
+        match armed {
+            Ok(slot) => self.slot = slot,
+            Err(waker) => self.arm_slow(waker),
+        }
+        Poll::Pending
+    }
+
+    #[inline(never)]
+    fn poll_again(&mut self, waker: &Waker) -> Poll<()> {
+        if self.deadline <= self.shared.now.get() {
+            self.cancel();
+            return Poll::Ready(());
+        }
+        self.set_waker(waker);
+        Poll::Pending
+    }
+
+    #[cold]
+    fn arm_slow(&mut self, waker: Waker) {
+        let mut state = self.shared.state.borrow_mut();
+        match state.arm_slow(self.kind, self.deadline.into(), waker) {
+            Ok(slot) => self.slot = slot,
+            // If there is no timer, every advance wakes the task, until the deadline has passed.
+            Err(waker) if !state.is_closed => state.due.push_back(waker),
+            Err(waker) => {
+                drop(state);
+                drop(waker);
+            }
         }
     }
 
     #[inline]
-    fn cancel(&mut self) {
-        let Some(key) = self.key.take() else { return };
-        let mut state = self.shared.borrow_mut();
-        let State { timers, idle, .. } = &mut *state;
-        // None only if the `Sleeps` have been dropped.
-        let Some(waker) = timers.cancelled(key) else { return };
-        idle[self.kind as usize].push(key);
-        let waker = waker.take();
-        drop(state);
-        // The waker is dropped only after the borrow has ended, because its drop is code of the
-        // executor.
-        drop(waker);
-    }
-}
-
-/// The kind of a sleep's timer. The values are indices of [`State::idle`].
-#[derive(Clone, Copy)]
-enum Kind {
-    Coarse,
-    Precise,
-}
-
-impl Kind {
-    fn insert(self, timers: &mut LocalTimers<Option<Waker>>) -> Result<Key, LocalError> {
-        match self {
-            Kind::Coarse => timers.insert(None),
-            Kind::Precise => timers.insert_precise(None),
+    fn set_waker(&self, waker: &Waker) {
+        let is_set = |old: &Waker| old.will_wake(waker);
+        if self.shared.state.borrow().waker(self.kind, self.slot).is_none_or(|old| !is_set(old)) {
+            self.replace_waker(waker.clone());
         }
+    }
+
+    #[cold]
+    fn replace_waker(&self, waker: Waker) {
+        let old = self.shared.state.borrow_mut().set_waker(self.kind, self.slot, waker);
+        // Dropped only after the borrow has ended, because its drop is code of the executor.
+        drop(old);
+    }
+
+    #[inline(always)]
+    fn cancel(&mut self) {
+        let slot = core::mem::replace(&mut self.slot, NO_SLOT);
+        let waker = self.shared.state.borrow_mut().cancel(self.kind, slot);
+        // Dropped only after the borrow has ended, too.
+        drop(waker);
     }
 }
 
 impl Future for Sleep {
     type Output = ();
 
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_elapsed(cx)
     }
 }
 
 impl Drop for Sleep {
+    #[inline(always)]
     fn drop(&mut self) {
         self.cancel();
     }
@@ -418,7 +384,7 @@ impl Interval {
     /// Dropping the future loses no tick.
     pub async fn tick(&mut self) -> u64 {
         poll_fn(|cx| self.sleep.poll_elapsed(cx)).await;
-        let now = Ns::from(self.sleep.shared.borrow().timers.now());
+        let now = Ns::from(self.sleep.shared.now.get());
         let due = Window::at(self.sleep.deadline.into());
         let (next, periods) = forward(due, now, self.period);
         self.sleep.reset_at(next.soft.into());

@@ -9,6 +9,10 @@
 //! An advance is one pass over the heap. A timer that is armed for the time of the last pass or
 //! earlier waits in a heap of its own until the next pass: otherwise a callback that arms its own
 //! timer for the past would keep every other timer from firing.
+//!
+//! The futures of this thread leave the entry of a timer in place when they cancel the timer or arm
+//! it for a later time. Such an entry is earlier than its timer; it is moved or removed when it is
+//! the first in its heap.
 
 use super::table::{Record, Records, SlotKey};
 use crate::time::{Ns, Window};
@@ -37,6 +41,7 @@ impl Entry {
 
 pub(super) struct PreciseHeap {
     heaps: [Vec<Entry>; 2],
+    pending: usize,
     orders: u64,
     /// The time of the last pass.
     pass: Option<Ns>,
@@ -46,7 +51,13 @@ pub(super) struct PreciseHeap {
 
 impl PreciseHeap {
     pub(super) const fn new() -> PreciseHeap {
-        PreciseHeap { heaps: [Vec::new(), Vec::new()], orders: 0, pass: None, is_done: true }
+        PreciseHeap {
+            heaps: [Vec::new(), Vec::new()],
+            pending: 0,
+            orders: 0,
+            pass: None,
+            is_done: true,
+        }
     }
 
     /// Allocates room for this many timers in all, rather than for this many more.
@@ -56,11 +67,12 @@ impl PreciseHeap {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.heaps.iter().map(Vec::len).sum()
+    pub(super) fn pending(&self) -> usize {
+        self.pending
     }
 
-    /// Returns the earliest hard expiry, or [`Ns::NEVER`].
+    /// Returns the earliest hard expiry, or [`Ns::NEVER`]. It is early if the first entry's timer
+    /// was cancelled or armed for a later time in place.
     pub(super) fn next_event(&self) -> Ns {
         let first = |heap: &Vec<Entry>| heap.first().map_or(Ns::NEVER, |entry| entry.hard);
         first(&self.heaps[QUEUED]).min(first(&self.heaps[LATE]))
@@ -76,16 +88,68 @@ impl PreciseHeap {
         self.push(records, heap, slot, window);
     }
 
-    /// Cancels a timer. Returns whether it was pending. O(log n).
+    /// Cancels a timer, and removes its entry. Returns whether it was pending. O(log n).
     pub(super) fn cancel(&mut self, records: &mut Records, slot: u32) -> bool {
         let Some(record) = records.record(slot) else { return false };
         let (heap, at) = (record.level() as usize, record.place as usize);
         let is_pending = record.is_pending();
-        if is_pending {
+        if record.is_on_chain() {
+            self.pending -= usize::from(is_pending);
             record.rest();
             self.remove(records, heap, at);
         }
         is_pending
+    }
+
+    /// Arms a timer for `time` without moving its entry, if the entry is not later. Returns whether
+    /// the timer was armed.
+    #[inline]
+    pub(super) fn push_out(&mut self, record: &mut Record, time: Ns) -> bool {
+        let stays = record.level() == QUEUED as u32
+            && (time >= record.time || self.is_due_by(record.place, time));
+        if stays {
+            record.time = time;
+            self.pending += usize::from(!record.is_pending());
+            record.set_pending();
+        }
+        stays
+    }
+
+    #[inline]
+    fn is_due_by(&self, at: u32, time: Ns) -> bool {
+        self.heaps[QUEUED].get(at as usize).is_some_and(|entry| entry.hard <= time)
+    }
+
+    /// Cancels a pending timer. Its entry stays in place.
+    #[inline]
+    pub(super) fn cancel_in_place(&mut self, record: &mut Record) {
+        self.pending -= 1;
+        record.cancel();
+    }
+
+    /// Returns the earliest hard expiry, or [`Ns::NEVER`], and settles both heaps for that.
+    pub(super) fn settled_next_event(&mut self, records: &mut Records) -> Ns {
+        self.settle(records, QUEUED);
+        self.settle(records, LATE);
+        self.next_event()
+    }
+
+    /// Moves and removes entries whose timers were armed for a later time or cancelled in place,
+    /// until the first entry of a heap is exact. O(log n) for each of them.
+    #[inline]
+    fn settle(&mut self, records: &mut Records, heap: usize) {
+        while let Some(first) = self.heaps[heap].first_mut() {
+            let Some(record) = records.record(first.slot) else { return };
+            if !record.is_pending() {
+                record.rest();
+                self.remove(records, heap, 0);
+            } else if record.time > first.hard {
+                (first.soft, first.hard) = (record.time, record.time);
+                self.sink(records, heap, 0);
+            } else {
+                return;
+            }
+        }
     }
 
     /// Begins a pass, in which the caller pops timers until `None`. Timers that were armed for the
@@ -95,9 +159,12 @@ impl PreciseHeap {
     pub(super) fn begin_pass(&mut self, records: &mut Records, now: Ns) {
         let last = self.pass.filter(|_| !self.is_done && self.is_due()).unwrap_or(Ns::ZERO);
         (self.pass, self.is_done) = (Some(now), false);
+        self.settle(records, LATE);
         while let Some(&Entry { hard, soft, slot, .. }) = self.heaps[LATE].first() {
             self.remove(records, LATE, 0);
+            self.pending -= 1;
             self.push(records, QUEUED, slot, Window { soft, hard: hard.max(last) });
+            self.settle(records, LATE);
         }
     }
 
@@ -105,6 +172,7 @@ impl PreciseHeap {
     /// the order of hard expiry, that may not fire yet: `queues/tree.rs` has the reasons. O(log n).
     #[inline]
     pub(super) fn pop(&mut self, records: &mut Records) -> Option<SlotKey> {
+        self.settle(records, QUEUED);
         self.is_done = self.is_done || !self.is_due();
         if self.is_done {
             return None;
@@ -122,6 +190,7 @@ impl PreciseHeap {
 
     fn push(&mut self, records: &mut Records, heap: usize, slot: u32, window: Window) {
         self.orders += 1;
+        self.pending += 1;
         let Window { soft, hard } = window;
         let at = self.heaps[heap].len();
         self.heaps[heap].push(Entry { hard, order: self.orders, soft, slot });

@@ -147,12 +147,18 @@ impl LocalWheel {
     /// Cancels a pending timer. Its slot number stays in its bucket, except with `PushOut::Eager`.
     #[inline]
     pub(super) fn cancel(&mut self, record: &mut Record, slot: u32) {
-        self.pending -= 1;
-        record.cancel();
+        self.cancel_in_place(record);
         if self.push_out == PushOut::Eager {
             self.chains.remove(record.place, slot);
             record.rest();
         }
+    }
+
+    /// Cancels a pending timer. Its slot number stays in its bucket.
+    #[inline]
+    pub(super) fn cancel_in_place(&mut self, record: &mut Record) {
+        self.pending -= 1;
+        record.cancel();
     }
 
     /// Cancels a timer if it is pending, and takes its slot number out of its bucket.

@@ -234,6 +234,16 @@ impl<L: Family<Host>> Entry<L> {
         Window::new(deadline, deadline.after(self.slack()))
     }
 
+    /// Disarms the timer of an entry that has been armed and is dropped.
+    #[inline(never)]
+    fn disarm(&mut self) {
+        // SAFETY: an entry that was armed was pinned, so it has not moved since.
+        let entry = unsafe { Pin::new_unchecked(&*self) };
+        if let Some(timer) = entry.timer() {
+            timer.disarm();
+        }
+    }
+
     /// Stores the waker to be woken. Returns `false` if the timer has fired.
     fn register(self: Pin<&Self>, waker: &Waker) -> bool {
         self.turns.register(|| {
@@ -297,11 +307,10 @@ impl<L: Family<Host>> Entry<L> {
 }
 
 impl<L: Family<Host>> Drop for Entry<L> {
+    #[inline]
     fn drop(&mut self) {
-        // SAFETY: an entry that was armed was pinned, so it has not moved since.
-        let entry = unsafe { Pin::new_unchecked(&*self) };
-        if let Some(timer) = entry.timer().filter(|_| entry.stage.get() == Stage::Armed) {
-            timer.disarm();
+        if self.stage.get() == Stage::Armed {
+            self.disarm();
         }
     }
 }

@@ -137,6 +137,35 @@ fn a_sleep_that_is_reset_completes_at_its_last_deadline() {
     }
 }
 
+/// Goal: timers that are cancelled or pushed out in place cause no wakeup.
+#[test]
+fn the_next_event_of_precise_sleeps_is_exact() {
+    let (sleeps, timers, task) = start();
+    sleeps.advance(at(1));
+    let mut all: Vec<_> = [9, 2, 5, 7, 3].map(|ms| timers.sleep_until(at(ms))).into();
+    for sleep in &mut all {
+        assert!(poll_sleep(sleep, &task).is_pending());
+    }
+    assert_eq!(sleeps.next_event(), Some(at(2)));
+    all[1].reset_at(at(8));
+    assert_eq!(sleeps.next_event(), Some(at(3)));
+    drop(all.pop());
+    all[2].reset_at(at(10));
+    assert_eq!((sleeps.next_event(), sleeps.pending()), (Some(at(7)), 4));
+    assert_eq!(sleeps.advance(at(7)), 1);
+    assert_eq!(sleeps.next_event(), Some(at(8)));
+
+    // Armed for the past, and then dropped or moved to a later time.
+    all[0].reset_at(at(4));
+    all[1].reset_at(at(5));
+    assert_eq!(sleeps.next_event(), Some(at(4)));
+    all[1].reset_at(at(12));
+    drop(all.swap_remove(0));
+    assert_eq!((sleeps.next_event(), sleeps.pending()), (Some(at(10)), 2));
+    assert_eq!((sleeps.advance(at(9)), sleeps.advance(at(12))), (0, 2));
+    assert_eq!((sleeps.next_event(), sleeps.pending()), (None, 0));
+}
+
 #[test]
 fn a_timeout_yields_its_future_or_elapses() {
     let (sleeps, timers, task) = start();
