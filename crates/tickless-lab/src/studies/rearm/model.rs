@@ -2,12 +2,12 @@
 //! armed each time.
 //!
 //! Two tasks on two sockets pass a byte back and forth through pipes. Each waits for the other, so
-//! in a round trip each CPU goes idle once. As in the kernel of that time (3.10), going idle moves the
-//! tick, which is the CPU's first timer, to the time of its next coarse timer; leaving idle cancels
-//! the tick and arms it for the next regular time. The next timer after the tick is the soft-lockup
-//! detector's. Under the eager policy each removal of the tick programs the device for that timer,
-//! and each arming programs it for the tick again. Leaving idle counts as CPU time of the task that
-//! woke up, because the run queue's clock was not read again in between.
+//! in a round trip each CPU goes idle once. As in the kernel of that time (3.10), going idle moves
+//! the tick, which is the CPU's first timer, to the time of its next coarse timer; leaving idle
+//! cancels the tick and arms it for the next regular time. The next timer after the tick is the
+//! soft-lockup detector's. Under the eager policy each removal of the tick programs the device for
+//! that timer, and each arming programs it for the tick again. Leaving idle counts as CPU time of
+//! the task that woke up, because the run queue's clock was not read again in between.
 //!
 //! The tasks are on two sockets because the published shares require that. Both tasks together used
 //! 90 % of the elapsed time. On one socket, where the waker queues the woken task itself, a task's
