@@ -42,7 +42,7 @@
 //! one, from which readers derive the upper bits. For a counter of nanoseconds it changes once in
 //! 208 days, or when the device is set. A reader that sees it change starts again.
 
-use crate::clock::counter::{Counter, Width};
+use crate::clock::counter::{Counter, Width, describe_by};
 use crate::word::{Ordering, Relax, Word};
 
 /// How a shared counter is read.
@@ -113,11 +113,6 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
     #[must_use]
     pub fn with_patience(self, patience: Patience) -> Self {
         Combined { patience, ..self }
-    }
-
-    /// Returns the policy.
-    pub fn policy(&self) -> ReadPolicy {
-        self.policy
     }
 
     /// Returns the counter.
@@ -286,22 +281,7 @@ impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
         self.read()
     }
 
-    #[inline]
-    fn bits(&self) -> u32 {
-        self.counter.bits()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.counter.hertz()
-    }
-
-    fn rating(&self) -> u16 {
-        self.counter.rating()
-    }
-
-    fn name(&self) -> &str {
-        self.counter.name()
-    }
+    describe_by!(this => this.counter);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -433,7 +413,7 @@ mod tests {
         let counter = counter.with_policy(ReadPolicy::Direct);
         let before = counter.word.0.load(Ordering::Relaxed);
         settable.shows.store(9, Ordering::Relaxed);
-        assert_eq!((counter.read(), counter.policy()), (9, ReadPolicy::Direct));
+        assert_eq!(counter.read(), 9);
         assert_eq!(counter.word.0.load(Ordering::Relaxed), before);
     }
 }

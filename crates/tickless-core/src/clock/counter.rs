@@ -107,6 +107,33 @@ pub fn max_idle(counter: &(impl Counter + ?Sized)) -> Ns {
     Ns(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
+/// Implements all functions of [`Counter`] but `read` by those of a counter inside.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! describe_by {
+    ($this:ident => $counter:expr) => {
+        #[inline]
+        fn bits(&self) -> u32 {
+            let $this = self;
+            $counter.bits()
+        }
+        fn hertz(&self) -> u64 {
+            let $this = self;
+            $counter.hertz()
+        }
+        fn rating(&self) -> u16 {
+            let $this = self;
+            $counter.rating()
+        }
+        fn name(&self) -> &str {
+            let $this = self;
+            $counter.name()
+        }
+    };
+}
+
+pub(crate) use describe_by;
+
 macro_rules! by_reference {
     ($($pointer:ty),*) => {$(
         impl<C: Counter + ?Sized> Counter for $pointer {
@@ -114,19 +141,7 @@ macro_rules! by_reference {
             fn read(&self) -> u64 {
                 (**self).read()
             }
-            #[inline]
-            fn bits(&self) -> u32 {
-                (**self).bits()
-            }
-            fn hertz(&self) -> u64 {
-                (**self).hertz()
-            }
-            fn rating(&self) -> u16 {
-                (**self).rating()
-            }
-            fn name(&self) -> &str {
-                (**self).name()
-            }
+            describe_by!(this => (**this));
         }
     )*};
 }

@@ -12,7 +12,7 @@
 //! The cost is one word that all readers share and most of them write. A reliable counter should
 //! not have a ratchet.
 
-use crate::clock::counter::{Counter, Width};
+use crate::clock::counter::{Counter, Width, describe_by};
 use crate::word::{Ordering, Word};
 
 /// A counter behind a ratchet.
@@ -47,21 +47,7 @@ impl<W: Word, C: Counter> Counter for Ratchet<W, C> {
         }
     }
 
-    fn bits(&self) -> u32 {
-        self.counter.bits()
-    }
-
-    fn hertz(&self) -> u64 {
-        self.counter.hertz()
-    }
-
-    fn rating(&self) -> u16 {
-        self.counter.rating()
-    }
-
-    fn name(&self) -> &str {
-        self.counter.name()
-    }
+    describe_by!(this => this.counter);
 }
 
 #[cfg(test)]

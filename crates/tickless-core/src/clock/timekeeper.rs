@@ -36,7 +36,6 @@ use crate::time::Ns;
 use crate::word::{Ordering, Relax, Word};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 /// The clocks, which all threads read.
@@ -133,48 +132,43 @@ struct Anchor {
     time: Ns,
 }
 
-/// There is no counter to keep time with. Add one, even a slow one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoCounter;
-
-impl fmt::Display for NoCounter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no counter to keep time with; add one, even a slow one")
-    }
-}
-
-impl core::error::Error for NoCounter {}
-
-/// A bad counter that the watchdog has found, and the consequence.
+/// A counter that was found to be bad, and how time continued. Counters are numbered by their index
+/// in the list that the clock was made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub struct Report {
-    /// The counter that is bad.
-    pub bad: SourceId,
+    /// The bad counter.
+    pub bad: usize,
     /// Its fault.
     pub fault: Fault,
-    /// How time continued, if the bad counter was in use.
-    pub change: Option<Change>,
+    /// If the clock was running on the bad counter: the counter that it has run on since, the best
+    /// remaining one, or still the bad one if there is no other.
+    pub switched_to: Option<usize>,
+    /// The time that the bad counter had lost against the counter that it was compared with, if the
+    /// clock was running on it. The clock has stepped ahead by this time.
+    pub made_good: Duration,
+    /// The time that the bad counter had gained, if the clock was running on it. Time cannot go
+    /// back, so the clock stays ahead by this time.
+    pub ahead: Duration,
 }
 
-/// How time continued when the counter in use was found bad.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Change {
-    /// The counter in use now: the best remaining one, or the bad one if there is no other.
-    pub to: SourceId,
-    /// The time that the bad counter had lost against the reference. Time was moved ahead by this.
-    pub made_good: Duration,
-    /// The time that the bad counter had gained against the reference. The clocks cannot go back,
-    /// so they stay ahead by this.
-    pub ahead: Duration,
+impl Report {
+    /// Reports a counter that the clock was not running on.
+    #[doc(hidden)]
+    pub const fn of(bad: usize, fault: Fault) -> Report {
+        let (made_good, ahead) = (Duration::ZERO, Duration::ZERO);
+        Report { bad, fault, switched_to: None, made_good, ahead }
+    }
 }
 
 impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
     /// Makes a timekeeper that starts at zero and uses the best of these counters. The second best
-    /// is the reference, with which the watchdog compares the others.
-    pub fn new(counters: Vec<C>, relax: R) -> Result<Timekeeper<W, C, R>, NoCounter> {
+    /// is the reference, with which the watchdog compares the others. Returns `None` without a
+    /// counter.
+    pub fn new(counters: Vec<C>, relax: R) -> Option<Timekeeper<W, C, R>> {
         let sources = Sources::new(&counters);
-        let best = sources.best().ok_or(NoCounter)?;
-        let counter = counters.get(best.index()).ok_or(NoCounter)?;
+        let best = sources.best()?;
+        let counter = counters.get(best.index())?;
         let segment = Segment::over(best, counter, counter.read(), Point::default());
         let reader = ClockReader {
             line: Line::new(segment),
@@ -184,7 +178,7 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             steps: W::new(0),
             counters,
         };
-        Ok(Timekeeper {
+        Some(Timekeeper {
             reference: sources.best_besides(best).unwrap_or(best),
             samples: sources.ids().map(|_| None).collect(),
             anchor: None,
@@ -297,13 +291,16 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
             // The anchor came from the reference.
             self.anchor = None;
         }
-        let change = (id == self.reader.source()).then(|| self.switch_to_best(id));
+        let mut report = Report::of(id.index(), fault);
+        if id == self.reader.source() {
+            self.switch_to_best(id, &mut report);
+        }
         let used = self.reader.source();
-        if id == self.reference || change.is_some_and(|change| change.to == self.reference) {
+        if id == self.reference || report.switched_to == Some(self.reference.index()) {
             self.reference = self.sources.best_besides(used).unwrap_or(used);
             self.forget_samples();
         }
-        Report { bad: id, fault, change }
+        report
     }
 
     fn forget_samples(&mut self) {
@@ -311,26 +308,22 @@ impl<W: Word, C: Counter, R: Relax> Timekeeper<W, C, R> {
         self.anchor = None;
     }
 
-    fn switch_to_best(&mut self, in_use: SourceId) -> Change {
-        let mut change = Change { to: in_use, made_good: Duration::ZERO, ahead: Duration::ZERO };
+    fn switch_to_best(&mut self, in_use: SourceId, report: &mut Report) {
         let best = self.sources.best().and_then(|best| Some((best, self.counter(best)?)));
-        let Some((best, counter)) = best else {
-            return change;
-        };
-        change.to = best;
+        report.switched_to = Some(best.map_or(in_use, |(best, _)| best).index());
+        let Some((best, counter)) = best else { return };
         self.reader.line.redraw(|old| {
             // Readers may have seen the time that the old counter shows now, so the new segment
             // must not start before that time.
             let shown = old.at(self.reader.read(old.source));
             if let Some(right) = self.time_by_reference() {
-                change.made_good = right - shown.ns;
-                change.ahead = shown.ns - right;
+                report.made_good = right - shown.ns;
+                report.ahead = shown.ns - right;
             }
-            let start = shown.max(Point::at(shown.ns + change.made_good));
+            let start = shown.max(Point::at(shown.ns + report.made_good));
             Segment::over(best, counter, counter.read(), start)
         });
         self.anchor = None;
-        change
     }
 
     /// Returns the current time according to the reference: the time of the last good sample, plus

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tickless_core::clock::counter::Counter;
 use tickless_core::clock::segment::SourceId;
 use tickless_core::clock::sources::Fault;
-use tickless_core::clock::timekeeper::{self, Change, ClockReader, Timekeeper};
+pub use tickless_core::clock::timekeeper::Report;
+use tickless_core::clock::timekeeper::{ClockReader, Timekeeper};
 use tickless_core::clock::watchdog::Tolerance;
 use tickless_core::time::{Instant, Ns};
 
@@ -69,7 +70,7 @@ impl Clock {
         tolerance: Tolerance,
     ) -> Result<Clock, OpenClockError> {
         let relax: fn(u32) = relax;
-        let keeper = Timekeeper::new(counters, relax).map_err(|_| OpenClockError::NoCounter)?;
+        let keeper = Timekeeper::new(counters, relax).ok_or(OpenClockError::NoCounter)?;
         let keeper = keeper.with_tolerance(tolerance);
         Ok(Clock { reader: Arc::clone(keeper.reader()), keeper: Mutex::new(keeper) })
     }
@@ -120,7 +121,7 @@ impl Clock {
     pub fn maintain(&self) -> Vec<Report> {
         let mut keeper = locked(&self.keeper);
         keeper.tick();
-        keeper.watch().into_iter().map(Report::from).collect()
+        keeper.watch()
     }
 
     /// Returns how much time may pass between two calls of [`maintain`](Clock::maintain) before the
@@ -146,11 +147,8 @@ impl Clock {
     /// Takes a lock.
     pub fn give_up(&self, source: usize, fault: Fault) -> Report {
         match source_id(source) {
-            Some(source) => locked(&self.keeper).blame(source, fault).into(),
-            None => {
-                let (switched_to, made_good, ahead) = (None, Duration::ZERO, Duration::ZERO);
-                Report { bad: source, fault, switched_to, made_good, ahead }
-            }
+            Some(source) => locked(&self.keeper).blame(source, fault),
+            None => Report::of(source, fault),
         }
     }
 
@@ -163,38 +161,4 @@ impl Clock {
 /// Converts a counter's index; `None` above 255.
 fn source_id(index: usize) -> Option<SourceId> {
     u8::try_from(index).ok().map(SourceId)
-}
-
-/// A counter that was found to be bad, and what the clock did about that. [`Clock::maintain`]
-/// returns these. Counters are numbered by their index in the list given to [`Clock::over`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub struct Report {
-    /// The bad counter.
-    pub bad: usize,
-    /// Its fault.
-    pub fault: Fault,
-    /// If the clock was running on the bad counter: the counter that it has run on since, the best
-    /// remaining one, or still the bad one if there is no other.
-    pub switched_to: Option<usize>,
-    /// The time that the bad counter had lost against the counter that it was compared with, if the
-    /// clock was running on it. The clock has stepped ahead by this time.
-    pub made_good: Duration,
-    /// The time that the bad counter had gained, if the clock was running on it. Time cannot go
-    /// back, so the clock stays ahead by this time.
-    pub ahead: Duration,
-}
-
-impl From<timekeeper::Report> for Report {
-    fn from(report: timekeeper::Report) -> Report {
-        let timekeeper::Report { bad, fault, change } = report;
-        let by = |time: fn(Change) -> Duration| change.map_or(Duration::ZERO, time);
-        Report {
-            bad: bad.index(),
-            fault,
-            switched_to: change.map(|change| change.to.index()),
-            made_good: by(|change| change.made_good),
-            ahead: by(|change| change.ahead),
-        }
-    }
 }
