@@ -4,7 +4,7 @@
 # Usage: ci/attacks.sh [SECONDS [SCENARIO]...]   600 for each of all scenarios by default.
 #   barrier   the biased lock's barrier on real hardware: 10^9 rounds; needs two idle CPUs
 #   soak      all kinds of timers, threads that end, forks; constant memory
-#   deferred  expiry threads and bases that go offline: on real threads, and on the test platform
+#   deferred  expiry threads and bases that go offline, on real threads
 #   sleeps    futures that are polled, reset, moved and dropped, with wakers that panic
 #   adapters  the same for hyper, quinn, tower, the AWS SDK and embassy; services that panic
 #   identity  timers that die in their callbacks while others are created at their addresses, under
@@ -31,8 +31,7 @@ for scenario in "${scenarios[@]}"; do
         --lib -- --exact platform::membarrier::tests::one_of_two_threads_sees_the_others_store ;;
     soak) bash ci/soak.sh "$seconds" ;;
     deferred)
-      attack -p tickless --test stress -- --exact deferred_expiry_ends_each_arming_once
-      attack -p tickless-core --test all -- deferred::histories ;;
+      attack -p tickless --test stress -- --exact deferred_expiry_ends_each_arming_once ;;
     sleeps) attack -p tickless --test all -- --exact future::sleeps_survive_an_attack ;;
     adapters)
       cd adapters

@@ -1,7 +1,5 @@
 //! D1 to D9 on one base: collecting, calling its expiry thread, and the thread that takes over.
 
-mod histories;
-
 use crate::support::scene::{HERE, START, Scene, THERE, ms};
 use crate::support::timers::{AnyTimer, Family, exactly};
 use crate::support::{TestPlatform, before_each_lock, on};
