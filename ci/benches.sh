@@ -2,7 +2,7 @@
 # Runs the benches, which the gate runs only briefly. They print figures and assert results: a
 # failure means a wrong result, not a slow one.
 # Usage: ci/benches.sh [--quick] [--repetitions N] [BENCH]...
-#   instructions clocks held_up replay   our own operations; `taskset -c 1` is best
+#   instructions held_up replay          our own operations; `taskset -c 1` is best
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
 #   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes
@@ -24,7 +24,7 @@ while [[ ${1:-} == --* ]]; do
   esac
   shift
 done
-[ $# -gt 0 ] || set -- instructions clocks held_up replay all
+[ $# -gt 0 ] || set -- instructions held_up replay all
 
 results=bench/results
 [ "$page" ] || results=bench/target/quick
@@ -46,7 +46,7 @@ show() { "$program" --markdown "$page" --show "$results"/*.json; }
 
 for bench in "$@"; do
   case $bench in
-    instructions | clocks | held_up) cargo bench --locked -p tickless --bench "$bench" ;;
+    instructions | held_up) cargo bench --locked -p tickless --bench "$bench" ;;
     replay) cargo bench --locked -p tickless-trace --bench replay ;;
     peers) build && section operations && show ;;
     foreign) build && foreign && show ;;
