@@ -18,6 +18,7 @@ use crate::report::ReportArgs;
 use crate::study::StudyArgs;
 use crate::sweep::SweepArgs;
 use crate::top::TopArgs;
+use crate::warp::WarpArgs;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use tickless_trace::record;
@@ -32,6 +33,7 @@ use tickless_trace::record;
     tickless report\n  \
     tickless study rearm --live\n  \
     tickless latency -S -D 5\n  \
+    tickless warp -- cargo test\n  \
     tickless help study")]
 struct Cli {
     #[command(subcommand)]
@@ -48,6 +50,7 @@ enum Command {
     Top(TopArgs),
     Late(LateArgs),
     Latency(LatencyArgs),
+    Warp(WarpArgs),
     Compare(CompareArgs),
     Machines(MachinesArgs),
     Doctor(DoctorArgs),
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Top(args) => args,
         Command::Late(args) => args,
         Command::Latency(args) => args,
+        Command::Warp(args) => args,
         Command::Compare(args) => args,
         Command::Machines(args) => args,
         Command::Doctor(args) => args,

@@ -1,11 +1,13 @@
 //! The program `tickless`: its arguments, tables and progress bars. The results that it shows are
-//! computed by the crates `tickless-lab`, `tickless-fleet`, `tickless-top` and `tickless-trace`.
+//! computed by the crates `tickless-lab`, `tickless-fleet`, `tickless-top`, `tickless-trace` and
+//! `tickless-warp`.
 
 mod bars;
 mod choice;
 mod cli;
 mod command;
 mod compare;
+mod date;
 mod doctor;
 mod duration;
 mod fleet;
@@ -23,5 +25,6 @@ mod study;
 mod sweep;
 mod top;
 mod traces;
+mod warp;
 
 pub use cli::main;

@@ -1,0 +1,159 @@
+//! The command `tickless warp`, which runs a program in time that jumps.
+
+use crate::command::{Command, Exit, Failure, complain};
+use crate::date;
+use crate::duration::parse_seconds;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::time::Duration;
+use tickless_warp::{Ended, Options, Outcome, Outside, Pace, WarpError, end_by, run};
+
+/// Run a program in time that jumps: a day of it in a second
+///
+/// Runs an unmodified program and all processes that it starts. Whenever every thread waits, the
+/// clock moves to the earliest deadline that any of them waits for. CPU work runs natively. The
+/// exit status, signals, terminal and streams are those of the program.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tickless warp -- sh -c 'date; sleep 3600; date'\n  \
+    tickless warp -- cargo test\n  \
+    tickless warp --start 2030-12-31T23:59:00Z --until 24h -- ./server\n\n\
+    Exit status: that of the program; 124 if --until ended it, 126 or 127 if it cannot be run,\n\
+    125 if it cannot be traced, 2 for a wrong command line.")]
+pub struct WarpArgs {
+    /// End the program after this much of its time: seconds, or with ms, s, m, h, d
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    until: Option<Duration>,
+    /// The time of day at the start, such as 2030-01-01T00:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = date::parse)]
+    start: Option<i64>,
+    /// Let time pass this many times as fast, such as 60x, instead of by jumps
+    #[arg(long, value_name = "FACTOR", value_parser = parse_pace)]
+    pace: Option<f64>,
+    /// Let only jumps move the clock: computing takes no time
+    #[arg(long, conflicts_with = "pace")]
+    freeze: bool,
+    /// What waiting for a terminal or the network does: wait lets real time pass, ignore jumps
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "wait")]
+    outside: OutsideArg,
+    /// Trap the instruction rdtsc too; each clock read then takes about 10 us
+    #[arg(long)]
+    tsc: bool,
+    /// Order deadlines of equal time at random, by this seed
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "PROGRAM", required = true)]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum OutsideArg {
+    Wait,
+    Ignore,
+}
+
+/// Parses a factor, such as `60x` or `0.5`.
+fn parse_pace(text: &str) -> Result<f64, String> {
+    let factor = text.strip_suffix('x').unwrap_or(text).parse().ok();
+    let factor = factor.filter(|factor| (1e-3..=1e6).contains(factor));
+    factor.ok_or_else(|| format!("{text:?} is no pace; write a number from 0.001x to 1000000x"))
+}
+
+impl Command for WarpArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let Some((program, args)) = self.command.split_first() else {
+            return Err(Failure::usage("name a program"));
+        };
+        let options = Options {
+            until: self.until,
+            start_ns: self.start,
+            pace: match (self.pace, self.freeze) {
+                (Some(factor), _) => Pace::Times(factor),
+                (None, true) => Pace::Frozen,
+                (None, false) => Pace::Jump,
+            },
+            outside: match self.outside {
+                OutsideArg::Wait => Outside::Wait,
+                OutsideArg::Ignore => Outside::Ignore,
+            },
+            traps_counter: self.tsc,
+            seed: self.seed,
+            reports: false,
+        };
+        let outcome = run(program, args, &options, &mut |note| {
+            if !self.quiet {
+                complain(note);
+            }
+        });
+        let outcome = outcome.map_err(failure)?;
+        if !self.quiet {
+            complain(closing_line(&outcome));
+        }
+        Ok(match outcome.ended {
+            Ended::Status(status) => Exit::Status(status),
+            Ended::Until => Exit::Status(124),
+            Ended::Signal(signal) => {
+                end_by(signal);
+                Exit::Status(u8::try_from(128 + signal).unwrap_or(1))
+            }
+        })
+    }
+}
+
+fn failure(error: WarpError) -> Failure {
+    let status = match &error {
+        WarpError::Program { error, .. } if error.kind() == std::io::ErrorKind::NotFound => 127,
+        WarpError::Program { .. } => 126,
+        _ => 125,
+    };
+    Failure { exit: Exit::Status(status), ..Failure::new(error) }
+}
+
+fn closing_line(outcome: &Outcome) -> String {
+    let Outcome { passed, used, jumps, .. } = outcome;
+    let plural = if *jumps == 1 { "" } else { "s" };
+    format!("{} passed, {:.3} s used, {jumps} jump{plural}", words(*passed), used.as_secs_f64())
+}
+
+/// Returns a duration in days, hours, minutes and seconds.
+fn words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let mut text = String::new();
+    for (unit, length, range) in [("d", 86_400, u64::MAX), ("h", 3_600, 24), ("min", 60, 60)] {
+        if seconds >= length {
+            let _ = write!(text, "{} {unit} ", seconds / length % range);
+        }
+    }
+    let rest = Duration::new(seconds % 60, time.subsec_nanos());
+    let _ = write!(text, "{:.3} s", rest.as_secs_f64());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_readable() {
+        for (ms, want) in [
+            (5, "0.005 s"),
+            (59_999, "59.999 s"),
+            (3_600_012, "1 h 0 min 0.012 s"),
+            (31 * 86_400_000 + 61_000, "31 d 0 h 1 min 1.000 s"),
+        ] {
+            assert_eq!(words(Duration::from_millis(ms)), want);
+        }
+    }
+
+    #[test]
+    fn paces_are_positive_numbers() {
+        assert_eq!([parse_pace("60x"), parse_pace("0.5")], [Ok(60.0), Ok(0.5)]);
+        for wrong in ["", "x", "0", "-1x", "nan", "inf", "60xx", "1e9x"] {
+            assert!(parse_pace(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The deadlines of the tree, in exact order, and those of equal time in the order in which they
+//! were armed or, with a seed, in a random order.
+
+use crate::line::Ns;
+use tickless_core::local::{Key, LocalTimers};
+use tickless_core::time::Instant;
+
+/// Deadlines on the virtual monotonic clock, each with what is due then.
+pub(crate) struct Deadlines<T> {
+    timers: LocalTimers<T>,
+    due: Vec<Key>,
+    /// The state of the random numbers that order deadlines of equal time.
+    random: Option<u64>,
+}
+
+impl<T: Copy> Deadlines<T> {
+    pub(crate) fn new(now: Ns, seed: Option<u64>) -> Deadlines<T> {
+        let timers = LocalTimers::new(Instant::from_nanos(now));
+        let random = seed.map(|seed| seed ^ 0x9e37_79b9_7f4a_7c15);
+        Deadlines { timers, due: Vec::new(), random }
+    }
+
+    /// Arms a deadline. `None` if there is no room for another one.
+    pub(crate) fn arm(&mut self, at: Ns, what: T) -> Option<Key> {
+        let key = self.timers.insert_precise(what).ok()?;
+        self.timers.start_at(key, Instant::from_nanos(at)).ok()?;
+        Some(key)
+    }
+
+    pub(crate) fn cancel(&mut self, key: Key) {
+        self.due.retain(|due| *due != key);
+        self.timers.remove(key);
+    }
+
+    /// Returns the earliest deadline.
+    pub(crate) fn next(&self) -> Option<Ns> {
+        if !self.due.is_empty() {
+            return Some(0);
+        }
+        self.timers.next_event().map(Instant::as_nanos)
+    }
+
+    /// Removes and returns the next deadline that has come by `now`.
+    pub(crate) fn pop(&mut self, now: Ns) -> Option<T> {
+        if self.due.is_empty() {
+            self.timers.advance_into(Instant::from_nanos(now), &mut self.due);
+            if self.random.is_some() {
+                self.shuffle();
+            }
+            // Taken from the end.
+            self.due.reverse();
+        }
+        let key = self.due.pop()?;
+        self.timers.remove(key)
+    }
+
+    /// Puts the deadlines that are due into a random order. The clock moves to the earliest
+    /// deadline, so all that are due at once are equal, unless time flowed past them.
+    fn shuffle(&mut self) {
+        for at in (1..self.due.len()).rev() {
+            let other = self.random() % (at as u64 + 1);
+            self.due.swap(at, other as usize);
+        }
+    }
+
+    /// Marsaglia's xorshift.
+    fn random(&mut self) -> u64 {
+        let mut state = self.random.unwrap_or(1).max(1);
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        self.random = Some(state);
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(deadlines: &mut Deadlines<u32>, now: Ns) -> Vec<u32> {
+        std::iter::from_fn(|| deadlines.pop(now)).collect()
+    }
+
+    #[test]
+    fn ties_are_in_the_order_of_arming() {
+        let mut deadlines = Deadlines::new(5, None);
+        let keys: Vec<_> =
+            [30, 20, 30, 20, 10].iter().zip(0..).map(|(at, n)| deadlines.arm(*at, n)).collect();
+        assert_eq!(deadlines.next(), Some(10));
+        assert_eq!(all(&mut deadlines, 20), [4, 1, 3]);
+        deadlines.cancel(keys[0].unwrap());
+        assert_eq!(deadlines.next(), Some(30));
+        assert_eq!(all(&mut deadlines, 30), [2]);
+        assert_eq!(deadlines.next(), None);
+        // One that has passed already is due at once.
+        deadlines.arm(1, 9);
+        assert!(deadlines.next().is_some_and(|at| at <= 30));
+        assert_eq!(all(&mut deadlines, 30), [9]);
+    }
+
+    #[test]
+    fn a_seed_shuffles_ties_and_repeats() {
+        let order = |seed| {
+            let mut deadlines = Deadlines::new(0, seed);
+            (0..50).for_each(|n| drop(deadlines.arm(7, n)));
+            all(&mut deadlines, 7)
+        };
+        let plain: Vec<u32> = (0..50).collect();
+        assert_eq!(order(None), plain);
+        assert_eq!(order(Some(1)), order(Some(1)));
+        assert_ne!(order(Some(1)), order(Some(2)));
+        let mut sorted = order(Some(3));
+        sorted.sort_unstable();
+        assert_eq!(sorted, plain);
+    }
+
+    #[test]
+    fn a_deadline_that_is_due_can_be_cancelled() {
+        let mut deadlines = Deadlines::new(0, None);
+        deadlines.arm(5, 1);
+        let second = deadlines.arm(5, 2).unwrap();
+        assert_eq!(deadlines.pop(5), Some(1));
+        deadlines.cancel(second);
+        assert_eq!(deadlines.pop(5), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! System calls that read or set a clock, answered from the virtual clock.
+
+use super::state::{Engine, FAULT, arguments};
+use crate::line::Offsets;
+use crate::sys::memory;
+use crate::sys::ptrace::Registers;
+use crate::timeout::timespec;
+use libc::{c_long, pid_t};
+
+const NS: u64 = 1_000_000_000;
+const INVALID: i64 = -(libc::EINVAL as i64);
+const NOT_PERMITTED: i64 = -(libc::EPERM as i64);
+
+impl Engine<'_> {
+    /// Answers a call that reads or sets a clock. Returns whether it is such a call.
+    pub(crate) fn answer_clock(
+        &mut self,
+        tid: pid_t,
+        number: c_long,
+        registers: &Registers,
+    ) -> bool {
+        let [first, second, ..] = arguments(registers);
+        let write = |at: u64, words: &[u64]| match memory::write_words(tid, at, words) {
+            true => 0,
+            false => FAULT,
+        };
+        let read = |clock| self.clock.offsets.from_monotonic(clock, self.clock.now());
+        let result = match number {
+            libc::SYS_clock_gettime => {
+                let clock = first & u64::from(u32::MAX);
+                if !Offsets::knows(clock) {
+                    self.resume(tid, 0);
+                    return true;
+                }
+                let ns = read(clock);
+                write(second, &[ns / NS, ns % NS])
+            }
+            libc::SYS_gettimeofday => {
+                let ns = read(0);
+                let time = if first == 0 { 0 } else { write(first, &[ns / NS, ns % NS / 1_000]) };
+                // The time zone, which the kernel has none of.
+                let zone = if second == 0 { 0 } else { write(second, &[0]) };
+                time.min(zone)
+            }
+            libc::SYS_time => {
+                let seconds = read(0) / NS;
+                match first == 0 || write(first, &[seconds]) == 0 {
+                    true => seconds.cast_signed(),
+                    false => FAULT,
+                }
+            }
+            libc::SYS_clock_settime | libc::SYS_settimeofday => {
+                self.set_clock(tid, number, first, second)
+            }
+            libc::SYS_adjtimex => self.adjust(tid, first),
+            libc::SYS_clock_adjtime => self.adjust(tid, second),
+            _ => return false,
+        };
+        self.answer(tid, *registers, result);
+        true
+    }
+
+    /// Sets the realtime clock of the tree. Needs no privileges: the machine's clock stays.
+    fn set_clock(&mut self, tid: pid_t, number: c_long, first: u64, second: u64) -> i64 {
+        let is_timeval = number == libc::SYS_settimeofday;
+        let at = if is_timeval { first } else { second };
+        if is_timeval && at == 0 {
+            return 0;
+        }
+        if !is_timeval && first != 0 {
+            return INVALID;
+        }
+        let Some([seconds, part]) = memory::words(tid, at) else { return FAULT };
+        let part = if is_timeval { part.saturating_mul(1_000) } else { part };
+        let Some(ns) = timespec([seconds.cast_signed(), part.cast_signed()]) else {
+            return INVALID;
+        };
+        self.clock.set_realtime(ns);
+        self.realtime_has_been_set();
+        0
+    }
+
+    /// Answers adjtimex(2): a clock that is synchronised, at virtual time. Its rate stays as it is.
+    fn adjust(&self, tid: pid_t, at: u64) -> i64 {
+        const TIME_AT: u64 = 72;
+        const STATUS_AT: u64 = 40;
+        const STA_NANO: u64 = 0x2000;
+        let Some([modes]) = memory::words(tid, at) else { return FAULT };
+        if modes as u32 != 0 {
+            return NOT_PERMITTED;
+        }
+        let ns = self.clock.offsets.from_monotonic(0, self.clock.now());
+        let fields = memory::write_words(tid, at + 8, &[0; 15])
+            && memory::write_words(tid, at + STATUS_AT, &[STA_NANO])
+            && memory::write_words(tid, at + TIME_AT, &[ns / NS, ns % NS]);
+        if fields { 0 } else { FAULT }
+    }
+}

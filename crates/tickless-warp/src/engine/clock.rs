@@ -1,0 +1,190 @@
+//! The virtual clock: its line, and the page that the programs read it from.
+
+use crate::error::WarpError;
+use crate::line::{CLOCKS, Line, Ns, Offsets};
+use crate::options::{Options, Pace};
+use crate::page::shared::SharedPage;
+use crate::sys::events::{clock, counter};
+use std::fs;
+use std::time::Duration;
+
+/// What virtual time is computed from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Source {
+    /// The time-stamp counter, which programs can read too.
+    Counter,
+    /// The kernel's monotonic clock, where the counter is not reliable.
+    Kernel,
+}
+
+impl Source {
+    fn read(self) -> u64 {
+        match self {
+            Source::Counter => counter(),
+            Source::Kernel => clock(libc::CLOCK_MONOTONIC),
+        }
+    }
+}
+
+pub(crate) struct VirtualClock {
+    line: Line,
+    pub(crate) offsets: Offsets,
+    source: Source,
+    page: Option<SharedPage>,
+    pace: Pace,
+    begin: Ns,
+    /// Counter and monotonic clock when the run began, from which the counter's rate is computed.
+    baseline: (u64, u64),
+    /// When to compute the rate again: the longer the baseline, the better it is known.
+    refine_at: u64,
+    pub(crate) jumps: u64,
+}
+
+/// The slope of a clock that takes its counter as nanoseconds.
+const ONE: f64 = 4_294_967_296.0;
+const FIRST_BASELINE_NS: u64 = 200_000;
+
+impl VirtualClock {
+    /// Starts the clock at the kernel's time, or with the realtime clock at `options.start_ns`.
+    pub(crate) fn new(options: &Options) -> Result<VirtualClock, WarpError> {
+        let reliable = is_counter_reliable();
+        let source = if reliable { Source::Counter } else { Source::Kernel };
+        let has_page = reliable && !options.traps_counter;
+        let page = has_page.then(SharedPage::new).transpose();
+        let page = page.map_err(|error| WarpError::Clock { error })?;
+        let baseline = pair(source);
+        while clock(libc::CLOCK_MONOTONIC) < baseline.1 + FIRST_BASELINE_NS {}
+        let (base_tsc, now) = pair(source);
+        let mut offsets = Offsets([0; CLOCKS]);
+        for id in crate::line::VIRTUAL_CLOCKS.into_iter().filter(|id| ![1, 6, 10].contains(id)) {
+            let ahead = clock(id as i32).wrapping_sub(clock(libc::CLOCK_MONOTONIC));
+            offsets.0[id] = ahead.cast_signed();
+        }
+        // The coarse and the alarm clock are the same clocks, read in another way.
+        (offsets.0[5], offsets.0[8], offsets.0[9]) = (offsets.0[0], offsets.0[0], offsets.0[7]);
+        if let Some(start) = options.start_ns {
+            offsets.set_realtime(start.wrapping_sub(now.cast_signed()));
+        }
+        let line = Line { base_tsc, mult: 0, base_ns: now };
+        let mut clock = VirtualClock {
+            line,
+            offsets,
+            source,
+            page,
+            pace: options.pace,
+            begin: now,
+            baseline,
+            refine_at: now,
+            jumps: 0,
+        };
+        clock.refine();
+        Ok(clock)
+    }
+
+    /// Returns the page, and `None` where programs have to read clocks by system calls.
+    pub(crate) fn page(&self) -> Option<&SharedPage> {
+        self.page.as_ref()
+    }
+
+    /// Returns virtual `CLOCK_MONOTONIC`.
+    pub(crate) fn now(&self) -> Ns {
+        self.line.at(self.source.read())
+    }
+
+    pub(crate) fn passed(&self) -> Duration {
+        Duration::from_nanos(self.now().saturating_sub(self.begin))
+    }
+
+    /// Returns the time-stamp counter that a program would read.
+    pub(crate) fn virtual_counter(&self) -> u64 {
+        let (counts, ns) = self.rate();
+        let passed = self.now().saturating_sub(self.begin);
+        let scaled = u128::from(passed) * u128::from(counts) / u128::from(ns.max(1));
+        self.baseline.0.wrapping_add(scaled as u64)
+    }
+
+    /// Whether the clock may jump when every thread waits.
+    pub(crate) fn jumps_when_idle(&self) -> bool {
+        !matches!(self.pace, Pace::Times(_))
+    }
+
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.pace == Pace::Frozen
+    }
+
+    /// Moves the clock to a later time.
+    pub(crate) fn jump_to(&mut self, ns: Ns) {
+        let tsc = self.source.read();
+        if ns > self.line.at(tsc) {
+            self.line = self.line.moved_to(tsc, ns);
+            self.jumps += 1;
+            self.publish();
+        }
+    }
+
+    pub(crate) fn set_realtime(&mut self, ns: u64) {
+        self.offsets.set_realtime(ns.wrapping_sub(self.now()).cast_signed());
+        self.publish();
+    }
+
+    /// Returns how long it takes in real time until the clock shows `ns`; `None` if only a jump
+    /// brings it there.
+    pub(crate) fn real_time_until(&self, ns: Ns) -> Option<Duration> {
+        let distance = ns.saturating_sub(self.now());
+        let real = match self.pace {
+            Pace::Jump => distance as f64,
+            Pace::Frozen if distance > 0 => return None,
+            Pace::Frozen => 0.0,
+            Pace::Times(factor) => distance as f64 / factor,
+        };
+        Some(Duration::from_nanos(real as u64))
+    }
+
+    /// Computes the counter's rate again, from a longer baseline, if it is time to.
+    pub(crate) fn refine(&mut self) {
+        let now = clock(libc::CLOCK_MONOTONIC);
+        if now < self.refine_at {
+            return;
+        }
+        self.refine_at = now + (9 * (now - self.baseline.1)).clamp(1_000_000, 60_000_000_000);
+        let (counts, ns) = self.rate();
+        let factor = match self.pace {
+            Pace::Jump => 1.0,
+            Pace::Frozen => 0.0,
+            Pace::Times(factor) => factor,
+        };
+        let mult = ONE * factor * ns as f64 / counts.max(1) as f64;
+        self.line = self.line.with_slope(self.source.read(), mult as u64);
+        self.publish();
+    }
+
+    /// Returns the counts and nanoseconds since the run began.
+    fn rate(&self) -> (u64, u64) {
+        let (counts, ns) = pair(self.source);
+        (counts.saturating_sub(self.baseline.0), ns.saturating_sub(self.baseline.1))
+    }
+
+    fn publish(&self) {
+        if let Some(page) = &self.page {
+            page.publish(&self.line, &self.offsets);
+        }
+    }
+}
+
+/// Reads counter and monotonic clock at one moment: that of five readings which took the shortest.
+fn pair(source: Source) -> (u64, u64) {
+    let read = |_| {
+        let before = source.read();
+        let ns = clock(libc::CLOCK_MONOTONIC);
+        let took = source.read().saturating_sub(before);
+        (took, before + took / 2, ns)
+    };
+    let best = (0..5).map(read).min();
+    best.map_or((0, 0), |(_, counter, ns)| (counter, ns))
+}
+
+/// The counter is reliable where the kernel itself reads the time from it.
+fn is_counter_reliable() -> bool {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    fs::read_to_string(path).is_ok_and(|name| name.trim() == "tsc")
+}

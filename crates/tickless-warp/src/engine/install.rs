@@ -1,0 +1,115 @@
+//! What a new program gets before its first instruction: the clock page in its memory, and jumps to
+//! it in its vDSO.
+
+use super::state::Engine;
+use crate::options::Note;
+use crate::page::{shared, vdso};
+use crate::sys::events::{self, Event};
+use crate::sys::{memory, ptrace};
+use libc::{c_long, pid_t};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+/// The code segment of programs of 32 bits.
+const CS_32_BITS: u64 = 0x23;
+
+impl Engine<'_> {
+    /// Prepares a program that is stopped at the end of its execve(2). Returns whether it may run.
+    pub(crate) fn prepare(&mut self, tid: pid_t) -> bool {
+        let name = self.tree.name_of(tid).1;
+        let Some(registers) = ptrace::registers(tid) else { return true };
+        if registers.cs == CS_32_BITS {
+            self.note(Note::ThirtyTwoBits { name });
+            events::kill(tid, libc::SIGKILL);
+            return false;
+        }
+        if is_unprivileged_set_uid(tid) {
+            self.note(Note::SetUid { name });
+        }
+        let Some(vdso) = vdso::address(tid) else { return true };
+        let Some(functions) = &self.functions else { return true };
+        let call = functions.call();
+        if !ptrace::poke(tid, vdso + call.offset, &call.bytes) {
+            return true;
+        }
+        if self.options.traps_counter {
+            const PR_TSC_SIGSEGV: u64 = 2;
+            let option = libc::PR_SET_TSC as u64;
+            self.call(tid, libc::SYS_prctl, [option, PR_TSC_SIGSEGV, 0, 0, 0, 0]);
+        }
+        let page = self.map_page(tid);
+        let Some(functions) = &self.functions else { return true };
+        for patch in functions.patches(page) {
+            ptrace::poke(tid, vdso + patch.offset, &patch.bytes);
+        }
+        true
+    }
+
+    /// Maps the clock page into a program. `None` if it has to make system calls instead: its user
+    /// may not open the tracer's files, or its memory is limited.
+    fn map_page(&mut self, tid: pid_t) -> Option<u64> {
+        let fd = self.clock.page()?.fd();
+        let path = format!("/proc/{}/fd/{fd}\0", std::process::id());
+        // Below the stack, where the kernel has put nothing yet.
+        let at = (ptrace::registers(tid)?.rsp - 512) & !15;
+        if !memory::write(tid, at, path.as_bytes()) {
+            return None;
+        }
+        let directory = libc::AT_FDCWD as u64;
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
+        let fd = self.call(tid, libc::SYS_openat, [directory, at, flags, 0, 0, 0])?;
+        let access = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+        let (length, shared) = (shared::LENGTH as u64, libc::MAP_SHARED as u64);
+        let page = self.call(tid, libc::SYS_mmap, [0, length, access, shared, fd, 0]);
+        self.call(tid, libc::SYS_close, [fd, 0, 0, 0, 0, 0]);
+        page
+    }
+
+    /// Makes a system call in a thread that is stopped, and that has the instructions for it in its
+    /// vDSO. Its registers are as before then. Returns the result if the call succeeds.
+    pub(crate) fn call(&mut self, tid: pid_t, number: c_long, args: [u64; 6]) -> Option<u64> {
+        const ALL_BUT_SIGTRAP: u64 = !(1 << (libc::SIGTRAP - 1));
+        let call = self.functions.as_ref()?.call();
+        let before = ptrace::registers(tid)?;
+        let mask = ptrace::swap_signal_mask(tid, ALL_BUT_SIGTRAP)?;
+        let mut registers = before;
+        registers.rip = vdso::address(tid)? + call.offset;
+        // A stop before a system call: that call is not made.
+        registers.orig_rax = u64::MAX;
+        registers.r15 = number.cast_unsigned();
+        let args = args.into_iter();
+        let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = &mut registers;
+        for (register, value) in [rdi, rsi, rdx, r10, r8, r9].into_iter().zip(args) {
+            *register = value;
+        }
+        ptrace::set_registers(tid, &registers);
+        ptrace::resume(tid, 0);
+        loop {
+            match events::next_of(tid)? {
+                Event::Signal(libc::SIGTRAP) => break,
+                ended @ Event::Ended(_) => {
+                    self.handle(tid, ended);
+                    return None;
+                }
+                // A stop of the whole process; it comes again afterwards.
+                _ => ptrace::resume(tid, 0),
+            }
+        }
+        let result = ptrace::registers(tid)?.rax;
+        ptrace::set_registers(tid, &before);
+        ptrace::swap_signal_mask(tid, mask);
+        (result.cast_signed() >= 0).then_some(result)
+    }
+}
+
+use ptrace::Registers;
+
+/// Returns whether a program is set-uid, but runs as the user who started it.
+fn is_unprivileged_set_uid(pid: pid_t) -> bool {
+    const SET_UID: u32 = 0o4000;
+    let own = fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());
+    let file = fs::metadata(format!("/proc/{pid}/exe"));
+    file.is_ok_and(|file| {
+        file.permissions().mode() & SET_UID != 0 && own.is_ok_and(|own| own != file.uid())
+    })
+}

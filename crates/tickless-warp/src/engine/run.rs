@@ -1,0 +1,224 @@
+//! The loop: take what has happened, end the waits that are due, and when every thread waits, move
+//! the clock.
+
+use super::clock::VirtualClock;
+use super::state::{Due, Engine};
+use crate::asleep::{Census, census};
+use crate::deadlines::Deadlines;
+use crate::error::WarpError;
+use crate::filter;
+use crate::options::{Ended, Note, Options, Outcome};
+use crate::page::patch::Functions;
+use crate::sys::events::{self, Handling};
+use crate::sys::launch::launch;
+use crate::tree::Tree;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+/// How long the processes of a program that has ended may run on.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+/// After this much time without a change, the user gets to know why.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a thread may be held: a signal from outside of the tree does not reach it until then.
+const HELD: Duration = Duration::from_millis(20);
+/// Between two looks at threads that run: the first distance, and the longest.
+const FIRST_LOOK: Duration = Duration::from_micros(20);
+const LAST_LOOK: Duration = Duration::from_millis(10);
+/// How often to look at once, before sleeping.
+const SPINS: u32 = 4;
+
+/// Runs a program in virtual time, and returns when it has ended.
+///
+/// Blocks, and needs the calling thread for itself: it is the parent of the program, and gets its
+/// SIGCHLD. Forwards signals to the program while it runs. `notes` gets what the user should know.
+///
+/// # Errors
+///
+/// [`WarpError`], if the program could not be started.
+pub fn run(
+    program: &OsString,
+    args: &[OsString],
+    options: &Options,
+    notes: &mut dyn FnMut(Note),
+) -> Result<Outcome, WarpError> {
+    let start = Instant::now();
+    let mut launched = launch(program, args, &filter::filter())?;
+    let handling = Handling::install(launched.pid);
+    events::precise_timeouts();
+    events::raise_file_limit();
+    let clock = VirtualClock::new(options)?;
+    let now = clock.now();
+    let mut engine = Engine {
+        options,
+        notes,
+        deadlines: Deadlines::new(now, options.seed),
+        clock,
+        tree: Tree::default(),
+        functions: Functions::of_this_kernel(),
+        root: launched.pid,
+        ended: None,
+        has_begun: false,
+        last: launched.pid,
+        signals: false,
+    };
+    engine.tree.add(launched.pid);
+    if let Some(until) = options.until {
+        let until = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+        engine.deadlines.arm(now.saturating_add(until), Due::Until);
+    }
+    if engine.clock.page().is_none() && !options.traps_counter {
+        engine.note(Note::SlowClocks { why: "this kernel does not use the time-stamp counter" });
+    }
+    engine.run();
+    drop(handling);
+    if !engine.has_begun {
+        if let Some(error) = launched.failure(program) {
+            return Err(error);
+        }
+    }
+    Ok(Outcome {
+        ended: engine.ended.unwrap_or(Ended::Signal(libc::SIGKILL)),
+        passed: engine.clock.passed(),
+        used: start.elapsed(),
+        jumps: engine.clock.jumps,
+        report: None,
+    })
+}
+
+/// What the loop remembers between two rounds.
+struct Rounds {
+    /// Rounds without an event.
+    quiet: u32,
+    /// When the last event was.
+    quiet_since: Instant,
+    /// When the clock last jumped, or a thread was last seen asleep.
+    last_jump: Instant,
+    held_since: Instant,
+    ended_since: Option<Instant>,
+    has_noted: [bool; 2],
+}
+
+impl Engine<'_> {
+    fn run(&mut self) {
+        let now = Instant::now();
+        let mut rounds = Rounds {
+            quiet: 0,
+            quiet_since: now,
+            last_jump: now,
+            held_since: now,
+            ended_since: None,
+            has_noted: [false; 2],
+        };
+        loop {
+            let mut is_quiet = true;
+            while let Some((tid, event)) = events::next() {
+                self.handle(tid, event);
+                is_quiet = false;
+            }
+            if self.tree.threads.is_empty() {
+                return;
+            }
+            self.clock.refine();
+            let now = self.clock.now();
+            while let Some(due) = self.deadlines.pop(now) {
+                self.is_due(due);
+                is_quiet = false;
+            }
+            if is_quiet {
+                rounds.quiet += 1;
+            } else {
+                (rounds.quiet, rounds.quiet_since) = (0, Instant::now());
+            }
+            if !self.jump(&mut rounds) {
+                self.sleep(&mut rounds);
+            }
+        }
+    }
+
+    fn is_due(&mut self, due: Due) {
+        match due {
+            Due::Wait(tid) => self.end_wait(tid),
+            Due::Until => {
+                self.ended = Some(Ended::Until);
+                events::kill(self.root, libc::SIGTERM);
+            }
+        }
+    }
+
+    /// Moves the clock to the next deadline, if every thread waits. Returns whether it did.
+    fn jump(&mut self, rounds: &mut Rounds) -> bool {
+        if !self.clock.jumps_when_idle() {
+            return false;
+        }
+        let Some(next) = self.deadlines.next() else { return false };
+        if self.signals {
+            self.release_held();
+        }
+        let census = census(&mut self.tree, self.last, self.signals);
+        if let Census::Awake(tid) = census {
+            self.last = tid;
+            return false;
+        }
+        self.signals = false;
+        // A thread that ended while the others were read.
+        if let Some((tid, event)) = events::next() {
+            self.handle(tid, event);
+            return true;
+        }
+        self.clock.jump_to(next);
+        rounds.last_jump = Instant::now();
+        true
+    }
+
+    /// Sleeps until the next event or deadline, or the next look at the threads that run.
+    fn sleep(&mut self, rounds: &mut Rounds) {
+        self.check_leftovers(rounds);
+        let next = self.deadlines.next();
+        let until_next = next.and_then(|next| self.clock.real_time_until(next));
+        let looks = next.is_some() && self.clock.jumps_when_idle();
+        if looks && rounds.quiet < SPINS {
+            events::yield_now();
+            return;
+        }
+        if rounds.held_since.elapsed() > HELD || rounds.quiet > SPINS + 3 {
+            self.release_held();
+            rounds.held_since = Instant::now();
+        }
+        let look = FIRST_LOOK.saturating_mul(1 << (rounds.quiet - SPINS.min(rounds.quiet)).min(16));
+        let look = if looks { look.min(LAST_LOOK) } else { Duration::from_secs(1) };
+        events::wait(Some(until_next.map_or(look, |until| until.min(look))));
+        self.check_patience(rounds);
+    }
+
+    /// Ends what is left of a program that has ended, after a while.
+    fn check_leftovers(&mut self, rounds: &mut Rounds) {
+        if self.ended.is_none() {
+            return;
+        }
+        let since = *rounds.ended_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > LEFTOVERS && !self.tree.processes.is_empty() {
+            self.end_leftovers();
+            rounds.ended_since = Some(Instant::now() + PATIENCE);
+        }
+    }
+
+    /// Explains once why nothing moves.
+    fn check_patience(&mut self, rounds: &mut Rounds) {
+        if rounds.last_jump.elapsed() < PATIENCE || !self.clock.jumps_when_idle() {
+            return;
+        }
+        let is_asleep = rounds.quiet_since.elapsed() > PATIENCE
+            && census(&mut self.tree, self.last, true) == Census::Asleep;
+        let has_deadline = self.deadlines.next().is_some();
+        if is_asleep && !has_deadline && !rounds.has_noted[0] {
+            rounds.has_noted[0] = true;
+            let (pid, name) = self.tree.name_of(self.last);
+            self.note(Note::NoDeadline { pid, name });
+        } else if !is_asleep && has_deadline && !rounds.has_noted[1] {
+            rounds.has_noted[1] = true;
+            let (pid, name) = self.tree.name_of(self.last);
+            let is_frozen = self.clock.is_frozen();
+            self.note(Note::Computes { pid, name, is_frozen });
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the engine knows, which all of its files use.
+
+use super::clock::VirtualClock;
+use crate::deadlines::Deadlines;
+use crate::options::{Ended, Note, Options};
+use crate::page::patch::Functions;
+use crate::sys::ptrace::{self, Registers};
+use crate::tree::{State, Tree};
+use libc::pid_t;
+
+/// What comes due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Due {
+    /// The wait of a thread ends.
+    Wait(pid_t),
+    /// The time of the whole run ends.
+    Until,
+}
+
+/// The tracer of one program and all its children.
+pub(crate) struct Engine<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) notes: &'a mut dyn FnMut(Note),
+    pub(crate) clock: VirtualClock,
+    pub(crate) deadlines: Deadlines<Due>,
+    pub(crate) tree: Tree,
+    /// The vDSO's functions that are replaced; `None` where the kernel maps no vDSO.
+    pub(crate) functions: Option<Functions>,
+    pub(crate) root: pid_t,
+    /// How the program itself has ended, while others of its tree run.
+    pub(crate) ended: Option<Ended>,
+    /// Whether the program has been run, and not only forked.
+    pub(crate) has_begun: bool,
+    /// The thread that was resumed last.
+    pub(crate) last: pid_t,
+    /// Whether a signal may be on its way to a thread that is held.
+    pub(crate) signals: bool,
+}
+
+impl Engine<'_> {
+    pub(crate) fn note(&mut self, note: Note) {
+        (self.notes)(note);
+    }
+
+    /// Resumes a thread, with a signal or zero.
+    pub(crate) fn resume(&mut self, tid: pid_t, signal: i32) {
+        self.tree.set(tid, State::Free);
+        self.last = tid;
+        ptrace::resume(tid, signal);
+    }
+
+    /// Lets a system call return a result that the tracer has computed, without making the call.
+    pub(crate) fn answer(&mut self, tid: pid_t, mut registers: Registers, result: i64) {
+        registers.orig_rax = u64::MAX;
+        registers.rax = result.cast_unsigned();
+        ptrace::set_registers(tid, &registers);
+        self.resume(tid, 0);
+    }
+}
+
+/// The arguments of a system call, from the registers.
+pub(crate) fn arguments(registers: &Registers) -> [u64; 6] {
+    let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *registers;
+    [rdi, rsi, rdx, r10, r8, r9]
+}
+
+/// The result of a call that cannot write to the memory it was given.
+pub(crate) const FAULT: i64 = -(libc::EFAULT as i64);

@@ -1,0 +1,167 @@
+//! What the tracer does at each stop of a thread.
+
+use super::state::{Engine, arguments};
+use crate::options::{Ended, Note};
+use crate::sys::events::Event;
+use crate::sys::{events, memory, ptrace};
+use crate::timeout::timed_call;
+use crate::tree::State;
+use libc::{c_int, c_long, pid_t};
+use std::fs;
+
+impl Engine<'_> {
+    /// Handles an event of a thread.
+    pub(crate) fn handle(&mut self, tid: pid_t, event: Event) {
+        let state = self.tree.add(tid).state;
+        match event {
+            Event::Ended(status) => self.has_ended(tid, status),
+            Event::Call => self.before_call(tid),
+            Event::Exit => self.after_call(tid, state),
+            Event::NewThread => {
+                ptrace::message(tid).map(|new| self.tree.add(new).tid);
+                self.resume(tid, 0);
+            }
+            Event::NewBorrower => {
+                ptrace::message(tid).map(|new| self.tree.add(new).tid);
+                self.resume(tid, 0);
+                self.tree.set(tid, State::Lending);
+            }
+            Event::MemoryReturned => self.resume(tid, 0),
+            Event::NewProgram => self.has_new_program(tid),
+            Event::GroupStop => {
+                self.tree.set(tid, State::Stopped);
+                self.signals = true;
+                ptrace::listen(tid);
+            }
+            Event::Stop => self.resume(tid, 0),
+            Event::Signal(signal) => self.deliver(tid, signal),
+        }
+    }
+
+    fn has_ended(&mut self, tid: pid_t, status: c_int) {
+        // Its parent gets a signal.
+        self.signals = true;
+        if let Some(thread) = self.tree.remove(tid) {
+            self.forget_wait(thread.state);
+        }
+        if tid == self.root && self.ended.is_none() {
+            self.ended = Some(if libc::WIFSIGNALED(status) {
+                Ended::Signal(libc::WTERMSIG(status))
+            } else {
+                Ended::Status(libc::WEXITSTATUS(status) as u8)
+            });
+        }
+    }
+
+    fn before_call(&mut self, tid: pid_t) {
+        let Some(registers) = ptrace::registers(tid) else { return };
+        let number = registers.orig_rax.cast_signed() as c_long;
+        let read = |at| memory::words(tid, at).map(|words: [u64; 2]| words.map(u64::cast_signed));
+        if let Some(call) = timed_call(number, arguments(&registers), read) {
+            return self.begin_wait(tid, registers, call);
+        }
+        if self.answer_clock(tid, number, &registers) {
+            return;
+        }
+        match number {
+            libc::SYS_kill
+            | libc::SYS_tkill
+            | libc::SYS_tgkill
+            | libc::SYS_rt_sigqueueinfo
+            | libc::SYS_rt_tgsigqueueinfo
+            | libc::SYS_pidfd_send_signal => {
+                self.signals = true;
+                self.resume(tid, 0);
+            }
+            _ => self.resume(tid, 0),
+        }
+    }
+
+    fn after_call(&mut self, tid: pid_t, state: State) {
+        match state {
+            State::Waiting(wait) => self.wait_has_ended(tid, wait, false),
+            State::Ending(wait) => self.wait_has_ended(tid, wait, true),
+            _ => self.resume(tid, 0),
+        }
+    }
+
+    /// A thread runs a new program. It has the number of its process from here on, and the other
+    /// threads of the process have ended.
+    fn has_new_program(&mut self, tid: pid_t) {
+        let ended: Vec<pid_t> = self
+            .tree
+            .threads
+            .values()
+            .filter(|thread| thread.process == tid)
+            .map(|thread| thread.tid)
+            .collect();
+        for thread in ended {
+            if let Some(thread) = self.tree.threads.remove(&thread) {
+                self.forget_wait(thread.state);
+            }
+        }
+        self.tree.processes.remove(&tid);
+        self.tree.add(tid);
+        self.has_begun = true;
+        if self.prepare(tid) {
+            self.resume(tid, 0);
+        }
+    }
+
+    fn deliver(&mut self, tid: pid_t, signal: c_int) {
+        if signal == libc::SIGSEGV && self.options.traps_counter && self.answer_counter(tid) {
+            return;
+        }
+        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
+        if thread.interrupted.is_some() && has_handler(tid, signal) {
+            // The call returns to the program.
+            thread.interrupted = None;
+        }
+        self.resume(tid, signal);
+    }
+
+    /// Answers a trapped `rdtsc` or `rdtscp`. Returns whether that was the cause of a SIGSEGV.
+    fn answer_counter(&mut self, tid: pid_t) -> bool {
+        const RDTSC: [u8; 2] = [0x0f, 0x31];
+        const RDTSCP: [u8; 3] = [0x0f, 0x01, 0xf9];
+        let Some(mut registers) = ptrace::registers(tid) else { return false };
+        let mut code = [0; 3];
+        if !memory::read(tid, registers.rip, &mut code) {
+            return false;
+        }
+        let length = match code {
+            RDTSCP => 3,
+            [first, second, _] if [first, second] == RDTSC => 2,
+            _ => return false,
+        };
+        let counter = self.clock.virtual_counter();
+        (registers.rax, registers.rdx) = (counter & u64::from(u32::MAX), counter >> 32);
+        if length == 3 {
+            registers.rcx = 0;
+        }
+        registers.rip += length;
+        ptrace::set_registers(tid, &registers);
+        self.resume(tid, 0);
+        true
+    }
+
+    /// Ends all processes that are left, after the program itself has ended.
+    pub(crate) fn end_leftovers(&mut self) {
+        let processes: Vec<pid_t> = self.tree.processes.keys().copied().collect();
+        if let Some(&first) = processes.first() {
+            let name = self.tree.name_of(first).1;
+            self.note(Note::LeftOver { processes: processes.len(), name });
+        }
+        for process in processes {
+            events::kill(process, libc::SIGKILL);
+        }
+    }
+}
+
+/// Returns whether a process has a handler for a signal.
+fn has_handler(tid: pid_t, signal: c_int) -> bool {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_none_or(|mask| mask >> (signal - 1) & 1 != 0)
+}

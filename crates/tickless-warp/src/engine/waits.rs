@@ -1,0 +1,180 @@
+//! Waits with a deadline: how they begin, and how each of their ends looks to the program.
+//!
+//! A call that only sleeps is held before it begins. If every other thread waits too, the clock
+//! jumps and the call is answered without being made: one stop for a sleep. Otherwise, and for all
+//! calls that wait for an event too, the call is made without its timeout. When its deadline comes,
+//! the tracer interrupts it, and gives it the result of a timeout at its end.
+//!
+//! A signal that interrupts a wait looks like the tracer's interruption, without the deadline. The
+//! thread gets its own registers back, so the kernel can repeat the call: the filter then traps it
+//! again, and it continues with its old deadline. If the signal has a handler, the call returns
+//! `EINTR`, and the memory of the time that is left gets the rest of the virtual time.
+
+use super::state::{Due, Engine, arguments};
+use crate::line::Ns;
+use crate::sys::{memory, ptrace};
+use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
+use crate::tree::{Interrupted, State, Wait};
+use libc::pid_t;
+use ptrace::Registers;
+
+// What an interrupted system call returns inside the kernel; see `include/linux/errno.h`.
+const ERESTARTSYS: i64 = -512;
+const ERESTARTNOHAND: i64 = -514;
+const ERESTART_RESTARTBLOCK: i64 = -516;
+const EINTR: i64 = -(libc::EINTR as i64);
+
+fn is_interrupted(result: i64) -> bool {
+    (ERESTART_RESTARTBLOCK..=ERESTARTSYS).contains(&result) || result == EINTR
+}
+
+impl Engine<'_> {
+    /// Begins a wait, for a thread that is stopped before the call.
+    pub(crate) fn begin_wait(&mut self, tid: pid_t, registers: Registers, call: TimedCall) {
+        let now = self.clock.now();
+        let interrupted =
+            self.tree.threads.get_mut(&tid).and_then(|thread| thread.interrupted.take());
+        let repeated = interrupted.filter(|before| is_same_call(&before.registers, &registers));
+        let deadline = match (repeated, call.when) {
+            (Some(before), _) => before.deadline,
+            (None, When::After(ns)) => now.checked_add(ns),
+            (None, When::At { clock, ns }) => Some(self.clock.offsets.to_monotonic(clock, ns)),
+        };
+        let deadline = deadline.filter(|at| *at < u64::MAX);
+        let key = deadline.and_then(|at| self.deadlines.arm(at, Due::Wait(tid)));
+        let wait = Wait { call, registers, deadline, key, since: now };
+        if call.endless == Endless::Pause {
+            self.tree.set(tid, State::Held(wait));
+        } else {
+            self.wait_in_kernel(tid, wait);
+        }
+    }
+
+    /// Makes the call of a thread that is stopped before it, without its timeout.
+    pub(crate) fn wait_in_kernel(&mut self, tid: pid_t, wait: Wait) {
+        let mut registers = wait.registers;
+        match wait.call.endless {
+            Endless::Pause => registers.orig_rax = libc::SYS_pause.cast_unsigned(),
+            Endless::Argument(index, value) => {
+                let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = &mut registers;
+                *[rdi, rsi, rdx, r10, r8, r9][index] = value;
+            }
+            Endless::AsItIs => {}
+        }
+        if wait.call.endless != Endless::AsItIs {
+            ptrace::set_registers(tid, &registers);
+        }
+        self.tree.set(tid, State::Waiting(wait));
+        self.last = tid;
+        ptrace::resume_to_exit(tid);
+    }
+
+    /// Lets all threads that are held sleep in the kernel, where signals reach them.
+    pub(crate) fn release_held(&mut self) {
+        let held = self.tree.threads.values().filter_map(|thread| match thread.state {
+            State::Held(wait) => Some((thread.tid, wait)),
+            _ => None,
+        });
+        for (tid, wait) in held.collect::<Vec<_>>() {
+            self.wait_in_kernel(tid, wait);
+        }
+    }
+
+    /// Ends a wait whose deadline has come.
+    pub(crate) fn end_wait(&mut self, tid: pid_t) {
+        let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
+        match thread.state {
+            State::Held(wait) => {
+                self.log_wait(tid, &wait);
+                self.answer(tid, wait.registers, wait.call.timed_out);
+            }
+            State::Waiting(mut wait) => {
+                wait.key = None;
+                thread.state = State::Ending(wait);
+                self.last = tid;
+                ptrace::interrupt(tid);
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles the end of a call that waited.
+    pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, is_due: bool) {
+        if let Some(key) = wait.key {
+            self.deadlines.cancel(key);
+        }
+        let Some(now) = ptrace::registers(tid) else { return };
+        self.log_wait(tid, &wait);
+        let left = wait.deadline.map_or(Ns::MAX, |at| at.saturating_sub(self.clock.now()));
+        let mut result = now.rax.cast_signed();
+        let mut registers = Registers { rax: now.rax, ..wait.registers };
+        // The kernel has stored the address of the next instruction and the flags there.
+        (registers.rcx, registers.r11) = (now.rcx, now.r11);
+        let is_interrupted = is_interrupted(result);
+        if is_due && is_interrupted {
+            result = wait.call.timed_out;
+            self.write_remaining(tid, wait.call.remaining, 0, false);
+        } else if is_interrupted {
+            result = match result {
+                // It would be repeated by restart_syscall(2), which the kernel does by itself.
+                ERESTART_RESTARTBLOCK => ERESTARTNOHAND,
+                ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
+                result => result,
+            };
+            self.write_remaining(tid, wait.call.remaining, left, true);
+            if let Some(thread) = self.tree.threads.get_mut(&tid) {
+                let deadline = wait.deadline;
+                thread.interrupted = Some(Interrupted { registers: wait.registers, deadline });
+            }
+            // The time that is left was stored before the signal's handler has run.
+            self.signals = true;
+        } else {
+            self.write_remaining(tid, wait.call.remaining, left, false);
+        }
+        registers.rax = result.cast_unsigned();
+        ptrace::set_registers(tid, &registers);
+        self.resume(tid, 0);
+    }
+
+    /// Stores the time that is left where the call stores it. The kernel ignores a memory that
+    /// cannot be written, because the call has had its effect.
+    fn write_remaining(&self, tid: pid_t, remaining: Remaining, left: Ns, is_interrupted: bool) {
+        if matches!(remaining, Remaining::Interrupted(_)) && !is_interrupted {
+            return;
+        }
+        if let Some((at, words)) = remaining_words(remaining, left) {
+            memory::write_words(tid, at, &words);
+        }
+    }
+
+    /// Computes the deadlines on the realtime clock again, after that has been set.
+    pub(crate) fn realtime_has_been_set(&mut self) {
+        for thread in self.tree.threads.values_mut() {
+            let (State::Held(wait) | State::Waiting(wait)) = &mut thread.state else { continue };
+            let (When::At { clock, ns }, Some(key)) = (wait.call.when, wait.key) else { continue };
+            let at = self.clock.offsets.to_monotonic(clock, ns);
+            if Some(at) != wait.deadline {
+                self.deadlines.cancel(key);
+                wait.deadline = Some(at);
+                wait.key = self.deadlines.arm(at, Due::Wait(thread.tid));
+            }
+        }
+    }
+
+    /// Forgets the wait of a thread that has ended.
+    pub(crate) fn forget_wait(&mut self, state: State) {
+        if let State::Held(Wait { key: Some(key), .. })
+        | State::Waiting(Wait { key: Some(key), .. }) = state
+        {
+            self.deadlines.cancel(key);
+        }
+    }
+
+    fn log_wait(&mut self, _tid: pid_t, _wait: &Wait) {}
+}
+
+/// Returns whether a call is the repetition of one that was interrupted.
+fn is_same_call(before: &Registers, now: &Registers) -> bool {
+    let identity = |of: &Registers| (of.rip, of.rsp, of.orig_rax, arguments(of));
+    identity(before) == identity(now)
+}

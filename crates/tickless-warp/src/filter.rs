@@ -1,0 +1,336 @@
+//! What is trapped: a seccomp filter of classic BPF that stops a thread at a system call which
+//! names a time, and lets all others run at native speed.
+//!
+//! The filter decides by arguments where it can see them: a poll(2) that waits for nothing or for
+//! ever is not trapped. Filters that return a stop to a tracer exist since Linux 3.5, and since
+//! Linux 5.11 the kernel skips a filter for calls which it always allows.
+
+use crate::timeout::SYS_FUTEX_WAIT;
+use libc::c_long;
+
+/// An instruction of classic BPF, as `struct sock_filter` has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub(crate) struct Op {
+    code: u16,
+    if_true: u8,
+    if_false: u8,
+    value: u32,
+}
+
+/// When a system call is trapped.
+#[derive(Clone, Copy)]
+enum Trap {
+    Always,
+    /// An `int` argument is above zero: a timeout in milliseconds.
+    Positive(u32),
+    /// A pointer argument is not null.
+    Pointer(u32),
+    /// The first argument is not a clock of CPU time.
+    Clock,
+    /// The first argument is zero: `ITIMER_REAL`.
+    Zero,
+    /// The operation of futex(2) waits, and has a timeout.
+    Futex,
+    /// The option is a timeout of a socket.
+    SocketTimeout,
+    /// The first argument is a family of internet addresses.
+    Internet,
+    /// The call fails with `ENOSYS`, as in a kernel without it.
+    Missing,
+}
+
+/// io_pgetevents(2) has a mask of signals, which the kernel reads only with a timeout.
+const CALLS: &[(c_long, Trap)] = &[
+    (libc::SYS_futex, Trap::Futex),
+    (libc::SYS_epoll_wait, Trap::Positive(3)),
+    (libc::SYS_epoll_pwait, Trap::Positive(3)),
+    (libc::SYS_poll, Trap::Positive(2)),
+    (libc::SYS_ppoll, Trap::Pointer(2)),
+    (libc::SYS_epoll_pwait2, Trap::Pointer(3)),
+    (libc::SYS_select, Trap::Pointer(4)),
+    (libc::SYS_pselect6, Trap::Pointer(4)),
+    (libc::SYS_nanosleep, Trap::Always),
+    (libc::SYS_clock_nanosleep, Trap::Clock),
+    (libc::SYS_clock_gettime, Trap::Clock),
+    (libc::SYS_gettimeofday, Trap::Always),
+    (libc::SYS_time, Trap::Always),
+    (libc::SYS_futex_waitv, Trap::Pointer(3)),
+    (SYS_FUTEX_WAIT, Trap::Pointer(4)),
+    (libc::SYS_rt_sigtimedwait, Trap::Pointer(2)),
+    (libc::SYS_semtimedop, Trap::Pointer(3)),
+    (libc::SYS_mq_timedsend, Trap::Pointer(4)),
+    (libc::SYS_mq_timedreceive, Trap::Pointer(4)),
+    (libc::SYS_recvmmsg, Trap::Pointer(4)),
+    (libc::SYS_io_getevents, Trap::Pointer(4)),
+    (libc::SYS_timerfd_settime, Trap::Always),
+    (libc::SYS_timerfd_gettime, Trap::Always),
+    (libc::SYS_timer_create, Trap::Clock),
+    (libc::SYS_timer_settime, Trap::Always),
+    (libc::SYS_timer_gettime, Trap::Always),
+    (libc::SYS_timer_getoverrun, Trap::Always),
+    (libc::SYS_timer_delete, Trap::Always),
+    (libc::SYS_setitimer, Trap::Zero),
+    (libc::SYS_getitimer, Trap::Zero),
+    (libc::SYS_alarm, Trap::Always),
+    (libc::SYS_setsockopt, Trap::SocketTimeout),
+    (libc::SYS_getsockopt, Trap::SocketTimeout),
+    (libc::SYS_socket, Trap::Internet),
+    (libc::SYS_clock_settime, Trap::Clock),
+    (libc::SYS_settimeofday, Trap::Always),
+    (libc::SYS_adjtimex, Trap::Always),
+    (libc::SYS_clock_adjtime, Trap::Always),
+    // A signal may end a wait; see the rules on threads that are held.
+    (libc::SYS_kill, Trap::Always),
+    (libc::SYS_tkill, Trap::Always),
+    (libc::SYS_tgkill, Trap::Always),
+    (libc::SYS_rt_sigqueueinfo, Trap::Always),
+    (libc::SYS_rt_tgsigqueueinfo, Trap::Always),
+    (libc::SYS_pidfd_send_signal, Trap::Always),
+    (libc::SYS_io_uring_setup, Trap::Missing),
+];
+
+/// The calls that may wait for a socket. They are trapped in processes that have set a timeout of a
+/// socket, by a second filter.
+const SOCKET_CALLS: &[(c_long, Trap)] = &[
+    (libc::SYS_read, Trap::Always),
+    (libc::SYS_readv, Trap::Always),
+    (libc::SYS_recvfrom, Trap::Always),
+    (libc::SYS_recvmsg, Trap::Always),
+    (libc::SYS_accept, Trap::Always),
+    (libc::SYS_accept4, Trap::Always),
+    (libc::SYS_write, Trap::Always),
+    (libc::SYS_writev, Trap::Always),
+    (libc::SYS_sendto, Trap::Always),
+    (libc::SYS_sendmsg, Trap::Always),
+    (libc::SYS_connect, Trap::Always),
+];
+
+/// The options `SO_RCVTIMEO` and `SO_SNDTIMEO`, each with its older number first.
+pub(crate) const TIMEOUT_OPTIONS: [u32; 4] = [20, 21, 66, 67];
+
+const WAITING_FUTEX_OPS: [u32; 5] = [
+    libc::FUTEX_WAIT as u32,
+    libc::FUTEX_WAIT_BITSET as u32,
+    libc::FUTEX_LOCK_PI as u32,
+    libc::FUTEX_WAIT_REQUEUE_PI as u32,
+    libc::FUTEX_LOCK_PI2 as u32,
+];
+
+const TRACE: u32 = libc::SECCOMP_RET_TRACE;
+const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+const MISSING: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+/// `AUDIT_ARCH_X86_64`.
+const ARCH: u32 = 0xc000_003e;
+/// Numbers from here on are those of the x32 calls.
+const X32: u32 = 0x4000_0000;
+const SIGN: u32 = 1 << 31;
+
+const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const AND: u16 = (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16;
+const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const HAS_BITS: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+
+// The layout of `struct seccomp_data`.
+const NUMBER_AT: u32 = 0;
+const ARCH_AT: u32 = 4;
+
+const fn low(arg: u32) -> Op {
+    op(LOAD, 16 + 8 * arg)
+}
+
+const fn high(arg: u32) -> Op {
+    op(LOAD, 20 + 8 * arg)
+}
+
+const fn op(code: u16, value: u32) -> Op {
+    Op { code, if_true: 0, if_false: 0, value }
+}
+
+const fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Op {
+    Op { code, if_true, if_false, value }
+}
+
+/// Returns the filter of the whole tree.
+pub(crate) fn filter() -> Vec<Op> {
+    program(CALLS)
+}
+
+/// Returns the second filter, for processes with a timeout on a socket.
+pub(crate) fn socket_filter() -> Vec<Op> {
+    program(SOCKET_CALLS)
+}
+
+fn program(calls: &[(c_long, Trap)]) -> Vec<Op> {
+    let mut ops = vec![
+        op(LOAD, ARCH_AT),
+        jump(EQUAL, ARCH, 1, 0),
+        op(RETURN, ALLOW),
+        op(LOAD, NUMBER_AT),
+        jump(AT_LEAST, X32, 0, 1),
+        op(RETURN, MISSING),
+    ];
+    for (number, trap) in calls {
+        let block = block(*trap);
+        ops.push(jump(EQUAL, *number as u32, 0, block.len() as u8));
+        ops.extend(block);
+    }
+    ops.push(op(RETURN, ALLOW));
+    ops
+}
+
+/// Returns the instructions that decide on one call, which end with a return on every path.
+fn block(trap: Trap) -> Vec<Op> {
+    let (trace, allow) = (op(RETURN, TRACE), op(RETURN, ALLOW));
+    match trap {
+        Trap::Always => vec![trace],
+        Trap::Missing => vec![op(RETURN, MISSING)],
+        Trap::Positive(arg) => {
+            vec![low(arg), jump(EQUAL, 0, 2, 0), jump(HAS_BITS, SIGN, 1, 0), trace, allow]
+        }
+        Trap::Pointer(arg) => {
+            vec![low(arg), jump(EQUAL, 0, 0, 2), high(arg), jump(EQUAL, 0, 1, 0), trace, allow]
+        }
+        // CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID; the clocks of other processes have
+        // negative numbers, and so have those of devices.
+        Trap::Clock => vec![
+            low(0),
+            jump(EQUAL, 2, 3, 0),
+            jump(EQUAL, 3, 2, 0),
+            jump(HAS_BITS, SIGN, 1, 0),
+            trace,
+            allow,
+        ],
+        Trap::Zero => vec![low(0), jump(EQUAL, 0, 0, 1), trace, allow],
+        Trap::Internet => vec![
+            low(0),
+            jump(EQUAL, libc::AF_INET as u32, 1, 0),
+            jump(EQUAL, libc::AF_INET6 as u32, 0, 1),
+            trace,
+            allow,
+        ],
+        Trap::Futex => {
+            let mut ops = vec![low(1), op(AND, 0x7f)];
+            let last = WAITING_FUTEX_OPS.len() - 1;
+            for (at, value) in WAITING_FUTEX_OPS.into_iter().enumerate() {
+                let to_block = (last - at) as u8;
+                let otherwise = if at == last { Ops::POINTER } else { 0 };
+                ops.push(jump(EQUAL, value, to_block, otherwise));
+            }
+            ops.extend(block(Trap::Pointer(3)));
+            ops.push(allow);
+            ops
+        }
+        Trap::SocketTimeout => {
+            let mut ops = vec![low(1), jump(EQUAL, libc::SOL_SOCKET as u32, 0, 6), low(2)];
+            let last = TIMEOUT_OPTIONS.len() - 1;
+            for (at, value) in TIMEOUT_OPTIONS.into_iter().enumerate() {
+                ops.push(jump(EQUAL, value, (last - at) as u8, u8::from(at == last)));
+            }
+            ops.extend([trace, allow]);
+            ops
+        }
+    }
+}
+
+struct Ops;
+
+impl Ops {
+    /// The length of the block of [`Trap::Pointer`].
+    const POINTER: u8 = 6;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a filter as the kernel does.
+    fn verdict(ops: &[Op], arch: u32, number: u32, args: [u64; 6]) -> u32 {
+        let load = |at: u32| match at {
+            NUMBER_AT => number,
+            ARCH_AT => arch,
+            at => (args[(at as usize - 16) / 8] >> (8 * (at % 8))) as u32,
+        };
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let Op { code, if_true, if_false, value: operand } = ops[at];
+            let holds = match code {
+                LOAD => {
+                    value = load(operand);
+                    true
+                }
+                AND => {
+                    value &= operand;
+                    true
+                }
+                EQUAL => value == operand,
+                AT_LEAST => value >= operand,
+                HAS_BITS => value & operand != 0,
+                _ => return operand,
+            };
+            at += 1 + usize::from(if holds { if_true } else { if_false });
+        }
+    }
+
+    fn traps(number: c_long, args: [u64; 6]) -> bool {
+        verdict(&filter(), ARCH, number as u32, args) == TRACE
+    }
+
+    #[test]
+    fn waits_without_a_time_are_not_trapped() {
+        let at = |index: usize, value: u64| {
+            let mut args = [0; 6];
+            args[index] = value;
+            args
+        };
+        for (number, index) in [(libc::SYS_poll, 2), (libc::SYS_epoll_wait, 3)] {
+            assert!(traps(number, at(index, 1)));
+            assert!(!traps(number, at(index, 0)));
+            assert!(!traps(number, at(index, u64::from(u32::MAX))));
+        }
+        for (number, index) in
+            [(libc::SYS_ppoll, 2), (libc::SYS_select, 4), (libc::SYS_rt_sigtimedwait, 2)]
+        {
+            assert!(traps(number, at(index, 8)));
+            assert!(traps(number, at(index, 1 << 40)), "only the upper half is set");
+            assert!(!traps(number, [0; 6]));
+        }
+    }
+
+    #[test]
+    fn futexes_are_trapped_by_their_operation() {
+        let futex = |op: i32, timeout| traps(libc::SYS_futex, [0, op as u64, 0, timeout, 0, 0]);
+        for op in WAITING_FUTEX_OPS.map(|op| op as i32) {
+            assert!(futex(op, 8) && futex(op | libc::FUTEX_PRIVATE_FLAG, 1 << 33), "{op}");
+            assert!(futex(op | libc::FUTEX_CLOCK_REALTIME, 8), "{op}");
+            assert!(!futex(op, 0), "{op}");
+        }
+        for op in [libc::FUTEX_WAKE, libc::FUTEX_REQUEUE, libc::FUTEX_WAKE_OP] {
+            assert!(!futex(op, 8), "{op}");
+        }
+    }
+
+    #[test]
+    fn clocks_options_and_other_calls() {
+        let clock = |id: u64| traps(libc::SYS_clock_gettime, [id, 0, 0, 0, 0, 0]);
+        assert_eq!([0, 1, 2, 3, 7, 11].map(clock), [true, true, false, false, true, true]);
+        assert!(!clock(u64::from(-6_i32 as u32)), "the CPU clock of a process");
+        let option = |level, name| traps(libc::SYS_setsockopt, [3, level, name, 0, 0, 0]);
+        assert_eq!(
+            [20, 21, 66, 67, 22, 2].map(|name| option(1, name)),
+            [true, true, true, true, false, false]
+        );
+        assert!(!option(6, 20), "TCP_CONGESTION is another level's");
+        let socket = |family: i32| traps(libc::SYS_socket, [family as u64, 0, 0, 0, 0, 0]);
+        assert_eq!([1, 2, 10, 16].map(socket), [false, true, true, false]);
+        assert!(traps(libc::SYS_nanosleep, [0; 6]) && !traps(libc::SYS_read, [0; 6]));
+        let uring = verdict(&filter(), ARCH, libc::SYS_io_uring_setup as u32, [0; 6]);
+        assert_eq!(uring, MISSING);
+        assert_eq!(verdict(&filter(), ARCH, X32 | 35, [0; 6]), MISSING);
+        assert_eq!(verdict(&filter(), 0x4000_0003, 162, [0; 6]), ALLOW);
+        assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_read as u32, [0; 6]), TRACE);
+        assert_eq!(verdict(&socket_filter(), ARCH, libc::SYS_futex as u32, [0; 6]), ALLOW);
+    }
+}

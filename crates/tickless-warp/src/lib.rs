@@ -1,0 +1,50 @@
+//! Runs an unmodified tree of processes in time that jumps: whenever every thread of the tree
+//! waits, the clock moves to the earliest deadline that any of them waits for. CPU work runs
+//! natively.
+//!
+//! The layers, from the bottom:
+//!
+//! - `timeout`, `line`: what a timeout means, and what time it is. Pure.
+//! - `filter`: what is trapped, a seccomp filter.
+//! - `deadlines`: what comes next, on the timers of `tickless-core`.
+//! - `sys`: system calls of the tracer.
+//! - `page`: the code and data by which programs read the clock without a system call.
+//! - `tree`, `asleep`: the threads, and whether all of them wait.
+//! - `engine`: what the tracer does at each stop, and when it moves the clock.
+//! - `report`: who waited for what.
+//!
+//! Needs Linux 5.6 or later on x86-64; elsewhere [`run`] returns [`WarpError::Platform`].
+
+mod error;
+mod options;
+pub mod report;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod asleep;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod deadlines;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod engine;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod filter;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod line;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod page;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sys;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod timeout;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod tree;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+mod unsupported;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use engine::run;
+pub use error::WarpError;
+pub use options::{Ended, Note, Options, Outcome, Outside, Pace};
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use sys::launch::end_by;
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub use unsupported::{end_by, run};

@@ -1,0 +1,91 @@
+//! The memory file of the clock page, and how the tracer publishes a line in it.
+#![expect(unsafe_code, reason = "it maps memory that other processes read")]
+
+use super::code::{COPIES, DATA, code};
+use crate::line::{Line, Offsets};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+
+const PAGE: usize = 4096;
+pub(crate) const LENGTH: usize = 2 * PAGE;
+/// The words of a copy: counter, slope, nanoseconds, and the offsets of the clocks.
+const WORDS: usize = 3 + crate::line::CLOCKS;
+
+/// The clock page: its file and this process's mapping.
+pub(crate) struct SharedPage {
+    file: OwnedFd,
+    begin: *mut u8,
+}
+
+impl SharedPage {
+    /// Makes the file, with the code in it. Memory files exist since Linux 3.17.
+    pub(crate) fn new() -> io::Result<SharedPage> {
+        const MFD_EXEC: u32 = 0x10;
+        // Linux before 6.3 refuses the flag, and later ones want it for a file with code.
+        let flags = [libc::MFD_CLOEXEC | MFD_EXEC, libc::MFD_CLOEXEC];
+        let open = |flags| {
+            // SAFETY: the name is a string that ends with a zero.
+            unsafe { libc::memfd_create(c"tickless-warp".as_ptr(), flags) }
+        };
+        let fd = flags.into_iter().map(open).find(|fd| *fd >= 0);
+        let fd = fd.ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the descriptor is new, and nothing else owns it.
+        let file = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: changes only the file's length.
+        if unsafe { libc::ftruncate(fd, LENGTH as libc::off_t) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: makes a new mapping, at an address that the kernel chooses.
+        let begin =
+            unsafe { libc::mmap(std::ptr::null_mut(), LENGTH, access, libc::MAP_SHARED, fd, 0) };
+        if begin == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let begin = begin.cast::<u8>();
+        let code = code();
+        assert!(code.len() <= DATA);
+        // SAFETY: the mapping has more bytes than the code, and nothing else uses it yet.
+        unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), begin, code.len()) };
+        Ok(SharedPage { file, begin })
+    }
+
+    /// Returns the number of the file's descriptor in this process.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Publishes a line. Programs that read the clock at the same time get a time of the old line
+    /// or of the new one. No program waits for this function.
+    pub(crate) fn publish(&self, line: &Line, offsets: &Offsets) {
+        // SAFETY: the mapping is page-aligned and lives as long as `self`; other processes only
+        // read it, and all accesses here are atomic.
+        let number = unsafe { AtomicU32::from_ptr(self.begin.add(DATA).cast()) };
+        for copy in 0..2 {
+            // The lowest bit names the other copy from here on. x86-64 keeps the order of stores;
+            // the compiler has to keep it too.
+            number.store(number.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+            compiler_fence(Ordering::SeqCst);
+            let words = [line.base_tsc, line.mult, line.base_ns];
+            let words = words.into_iter().chain(offsets.0.iter().map(|&of| of.cast_unsigned()));
+            for (index, word) in words.enumerate() {
+                debug_assert!(index < WORDS);
+                let at = DATA + COPIES * (copy + 1) + 8 * index;
+                // SAFETY: as above; `at` is a multiple of eight within the second page.
+                unsafe { AtomicU64::from_ptr(self.begin.add(at).cast()) }
+                    .store(word, Ordering::Relaxed);
+            }
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and no reference to it remains.
+        unsafe { libc::munmap(self.begin.cast(), LENGTH) };
+    }
+}
+
+const _: () = assert!(8 * WORDS <= COPIES && DATA + 3 * COPIES <= LENGTH);

@@ -1,0 +1,228 @@
+//! What happens to the threads of the tree, and waiting for it.
+//!
+//! SIGCHLD is blocked in the tracer, and stays pending from the first event on. So the tracer can
+//! take all events, decide that there is nothing to do, and sleep without missing one.
+#![expect(unsafe_code, reason = "waitpid(2) and signals")]
+
+use libc::{c_int, pid_t};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// What happened to a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// It has ended with a status, as waitpid(2) returns it.
+    Ended(c_int),
+    /// It has stopped before a call that the filter traps.
+    Call,
+    /// It has stopped at the end of a system call.
+    Exit,
+    /// It makes a new thread, or with fork(2) the first thread of a process.
+    NewThread,
+    /// It makes a process, and waits until that runs a program or ends.
+    NewBorrower,
+    /// The process that it waited for has given its memory back.
+    MemoryReturned,
+    /// It runs a new program.
+    NewProgram,
+    /// Its process has been stopped, by this signal.
+    GroupStop,
+    /// It stops because it is new, or was interrupted.
+    Stop,
+    /// A signal is about to be delivered.
+    Signal(c_int),
+}
+
+/// Returns an event of a thread that has not been returned before.
+pub(crate) fn next() -> Option<(pid_t, Event)> {
+    let mut status = 0;
+    // SAFETY: the kernel stores to one integer.
+    let tid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) };
+    (tid > 0).then(|| (tid, event(status)))
+}
+
+/// Waits for the next event of one thread.
+pub(crate) fn next_of(tid: pid_t) -> Option<Event> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel stores to one integer.
+        let found = unsafe { libc::waitpid(tid, &raw mut status, libc::__WALL) };
+        if found == tid {
+            return Some(event(status));
+        }
+        if std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return None;
+        }
+    }
+}
+
+fn event(status: c_int) -> Event {
+    if !libc::WIFSTOPPED(status) {
+        return Event::Ended(status);
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        libc::PTRACE_EVENT_SECCOMP => Event::Call,
+        libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK => Event::NewThread,
+        libc::PTRACE_EVENT_VFORK => Event::NewBorrower,
+        libc::PTRACE_EVENT_VFORK_DONE => Event::MemoryReturned,
+        libc::PTRACE_EVENT_EXEC => Event::NewProgram,
+        libc::PTRACE_EVENT_STOP => match signal {
+            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => Event::GroupStop,
+            _ => Event::Stop,
+        },
+        _ if signal == libc::SIGTRAP | 0x80 => Event::Exit,
+        _ => Event::Signal(signal),
+    }
+}
+
+/// Sleeps until there is an event, at most for a time; `None` means without an end.
+pub(crate) fn wait(at_most: Option<Duration>) {
+    let set = set_of(libc::SIGCHLD);
+    let timeout = at_most.map(|time| libc::timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    });
+    let timeout = timeout.as_ref().map_or(null(), |timeout| &raw const *timeout);
+    // SAFETY: the set and the timeout live until the call returns.
+    unsafe { libc::sigtimedwait(&raw const set, null_mut(), timeout) };
+}
+
+fn set_of(signal: c_int) -> libc::sigset_t {
+    let mut set = std::mem::MaybeUninit::uninit();
+    // SAFETY: sigemptyset initialises the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        set.assume_init()
+    }
+}
+
+/// The process that gets the signals which are sent to the tracer.
+static ROOT: AtomicI32 = AtomicI32::new(0);
+
+/// The signals that users send to a program in the foreground.
+const FORWARDED: [c_int; 6] =
+    [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+
+/// Passes a signal on. A terminal sends its signals to the program itself too, so these end here.
+extern "C" fn forward(signal: c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    const SI_KERNEL: c_int = 0x80;
+    // SAFETY: the kernel passes a valid structure.
+    let from_terminal = unsafe { (*info).si_code } == SI_KERNEL;
+    let root = ROOT.load(Ordering::Relaxed);
+    if !from_terminal && root > 0 {
+        // SAFETY: kill(2) may be called in a signal handler.
+        unsafe { libc::kill(root, signal) };
+    }
+}
+
+/// How this process handles the signals of the tracer's work; restored when dropped.
+pub(crate) struct Handling {
+    before: Vec<(c_int, libc::sigaction)>,
+    mask: libc::sigset_t,
+}
+
+impl Handling {
+    /// Forwards signals to the program, and blocks SIGCHLD.
+    pub(crate) fn install(root: pid_t) -> Handling {
+        ROOT.store(root, Ordering::Relaxed);
+        let replace = |signal, handler| {
+            let mut before = std::mem::MaybeUninit::uninit();
+            // SAFETY: a zeroed structure is valid, with an empty mask.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = handler;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            // SAFETY: the handler only calls kill(2), and `before` is filled in.
+            unsafe {
+                libc::sigaction(signal, &raw const action, before.as_mut_ptr());
+                (signal, before.assume_init())
+            }
+        };
+        let forward = forward as extern "C" fn(_, _, _) as usize;
+        let mut before: Vec<_> =
+            FORWARDED.into_iter().map(|signal| replace(signal, forward)).collect();
+        // A parent that ignores SIGCHLD gets none.
+        before.push(replace(libc::SIGCHLD, libc::SIG_DFL));
+        let mut mask = std::mem::MaybeUninit::uninit();
+        let set = set_of(libc::SIGCHLD);
+        // SAFETY: `mask` is filled in.
+        let mask = unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, mask.as_mut_ptr());
+            mask.assume_init()
+        };
+        Handling { before, mask }
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        ROOT.store(0, Ordering::Relaxed);
+        for (signal, action) in &self.before {
+            // SAFETY: this restores what was there.
+            unsafe { libc::sigaction(*signal, &raw const *action, null_mut()) };
+        }
+        // SAFETY: as above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, null_mut()) };
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(pid: pid_t, signal: c_int) {
+    // SAFETY: takes numbers only.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Queues a signal for a process, or for one thread of it, as an expired timer of timer_create(2)
+/// does (since Linux 2.6.31).
+pub(crate) fn queue_timer_signal(tgid: pid_t, tid: Option<pid_t>, signal: c_int, info: &[u64; 16]) {
+    let info = info.as_ptr();
+    // SAFETY: the array has the size of a siginfo_t, which the kernel copies.
+    unsafe {
+        match tid {
+            Some(tid) => libc::syscall(libc::SYS_rt_tgsigqueueinfo, tgid, tid, signal, info),
+            None => libc::syscall(libc::SYS_rt_sigqueueinfo, tgid, signal, info),
+        }
+    };
+}
+
+/// Makes this thread's own timeouts exact to the microsecond; the kernel may add 50 us otherwise.
+pub(crate) fn precise_timeouts() {
+    // SAFETY: takes numbers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000) };
+}
+
+/// Gives the CPU to another thread.
+pub(crate) fn yield_now() {
+    std::thread::yield_now();
+}
+
+/// Reads the time-stamp counter, after all loads before.
+pub(crate) fn counter() -> u64 {
+    // SAFETY: every x86-64 CPU has both instructions.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+        core::arch::x86_64::_rdtsc()
+    }
+}
+
+/// Reads a clock of the kernel.
+pub(crate) fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel stores to one structure.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+/// Allows this process as many open files as it may have: it reads some for each thread.
+pub(crate) fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel reads and writes one structure.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Starts the program under the filter: fork(2), seccomp(2) and execve(2).
+#![expect(unsafe_code, reason = "fork(2), and system calls in the child")]
+
+use crate::error::WarpError;
+use crate::filter::Op;
+use crate::sys::ptrace;
+use libc::{c_char, c_int, pid_t};
+use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+
+/// A program that has been started, and stops at its execve(2).
+pub(crate) struct Launched {
+    pub(crate) pid: pid_t,
+    /// The child reports here why it could not run the program; closed by a successful execve(2).
+    failure: File,
+}
+
+/// The step at which the child failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Filter = 1,
+    Exec = 2,
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the kernel stores two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both are new, and nothing else owns them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Starts a program, traced by this thread.
+pub(crate) fn launch(
+    program: &OsString,
+    args: &[OsString],
+    filter: &[Op],
+) -> Result<Launched, WarpError> {
+    let failed = |error| WarpError::Process { error };
+    let text = |text: &OsString| CString::new(text.clone().into_vec());
+    let words: Result<Vec<CString>, _> = [program].into_iter().chain(args).map(text).collect();
+    let words = words.map_err(|error| WarpError::Program {
+        name: program.to_string_lossy().into_owned(),
+        error: error.into(),
+    })?;
+    let pointers: Vec<*const c_char> =
+        words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+    let (go_read, go_write) = pipe().map_err(failed)?;
+    let (failure_read, failure_write) = pipe().map_err(failed)?;
+    // SAFETY: the child calls only functions that may be called after fork(2).
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // The child's copy of the other end: without it, a read would not see that the parent died.
+        drop(go_write);
+        child(go_read.as_raw_fd(), failure_write.as_raw_fd(), filter, &pointers);
+    }
+    if pid < 0 {
+        return Err(failed(io::Error::last_os_error()));
+    }
+    drop(failure_write);
+    if let Err(error) = ptrace::seize(pid) {
+        super::events::kill(pid, libc::SIGKILL);
+        super::events::next_of(pid);
+        return Err(WarpError::no_ptrace(error));
+    }
+    File::from(go_write).write_all(&[1]).map_err(failed)?;
+    Ok(Launched { pid, failure: failure_read.into() })
+}
+
+impl Launched {
+    /// Returns why the program could not be run, after the child has ended without running it.
+    pub(crate) fn failure(&mut self, program: &OsString) -> Option<WarpError> {
+        let mut report = [0; 8];
+        self.failure.read_exact(&mut report).ok()?;
+        let [step, number] =
+            [0, 4].map(|at| i32::from_ne_bytes([0, 1, 2, 3].map(|byte| report[at + byte])));
+        let error = io::Error::from_raw_os_error(number);
+        Some(if step == Step::Exec as i32 {
+            WarpError::Program { name: program.to_string_lossy().into_owned(), error }
+        } else {
+            WarpError::NoSeccomp { error }
+        })
+    }
+}
+
+/// The child: waits until it is traced, installs the filter, and runs the program.
+fn child(go: RawFd, failure: RawFd, filter: &[Op], words: &[*const c_char]) -> ! {
+    let mut byte = 0_u8;
+    // SAFETY: the system calls take the addresses of locals, and of strings that the parent's copy
+    // of the memory has; each of them may be called after fork(2).
+    unsafe {
+        if libc::read(go, (&raw mut byte).cast(), 1) != 1 {
+            libc::_exit(127);
+        }
+        let fail = |step: Step| {
+            let error = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            let report = [step as i32, error];
+            libc::write(failure, report.as_ptr().cast(), size_of_val(&report));
+            libc::_exit(127)
+        };
+        if install(filter, 0) != 0 {
+            // Without privileges, only a process that cannot gain any may have a filter (since
+            // Linux 3.5).
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            if install(filter, 0) != 0 {
+                fail(Step::Filter);
+            }
+        }
+        // Rust ignores it in its own programs; std's Command restores it too.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::execvp(words[0], words.as_ptr());
+        fail(Step::Exec)
+    }
+}
+
+/// seccomp(2), since Linux 3.17.
+fn install(filter: &[Op], flags: c_int) -> c_int {
+    let program =
+        libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut().cast() };
+    let mode = libc::SECCOMP_SET_MODE_FILTER;
+    let program = &raw const program;
+    // SAFETY: `Op` has the layout of `struct sock_filter`, and the kernel copies the program.
+    unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, program) as c_int }
+}
+
+/// Ends this process by a signal, as the program ended; returns if the signal does not.
+pub fn end_by(signal: c_int) {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: these calls take numbers, and the address of a local.
+    unsafe {
+        // The program has left its own core, if any.
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}

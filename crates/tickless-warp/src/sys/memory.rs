@@ -1,0 +1,40 @@
+//! Memory of stopped threads.
+#![expect(unsafe_code, reason = "it reads and writes memory of other processes")]
+
+use libc::{c_void, pid_t};
+
+/// Reads up to the length of `bytes`. Returns whether all could be read. `process_vm_readv` exists
+/// since Linux 3.2.
+pub(crate) fn read(tid: pid_t, address: u64, bytes: &mut [u8]) -> bool {
+    let length = bytes.len();
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: length };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: length };
+    // SAFETY: the local range is that of `bytes`; the kernel checks the remote one.
+    let read = unsafe { libc::process_vm_readv(tid, &local, 1, &remote, 1, 0) };
+    usize::try_from(read) == Ok(length)
+}
+
+/// Writes all bytes where the thread itself could write. Returns whether it could.
+pub(crate) fn write(tid: pid_t, address: u64, bytes: &[u8]) -> bool {
+    let length = bytes.len();
+    let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: length };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: length };
+    // SAFETY: the kernel only reads the local range; it checks the remote one.
+    let written = unsafe { libc::process_vm_writev(tid, &local, 1, &remote, 1, 0) };
+    usize::try_from(written) == Ok(length)
+}
+
+/// Reads `N` words.
+pub(crate) fn words<const N: usize>(tid: pid_t, address: u64) -> Option<[u64; N]> {
+    let mut words = [0_u64; N];
+    // SAFETY: any bytes are valid words, and nothing else uses the array.
+    let bytes = unsafe {
+        std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), size_of_val(&words))
+    };
+    read(tid, address, bytes).then_some(words)
+}
+
+pub(crate) fn write_words(tid: pid_t, address: u64, words: &[u64]) -> bool {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    write(tid, address, &bytes)
+}

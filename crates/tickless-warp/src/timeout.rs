@@ -1,0 +1,249 @@
+//! What the timeout of a system call means: when it ends, what the call returns then, and how to
+//! make the kernel wait without it. Pure: the caller passes the arguments and reads the memory.
+
+use libc::{EAGAIN, ETIMEDOUT, c_long};
+
+/// When a wait ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum When {
+    /// Nanoseconds after the call.
+    After(u64),
+    /// A time of the clock with this number, in nanoseconds.
+    At { clock: u64, ns: u64 },
+}
+
+/// How the kernel is made to wait until the tracer ends the wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Endless {
+    /// The argument with this index gets this value, which means no timeout.
+    Argument(usize, u64),
+    /// The call is replaced by pause(2), because it only sleeps.
+    Pause,
+    /// The call has no timeout of its own; its socket had one (`SO_RCVTIMEO`).
+    AsItIs,
+}
+
+/// Where the call stores how much of its timeout was left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Remaining {
+    No,
+    /// As a `timespec`, if a signal interrupts the sleep: nanosleep(2).
+    Interrupted(u64),
+    /// As a `timespec`, however the call ends: ppoll(2).
+    Timespec(u64),
+    /// As a `timeval`, however the call ends: select(2).
+    Timeval(u64),
+}
+
+/// A system call that waits at most for a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TimedCall {
+    pub(crate) when: When,
+    /// The result of the call when its time has passed.
+    pub(crate) timed_out: i64,
+    pub(crate) endless: Endless,
+    pub(crate) remaining: Remaining,
+}
+
+const NS: u64 = 1_000_000_000;
+const CLOCK_REALTIME: u64 = libc::CLOCK_REALTIME as u64;
+const CLOCK_MONOTONIC: u64 = libc::CLOCK_MONOTONIC as u64;
+const FUTEX_CLOCK_REALTIME: u64 = libc::FUTEX_CLOCK_REALTIME as u64;
+const TIMER_ABSTIME: u64 = libc::TIMER_ABSTIME as u64;
+/// futex_wait(2), since Linux 6.7.
+pub(crate) const SYS_FUTEX_WAIT: c_long = 455;
+
+/// Converts a `timespec`; `None` if it is invalid, which the kernel refuses.
+pub(crate) fn timespec(words: [i64; 2]) -> Option<u64> {
+    let [seconds, nanos] = words.map(u64::try_from);
+    let (seconds, nanos) = (seconds.ok()?, nanos.ok()?);
+    (nanos < NS).then(|| seconds.saturating_mul(NS).saturating_add(nanos))
+}
+
+/// Converts a `timeval` as select(2) does, which accepts more than a million microseconds.
+fn timeval(words: [i64; 2]) -> Option<u64> {
+    let [seconds, micros] = words.map(u64::try_from);
+    Some(seconds.ok()?.saturating_mul(NS).saturating_add(micros.ok()?.saturating_mul(1_000)))
+}
+
+/// Returns what the timeout of a system call means. `None` if the call is to run as it is, because
+/// it waits for no time, or because the kernel refuses its arguments. `read` reads two words of the
+/// caller's memory.
+pub(crate) fn timed_call(
+    number: c_long,
+    args: [u64; 6],
+    read: impl Fn(u64) -> Option<[i64; 2]>,
+) -> Option<TimedCall> {
+    let spec = |at: u64| read(at).and_then(timespec);
+    let after = |ns: u64| (ns > 0).then_some(When::After(ns));
+    let millis = |arg: u64| after(u64::try_from(arg as i32).ok()? * 1_000_000);
+    let none = Remaining::No;
+    let no_pointer = |index| Endless::Argument(index, 0);
+    let [first, op, _, fourth, fifth, _] = args;
+    let (when, timed_out, endless, remaining) = match number {
+        libc::SYS_nanosleep => {
+            (after(spec(first)?)?, 0, Endless::Pause, Remaining::Interrupted(op))
+        }
+        libc::SYS_clock_nanosleep => {
+            let (clock, ns) = (first, spec(args[2])?);
+            if op & TIMER_ABSTIME != 0 {
+                (When::At { clock, ns }, 0, Endless::Pause, none)
+            } else {
+                (after(ns)?, 0, Endless::Pause, Remaining::Interrupted(fourth))
+            }
+        }
+        libc::SYS_poll => (millis(args[2])?, 0, Endless::Argument(2, u64::MAX), none),
+        libc::SYS_epoll_wait | libc::SYS_epoll_pwait => {
+            (millis(fourth)?, 0, Endless::Argument(3, u64::MAX), none)
+        }
+        libc::SYS_epoll_pwait2 => (after(spec(fourth)?)?, 0, no_pointer(3), none),
+        libc::SYS_ppoll => (after(spec(args[2])?)?, 0, no_pointer(2), Remaining::Timespec(args[2])),
+        libc::SYS_select => {
+            (after(read(fifth).and_then(timeval)?)?, 0, no_pointer(4), Remaining::Timeval(fifth))
+        }
+        libc::SYS_pselect6 => (after(spec(fifth)?)?, 0, no_pointer(4), Remaining::Timespec(fifth)),
+        libc::SYS_recvmmsg => {
+            (after(spec(fifth)?)?, -i64::from(EAGAIN), no_pointer(4), Remaining::Timespec(fifth))
+        }
+        libc::SYS_futex => (futex(op, spec(fourth)?)?, -i64::from(ETIMEDOUT), no_pointer(3), none),
+        libc::SYS_futex_waitv => {
+            let when = When::At { clock: fifth, ns: spec(fourth)? };
+            (when, -i64::from(ETIMEDOUT), no_pointer(3), none)
+        }
+        SYS_FUTEX_WAIT => {
+            let when = When::At { clock: args[5], ns: spec(fifth)? };
+            (when, -i64::from(ETIMEDOUT), no_pointer(4), none)
+        }
+        libc::SYS_rt_sigtimedwait => {
+            (after(spec(args[2])?)?, -i64::from(EAGAIN), no_pointer(2), none)
+        }
+        libc::SYS_semtimedop => (after(spec(fourth)?)?, -i64::from(EAGAIN), no_pointer(3), none),
+        libc::SYS_mq_timedsend | libc::SYS_mq_timedreceive => {
+            let when = When::At { clock: CLOCK_REALTIME, ns: spec(fifth)? };
+            (when, -i64::from(ETIMEDOUT), no_pointer(4), none)
+        }
+        libc::SYS_io_getevents => (after(spec(fifth)?)?, 0, no_pointer(4), none),
+        _ => return None,
+    };
+    Some(TimedCall { when, timed_out, endless, remaining })
+}
+
+/// Returns when a futex(2) operation times out: `FUTEX_WAIT` has a relative timeout, the others
+/// have an absolute one on the monotonic clock, unless they choose the realtime clock.
+fn futex(op: u64, ns: u64) -> Option<When> {
+    let realtime = op & FUTEX_CLOCK_REALTIME != 0;
+    let clock = if realtime { CLOCK_REALTIME } else { CLOCK_MONOTONIC };
+    match (op & 0x7f) as i32 {
+        libc::FUTEX_WAIT => (ns > 0).then_some(When::After(ns)),
+        libc::FUTEX_WAIT_BITSET | libc::FUTEX_WAIT_REQUEUE_PI | libc::FUTEX_LOCK_PI2 => {
+            Some(When::At { clock, ns })
+        }
+        libc::FUTEX_LOCK_PI => Some(When::At { clock: CLOCK_REALTIME, ns }),
+        _ => None,
+    }
+}
+
+/// Converts a time that was left to the two words of a `timespec` or `timeval`.
+pub(crate) fn remaining_words(remaining: Remaining, ns: u64) -> Option<(u64, [u64; 2])> {
+    match remaining {
+        Remaining::No | Remaining::Interrupted(0) => None,
+        Remaining::Interrupted(at) | Remaining::Timespec(at) => Some((at, [ns / NS, ns % NS])),
+        Remaining::Timeval(at) => Some((at, [ns / NS, ns % NS / 1_000])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: u64 = 0x1000;
+
+    fn call(number: c_long, args: [u64; 6], words: [i64; 2]) -> Option<TimedCall> {
+        timed_call(number, args, |at| (at == AT).then_some(words))
+    }
+
+    fn when(number: c_long, args: [u64; 6], words: [i64; 2]) -> Option<When> {
+        call(number, args, words).map(|call| call.when)
+    }
+
+    #[test]
+    fn relative_timeouts() {
+        for (number, index) in [
+            (libc::SYS_nanosleep, 0),
+            (libc::SYS_clock_nanosleep, 2),
+            (libc::SYS_ppoll, 2),
+            (libc::SYS_pselect6, 4),
+            (libc::SYS_recvmmsg, 4),
+            (libc::SYS_epoll_pwait2, 3),
+            (libc::SYS_futex, 3),
+            (libc::SYS_rt_sigtimedwait, 2),
+            (libc::SYS_semtimedop, 3),
+            (libc::SYS_io_getevents, 4),
+        ] {
+            let mut args = [0; 6];
+            args[index] = AT;
+            assert_eq!(when(number, args, [2, 5]), Some(When::After(2_000_000_005)), "{number}");
+            // Zero does not wait, and the kernel refuses the others.
+            for words in [[0, 0], [-1, 0], [0, -1], [0, 1_000_000_000]] {
+                assert_eq!(call(number, args, words), None, "{number} {words:?}");
+            }
+            assert_eq!(when(number, args, [i64::MAX, 0]), Some(When::After(u64::MAX)));
+            args[index] = 8;
+            assert_eq!(call(number, args, [2, 5]), None, "{number}: unreadable memory");
+        }
+    }
+
+    #[test]
+    fn milliseconds_and_microseconds() {
+        for (number, index) in
+            [(libc::SYS_poll, 2), (libc::SYS_epoll_wait, 3), (libc::SYS_epoll_pwait, 3)]
+        {
+            let with = |value: i32| {
+                let mut args = [0; 6];
+                // The upper half of the register has no meaning.
+                args[index] = u64::from(value as u32) | 7 << 32;
+                when(number, args, [0, 0])
+            };
+            assert_eq!(with(1_500), Some(When::After(1_500_000_000)));
+            assert_eq!([with(0), with(-1), with(i32::MIN)], [None; 3]);
+            assert_eq!(with(i32::MAX), Some(When::After(2_147_483_647_000_000)));
+        }
+        let select = |words| when(libc::SYS_select, [0, 0, 0, 0, AT, 0], words);
+        assert_eq!(select([1, 2_500_000]), Some(When::After(3_500_000_000)));
+        assert_eq!([select([0, 0]), select([0, -1])], [None; 2]);
+    }
+
+    #[test]
+    fn absolute_timeouts_have_the_clock_of_their_call() {
+        let futex = |op: i32| when(libc::SYS_futex, [0, op as u64, 0, AT, 0, 0], [3, 0]);
+        let at = |clock: i32| Some(When::At { clock: clock as u64, ns: 3_000_000_000 });
+        let (mono, real) = (at(libc::CLOCK_MONOTONIC), at(libc::CLOCK_REALTIME));
+        for op in [libc::FUTEX_WAIT_BITSET, libc::FUTEX_WAIT_REQUEUE_PI, libc::FUTEX_LOCK_PI2] {
+            assert_eq!(futex(op | libc::FUTEX_PRIVATE_FLAG), mono);
+            assert_eq!(futex(op | libc::FUTEX_CLOCK_REALTIME), real);
+        }
+        assert_eq!(futex(libc::FUTEX_LOCK_PI), real);
+        assert_eq!(futex(libc::FUTEX_WAKE), None, "its fourth argument is a number");
+        let tai = at(libc::CLOCK_TAI);
+        let clock = libc::CLOCK_TAI as u64;
+        assert_eq!(when(libc::SYS_clock_nanosleep, [clock, 1, AT, 0, 0, 0], [3, 0]), tai);
+        assert_eq!(when(libc::SYS_futex_waitv, [0, 1, 0, AT, 1, 0], [3, 0]), mono);
+        assert_eq!(when(SYS_FUTEX_WAIT, [0, 0, 0, 0, AT, 0], [3, 0]), real);
+        assert_eq!(when(libc::SYS_mq_timedreceive, [0, 0, 0, 0, AT, 0], [3, 0]), real);
+        assert_eq!(when(libc::SYS_read, [0; 6], [3, 0]), None);
+    }
+
+    #[test]
+    fn results_and_remainders() {
+        let futex = call(libc::SYS_futex, [0, 0, 0, AT, 0, 0], [1, 0]).unwrap();
+        assert_eq!((futex.timed_out, futex.endless), (-110, Endless::Argument(3, 0)));
+        let poll = call(libc::SYS_poll, [0, 0, 9, 0, 0, 0], [0, 0]).unwrap();
+        assert_eq!((poll.timed_out, poll.endless), (0, Endless::Argument(2, u64::MAX)));
+        let sleep = call(libc::SYS_nanosleep, [AT, 99, 0, 0, 0, 0], [1, 0]).unwrap();
+        assert_eq!((sleep.endless, sleep.remaining), (Endless::Pause, Remaining::Interrupted(99)));
+        let left = 2_000_003_004;
+        assert_eq!(remaining_words(sleep.remaining, left), Some((99, [2, 3_004])));
+        assert_eq!(remaining_words(Remaining::Timeval(9), left), Some((9, [2, 3])));
+        assert_eq!(remaining_words(Remaining::Interrupted(0), left), None);
+    }
+}

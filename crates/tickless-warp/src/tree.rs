@@ -1,0 +1,129 @@
+//! The threads of the program and its children, and what each is doing as far as the tracer knows.
+
+use crate::line::Ns;
+use crate::sys::ptrace::Registers;
+use crate::timeout::TimedCall;
+use libc::pid_t;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use tickless_core::local::Key;
+
+/// A wait with a deadline.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub(crate) call: TimedCall,
+    /// The thread's registers at the begin of the call.
+    pub(crate) registers: Registers,
+    /// When it ends; `None` if that is beyond the range of the clock.
+    pub(crate) deadline: Option<Ns>,
+    /// The armed deadline, until it has come.
+    pub(crate) key: Option<Key>,
+    pub(crate) since: Ns,
+}
+
+/// A wait that a signal has interrupted, and that the kernel may repeat.
+#[derive(Clone, Copy)]
+pub(crate) struct Interrupted {
+    pub(crate) registers: Registers,
+    pub(crate) deadline: Option<Ns>,
+}
+
+/// A system call whose result the tracer has to see.
+#[derive(Clone, Copy)]
+pub(crate) enum Awaited {
+    /// timer_create(2).
+    TimerCreate { clock: u64, event: u64, id: u64 },
+}
+
+/// What a thread does.
+#[derive(Clone, Copy)]
+pub(crate) enum State {
+    /// New, and not yet stopped for the first time.
+    New,
+    /// It runs, or waits in a call that names no time.
+    Free,
+    /// Stopped before a call that only sleeps. It needs no look at the kernel's state: only a
+    /// signal could end the sleep early.
+    Held(Wait),
+    /// In a wait that has no timeout for the kernel. The end of the call is reported.
+    Waiting(Wait),
+    /// As above, and its wait has been interrupted, because its deadline has come.
+    Ending(Wait),
+    /// In a call whose result the tracer has to see.
+    Calling(Awaited, Registers),
+    /// Its process has been stopped by a signal.
+    Stopped,
+    /// It waits for its child of vfork(2).
+    Lending,
+}
+
+pub(crate) struct Thread {
+    pub(crate) tid: pid_t,
+    pub(crate) process: pid_t,
+    pub(crate) state: State,
+    pub(crate) interrupted: Option<Interrupted>,
+    /// The files of the thread's state in `/proc`, opened when first needed.
+    pub(crate) stat: Option<File>,
+    pub(crate) runs: Option<File>,
+}
+
+/// A process, that is the threads with one `tgid`.
+#[derive(Default)]
+pub(crate) struct Process {
+    pub(crate) name: String,
+    /// Whether the second filter is installed, which traps calls on sockets.
+    pub(crate) has_socket_filter: bool,
+}
+
+/// The threads of the tree, by their numbers.
+#[derive(Default)]
+pub(crate) struct Tree {
+    pub(crate) threads: HashMap<pid_t, Thread>,
+    pub(crate) processes: HashMap<pid_t, Process>,
+}
+
+impl Tree {
+    /// Adds a thread, unless it is known.
+    pub(crate) fn add(&mut self, tid: pid_t) -> &mut Thread {
+        let processes = &mut self.processes;
+        self.threads.entry(tid).or_insert_with(|| {
+            let (process, name) = identity(tid);
+            let process = process.unwrap_or(tid);
+            processes.entry(process).or_insert_with(|| Process { name, ..Process::default() });
+            let state = State::New;
+            Thread { tid, process, state, interrupted: None, stat: None, runs: None }
+        })
+    }
+
+    pub(crate) fn set(&mut self, tid: pid_t, state: State) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.state = state;
+        }
+    }
+
+    /// Removes a thread, and its process if that was the first thread: the kernel reports the end
+    /// of the first thread after those of all others.
+    pub(crate) fn remove(&mut self, tid: pid_t) -> Option<Thread> {
+        self.processes.remove(&tid);
+        self.threads.remove(&tid)
+    }
+
+    pub(crate) fn process_of(&self, tid: pid_t) -> pid_t {
+        self.threads.get(&tid).map_or(tid, |thread| thread.process)
+    }
+
+    /// Returns a process of the tree and its name, for messages.
+    pub(crate) fn name_of(&self, tid: pid_t) -> (pid_t, String) {
+        let process = self.process_of(tid);
+        let name = self.processes.get(&process).map(|process| process.name.clone());
+        (process, name.unwrap_or_default())
+    }
+}
+
+/// Returns the process of a thread and the name of its program.
+fn identity(tid: pid_t) -> (Option<pid_t>, String) {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let process = field("Tgid:").and_then(|process| process.parse().ok());
+    (process, field("Name:").unwrap_or_default().to_string())
+}
