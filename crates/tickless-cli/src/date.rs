@@ -1,8 +1,8 @@
 //! Dates as RFC 3339 writes them.
 
 /// Parses a date and time of day, such as `2030-01-01T00:00:00Z` or `2030-01-01T01:00:00+01:00`, or
-/// a date without a time, which is its midnight in UTC. Returns nanoseconds since 1970. Leap seconds
-/// are counted as the second after them, as the system's clock does.
+/// a date without a time, which is its midnight in UTC. Returns nanoseconds since 1970. A leap
+/// second counts as the second after it, as in the system's clock.
 pub fn parse(text: &str) -> Result<i64, String> {
     parts(text).ok_or_else(|| {
         format!("{text:?} is no date between 1970 and 2261; write it as 2030-01-01T00:00:00Z")
@@ -18,15 +18,11 @@ fn parts(text: &str) -> Option<i64> {
         None => return None,
     };
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    let digits = offset
-        .strip_prefix('.')
-        .map_or(0, |part| part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len()));
-    let (fraction, zone) = if offset.starts_with('.') {
-        let (fraction, zone) = offset[1..].split_at(digits);
-        (format!("{fraction:0<9}").get(..9)?.parse::<i64>().ok()?, zone)
-    } else {
-        (0, offset)
+    let (fraction, zone) = match offset.strip_prefix('.') {
+        Some(part) => part.split_at(part.find(|c: char| !c.is_ascii_digit())?),
+        None => ("0", offset),
     };
+    let fraction = format!("{fraction:0<9}").get(..9)?.parse::<i64>().ok()?;
     let east = match zone {
         "Z" | "z" => 0,
         _ => {

@@ -6,7 +6,7 @@ use crate::duration::parse_seconds;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::time::Duration;
-use tickless_warp::{Ended, Options, Outcome, Outside, Pace, WarpError, end_by, run};
+use tickless_warp::{Ended, Options, Outcome, Pace, WarpError, end_by, run};
 
 /// Run a program in time that jumps: a day of it in a second
 ///
@@ -33,9 +33,6 @@ pub struct WarpArgs {
     /// Let only jumps move the clock: computing takes no time
     #[arg(long, conflicts_with = "pace")]
     freeze: bool,
-    /// What waiting for a terminal or the network does: wait lets real time pass, ignore jumps
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "wait")]
-    outside: OutsideArg,
     /// Trap the instruction rdtsc too; each clock read then takes about 10 us
     #[arg(long)]
     tsc: bool,
@@ -48,12 +45,6 @@ pub struct WarpArgs {
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM", required = true)]
     command: Vec<OsString>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum OutsideArg {
-    Wait,
-    Ignore,
 }
 
 /// Parses a factor, such as `60x` or `0.5`.
@@ -76,13 +67,8 @@ impl Command for WarpArgs {
                 (None, true) => Pace::Frozen,
                 (None, false) => Pace::Jump,
             },
-            outside: match self.outside {
-                OutsideArg::Wait => Outside::Wait,
-                OutsideArg::Ignore => Outside::Ignore,
-            },
             traps_counter: self.tsc,
             seed: self.seed,
-            reports: false,
         };
         let outcome = run(program, args, &options, &mut |note| {
             if !self.quiet {

@@ -83,6 +83,28 @@ pub const CRATES: &[Floors] = &[
             &["tokio_time", "callback", "driver", "local", "book"],
         ],
     ),
+    (
+        "tickless-warp",
+        &[
+            &["line", "options", "error", "timeout"],
+            &["filter", "deadlines", "unsupported"],
+            &["sys"],
+            &["page", "tree"],
+            &["asleep"],
+            &["engine"],
+        ],
+    ),
+    (
+        "tickless-warp::engine",
+        &[
+            &["clock"],
+            &["timer"],
+            &["state"],
+            &["answers", "install", "sockets", "timers", "waits"],
+            &["stops"],
+            &["run"],
+        ],
+    ),
 ];
 
 /// Finds paths in the listed crates that lead to a module which is not on a lower floor, and files

@@ -1,4 +1,4 @@
-//! Who is asleep: decides whether every thread of the tree waits.
+//! Decides whether every thread of the tree waits.
 //!
 //! Only threads that run can wake others. So the threads that may have run without a report are
 //! read twice, state and number of runs: if none has run between the two readings, then at one
@@ -9,7 +9,7 @@
 //! A thread that waits for a disk (state D) is not asleep: what it waits for is under way.
 
 use crate::timeout::Endless;
-use crate::tree::{State, Thread, Tree};
+use crate::tree::{Signals, State, Thread, Tree};
 use libc::pid_t;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -24,11 +24,13 @@ pub(crate) enum Census {
 
 /// Decides whether every thread waits. `first` is read first, because it ran last. `signals` says
 /// whether signals may be under way, so that threads that only sleep have to be read too.
-pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: bool) -> Census {
-    if let Some(thread) = tree.threads.get_mut(&first) {
-        if matches!(thread.state, State::Free | State::Waiting(_)) && !is_asleep(thread) {
-            return Census::Awake(first);
-        }
+pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: Signals) -> Census {
+    let last = tree.threads.get_mut(&first);
+    if let Some(thread) = last
+        && matches!(thread.state, State::Free | State::Waiting(_))
+        && !is_asleep(thread)
+    {
+        return Census::Awake(first);
     }
     let mut before = Vec::new();
     for thread in tree.threads.values_mut() {
@@ -36,17 +38,30 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: bool) -> Census {
             State::New | State::Ending(_) | State::Calling(..) => return Census::Awake(thread.tid),
             State::Held(_) | State::Stopped | State::Lending | State::Waiting(_) => {}
             State::Free => {
+                // The runs first: a thread that is asleep afterwards has to get a CPU again to run,
+                // which increases them.
+                let runs = runs(thread);
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
                 }
-                before.push((thread.tid, runs(thread)));
+                before.push((thread.tid, runs));
             }
         }
     }
+    let may_be_signalled = signals == Signals::UnderWay;
     for thread in tree.threads.values_mut() {
-        let State::Waiting(wait) = thread.state else { continue };
-        let only_sleeps = wait.call.endless == Endless::Pause && !signals;
-        if !only_sleeps && !is_asleep(thread) {
+        let is_asleep = match thread.state {
+            State::Waiting(wait) if wait.call.endless == Endless::Pause && !may_be_signalled => {
+                true
+            }
+            State::Waiting(_) => is_asleep(thread),
+            // vfork(2) waits for its child in the state of a thread that waits for a disk.
+            State::Lending => {
+                matches!(state(thread), Some(b'D' | b'S' | b'Z' | b'X')) && !runs_now(thread)
+            }
+            _ => true,
+        };
+        if !is_asleep {
             return Census::Awake(thread.tid);
         }
     }
@@ -54,7 +69,8 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: bool) -> Census {
     if before.len() > 1 {
         for (tid, runs_before) in before {
             let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-            if runs(thread) != runs_before || !is_asleep(thread) {
+            // Here the state first: a thread that was about to run has run since, or is seen.
+            if !is_asleep(thread) || runs(thread) != runs_before {
                 return Census::Awake(tid);
             }
         }
@@ -65,13 +81,32 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: bool) -> Census {
 /// Returns whether a thread waits for an event, or has ended. A thread that has stopped for the
 /// tracer has an event which is not handled yet.
 fn is_asleep(thread: &mut Thread) -> bool {
+    match state(thread) {
+        // A thread gets this state a little before it leaves its CPU, and may yet find that it need
+        // not wait. The file `syscall` has
+        // the word "running" for a thread on a CPU.
+        Some(b'S') => !runs_now(thread),
+        state => matches!(state, Some(b'Z' | b'X')),
+    }
+}
+
+/// Returns whether a thread is on a CPU, or queued for one (since Linux 2.6.27, with
+/// CONFIG_HAVE_ARCH_TRACEHOOK).
+fn runs_now(thread: &mut Thread) -> bool {
+    let path = format_args!("/proc/{}/task/{}/syscall", thread.process, thread.tid);
+    let mut text = [0; 256];
+    let length = read(&mut thread.call, path, &mut text);
+    length.is_some_and(|length| text[..length].starts_with(b"running"))
+}
+
+/// Returns the letter of a thread's state; X, for an ended one, if it is gone.
+fn state(thread: &mut Thread) -> Option<u8> {
     let path = format_args!("/proc/{}/task/{}/stat", thread.process, thread.tid);
     let mut text = [0; 512];
-    let Some(length) = read(&mut thread.stat, path, &mut text) else { return true };
+    let Some(length) = read(&mut thread.stat, path, &mut text) else { return Some(b'X') };
     let text = &text[..length];
     let name_end = text.iter().rposition(|byte| *byte == b')');
-    let state = name_end.and_then(|end| text.get(end + 2));
-    matches!(state, Some(b'S' | b'Z' | b'X'))
+    name_end.and_then(|end| text.get(end + 2)).copied()
 }
 
 /// Returns how often a thread has got a CPU (since Linux 2.6.13, with CONFIG_SCHED_INFO).

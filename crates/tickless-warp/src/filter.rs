@@ -163,6 +163,16 @@ pub(crate) fn socket_filter() -> Vec<Op> {
     program(SOCKET_CALLS)
 }
 
+/// Returns the bytes of a filter, as the kernel reads them.
+pub(crate) fn bytes(ops: &[Op]) -> Vec<u8> {
+    let bytes = |op: &Op| {
+        let [a, b] = op.code.to_ne_bytes();
+        let [c, d, e, f] = op.value.to_ne_bytes();
+        [a, b, op.if_true, op.if_false, c, d, e, f]
+    };
+    ops.iter().flat_map(bytes).collect()
+}
+
 fn program(calls: &[(c_long, Trap)]) -> Vec<Op> {
     let mut ops = vec![
         op(LOAD, ARCH_AT),

@@ -11,13 +11,11 @@
 //! - `page`: the code and data by which programs read the clock without a system call.
 //! - `tree`, `asleep`: the threads, and whether all of them wait.
 //! - `engine`: what the tracer does at each stop, and when it moves the clock.
-//! - `report`: who waited for what.
 //!
 //! Needs Linux 5.6 or later on x86-64; elsewhere [`run`] returns [`WarpError::Platform`].
 
 mod error;
 mod options;
-pub mod report;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod asleep;
@@ -43,7 +41,7 @@ mod unsupported;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use engine::run;
 pub use error::WarpError;
-pub use options::{Ended, Note, Options, Outcome, Outside, Pace};
+pub use options::{Ended, Note, Options, Outcome, Pace};
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub use sys::launch::end_by;
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

@@ -46,7 +46,7 @@ const REALTIME_CLOCKS: [usize; 4] = [0, 5, 8, 11];
 
 impl Offsets {
     /// Returns whether the clock flows with virtual time.
-    pub(crate) fn knows(clock: u64) -> bool {
+    pub(crate) fn is_virtual(clock: u64) -> bool {
         usize::try_from(clock).is_ok_and(|clock| VIRTUAL_CLOCKS.contains(&clock))
     }
 
@@ -68,7 +68,7 @@ impl Offsets {
         u64::try_from(monotonic.max(0)).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn from_monotonic(self, clock: u64, ns: Ns) -> u64 {
+    pub(crate) fn of_monotonic(self, clock: u64, ns: Ns) -> u64 {
         ns.wrapping_add_signed(self.of(clock))
     }
 }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(all, [500, 0, 0, 0, 0, 500, 0, 0, 500, 0, 0, 537]);
         assert_eq!(offsets.to_monotonic(0, 700), 200);
         assert_eq!(offsets.to_monotonic(0, 100), 0);
-        assert_eq!(offsets.from_monotonic(11, 1), 538);
-        assert_eq!([2, 3, 12, u64::MAX].map(Offsets::knows), [false; 4]);
+        assert_eq!(offsets.of_monotonic(11, 1), 538);
+        assert_eq!([2, 3, 12, u64::MAX].map(Offsets::is_virtual), [false; 4]);
     }
 }

@@ -16,17 +16,6 @@ pub enum Pace {
     Times(f64),
 }
 
-/// What a wait for input from outside of the tree does to the clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Outside {
-    /// Time passes in real time while a thread waits for a terminal, a pipe or socket that the
-    /// program got as its standard input, or the network beyond loopback.
-    #[default]
-    Wait,
-    /// The clock jumps all the same.
-    Ignore,
-}
-
 /// Options of [`run`](crate::run).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -36,14 +25,10 @@ pub struct Options {
     pub start_ns: Option<i64>,
     /// How fast time passes.
     pub pace: Pace,
-    /// What waits for the outside do to the clock.
-    pub outside: Outside,
     /// Traps the instruction `rdtsc` too. Each clock read is a trapped system call then.
     pub traps_counter: bool,
     /// Orders deadlines of equal time at random, by this seed; in the order of arming if `None`.
     pub seed: Option<u64>,
-    /// Records who waited for what.
-    pub reports: bool,
 }
 
 /// How the program ended.
@@ -69,8 +54,6 @@ pub struct Outcome {
     pub used: Duration,
     /// How often the clock jumped.
     pub jumps: u64,
-    /// Who waited for what, if [`Options::reports`] asked for it.
-    pub report: Option<crate::report::Report>,
 }
 
 /// What the user should know while the program runs.
@@ -108,15 +91,6 @@ pub enum Note {
         /// Its name.
         name: String,
     },
-    /// A thread waits for the outside, which keeps the clock at real time.
-    Outside {
-        /// The process.
-        pid: i32,
-        /// Its name.
-        name: String,
-        /// What it waits for.
-        what: &'static str,
-    },
     /// The program has ended, and processes that it had started were ended.
     LeftOver {
         /// How many.
@@ -153,11 +127,6 @@ impl fmt::Display for Note {
                 f,
                 "every thread waits, and none for a time: process {pid} ({name}) waits for an \
                  event that nothing in the program causes. Ctrl-C ends it"
-            ),
-            Note::Outside { pid, name, what } => write!(
-                f,
-                "process {pid} ({name}) waits for {what}, so time passes as in reality; \
-                 --outside ignore jumps all the same"
             ),
             Note::LeftOver { processes, name } => write!(
                 f,

@@ -4,7 +4,7 @@ use crate::line::Ns;
 use crate::sys::ptrace::Registers;
 use crate::timeout::TimedCall;
 use libc::pid_t;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use tickless_core::local::Key;
 
@@ -18,7 +18,6 @@ pub(crate) struct Wait {
     pub(crate) deadline: Option<Ns>,
     /// The armed deadline, until it has come.
     pub(crate) key: Option<Key>,
-    pub(crate) since: Ns,
 }
 
 /// A wait that a signal has interrupted, and that the kernel may repeat.
@@ -33,6 +32,22 @@ pub(crate) struct Interrupted {
 pub(crate) enum Awaited {
     /// timer_create(2).
     TimerCreate { clock: u64, event: u64, id: u64 },
+}
+
+/// Whether a signal may be on its way to a thread that only sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Signals {
+    None,
+    UnderWay,
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// What the thread waited for, or a signal.
+    Event,
+    /// Its deadline.
+    Deadline,
 }
 
 /// What a thread does.
@@ -50,7 +65,7 @@ pub(crate) enum State {
     /// As above, and its wait has been interrupted, because its deadline has come.
     Ending(Wait),
     /// In a call whose result the tracer has to see.
-    Calling(Awaited, Registers),
+    Calling(Awaited),
     /// Its process has been stopped by a signal.
     Stopped,
     /// It waits for its child of vfork(2).
@@ -65,6 +80,7 @@ pub(crate) struct Thread {
     /// The files of the thread's state in `/proc`, opened when first needed.
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
+    pub(crate) call: Option<File>,
 }
 
 /// A process, that is the threads with one `tgid`.
@@ -80,6 +96,8 @@ pub(crate) struct Process {
 pub(crate) struct Tree {
     pub(crate) threads: HashMap<pid_t, Thread>,
     pub(crate) processes: HashMap<pid_t, Process>,
+    /// Threads that have stopped before their parent's stop was reported, which names them.
+    unannounced: HashSet<pid_t>,
 }
 
 impl Tree {
@@ -91,8 +109,23 @@ impl Tree {
             let process = process.unwrap_or(tid);
             processes.entry(process).or_insert_with(|| Process { name, ..Process::default() });
             let state = State::New;
-            Thread { tid, process, state, interrupted: None, stat: None, runs: None }
+            Thread { tid, process, state, interrupted: None, stat: None, runs: None, call: None }
         })
+    }
+
+    /// Adds a thread that its parent has made. It may be known already, or may even have ended.
+    pub(crate) fn announce(&mut self, tid: pid_t) {
+        if !self.unannounced.remove(&tid) {
+            self.add(tid);
+        }
+    }
+
+    /// Adds a thread that has an event, unless it is known.
+    pub(crate) fn appears(&mut self, tid: pid_t) -> &mut Thread {
+        if !self.threads.contains_key(&tid) {
+            self.unannounced.insert(tid);
+        }
+        self.add(tid)
     }
 
     pub(crate) fn set(&mut self, tid: pid_t, state: State) {

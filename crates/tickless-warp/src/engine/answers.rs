@@ -24,11 +24,11 @@ impl Engine<'_> {
             true => 0,
             false => FAULT,
         };
-        let read = |clock| self.clock.offsets.from_monotonic(clock, self.clock.now());
+        let read = |clock| self.clock.offsets.of_monotonic(clock, self.clock.now());
         let result = match number {
             libc::SYS_clock_gettime => {
                 let clock = first & u64::from(u32::MAX);
-                if !Offsets::knows(clock) {
+                if !Offsets::is_virtual(clock) {
                     self.resume(tid, 0);
                     return true;
                 }
@@ -89,7 +89,7 @@ impl Engine<'_> {
         if modes as u32 != 0 {
             return NOT_PERMITTED;
         }
-        let ns = self.clock.offsets.from_monotonic(0, self.clock.now());
+        let ns = self.clock.offsets.of_monotonic(0, self.clock.now());
         let fields = memory::write_words(tid, at + 8, &[0; 15])
             && memory::write_words(tid, at + STATUS_AT, &[STA_NANO])
             && memory::write_words(tid, at + TIME_AT, &[ns / NS, ns % NS]);

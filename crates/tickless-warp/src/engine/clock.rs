@@ -171,7 +171,7 @@ impl VirtualClock {
     }
 }
 
-/// Reads counter and monotonic clock at one moment: that of five readings which took the shortest.
+/// Reads counter and monotonic clock at one moment: the shortest of five readings.
 fn pair(source: Source) -> (u64, u64) {
     let read = |_| {
         let before = source.read();

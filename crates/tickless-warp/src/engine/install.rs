@@ -104,7 +104,7 @@ impl Engine<'_> {
 
 use ptrace::Registers;
 
-/// Returns whether a program is set-uid, but runs as the user who started it.
+/// Returns whether a program is set-uid, but runs as the user that started it.
 fn is_unprivileged_set_uid(pid: pid_t) -> bool {
     const SET_UID: u32 = 0o4000;
     let own = fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());

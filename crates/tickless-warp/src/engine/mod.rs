@@ -4,8 +4,11 @@ mod answers;
 mod clock;
 mod install;
 mod run;
+mod sockets;
 mod state;
 mod stops;
+mod timer;
+mod timers;
 mod waits;
 
 pub use run::run;

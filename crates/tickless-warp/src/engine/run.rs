@@ -11,7 +11,8 @@ use crate::options::{Ended, Note, Options, Outcome};
 use crate::page::patch::Functions;
 use crate::sys::events::{self, Handling};
 use crate::sys::launch::launch;
-use crate::tree::Tree;
+use crate::tree::{Signals, Tree};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,11 @@ pub fn run(
         ended: None,
         has_begun: false,
         last: launched.pid,
-        signals: false,
+        signals: Signals::None,
+        timers: HashMap::new(),
+        descriptors_made: 0,
+        socket_timeouts: HashMap::new(),
+        uses_network: false,
     };
     engine.tree.add(launched.pid);
     if let Some(until) = options.until {
@@ -71,17 +76,16 @@ pub fn run(
     }
     engine.run();
     drop(handling);
-    if !engine.has_begun {
-        if let Some(error) = launched.failure(program) {
-            return Err(error);
-        }
+    if !engine.has_begun
+        && let Some(error) = launched.failure(program)
+    {
+        return Err(error);
     }
     Ok(Outcome {
         ended: engine.ended.unwrap_or(Ended::Signal(libc::SIGKILL)),
         passed: engine.clock.passed(),
         used: start.elapsed(),
         jumps: engine.clock.jumps,
-        report: None,
     })
 }
 
@@ -138,6 +142,7 @@ impl Engine<'_> {
     fn is_due(&mut self, due: Due) {
         match due {
             Due::Wait(tid) => self.end_wait(tid),
+            Due::Timer(id) => self.expire(id),
             Due::Until => {
                 self.ended = Some(Ended::Until);
                 events::kill(self.root, libc::SIGTERM);
@@ -151,7 +156,7 @@ impl Engine<'_> {
             return false;
         }
         let Some(next) = self.deadlines.next() else { return false };
-        if self.signals {
+        if self.signals == Signals::UnderWay {
             self.release_held();
         }
         let census = census(&mut self.tree, self.last, self.signals);
@@ -159,7 +164,7 @@ impl Engine<'_> {
             self.last = tid;
             return false;
         }
-        self.signals = false;
+        self.signals = Signals::None;
         // A thread that ended while the others were read.
         if let Some((tid, event)) = events::next() {
             self.handle(tid, event);
@@ -208,7 +213,7 @@ impl Engine<'_> {
             return;
         }
         let is_asleep = rounds.quiet_since.elapsed() > PATIENCE
-            && census(&mut self.tree, self.last, true) == Census::Asleep;
+            && census(&mut self.tree, self.last, Signals::UnderWay) == Census::Asleep;
         let has_deadline = self.deadlines.next().is_some();
         if is_asleep && !has_deadline && !rounds.has_noted[0] {
             rounds.has_noted[0] = true;

@@ -1,18 +1,22 @@
 //! What the engine knows, which all of its files use.
 
 use super::clock::VirtualClock;
+use super::timer::{Timer, TimerId};
 use crate::deadlines::Deadlines;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
 use crate::sys::ptrace::{self, Registers};
-use crate::tree::{State, Tree};
+use crate::tree::{Signals, State, Tree};
 use libc::pid_t;
+use std::collections::HashMap;
 
 /// What comes due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Due {
     /// The wait of a thread ends.
     Wait(pid_t),
+    /// A timer of a program expires.
+    Timer(TimerId),
     /// The time of the whole run ends.
     Until,
 }
@@ -34,7 +38,14 @@ pub(crate) struct Engine<'a> {
     /// The thread that was resumed last.
     pub(crate) last: pid_t,
     /// Whether a signal may be on its way to a thread that is held.
-    pub(crate) signals: bool,
+    pub(crate) signals: Signals,
+    pub(crate) timers: HashMap<TimerId, Timer>,
+    /// How many timers have been known that are descriptors.
+    pub(crate) descriptors_made: u64,
+    /// The timeouts of sockets for receiving and sending, by the sockets' numbers.
+    pub(crate) socket_timeouts: HashMap<u64, [u64; 2]>,
+    /// Whether the tree has made a socket of an internet protocol.
+    pub(crate) uses_network: bool,
 }
 
 impl Engine<'_> {

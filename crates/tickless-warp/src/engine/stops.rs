@@ -1,28 +1,30 @@
 //! What the tracer does at each stop of a thread.
 
 use super::state::{Engine, arguments};
+use super::timer::TimerId;
+use super::timers::correct_alarm;
 use crate::options::{Ended, Note};
 use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
 use crate::timeout::timed_call;
-use crate::tree::State;
+use crate::tree::{Awaited, End, Signals, State};
 use libc::{c_int, c_long, pid_t};
 use std::fs;
 
 impl Engine<'_> {
     /// Handles an event of a thread.
     pub(crate) fn handle(&mut self, tid: pid_t, event: Event) {
-        let state = self.tree.add(tid).state;
+        let state = self.tree.appears(tid).state;
         match event {
             Event::Ended(status) => self.has_ended(tid, status),
             Event::Call => self.before_call(tid),
             Event::Exit => self.after_call(tid, state),
             Event::NewThread => {
-                ptrace::message(tid).map(|new| self.tree.add(new).tid);
+                self.announce(tid);
                 self.resume(tid, 0);
             }
             Event::NewBorrower => {
-                ptrace::message(tid).map(|new| self.tree.add(new).tid);
+                self.announce(tid);
                 self.resume(tid, 0);
                 self.tree.set(tid, State::Lending);
             }
@@ -30,7 +32,7 @@ impl Engine<'_> {
             Event::NewProgram => self.has_new_program(tid),
             Event::GroupStop => {
                 self.tree.set(tid, State::Stopped);
-                self.signals = true;
+                self.signals = Signals::UnderWay;
                 ptrace::listen(tid);
             }
             Event::Stop => self.resume(tid, 0),
@@ -38,11 +40,20 @@ impl Engine<'_> {
         }
     }
 
+    fn announce(&mut self, parent: pid_t) {
+        if let Some(new) = ptrace::message(parent) {
+            self.tree.announce(new);
+        }
+    }
+
     fn has_ended(&mut self, tid: pid_t, status: c_int) {
         // Its parent gets a signal.
-        self.signals = true;
+        self.signals = Signals::UnderWay;
         if let Some(thread) = self.tree.remove(tid) {
             self.forget_wait(thread.state);
+            if thread.process == tid {
+                self.forget_timers(tid, None);
+            }
         }
         if tid == self.root && self.ended.is_none() {
             self.ended = Some(if libc::WIFSIGNALED(status) {
@@ -60,8 +71,14 @@ impl Engine<'_> {
         if let Some(call) = timed_call(number, arguments(&registers), read) {
             return self.begin_wait(tid, registers, call);
         }
-        if self.answer_clock(tid, number, &registers) {
+        let is_answered = self.answer_clock(tid, number, &registers)
+            || self.answer_timer(tid, number, &registers)
+            || self.answer_socket_option(tid, number, &registers);
+        if is_answered {
             return;
+        }
+        if let Some(call) = self.socket_wait(tid, number, &registers) {
+            return self.begin_wait(tid, registers, call);
         }
         match number {
             libc::SYS_kill
@@ -70,7 +87,11 @@ impl Engine<'_> {
             | libc::SYS_rt_sigqueueinfo
             | libc::SYS_rt_tgsigqueueinfo
             | libc::SYS_pidfd_send_signal => {
-                self.signals = true;
+                self.signals = Signals::UnderWay;
+                self.resume(tid, 0);
+            }
+            libc::SYS_socket => {
+                self.uses_network = true;
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),
@@ -79,8 +100,14 @@ impl Engine<'_> {
 
     fn after_call(&mut self, tid: pid_t, state: State) {
         match state {
-            State::Waiting(wait) => self.wait_has_ended(tid, wait, false),
-            State::Ending(wait) => self.wait_has_ended(tid, wait, true),
+            State::Waiting(wait) => self.wait_has_ended(tid, wait, End::Event),
+            State::Ending(wait) => self.wait_has_ended(tid, wait, End::Deadline),
+            State::Calling(Awaited::TimerCreate { clock, event, id }) => {
+                if ptrace::registers(tid).is_some_and(|registers| registers.rax == 0) {
+                    self.timer_was_created(tid, clock, event, id);
+                }
+                self.resume(tid, 0);
+            }
             _ => self.resume(tid, 0),
         }
     }
@@ -100,6 +127,7 @@ impl Engine<'_> {
                 self.forget_wait(thread.state);
             }
         }
+        self.forget_timers(tid, Some(TimerId::Alarm(tid)));
         self.tree.processes.remove(&tid);
         self.tree.add(tid);
         self.has_begun = true;
@@ -111,6 +139,9 @@ impl Engine<'_> {
     fn deliver(&mut self, tid: pid_t, signal: c_int) {
         if signal == libc::SIGSEGV && self.options.traps_counter && self.answer_counter(tid) {
             return;
+        }
+        if signal == libc::SIGALRM {
+            correct_alarm(tid);
         }
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         if thread.interrupted.is_some() && has_handler(tid, signal) {

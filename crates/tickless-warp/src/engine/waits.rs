@@ -14,7 +14,7 @@ use super::state::{Due, Engine, arguments};
 use crate::line::Ns;
 use crate::sys::{memory, ptrace};
 use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
-use crate::tree::{Interrupted, State, Wait};
+use crate::tree::{End, Interrupted, Signals, State, Wait};
 use libc::pid_t;
 use ptrace::Registers;
 
@@ -42,7 +42,7 @@ impl Engine<'_> {
         };
         let deadline = deadline.filter(|at| *at < u64::MAX);
         let key = deadline.and_then(|at| self.deadlines.arm(at, Due::Wait(tid)));
-        let wait = Wait { call, registers, deadline, key, since: now };
+        let wait = Wait { call, registers, deadline, key };
         if call.endless == Endless::Pause {
             self.tree.set(tid, State::Held(wait));
         } else {
@@ -85,7 +85,6 @@ impl Engine<'_> {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         match thread.state {
             State::Held(wait) => {
-                self.log_wait(tid, &wait);
                 self.answer(tid, wait.registers, wait.call.timed_out);
             }
             State::Waiting(mut wait) => {
@@ -99,21 +98,20 @@ impl Engine<'_> {
     }
 
     /// Handles the end of a call that waited.
-    pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, is_due: bool) {
+    pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, end: End) {
         if let Some(key) = wait.key {
             self.deadlines.cancel(key);
         }
         let Some(now) = ptrace::registers(tid) else { return };
-        self.log_wait(tid, &wait);
         let left = wait.deadline.map_or(Ns::MAX, |at| at.saturating_sub(self.clock.now()));
         let mut result = now.rax.cast_signed();
         let mut registers = Registers { rax: now.rax, ..wait.registers };
         // The kernel has stored the address of the next instruction and the flags there.
         (registers.rcx, registers.r11) = (now.rcx, now.r11);
         let is_interrupted = is_interrupted(result);
-        if is_due && is_interrupted {
+        if end == End::Deadline && is_interrupted {
             result = wait.call.timed_out;
-            self.write_remaining(tid, wait.call.remaining, 0, false);
+            write_remaining_always(tid, wait.call.remaining, 0);
         } else if is_interrupted {
             result = match result {
                 // It would be repeated by restart_syscall(2), which the kernel does by itself.
@@ -121,34 +119,24 @@ impl Engine<'_> {
                 ERESTARTSYS if wait.call.endless == Endless::AsItIs => EINTR,
                 result => result,
             };
-            self.write_remaining(tid, wait.call.remaining, left, true);
+            write_remaining(tid, wait.call.remaining, left);
             if let Some(thread) = self.tree.threads.get_mut(&tid) {
                 let deadline = wait.deadline;
                 thread.interrupted = Some(Interrupted { registers: wait.registers, deadline });
             }
             // The time that is left was stored before the signal's handler has run.
-            self.signals = true;
+            self.signals = Signals::UnderWay;
         } else {
-            self.write_remaining(tid, wait.call.remaining, left, false);
+            write_remaining_always(tid, wait.call.remaining, left);
         }
         registers.rax = result.cast_unsigned();
         ptrace::set_registers(tid, &registers);
         self.resume(tid, 0);
     }
 
-    /// Stores the time that is left where the call stores it. The kernel ignores a memory that
-    /// cannot be written, because the call has had its effect.
-    fn write_remaining(&self, tid: pid_t, remaining: Remaining, left: Ns, is_interrupted: bool) {
-        if matches!(remaining, Remaining::Interrupted(_)) && !is_interrupted {
-            return;
-        }
-        if let Some((at, words)) = remaining_words(remaining, left) {
-            memory::write_words(tid, at, &words);
-        }
-    }
-
     /// Computes the deadlines on the realtime clock again, after that has been set.
     pub(crate) fn realtime_has_been_set(&mut self) {
+        self.rearm_realtime_timers();
         for thread in self.tree.threads.values_mut() {
             let (State::Held(wait) | State::Waiting(wait)) = &mut thread.state else { continue };
             let (When::At { clock, ns }, Some(key)) = (wait.call.when, wait.key) else { continue };
@@ -169,8 +157,21 @@ impl Engine<'_> {
             self.deadlines.cancel(key);
         }
     }
+}
 
-    fn log_wait(&mut self, _tid: pid_t, _wait: &Wait) {}
+/// Stores the time that is left where the call stores it. Like the kernel, ignores a memory that
+/// cannot be written, because the call has had its effect.
+fn write_remaining(tid: pid_t, remaining: Remaining, left: Ns) {
+    if let Some((at, words)) = remaining_words(remaining, left) {
+        memory::write_words(tid, at, &words);
+    }
+}
+
+/// Stores the time that is left, for calls that store it however they end.
+fn write_remaining_always(tid: pid_t, remaining: Remaining, left: Ns) {
+    if !matches!(remaining, Remaining::Interrupted(_)) {
+        write_remaining(tid, remaining, left);
+    }
 }
 
 /// Returns whether a call is the repetition of one that was interrupted.

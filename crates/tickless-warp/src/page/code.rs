@@ -1,9 +1,9 @@
 //! The code that programs run in place of the vDSO's functions.
 //!
-//! It stands in the first page of a memory file, and the data that it reads in the second. Each
+//! The first page of a memory file has the code, and the second the data that it reads. Each
 //! program maps both, at any address: the code finds the data relative to itself.
 //!
-//! The data are two copies of a line, and a number whose lowest bit says which one is valid. A
+//! The data are two copies of a line, and a number whose lowest bit selects the valid one. A
 //! writer increases the number before it changes each copy, so a reader never waits, even while the
 //! writer has lost its CPU: it reads the copy that is not being changed, and again if the number
 //! has changed since.

@@ -1,5 +1,6 @@
 //! The system calls of the tracer. All unsafe code but that of the clock page is here.
 
+pub(crate) mod descriptors;
 pub(crate) mod events;
 pub(crate) mod launch;
 pub(crate) mod memory;

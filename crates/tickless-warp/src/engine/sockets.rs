@@ -1,0 +1,120 @@
+//! Timeouts of sockets: `SO_RCVTIMEO` and `SO_SNDTIMEO`.
+//!
+//! The tracer keeps them, and the kernel's sockets have none. The calls that may wait for a socket
+//! are trapped only in processes that set such a timeout, by a second filter.
+
+use super::state::{Engine, FAULT, arguments};
+use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
+use crate::sys::ptrace::Registers;
+use crate::sys::{descriptors, memory};
+use crate::timeout::{Endless, Remaining, TimedCall, When};
+use libc::{c_long, pid_t};
+
+const NS: u64 = 1_000_000_000;
+const WRONG_TIME: i64 = -(libc::EDOM as i64);
+
+impl Engine<'_> {
+    /// Answers a call that sets or reads the timeout of a socket.
+    pub(crate) fn answer_socket_option(
+        &mut self,
+        tid: pid_t,
+        number: c_long,
+        registers: &Registers,
+    ) -> bool {
+        let [fd, _, option, value, length, _] = arguments(registers);
+        let process = self.tree.process_of(tid);
+        let Some(socket) = descriptors::socket(process, fd) else { return false };
+        // Both numbers of the option for sending are odd.
+        let direction = usize::from(
+            TIMEOUT_OPTIONS
+                .iter()
+                .position(|&of| u64::from(of) == option)
+                .is_some_and(|index| index % 2 == 1),
+        );
+        let result = match number {
+            libc::SYS_setsockopt => {
+                let Some([seconds, micros]) = memory::words(tid, value) else { return false };
+                if length < 16 || !self.needs_socket_filter(tid, process) {
+                    return false;
+                }
+                match micros < 1_000_000 {
+                    true => {
+                        let timeouts = self.socket_timeouts.entry(socket).or_insert([0; 2]);
+                        // The kernel takes negative seconds as no wait at all.
+                        let is_negative = seconds.cast_signed() < 0;
+                        let ns = seconds.saturating_mul(NS).saturating_add(micros * 1_000);
+                        timeouts[direction] = if is_negative { 1 } else { ns };
+                        0
+                    }
+                    false => WRONG_TIME,
+                }
+            }
+            libc::SYS_getsockopt => {
+                let Some(timeouts) = self.socket_timeouts.get(&socket) else { return false };
+                let ns = timeouts[direction];
+                let words = [ns / NS, ns % NS / 1_000];
+                let is_written = memory::write_words(tid, value, &words)
+                    && memory::write(tid, length, &16_u32.to_ne_bytes());
+                if is_written { 0 } else { FAULT }
+            }
+            _ => return false,
+        };
+        self.answer(tid, *registers, result);
+        true
+    }
+
+    /// Returns the wait of a call on a socket with a timeout.
+    pub(crate) fn socket_wait(
+        &self,
+        tid: pid_t,
+        number: c_long,
+        registers: &Registers,
+    ) -> Option<TimedCall> {
+        let direction = match number {
+            libc::SYS_read
+            | libc::SYS_readv
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_accept
+            | libc::SYS_accept4 => 0,
+            libc::SYS_write
+            | libc::SYS_writev
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_connect => 1,
+            _ => return None,
+        };
+        let socket = descriptors::socket(self.tree.process_of(tid), registers.rdi)?;
+        let after = self.socket_timeouts.get(&socket)?[direction];
+        let error = if number == libc::SYS_connect { libc::EINPROGRESS } else { libc::EAGAIN };
+        (after > 0).then_some(TimedCall {
+            when: When::After(after),
+            timed_out: -i64::from(error),
+            endless: Endless::AsItIs,
+            remaining: Remaining::No,
+        })
+    }
+
+    /// Installs the second filter in the process of a thread that is stopped before a call, unless
+    /// it has it. Returns whether it has it.
+    fn needs_socket_filter(&mut self, tid: pid_t, process: pid_t) -> bool {
+        let has_it = self.tree.processes.get(&process).is_some_and(|of| of.has_socket_filter);
+        has_it || self.install_socket_filter(tid, process).is_some()
+    }
+
+    fn install_socket_filter(&mut self, tid: pid_t, process: pid_t) -> Option<()> {
+        const RED_ZONE: u64 = 128;
+        let bytes = crate::filter::bytes(&socket_filter());
+        let rsp = crate::sys::ptrace::registers(tid)?.rsp;
+        let at = (rsp - RED_ZONE - bytes.len() as u64 - 16) & !15;
+        let header = [(bytes.len() / 8) as u64, at + 16];
+        if !memory::write_words(tid, at, &header) || !memory::write(tid, at + 16, &bytes) {
+            return None;
+        }
+        let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
+        let all_threads = libc::SECCOMP_FILTER_FLAG_TSYNC;
+        self.call(tid, libc::SYS_seccomp, [mode, all_threads, at, 0, 0, 0])?;
+        self.tree.processes.get_mut(&process)?.has_socket_filter = true;
+        Some(())
+    }
+}

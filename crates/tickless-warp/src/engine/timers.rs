@@ -1,0 +1,280 @@
+//! Timers that programs set: timerfd_create(2), timer_create(2), setitimer(2) and alarm(2).
+//!
+//! The kernel's own timers are never armed. When the deadline of one comes, the tracer makes it
+//! expire: it raises the count of a descriptor, or queues the signal that the kernel would queue.
+
+use super::state::{Due, Engine, FAULT, arguments};
+use super::timer::{Effect, Timer, TimerId};
+use crate::line::Ns;
+use crate::sys::ptrace::Registers;
+use crate::sys::{descriptors, events, memory, ptrace};
+use crate::timeout::{When, timespec};
+use crate::tree::{Awaited, Signals, State};
+use libc::{c_int, c_long, pid_t};
+use std::fs;
+
+const NS: u64 = 1_000_000_000;
+const SI_TIMER: u64 = 0xffff_fffe;
+const INVALID: i64 = -(libc::EINVAL as i64);
+
+impl Engine<'_> {
+    /// Answers a call on a timer. Returns whether it is one of those that flow with virtual time.
+    pub(crate) fn answer_timer(
+        &mut self,
+        tid: pid_t,
+        number: c_long,
+        registers: &Registers,
+    ) -> bool {
+        let process = self.tree.process_of(tid);
+        let args = arguments(registers);
+        let [first, second, third, fourth, ..] = args;
+        let of_process = TimerId::Process(process, first & u64::from(u32::MAX));
+        let result = match number {
+            libc::SYS_timer_create => {
+                let call = Awaited::TimerCreate { clock: first, event: second, id: third };
+                self.tree.set(tid, State::Calling(call));
+                ptrace::resume_to_exit(tid);
+                return true;
+            }
+            libc::SYS_timer_settime if self.timers.contains_key(&of_process) => {
+                self.set_timer(tid, of_process, second, third, fourth)
+            }
+            libc::SYS_timer_gettime if self.timers.contains_key(&of_process) => {
+                self.write_timer(tid, of_process, second, 1)
+            }
+            libc::SYS_timer_getoverrun => match self.timers.get(&of_process) {
+                Some(timer) => timer.last_overrun.min(i32::MAX as u64).cast_signed(),
+                None => return false,
+            },
+            libc::SYS_timer_delete => {
+                self.remove_timer(of_process);
+                return false;
+            }
+            libc::SYS_timerfd_settime | libc::SYS_timerfd_gettime => {
+                let Some(id) = self.descriptor(process, first) else { return false };
+                if number == libc::SYS_timerfd_gettime {
+                    self.write_timer(tid, id, second, 1)
+                } else {
+                    self.set_timer(tid, id, second, third, fourth)
+                }
+            }
+            libc::SYS_setitimer => self.set_alarm(tid, process, second, third),
+            libc::SYS_getitimer => self.write_timer(tid, TimerId::Alarm(process), second, 1_000),
+            libc::SYS_alarm => {
+                let id = TimerId::Alarm(process);
+                let (left, _) = self.setting(id);
+                self.arm_alarm(process, (first & u64::from(u32::MAX)) * NS, 0);
+                // As the kernel rounds: at least a second, if the alarm was armed.
+                let round = left >= NS && left % NS < NS / 2;
+                (left / NS + u64::from(left > 0 && !round)).cast_signed()
+            }
+            _ => return false,
+        };
+        self.answer(tid, *registers, result);
+        true
+    }
+
+    /// Returns a timer's remaining time and interval; zero if it is not armed.
+    fn setting(&self, id: TimerId) -> (Ns, Ns) {
+        let Some(timer) = self.timers.get(&id) else { return (0, 0) };
+        let left = timer.deadline.map_or(0, |at| at.saturating_sub(self.clock.now()).max(1));
+        (left, timer.interval)
+    }
+
+    /// Writes an `itimerspec`, or with a divisor of 1,000 an `itimerval`.
+    fn write_timer(&self, tid: pid_t, id: TimerId, at: u64, divisor: u64) -> i64 {
+        let (left, interval) = self.setting(id);
+        let words = [interval / NS, interval % NS / divisor, left / NS, left % NS / divisor];
+        if memory::write_words(tid, at, &words) { 0 } else { FAULT }
+    }
+
+    /// Sets a timer by an `itimerspec`, as timer_settime(2) and timerfd_settime(2) do.
+    fn set_timer(&mut self, tid: pid_t, id: TimerId, flags: u64, new: u64, old: u64) -> i64 {
+        let Some(words) = memory::words::<4>(tid, new) else { return FAULT };
+        let [i, j, k, l] = words.map(u64::cast_signed);
+        let (Some(interval), Some(value)) = (timespec([i, j]), timespec([k, l])) else {
+            return INVALID;
+        };
+        if old != 0 && self.write_timer(tid, id, old, 1) != 0 {
+            return FAULT;
+        }
+        let Some(timer) = self.timers.get(&id) else { return INVALID };
+        if let Effect::Count(fd) = &timer.effect {
+            descriptors::clear_timer(fd);
+        }
+        let is_absolute = flags & libc::TIMER_ABSTIME as u64 != 0;
+        let clock = timer.clock;
+        let when = if is_absolute { When::At { clock, ns: value } } else { When::After(value) };
+        self.arm_timer(id, (value > 0).then_some(when), interval);
+        0
+    }
+
+    fn arm_timer(&mut self, id: TimerId, when: Option<When>, interval: Ns) {
+        let now = self.clock.now();
+        let deadline = when.map(|when| match when {
+            When::After(ns) => now.saturating_add(ns),
+            When::At { clock, ns } => self.clock.offsets.to_monotonic(clock, ns),
+        });
+        let Some(timer) = self.timers.get_mut(&id) else { return };
+        if let Some(key) = timer.key.take() {
+            self.deadlines.cancel(key);
+        }
+        (timer.when, timer.deadline) = (when.unwrap_or(When::After(0)), deadline);
+        (timer.interval, timer.overrun, timer.last_overrun) = (interval, 0, 0);
+        timer.key = deadline.and_then(|at| self.deadlines.arm(at, Due::Timer(id)));
+    }
+
+    fn remove_timer(&mut self, id: TimerId) {
+        if let Some(Timer { key: Some(key), .. }) = self.timers.remove(&id) {
+            self.deadlines.cancel(key);
+        }
+    }
+
+    /// Forgets the timers of a process that has ended, or those that a new program does not keep.
+    pub(crate) fn forget_timers(&mut self, process: pid_t, kept: Option<TimerId>) {
+        let is_gone = |id: &TimerId| match id {
+            TimerId::Alarm(of) | TimerId::Process(of, _) => *of == process && Some(*id) != kept,
+            TimerId::Descriptor(_) => false,
+        };
+        for id in self.timers.keys().copied().filter(is_gone).collect::<Vec<_>>() {
+            self.remove_timer(id);
+        }
+    }
+
+    fn set_alarm(&mut self, tid: pid_t, process: pid_t, new: u64, old: u64) -> i64 {
+        let words = if new == 0 { Some([0; 4]) } else { memory::words::<4>(tid, new) };
+        let Some(words) = words else { return FAULT };
+        let [i, j, k, l] = words.map(u64::cast_signed);
+        let time = |seconds, micros: i64| timespec([seconds, micros.saturating_mul(1_000)]);
+        let (Some(interval), Some(value)) = (time(i, j), time(k, l)) else { return INVALID };
+        if old != 0 && self.write_timer(tid, TimerId::Alarm(process), old, 1_000) != 0 {
+            return FAULT;
+        }
+        self.arm_alarm(process, value, interval);
+        0
+    }
+
+    fn arm_alarm(&mut self, process: pid_t, value: Ns, interval: Ns) {
+        let id = TimerId::Alarm(process);
+        let new = || Timer::new(Effect::Alarm, libc::CLOCK_MONOTONIC as u64);
+        self.timers.entry(id).or_insert_with(new);
+        self.arm_timer(id, (value > 0).then_some(When::After(value)), interval);
+    }
+
+    /// Returns the name of the timer that a process has as a descriptor; `None` if it is no timer.
+    fn descriptor(&mut self, process: pid_t, fd: u64) -> Option<TimerId> {
+        let file = descriptors::copy(process, fd & u64::from(u32::MAX))?;
+        let clock = descriptors::timer_clock(&file)?;
+        let is_same = |timer: &Timer| match &timer.effect {
+            Effect::Count(known) => descriptors::is_same_file(known, &file),
+            _ => false,
+        };
+        if let Some((id, _)) = self.timers.iter().find(|(_, timer)| is_same(timer)) {
+            return Some(*id);
+        }
+        self.drop_unused_descriptors();
+        let id = TimerId::Descriptor(self.descriptors_made);
+        self.descriptors_made += 1;
+        self.timers.insert(id, Timer::new(Effect::Count(file), clock));
+        Some(id)
+    }
+
+    /// Forgets timers that are not armed: their descriptors may have been closed.
+    fn drop_unused_descriptors(&mut self) {
+        const ENOUGH: u64 = 64;
+        if self.descriptors_made % ENOUGH == ENOUGH - 1 {
+            self.timers.retain(|id, timer| {
+                !matches!(id, TimerId::Descriptor(_)) || timer.deadline.is_some()
+            });
+        }
+    }
+
+    /// Adds a timer that timer_create(2) has made.
+    pub(crate) fn timer_was_created(&mut self, tid: pid_t, clock: u64, event: u64, id: u64) {
+        const SIGEV_NONE: u64 = 1;
+        const SIGEV_THREAD_ID: u64 = 4;
+        let Some([id]) = memory::words::<1>(tid, id) else { return };
+        let id = id & u64::from(u32::MAX);
+        let effect = match memory::words::<3>(tid, event) {
+            None => Effect::Signal { number: libc::SIGALRM, value: id, thread: None },
+            Some([value, kinds, thread]) => match kinds >> 32 {
+                SIGEV_NONE => Effect::Nothing,
+                kind => {
+                    let thread = (kind == SIGEV_THREAD_ID).then_some(thread as pid_t);
+                    Effect::Signal { number: kinds as c_int, value, thread }
+                }
+            },
+        };
+        let process = self.tree.process_of(tid);
+        self.timers.insert(TimerId::Process(process, id), Timer::new(effect, clock));
+    }
+
+    /// Lets a timer expire, whose deadline has come.
+    pub(crate) fn expire(&mut self, id: TimerId) {
+        let now = self.clock.now();
+        let Some(timer) = self.timers.get_mut(&id) else { return };
+        let Some(deadline) = timer.deadline.take() else { return };
+        let mut times = 1;
+        timer.key = None;
+        if timer.interval > 0 {
+            times += now.saturating_sub(deadline).checked_div(timer.interval).unwrap_or(0);
+            let next = deadline.saturating_add(times.saturating_mul(timer.interval));
+            timer.deadline = Some(next);
+            timer.key = self.deadlines.arm(next, Due::Timer(id));
+        }
+        self.signals = Signals::UnderWay;
+        match (&timer.effect, id) {
+            (Effect::Count(fd), _) => descriptors::expire_timer(fd, times),
+            (Effect::Alarm, TimerId::Alarm(process)) => events::kill(process, libc::SIGALRM),
+            (&Effect::Signal { number, value, thread }, TimerId::Process(process, number_of)) => {
+                if is_pending(thread.unwrap_or(process), number) {
+                    timer.overrun += times;
+                    return;
+                }
+                let overrun = (timer.overrun + times - 1).min(i32::MAX as u64);
+                (timer.overrun, timer.last_overrun) = (0, overrun);
+                let mut info = [0; 16];
+                info[0] = number as u64;
+                info[1] = SI_TIMER;
+                info[2] = number_of | overrun << 32;
+                info[3] = value;
+                events::queue_timer_signal(process, thread, number, &info);
+            }
+            _ => {}
+        }
+    }
+
+    /// Computes the deadlines of timers on the realtime clock again, after that has been set.
+    pub(crate) fn rearm_realtime_timers(&mut self) {
+        let moved = self.timers.iter().filter_map(|(id, timer)| match timer.when {
+            When::At { .. } if timer.key.is_some() => Some((*id, timer.when, timer.interval)),
+            _ => None,
+        });
+        for (id, when, interval) in moved.collect::<Vec<_>>() {
+            self.arm_timer(id, Some(when), interval);
+        }
+    }
+}
+
+/// Makes the signal of an alarm that the tracer has sent look as if the kernel had sent it.
+pub(crate) fn correct_alarm(tid: pid_t) {
+    const SI_USER: u64 = 0;
+    const SI_KERNEL: u64 = 0x80;
+    let Some(mut info) = ptrace::signal_info(tid) else { return };
+    let own = u64::from(std::process::id());
+    if info[1] & u64::from(u32::MAX) == SI_USER && info[2] & u64::from(u32::MAX) == own {
+        info[1] = SI_KERNEL;
+        info[2..].fill(0);
+        ptrace::set_signal_info(tid, &info);
+    }
+}
+
+/// Returns whether a signal waits to be delivered to a thread or its process.
+fn is_pending(tid: pid_t, signal: c_int) -> bool {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let mask = |name| {
+        let line = status.lines().find_map(|line: &str| line.strip_prefix(name));
+        line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    };
+    (mask("SigPnd:") | mask("ShdPnd:")) >> (signal - 1) & 1 != 0
+}

@@ -1,0 +1,250 @@
+//! Every call that waits for a time, and every clock.
+
+use crate::harness::{inside, takes};
+use libc::{c_int, c_long, timespec};
+use std::io;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn spec(seconds: i64) -> timespec {
+    timespec { tv_sec: seconds, tv_nsec: 0 }
+}
+
+fn now(clock: c_int) -> timespec {
+    let mut now = spec(0);
+    assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut now) }, 0);
+    now
+}
+
+/// A time of a clock, so many seconds from now.
+fn at(clock: c_int, seconds: i64) -> timespec {
+    let now = now(clock);
+    timespec { tv_sec: now.tv_sec + seconds, ..now }
+}
+
+/// Checks that a call fails with an error after a minute.
+fn fails(what: &str, error: c_int, call: impl FnOnce() -> c_long) {
+    let result = takes(what, 60.0, || (call(), io::Error::last_os_error().raw_os_error()));
+    assert_eq!(result, (-1, Some(error)), "{what}");
+}
+
+fn returns_zero(what: &str, call: impl FnOnce() -> c_long) {
+    assert_eq!(takes(what, 60.0, call), 0, "{what}");
+}
+
+fn socket_pair() -> [c_int; 2] {
+    let mut pair = [0; 2];
+    let kind = libc::SOCK_DGRAM;
+    assert_eq!(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) }, 0);
+    pair
+}
+
+#[test]
+fn every_wait_ends_at_its_time() {
+    inside("calls::inside_sleeps");
+    inside("calls::inside_polls");
+    inside("calls::inside_futexes");
+    inside("calls::inside_other_waits");
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_sleeps() {
+    let minute = spec(60);
+    let p = &raw const minute;
+    returns_zero("nanosleep", || unsafe { libc::nanosleep(p, null_mut()) }.into());
+    for clock in [0, 1, 7, 11] {
+        let sleep = |flags, time: &timespec| unsafe {
+            c_long::from(libc::clock_nanosleep(clock, flags, time, null_mut()))
+        };
+        returns_zero("clock_nanosleep", || sleep(0, &minute));
+        returns_zero("an absolute clock_nanosleep", || sleep(libc::TIMER_ABSTIME, &at(clock, 60)));
+        // Times that have passed, or are no times.
+        takes("sleep into the past", 0.0, || {
+            assert_eq!(sleep(libc::TIMER_ABSTIME, &at(clock, -5)), 0);
+            assert_eq!(sleep(0, &spec(0)), 0);
+            assert_eq!(sleep(0, &spec(-1)), libc::EINVAL.into());
+            assert_eq!(sleep(0, &timespec { tv_sec: 0, tv_nsec: -1 }), libc::EINVAL.into());
+        });
+    }
+    std::thread::sleep(std::time::Duration::from_secs(86_400));
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_polls() {
+    let [fd, _] = socket_pair();
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let poll = &raw mut poll;
+    returns_zero("poll", || unsafe { libc::poll(poll, 1, 60_000) }.into());
+    let mut time = spec(60);
+    let p = &raw mut time;
+    // The system call stores the time that is left; the function of the library does not.
+    returns_zero("ppoll", || unsafe {
+        libc::syscall(libc::SYS_ppoll, poll, 1, p, null::<u8>(), 8)
+    });
+    assert_eq!((time.tv_sec, time.tv_nsec), (0, 0));
+    let mut value = libc::timeval { tv_sec: 60, tv_usec: 0 };
+    let v = &raw mut value;
+    let none = null_mut();
+    returns_zero("select", || unsafe { libc::select(0, none, none, none, v) }.into());
+    assert_eq!((value.tv_sec, value.tv_usec), (0, 0));
+    let minute = spec(60);
+    let p = &raw const minute;
+    returns_zero("pselect", || unsafe { libc::pselect(0, none, none, none, p, null()) }.into());
+    let epoll = unsafe { libc::epoll_create1(0) };
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 7 };
+    let e = &raw mut event;
+    assert_eq!(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, e) }, 0);
+    returns_zero("epoll_wait", || unsafe { libc::epoll_wait(epoll, e, 1, 60_000) }.into());
+    returns_zero("epoll_pwait", || {
+        unsafe { libc::epoll_pwait(epoll, e, 1, 60_000, null()) }.into()
+    });
+    returns_zero("epoll_pwait2", || unsafe {
+        libc::syscall(libc::SYS_epoll_pwait2, epoll, e, 1, p, null::<u8>(), 8)
+    });
+    // What is ready at once does not wait.
+    let [reader, writer] = socket_pair();
+    assert_eq!(unsafe { libc::write(writer, [1_u8].as_ptr().cast(), 1) }, 1);
+    let mut ready = libc::pollfd { fd: reader, events: libc::POLLIN, revents: 0 };
+    takes("a ready poll", 0.0, || {
+        assert_eq!(unsafe { libc::poll(&raw mut ready, 1, 60_000) }, 1);
+    });
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_futexes() {
+    static WORD: AtomicU32 = AtomicU32::new(1);
+    let word = WORD.as_ptr();
+    let minute = spec(60);
+    let futex = |op: c_int, value: u32, time: &timespec| unsafe {
+        libc::syscall(libc::SYS_futex, word, op, value, time, null::<u32>(), u32::MAX)
+    };
+    let realtime = libc::FUTEX_CLOCK_REALTIME;
+    let timed_out = libc::ETIMEDOUT;
+    fails("FUTEX_WAIT", timed_out, || futex(libc::FUTEX_WAIT, 1, &minute));
+    for (op, clock) in [(libc::FUTEX_WAIT_BITSET, 1), (libc::FUTEX_WAIT_BITSET | realtime, 0)] {
+        fails("FUTEX_WAIT_BITSET", timed_out, || futex(op, 1, &at(clock, 60)));
+    }
+    takes("a word of another value", 0.0, || {
+        assert_eq!(futex(libc::FUTEX_WAIT, 2, &minute), -1);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EAGAIN));
+    });
+    // A lock that another thread holds.
+    std::thread::scope(|scope| {
+        static LOCK: AtomicU32 = AtomicU32::new(0);
+        let lock = |op: c_int, time: Option<&timespec>| unsafe {
+            let time = time.map_or(null(), |time| &raw const *time);
+            libc::syscall(libc::SYS_futex, LOCK.as_ptr(), op, 0, time, null::<u32>(), 0)
+        };
+        scope.spawn(move || {
+            assert_eq!(lock(libc::FUTEX_LOCK_PI, None), 0);
+            std::thread::sleep(std::time::Duration::from_secs(300));
+            assert_eq!(lock(libc::FUTEX_UNLOCK_PI, None), 0);
+        });
+        while LOCK.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        fails("FUTEX_LOCK_PI", timed_out, || lock(libc::FUTEX_LOCK_PI, Some(&at(0, 60))));
+        fails("FUTEX_LOCK_PI2", timed_out, || lock(libc::FUTEX_LOCK_PI2, Some(&at(1, 60))));
+    });
+    let waiter = [1_u64, word.addr() as u64, 2 | 128];
+    let until = at(1, 60);
+    let wait = || unsafe {
+        libc::syscall(libc::SYS_futex_waitv, waiter.as_ptr(), 1, 0, &raw const until, 1)
+    };
+    fails("futex_waitv", timed_out, wait);
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_other_waits() {
+    let minute = spec(60);
+    let p = &raw const minute;
+    let mut set = unsafe { std::mem::zeroed() };
+    unsafe { libc::sigaddset(&raw mut set, libc::SIGUSR1) };
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, null_mut()) };
+    fails("sigtimedwait", libc::EAGAIN, || {
+        unsafe { libc::sigtimedwait(&raw const set, null_mut(), p) }.into()
+    });
+    let semaphore = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+    let mut op = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
+    fails("semtimedop", libc::EAGAIN, || unsafe {
+        libc::syscall(libc::SYS_semtimedop, semaphore, &raw mut op, 1, p)
+    });
+    unsafe { libc::semctl(semaphore, 0, libc::IPC_RMID) };
+    let name = format!("/tickless-warp-{}\0", std::process::id());
+    let mut attributes: libc::mq_attr = unsafe { std::mem::zeroed() };
+    (attributes.mq_maxmsg, attributes.mq_msgsize) = (1, 8);
+    let flags = libc::O_RDWR | libc::O_CREAT;
+    let queue = unsafe { libc::mq_open(name.as_ptr().cast(), flags, 0o600, &raw mut attributes) };
+    unsafe { libc::mq_unlink(name.as_ptr().cast()) };
+    let mut bytes = [0; 8];
+    fails("mq_timedreceive", libc::ETIMEDOUT, || unsafe {
+        libc::mq_timedreceive(queue, bytes.as_mut_ptr(), 8, null_mut(), &at(0, 60)) as c_long
+    });
+    assert_eq!(unsafe { libc::mq_send(queue, bytes.as_ptr(), 8, 0) }, 0);
+    fails("mq_timedsend", libc::ETIMEDOUT, || {
+        unsafe { libc::mq_timedsend(queue, bytes.as_ptr(), 8, 0, &at(0, 60)) }.into()
+    });
+    let [fd, _other] = socket_pair();
+    let timeout = libc::timeval { tv_sec: 60, tv_usec: 0 };
+    let t = (&raw const timeout).cast();
+    assert_eq!(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, t, 16) }, 0);
+    let mut read = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut length = 16;
+    let r = (&raw mut read).cast();
+    let option = libc::SO_RCVTIMEO;
+    assert_eq!(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, option, r, &raw mut length) }, 0);
+    assert_eq!((read.tv_sec, read.tv_usec, length), (60, 0, 16));
+    let b = bytes.as_mut_ptr().cast();
+    fails("recv", libc::EAGAIN, || unsafe { libc::recv(fd, b, 8, 0) } as c_long);
+    fails("read", libc::EAGAIN, || unsafe { libc::read(fd, b, 8) } as c_long);
+}
+
+#[test]
+fn clocks_agree_by_vdso_and_system_call() {
+    inside("calls::inside_clocks");
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_clocks() {
+    let by_call = |clock: c_int| {
+        let mut now = spec(0);
+        let to = &raw mut now;
+        assert_eq!(unsafe { libc::syscall(libc::SYS_clock_gettime, clock, to) }, 0);
+        (now.tv_sec, now.tv_nsec)
+    };
+    for round in 0..200 {
+        for clock in [0, 1, 4, 5, 6, 7, 11] {
+            let by_page = || {
+                let now = now(clock);
+                (now.tv_sec, now.tv_nsec)
+            };
+            let [a, b, c] = [by_page(), by_call(clock), by_page()];
+            assert!(a <= b && b <= c, "clock {clock}: {a:?} {b:?} {c:?}");
+        }
+        if round % 10 == 0 {
+            takes("a sleep of an hour", 3_600.0, || unsafe { libc::sleep(3_600) });
+        }
+    }
+    let mut value = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    assert_eq!(unsafe { libc::gettimeofday(&raw mut value, null_mut()) }, 0);
+    let seconds = unsafe { libc::time(null_mut()) };
+    let real = now(0).tv_sec;
+    assert!(value.tv_sec <= seconds && seconds <= real && real - value.tv_sec <= 1);
+    // CPU time does not jump.
+    assert!(now(libc::CLOCK_PROCESS_CPUTIME_ID).tv_sec < 60);
+    // The clock of this tree can be set, without privileges, and deadlines follow it.
+    let waiter = std::thread::spawn(|| {
+        let until = timespec { tv_sec: 2_000_000_000, tv_nsec: 0 };
+        unsafe { libc::clock_nanosleep(0, libc::TIMER_ABSTIME, &raw const until, null_mut()) };
+        now(0).tv_sec
+    });
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let near = timespec { tv_sec: 1_999_999_990, tv_nsec: 0 };
+    assert_eq!(unsafe { libc::clock_settime(0, &raw const near) }, 0);
+    assert_eq!(takes("the rest", 10.0, || waiter.join().unwrap()), 2_000_000_000);
+}

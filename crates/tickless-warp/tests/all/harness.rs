@@ -1,0 +1,99 @@
+//! Runs a program under the example `warp`, with a timeout that ends the whole tree.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// No test takes this long, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(100);
+
+pub(crate) struct Done {
+    pub(crate) status: ExitStatus,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Done {
+    /// The virtual time that has passed, in seconds, from the closing line.
+    pub(crate) fn passed(&self) -> f64 {
+        let line = self.err.lines().rev().find_map(|line| line.strip_prefix("warp: "));
+        let seconds = line.and_then(|line| line.split(" s passed").next()?.parse().ok());
+        seconds.unwrap_or_else(|| panic!("no closing line: {}", self.err))
+    }
+}
+
+/// The program that runs others in virtual time; `cargo test` builds it with the tests.
+pub(crate) fn warp_program() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().unwrap().parent().unwrap().join("examples/warp")
+}
+
+/// Runs `warp` with these words. Its end by [`LIMIT`] ends the tree too.
+pub(crate) fn warp<S: AsRef<OsStr>>(words: &[S]) -> Done {
+    let mut command = Command::new(warp_program());
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("run all tests of this crate, which builds the example");
+    let mut streams: [Box<dyn Read + Send>; 2] =
+        [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+    let start = Instant::now();
+    let texts = std::thread::spawn(move || {
+        let [out, err] = &mut streams;
+        let mut texts = [String::new(), String::new()];
+        out.read_to_string(&mut texts[0]).unwrap();
+        err.read_to_string(&mut texts[1]).unwrap();
+        texts
+    });
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > LIMIT {
+            child.kill().unwrap();
+            let [out, err] = texts.join().unwrap();
+            let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+            panic!("{words:?} hangs\n{out}\n{err}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let status = child.wait().unwrap();
+    let [out, err] = texts.join().unwrap();
+    Done { status, out, err }
+}
+
+pub(crate) fn shell(script: &str) -> Done {
+    warp(&["sh", "-c", script])
+}
+
+/// Runs one of the ignored tests of this program in virtual time.
+pub(crate) fn inside(test: &str) -> Done {
+    let own = std::env::current_exe().unwrap();
+    let own = own.to_str().unwrap();
+    let done = warp(&[own, "--exact", test, "--ignored", "--nocapture"]);
+    assert!(done.status.success(), "{test}\n{}\n{}", done.out, done.err);
+    assert!(done.out.contains("1 passed"), "{}", done.out);
+    done
+}
+
+/// Checks that something takes a time, and at most half a second more. What was armed before the
+/// call ends a little earlier.
+pub(crate) fn takes<T>(what: &str, seconds: f64, call: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = call();
+    let took = start.elapsed().as_secs_f64();
+    assert!(
+        (seconds - 0.01..seconds + 0.5).contains(&took),
+        "{what} took {took} s, not {seconds} s"
+    );
+    result
+}
+
+/// Runs a test in a process with one thread, which gets all signals of the process.
+pub(crate) fn in_child(test: fn()) {
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let failed = std::panic::catch_unwind(test).is_err();
+        unsafe { libc::_exit(i32::from(failed)) };
+    }
+    let mut status = 0;
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+}

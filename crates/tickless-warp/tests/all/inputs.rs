@@ -1,0 +1,113 @@
+//! Programs that are missing, odd, or hostile to tracing.
+
+use crate::harness::{shell, warp, warp_program};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn exit_statuses_and_signals_are_the_programs() {
+    assert_eq!(shell("exit 7").status.code(), Some(7));
+    assert_eq!(shell("kill -TERM $$").status.signal(), Some(libc::SIGTERM));
+    assert_eq!(shell("kill -SEGV $$").status.signal(), Some(libc::SIGSEGV));
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let done = warp(&["/no/such/program"]);
+    assert!(!done.status.success());
+    assert!(done.err.contains("/no/such/program: cannot be run"), "{}", done.err);
+}
+
+#[test]
+fn a_program_that_is_traced_already_is_refused() {
+    let own = warp_program();
+    let done = warp(&[own.to_str().unwrap(), "true"]);
+    assert!(!done.status.success());
+    assert!(done.err.contains("traces this one"), "{}", done.err);
+}
+
+#[test]
+fn processes_that_outlive_the_program_are_ended() {
+    let done = shell("(setsid sh -c 'while :; do sleep 1; done' &) & sleep 2; echo done");
+    assert_eq!(done.out, "done\n");
+    assert!(done.err.contains("have been ended"), "{}", done.err);
+}
+
+#[test]
+fn work_in_the_background_is_done() {
+    let done = shell("(sleep 1000; echo late) & echo early");
+    assert_eq!(done.out, "early\nlate\n");
+}
+
+#[test]
+fn the_tree_ends_with_its_tracer() {
+    let mut tracer = Command::new(warp_program())
+        .args(["sh", "-c", "echo $$; read line </dev/null; sleep 1; exec cat /dev/zero >/dev/null"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = tracer.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    let child: i32 = line.trim().parse().unwrap();
+    tracer.kill().unwrap();
+    tracer.wait().unwrap();
+    for _ in 0..1_000 {
+        if unsafe { libc::kill(child, 0) } != 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the program has outlived its tracer");
+}
+
+#[test]
+fn short_lived_children_are_all_seen() {
+    let done =
+        shell("i=0; while [ $i -lt 300 ]; do (exit 0); /bin/true; i=$((i + 1)); done; echo $i");
+    assert_eq!(done.out, "300\n");
+}
+
+#[test]
+fn a_thread_may_run_another_program() {
+    crate::harness::inside("inputs::inside_exec");
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_exec() {
+    let mut status = 0;
+    for _ in 0..20 {
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            for _ in 0..3 {
+                std::thread::spawn(|| std::thread::sleep(Duration::from_secs(1_000)));
+            }
+            // The new program takes the number of the process; the other threads end.
+            std::thread::spawn(|| unsafe {
+                let words = [c"sleep".as_ptr(), c"5".as_ptr(), std::ptr::null()];
+                libc::execvp(words[0], words.as_ptr());
+            });
+            std::thread::sleep(Duration::from_secs(1_000));
+            unsafe { libc::_exit(1) };
+        }
+        crate::harness::takes("the new program", 5.0, || unsafe {
+            libc::waitpid(child, &raw mut status, 0)
+        });
+        assert_eq!(status, 0);
+    }
+}
+
+#[test]
+fn a_program_that_computes_is_reported() {
+    let words = ["--freeze", "sh", "-c", "sleep 5 & exec cat /dev/zero >/dev/null"];
+    let mut warp = Command::new(warp_program()).args(words).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(warp.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    warp.kill().unwrap();
+    warp.wait().unwrap();
+    assert!(line.contains("stands still"), "{line}");
+}

@@ -1,0 +1,17 @@
+//! Runs programs in virtual time, and checks what they see.
+//!
+//! The functions named `inside_...` are such programs. They are ignored when the tests run, and
+//! each is run in virtual time by another test, by `examples/warp.rs`.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(unsafe_code, reason = "the programs make system calls with odd arguments")]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "their arguments are locals")]
+#![allow(clippy::disallowed_methods, reason = "sleeping is what is tested")]
+
+mod calls;
+mod harness;
+mod inputs;
+mod signals;
+mod timers;
+mod trees;

@@ -1,0 +1,101 @@
+//! Signals that interrupt waits.
+
+use crate::harness::{inside, takes};
+use libc::{c_int, timespec};
+use std::io;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+static HANDLED: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn handle(_: c_int) {
+    HANDLED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Handles SIGUSR1, and sends it to this thread after some seconds.
+fn signal_after(seconds: u64, signal: c_int) -> std::thread::JoinHandle<()> {
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handle as extern "C" fn(_) as usize;
+    action.sa_flags = libc::SA_RESTART;
+    unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, null_mut()) };
+    let target = unsafe { libc::pthread_self() };
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(seconds));
+        unsafe { libc::pthread_kill(target, signal) };
+    })
+}
+
+fn is_interrupted(result: c_int) -> bool {
+    result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+}
+
+#[test]
+fn a_handled_signal_ends_a_wait() {
+    inside("signals::inside_handled");
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_handled() {
+    let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+    for rounds in 1..=20 {
+        let mut left = timespec { tv_sec: 99, tv_nsec: 99 };
+        let sender = signal_after(3, libc::SIGUSR1);
+        takes("nanosleep", 3.0, || {
+            assert!(is_interrupted(unsafe { libc::nanosleep(&raw const ten, &raw mut left) }));
+        });
+        assert!((6..=7).contains(&left.tv_sec), "{} s are left", left.tv_sec);
+        sender.join().unwrap();
+        let sender = signal_after(3, libc::SIGUSR1);
+        takes("poll", 3.0, || {
+            assert!(is_interrupted(unsafe { libc::poll(null_mut(), 0, 10_000) }))
+        });
+        sender.join().unwrap();
+        let sender = signal_after(3, libc::SIGUSR1);
+        let mut value = libc::timeval { tv_sec: 10, tv_usec: 0 };
+        let none = null_mut();
+        takes("select", 3.0, || {
+            let result = unsafe { libc::select(0, none, none, none, &raw mut value) };
+            assert!(is_interrupted(result));
+        });
+        assert!((6..=7).contains(&value.tv_sec), "{} s are left", value.tv_sec);
+        sender.join().unwrap();
+        assert_eq!(HANDLED.load(Ordering::Relaxed), 3 * rounds);
+    }
+}
+
+#[test]
+fn a_signal_without_a_handler_does_not_shorten_a_wait() {
+    inside("signals::inside_ignored");
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_ignored() {
+    let ten = timespec { tv_sec: 10, tv_nsec: 0 };
+    for _ in 0..20 {
+        // By default SIGCONT and SIGWINCH do nothing, but the first one interrupts calls.
+        for signal in [libc::SIGWINCH, libc::SIGCONT] {
+            let sender = signal_after(3, signal);
+            takes("nanosleep", 10.0, || {
+                assert_eq!(unsafe { libc::nanosleep(&raw const ten, null_mut()) }, 0);
+            });
+            sender.join().unwrap();
+            let sender = signal_after(3, signal);
+            takes("poll", 10.0, || {
+                assert_eq!(unsafe { libc::poll(null_mut(), 0, 10_000) }, 0);
+            });
+            sender.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_stopped_process_sleeps_on() {
+    let done = crate::harness::shell(
+        "sleep 10 & child=$!; sleep 2; kill -STOP $child; sleep 1; kill -CONT $child; wait $child",
+    );
+    assert!(done.status.success(), "{}", done.err);
+    assert!((10.0..11.0).contains(&done.passed()), "{}", done.err);
+}

@@ -1,0 +1,91 @@
+//! Threads, processes, and programs that run others.
+
+use crate::harness::{inside, shell, takes};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_shell_sleeps_an_hour() {
+    let done = shell("a=$(date +%s); sleep 3600; b=$(date +%s); echo $((b - a))");
+    let seconds: u32 = done.out.trim().parse().unwrap();
+    assert!((3_600..=3_601).contains(&seconds), "{}", done.out);
+    assert!((3_600.0..3_602.0).contains(&done.passed()), "{}", done.err);
+}
+
+#[test]
+fn a_pipeline_sleeps_on_both_sides() {
+    let done = shell("(sleep 5; echo a; sleep 5) | (sleep 3; cat; sleep 20)");
+    assert_eq!(done.out, "a\n");
+    assert!((30.0..31.0).contains(&done.passed()), "{}", done.err);
+}
+
+#[test]
+fn a_timeout_ends_a_sleep() {
+    for _ in 0..10 {
+        let done = shell("timeout 10 sleep 60; echo $?");
+        assert_eq!(done.out, "124\n");
+        assert!((10.0..11.0).contains(&done.passed()), "{}", done.err);
+    }
+}
+
+#[test]
+fn threads_wake_in_the_order_of_their_deadlines() {
+    inside("trees::inside_threads");
+}
+
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_threads() {
+    let order = Mutex::new(Vec::new());
+    takes("the last thread", 100.0, || {
+        std::thread::scope(|scope| {
+            for seconds in (1..=100).rev() {
+                let order = &order;
+                scope.spawn(move || {
+                    std::thread::sleep(Duration::from_secs(seconds));
+                    order.lock().unwrap().push(seconds);
+                });
+            }
+        });
+    });
+    let wanted: Vec<u64> = (1..=100).collect();
+    assert_eq!(*order.lock().unwrap(), wanted);
+}
+
+#[test]
+fn work_is_done_before_a_timeout() {
+    inside("trees::inside_work");
+}
+
+/// A thread computes, and passes its result on through threads that wait in calls which name no
+/// time. The clock must not jump to the timeout of the last one.
+#[test]
+#[ignore = "runs in virtual time"]
+fn inside_work() {
+    let start = Instant::now();
+    for _ in 0..200 {
+        let (send, mut receive) = std::sync::mpsc::channel::<u64>();
+        for _ in 0..4 {
+            let (next, after) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                for value in receive {
+                    let sum: u64 = (0..2_000).map(|n| std::hint::black_box(n ^ value)).sum();
+                    next.send(sum).unwrap();
+                }
+            });
+            receive = after;
+        }
+        send.send(1).unwrap();
+        receive.recv_timeout(Duration::from_secs(5)).unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[test]
+fn pipes_between_processes_are_no_idle_time() {
+    let script = "for i in $(seq 50); do
+        (echo x | cat | cat | cat) | timeout 3600 cat >/dev/null || exit 1
+    done";
+    let done = shell(script);
+    assert!(done.status.success() && done.passed() < 60.0, "{}", done.err);
+}
