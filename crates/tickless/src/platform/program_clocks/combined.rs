@@ -3,7 +3,7 @@
 
 use crate::platform::system_clock::system_now;
 use core::sync::atomic::AtomicU64;
-use tickless_core::clock::combined::{self, Patience};
+use tickless_core::clock::combined::{self, Patience, ReadPolicy};
 use tickless_core::clock::counter::Counter;
 
 /// A slow shared counter. One thread at a time reads it, for all threads that need a value at that
@@ -37,6 +37,14 @@ impl<C: Counter> Combined<C> {
         let patience = patience_for(&counter);
         let relax: fn(u32) = relax;
         Combined { inner: combined::Combined::new(counter, relax).with_patience(patience) }
+    }
+
+    /// Sets whether threads share readings. With [`ReadPolicy::Direct`] each thread reads the
+    /// device itself, so that a study can measure what sharing gains.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_policy(self, policy: ReadPolicy) -> Self {
+        Combined { inner: self.inner.with_policy(policy) }
     }
 
     /// Sets for how many rounds a thread waits for another thread's reading before it reads the
