@@ -33,7 +33,7 @@ rounds = 50
 def test_the_module_has_only_its_own_names() -> None:
     assert {name for name in dir(tickless) if not name.startswith("_")} == {
         name for name in tickless.__all__ if not name.startswith("_")
-    } | {"annotations"}
+    }
 
 
 def test_polars_pyarrow_pandas_and_duckdb_read_a_table() -> None:

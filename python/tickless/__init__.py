@@ -219,3 +219,6 @@ def report(
         progress=progress,
     )
     return _os.fspath(page), _os.fspath(json)
+
+
+del annotations
