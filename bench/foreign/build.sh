@@ -41,10 +41,11 @@ macro() { # HEADER EXPRESSION: what the preprocessor makes of it
 # Tickless itself, as a program in C installs and links it.
 from_c() {
   "$here/../../crates/tickless-capi/install.sh" --prefix "$out/usr" &&
-    g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "$here/cpp/tickless.cpp" -o "$out/tickless" \
+    g++ -std=c++17 -O2 -pthread -I"$out/usr/include" "$here/cpp/$1.cpp" -o "$out/$1" \
       "$out/usr/lib/libtickless.a" -lgcc_s -lm -ldl
 }
-build tickless from_c || true
+build tickless from_c tickless || true
+build tickless_local from_c tickless_local || true
 cpp libev libev -lev && version "libev $(macro ev.h 'EV_VERSION_MAJOR.EV_VERSION_MINOR')" || true
 cpp libevent libevent -levent -levent_pthreads &&
   version "libevent $(pkg-config --modversion libevent)" || true

@@ -21,8 +21,8 @@ const LINE: RGBColor = RGBColor(222, 222, 222);
 
 fn color(whose: Owner) -> RGBColor {
     match whose {
-        Owner::OneThread => RGBColor(0, 94, 162),
-        Owner::AnyThread => RGBColor(66, 153, 214),
+        Owner::OneThread | Owner::OneThreadFromC => RGBColor(0, 94, 162),
+        Owner::AnyThread | Owner::AnyThreadFromC => RGBColor(66, 153, 214),
         Owner::Tokio => RGBColor(214, 120, 40),
         Owner::Other => RGBColor(160, 160, 160),
     }

@@ -45,6 +45,8 @@ pub enum Owner {
     OneThread,
     /// Ours, for any thread.
     AnyThread,
+    OneThreadFromC,
+    AnyThreadFromC,
     Tokio,
     Other,
 }
@@ -61,7 +63,12 @@ const CONTENDERS: &[(&[&str], Owner, &str)] = &[
         Owner::AnyThread,
         "Tickless Timeout, any thread",
     ),
-    (&["**Timeout** from C, `start_from(now, d)`"], Owner::AnyThread, "Tickless Timeout, from C"),
+    (&["**LocalTimers** from C"], Owner::OneThreadFromC, "Tickless LocalTimers, from C"),
+    (
+        &["**Timeout** from C, `start_from(now, d)`"],
+        Owner::AnyThreadFromC,
+        "Tickless Timeout, from C",
+    ),
     (&["**Sleep**, `future::sleep(d)`"], Owner::AnyThread, "Tickless Sleep"),
     (&["**Limiter**, `try_acquire(1)`"], Owner::AnyThread, "Tickless Limiter"),
     (
@@ -138,14 +145,14 @@ pub fn markdown(results: &[Table]) -> String {
         let plain = |whose| of(whose).map_or_else(|| "-".into(), |bar| number(bar.ns));
         let best = of(Owner::Other)
             .map_or_else(|| "-".into(), |bar| format!("{} ({})", number(bar.ns), bar.name));
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {best} |",
-            operation.0,
-            plain(Owner::OneThread),
-            plain(Owner::AnyThread),
-            plain(Owner::Tokio)
-        );
+        let mut row = |title, one, any, tokio: &str, best: &str| {
+            let (one, any) = (plain(one), plain(any));
+            let _ = writeln!(text, "| {title} | {one} | {any} | {tokio} | {best} |");
+        };
+        row(operation.0, Owner::OneThread, Owner::AnyThread, &plain(Owner::Tokio), &best);
+        if of(Owner::AnyThreadFromC).is_some() {
+            row("the same, called from C", Owner::OneThreadFromC, Owner::AnyThreadFromC, "", "");
+        }
     }
     text
 }
@@ -162,6 +169,8 @@ mod tests {
         let column = table.column("100k");
         for (row, median) in [
             ("**LocalTimers**", 13.4),
+            ("**LocalTimers** from C", 14.1),
+            ("**Timeout** from C, `start_from(now, d)`", 50.0),
             ("tokio `Sleep`, current thread", 184.0),
             ("libev (C)", 62.0),
             ("libevent (C)", 426.0),
@@ -176,8 +185,14 @@ mod tests {
     #[test]
     fn row_has_our_figures_and_the_best_of_the_others() {
         let text = markdown(&results());
-        let row = text.lines().last().expect("three lines");
-        assert_eq!(row, "| push a timeout out, 100,000 pending | 13 | - | 184 | 62 (libev (C)) |");
+        let rows: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(
+            rows,
+            [
+                "| push a timeout out, 100,000 pending | 13 | - | 184 | 62 (libev (C)) |",
+                "| the same, called from C | 14 | 50 |  |  |",
+            ]
+        );
     }
 
     #[test]
@@ -186,7 +201,14 @@ mod tests {
         let names: Vec<&str> = panels[0].bars.iter().map(|bar| bar.name).collect();
         assert_eq!(
             names,
-            ["Tickless LocalTimers, one thread", "libev (C)", "tokio", "libevent (C)"]
+            [
+                "Tickless LocalTimers, one thread",
+                "Tickless LocalTimers, from C",
+                "Tickless Timeout, from C",
+                "libev (C)",
+                "tokio",
+                "libevent (C)",
+            ]
         );
     }
 

@@ -35,6 +35,7 @@ const ALL: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, EXPIRE, OWN, CROSSED];
 const EQUAL_ONLY: &[Kind] = &[PAIRS, PUSH_EQUAL];
 /// Its expiry is that of the contenders in Rust.
 const FROM_C: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL, OWN, CROSSED];
+const LOCAL_FROM_C: &[Kind] = &[PAIRS, PUSH, PUSH_EQUAL];
 
 const CAUGHT_UP: &str = "all due when the loop looks, one thread";
 
@@ -52,6 +53,7 @@ pub const PEERS: &[Foreign] = &[
         crossed_name: "**Timeout** from C, `cancel_sync` waits",
         ..peer("**Timeout** from C, `start_from(now, d)`", "tickless", FROM_C, "")
     },
+    peer("**LocalTimers** from C", "tickless_local", LOCAL_FROM_C, ""),
     peer("libev (C)", "libev", ONE_THREAD, CAUGHT_UP),
     Foreign {
         crossed_name: "libevent (C), `event_del` waits",

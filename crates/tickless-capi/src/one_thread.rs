@@ -18,15 +18,24 @@ pub(crate) struct OneThread<T, F = ()> {
 }
 
 /// Returns the number of the calling thread. Numbers are never reused.
+#[inline]
 fn thread_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
         static NUMBER: Cell<u64> = const { Cell::new(0) };
     }
-    if NUMBER.get() == 0 {
-        NUMBER.set(NEXT.fetch_add(1, Ordering::Relaxed));
-    }
-    NUMBER.get()
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn not_owner(name: &str) -> Status {
+    failure(Status::WrongThread, format_args!("another thread owns this {name}"))
 }
 
 impl<T, F> OneThread<T, F> {
@@ -39,11 +48,12 @@ impl<T, F> OneThread<T, F> {
         }
     }
 
+    #[inline]
     fn check_owner(&self, name: &str) -> Outcome {
         if self.owner.load(Ordering::Relaxed) == thread_number() {
             return Ok(());
         }
-        Err(failure(Status::WrongThread, format_args!("another thread owns this {name}")))
+        Err(not_owner(name))
     }
 
     /// Returns an error while the value is lent or in exclusive use.
@@ -62,6 +72,7 @@ impl<T, F> OneThread<T, F> {
     /// The caller is the owner thread, holds one such reference at a time, and calls no C code
     /// while it holds it, unless it lends the value to that code.
     #[expect(clippy::mut_from_ref, reason = "as in UnsafeCell; only the owner thread calls it")]
+    #[inline]
     unsafe fn value(&self) -> &mut T {
         let lent = self.lent.get();
         let value = if lent.is_null() { self.value.get() } else { lent };
@@ -82,6 +93,7 @@ impl<T, F> OneThread<T, F> {
 /// # Safety
 /// As for [`value`]. The caller holds one such reference at a time, and calls no C code while it
 /// holds it.
+#[inline]
 pub(crate) unsafe fn owned<'a, H, T: 'a, F: 'a>(at: *const H) -> Outcome<&'a mut T>
 where
     H: Handle<Value = OneThread<T, F>> + 'a,
