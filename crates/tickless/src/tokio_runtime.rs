@@ -1,13 +1,13 @@
 //! The timers of tokio's runtimes, and the choice of timers by the context in which the caller
 //! runs.
 //!
-//! Each runtime has one set of timers with one base, and a task that drives it, which polls a
-//! timerfd in tokio's reactor. While the program moves the runtime's clock (`tokio::time::pause`),
-//! the task waits in a sleep of tokio's instead, so that tokio advances its clock to the deadlines
-//! of these timers, too.
+//! Each runtime has one set of timers with one base, and a timerfd in tokio's reactor, which fires
+//! them. While the program moves the runtime's clock (`tokio::time::pause`), a task fires them
+//! instead. It waits in a sleep of tokio's, so that tokio advances its clock to the deadlines of
+//! these timers, too.
 //!
-//! The task owns the set; all other references are weak. When the runtime shuts down, it drops the
-//! task, and all pending timers of the set fire, as those of tokio do.
+//! The task owns the set; other references last no longer than a call. When the runtime shuts down,
+//! it drops the task, and all pending timers of the set fire, as those of tokio do.
 
 mod clock;
 mod driver;
@@ -40,6 +40,7 @@ static ALL: ProcessLock<Vec<(Id, Weak<RuntimeTimers>)>> = ProcessLock::new(Vec::
 pub(crate) struct RuntimeTimers {
     timers: Timers,
     clock: Arc<RuntimeClock>,
+    driver: Driver,
 }
 
 /// The timers of the caller's context: an entered virtual clock, a runtime, or the process.
@@ -134,7 +135,7 @@ fn find_or_start(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     if let Some((_, timers)) = all.iter().find(|(other, _)| *other == id) {
         return timers.upgrade();
     }
-    let timers = Driver::start(runtime)?;
+    let timers = RuntimeTimers::start(runtime)?;
     all.push((id, timers.clone()));
     // `None` if the runtime has been shut down: it has dropped the task, which owned the timers.
     timers.upgrade()

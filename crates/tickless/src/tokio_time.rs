@@ -20,9 +20,9 @@
 //!
 //! # Inside a runtime
 //!
-//! A runtime of tokio's drives its own timers: no thread of this library is involved. On Linux the
-//! first use spawns a task that waits in the runtime's reactor, on a timerfd, so the runtime must
-//! be built with `enable_io`.
+//! A runtime of tokio's fires its own timers: no thread of this library is involved. On Linux the
+//! first use registers a timerfd with the runtime's reactor, so the runtime must be built with
+//! `enable_io`. The worker that waits in the reactor fires the timers and calls their wakers there.
 //!
 //! - A sleep belongs to the runtime in which it is created. Outside of a runtime, and with
 //!   `runtime.block_on(sleep(...))`, it uses the timers of the process

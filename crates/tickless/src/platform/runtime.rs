@@ -13,5 +13,5 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     fn is_virtual(&self) -> bool;
 
     /// Makes the runtime poll the task that runs the timers.
-    fn wake_driver(&self);
+    fn wake_task(&self);
 }

@@ -28,7 +28,7 @@ pub(super) struct RuntimeClock {
     /// Whether the runtime has ended: all pending timers fire then.
     has_ended: AtomicBool,
     /// Wakes the task that drives the timers. Set when that task is first polled.
-    driver: OnceLock<Waker>,
+    task: OnceLock<Waker>,
 }
 
 pub(super) fn now_in(runtime: &Handle) -> Ns {
@@ -50,7 +50,7 @@ impl RuntimeClock {
             can_pause: can_pause(runtime),
             is_virtual: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
-            driver: OnceLock::new(),
+            task: OnceLock::new(),
         };
         clock.check();
         clock
@@ -59,7 +59,7 @@ impl RuntimeClock {
     /// Returns the time. The caller must be in the runtime. Also checks whether the clock has been
     /// paused.
     pub(super) fn now_here(&self) -> Ns {
-        if !self.can_pause || self.has_ended.load(Ordering::Relaxed) {
+        if !self.can_pause || self.has_ended() {
             return self.now();
         }
         let shown = tokio::time::Instant::now().into_std();
@@ -88,24 +88,28 @@ impl RuntimeClock {
             let after = time::Instant::now();
             if shown < before || shown > after {
                 self.is_virtual.store(true, Ordering::Relaxed);
-                self.wake_driver();
+                self.wake_task();
             }
         }
         self.is_known_virtual()
     }
 
-    pub(super) fn set_driver(&self, waker: &Waker) {
-        self.driver.get_or_init(|| waker.clone());
+    pub(super) fn set_task(&self, waker: &Waker) {
+        self.task.get_or_init(|| waker.clone());
     }
 
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
 }
 
 impl Runtime for RuntimeClock {
     fn now(&self) -> Ns {
-        if self.has_ended.load(Ordering::Relaxed) {
+        if self.has_ended() {
             return Ns(Ns::NEVER.0 - 1);
         }
         if !self.can_pause {
@@ -128,9 +132,9 @@ impl Runtime for RuntimeClock {
         self.check()
     }
 
-    fn wake_driver(&self) {
-        if let Some(driver) = self.driver.get() {
-            driver.wake_by_ref();
+    fn wake_task(&self) {
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
         }
     }
 }

@@ -1,4 +1,12 @@
-//! The task that drives the timers of a runtime.
+//! What runs the timers of a runtime: the reactor, and a task.
+//!
+//! When the timerfd expires, the reactor wakes an [`Event`], which fires the due timers at once, as
+//! tokio fires its own: on the worker that waited in the reactor, before it takes up tasks. The
+//! tasks that they wake are in that worker's queue, and it calls another worker at most once for all
+//! of them. A task would be scheduled first, and would call a worker while it wakes others.
+//!
+//! The task owns the timers, so they end with the runtime. While the program moves the runtime's
+//! clock, it also fires them.
 
 use super::RuntimeTimers;
 use super::clock::RuntimeClock;
@@ -7,32 +15,48 @@ use crate::event_loop::EventLoopDriver;
 use crate::platform::device::own_loop::LoopDevice;
 #[cfg(linux_platform)]
 use crate::platform::device::timerfd::Timerfd;
+use crate::platform::locked::locked;
+use crate::platform::runtime::Runtime;
 use crate::time::to_std;
 #[cfg(linux_platform)]
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Wake, Waker};
 #[cfg(linux_platform)]
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 
+/// Fires the due timers, on one thread at a time.
 #[derive(Debug)]
 pub(super) struct Driver {
-    driver: EventLoopDriver<()>,
-    timers: Arc<RuntimeTimers>,
+    driver: Mutex<EventLoopDriver<()>>,
+    /// How often threads have asked the one that fires timers to do so; zero if none does.
+    requests: AtomicU64,
     /// A timerfd for the next deadline; `None` if the clock was already paused when the task was
     /// spawned.
     #[cfg(linux_platform)]
     descriptor: Option<AsyncFd<Arc<OwnedFd>>>,
+}
+
+/// The waker that the reactor wakes when the timerfd expires.
+#[derive(Debug)]
+struct Event(Weak<RuntimeTimers>);
+
+/// The task.
+#[derive(Debug)]
+struct Owner {
+    timers: Arc<RuntimeTimers>,
     /// While the program moves the runtime's clock: a sleep of tokio's until the next deadline,
     /// which makes tokio poll the task then.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl Driver {
-    /// Spawns the task that drives the timers. `None` if the system provides no event device.
+impl RuntimeTimers {
+    /// Starts the timers of a runtime, and spawns their task. `None` if the system provides no
+    /// event device.
     #[track_caller]
     pub(super) fn start(runtime: &Handle) -> Option<Weak<RuntimeTimers>> {
         let clock = Arc::new(RuntimeClock::of(runtime));
@@ -56,22 +80,66 @@ impl Driver {
         );
         let (timers, driver) =
             Builder::new().start_in_runtime(Arc::<RuntimeClock>::clone(&clock), device);
-        let timers = Arc::new(RuntimeTimers { timers, clock });
-        let weak = Arc::downgrade(&timers);
-        runtime.spawn(Driver {
-            driver,
-            timers,
+        let driver = Driver {
+            driver: Mutex::new(driver),
+            requests: AtomicU64::new(0),
             #[cfg(linux_platform)]
             descriptor,
-            sleep: None,
-        });
+        };
+        let timers = Arc::new(RuntimeTimers { timers, clock, driver });
+        let weak = Arc::downgrade(&timers);
+        runtime.spawn(Owner { timers, sleep: None });
         Some(weak)
+    }
+
+    /// Fires the timers that are due if the timerfd has expired, and makes the reactor wake `event`
+    /// at its next expiry. If the runtime has ended, fires all pending timers.
+    fn fire(&self, event: &Waker) {
+        self.driver.run(|driver| {
+            if self.clock.has_ended() {
+                while driver.run_and_rearm() > 0 {}
+                return;
+            }
+            let has_expired = self.driver.has_expired(event);
+            if self.clock.check() {
+                self.clock.wake_task();
+                return;
+            }
+            // Each arming for an earlier deadline sets the timerfd at once. So no timer is due
+            // unless the timerfd has expired.
+            if has_expired {
+                driver.run_and_rearm();
+            }
+            // Record the deadline that is waited for: if the clock is paused later, a thread that
+            // arms a timer for an earlier time wakes the task.
+            driver.next_event();
+        });
+    }
+}
+
+impl Driver {
+    /// Calls `run`. While another call of this function runs, on another thread or around this one,
+    /// that one calls its function again instead.
+    fn run(&self, mut run: impl FnMut(&mut EventLoopDriver<()>)) {
+        let mut seen = 1;
+        // Release: pairs with the Acquire below, so that the other call sees why it runs again.
+        if self.requests.fetch_add(1, Ordering::AcqRel) > 0 {
+            return;
+        }
+        loop {
+            run(&mut locked(&self.driver));
+            let (set, failed) = (Ordering::AcqRel, Ordering::Acquire);
+            match self.requests.compare_exchange(seen, 0, set, failed) {
+                Ok(_) => return,
+                Err(more) => seen = more,
+            }
+        }
     }
 
     /// Returns whether the timerfd has expired since the last call.
     #[cfg(linux_platform)]
-    fn poll_descriptor(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut has_expired = false;
+    fn has_expired(&self, event: &Waker) -> bool {
+        let (mut has_expired, cx) = (false, &mut Context::from_waker(event));
         if let Some(descriptor) = &self.descriptor {
             while let Poll::Ready(Ok(mut ready)) = descriptor.poll_read_ready(cx) {
                 // Tokio's reactor reports each expiry once, so the descriptor need not be read.
@@ -82,55 +150,64 @@ impl Driver {
         has_expired
     }
 
-    /// Runs the due timers, and makes the runtime poll the task at the next deadline.
-    fn poll_virtual(&mut self, cx: &mut Context<'_>) {
-        loop {
-            self.driver.run_and_rearm();
-            let Some(next) = self.driver.next_event() else {
-                // No timer is pending. Drop the sleep: otherwise tokio would advance a paused clock
-                // to its end.
-                self.sleep = None;
-                return;
-            };
-            let next = Instant::from_std(to_std(next));
-            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
-            if sleep.deadline() != next || sleep.is_elapsed() {
-                sleep.as_mut().reset(next);
-            }
-            if sleep.as_mut().poll(cx).is_pending() {
-                return;
-            }
+    #[cfg(not(linux_platform))]
+    fn has_expired(&self, _: &Waker) -> bool {
+        false
+    }
+}
+
+impl Wake for Event {
+    fn wake(self: Arc<Self>) {
+        if let Some(timers) = self.0.upgrade() {
+            timers.fire(&Waker::from(self));
         }
     }
 }
 
-impl Future for Driver {
+impl Owner {
+    /// Runs the due timers, and makes the runtime poll the task at the next deadline.
+    fn poll_virtual(&mut self, cx: &mut Context<'_>) {
+        let sleep = &mut self.sleep;
+        self.timers.driver.run(|driver| {
+            loop {
+                driver.run_and_rearm();
+                let Some(next) = driver.next_event() else {
+                    // No timer is pending. Drop the sleep: otherwise tokio would advance a paused
+                    // clock to its end.
+                    *sleep = None;
+                    return;
+                };
+                let next = Instant::from_std(to_std(next));
+                let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+                if sleep.deadline() != next || sleep.is_elapsed() {
+                    sleep.as_mut().reset(next);
+                }
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+impl Future for Owner {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.timers.clock.set_driver(cx.waker());
-        #[cfg(linux_platform)]
-        let has_expired = self.poll_descriptor(cx);
+        self.timers.clock.set_task(cx.waker());
         if self.timers.clock.check() {
             self.poll_virtual(cx);
-            return Poll::Pending;
+        } else {
+            // The first poll. Later ones come only after the clock was paused.
+            self.timers.fire(&Waker::from(Arc::new(Event(Arc::downgrade(&self.timers)))));
         }
-        // Each arming for an earlier deadline sets the timerfd at once. So no timer is due unless
-        // the timerfd has expired.
-        #[cfg(linux_platform)]
-        if has_expired {
-            self.driver.run_and_rearm();
-        }
-        // Record the deadline for which the task waits: if the clock is paused later, a thread that
-        // arms a timer for an earlier time wakes the task.
-        self.driver.next_event();
         Poll::Pending
     }
 }
 
-impl Drop for Driver {
+impl Drop for Owner {
     fn drop(&mut self) {
         self.timers.clock.end();
-        while self.driver.run_and_rearm() > 0 {}
+        self.timers.fire(Waker::noop());
     }
 }

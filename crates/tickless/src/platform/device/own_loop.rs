@@ -126,7 +126,7 @@ impl LoopDevice {
             Signal::Descriptor(_) => false,
             Signal::Callback(on_rearm) => self.bell.ring(on_rearm),
             Signal::Runtime { runtime, .. } => {
-                runtime.is_virtual() && self.bell.ring(|_| runtime.wake_driver())
+                runtime.is_virtual() && self.bell.ring(|_| runtime.wake_task())
             }
         }
     }
@@ -137,7 +137,7 @@ impl LoopDevice {
     #[inline]
     pub fn disarmed(&self) {
         match &self.signal {
-            Signal::Runtime { runtime, .. } if runtime.is_virtual() => runtime.wake_driver(),
+            Signal::Runtime { runtime, .. } if runtime.is_virtual() => runtime.wake_task(),
             _ => {}
         }
     }
