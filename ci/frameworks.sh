@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs quinn's and hyper's own test suites on our timers, in copies of their sources in a temporary
-# folder. Each test that passes with the framework's own timers must pass with ours. quinn's package
-# contains its suite. hyper's suite is only in its repository: HYPER names a clone of it, or its
-# address. A framework whose sources are unavailable is skipped.
+# Runs the test suites of quinn, tower-http and hyper on our timers, in copies of their sources in a
+# temporary folder. Each test that passes with the framework's own timers must pass with ours. The
+# packages of quinn and tower-http contain their suites. hyper's suite is only in its repository:
+# HYPER names a clone of it, or its address. A framework whose sources are unavailable is skipped.
 #
 # Each suite also runs with the adapter broken, and must then fail: otherwise it would not depend on
 # the timers.
@@ -60,8 +60,15 @@ path.write_text(path.read_text().replace(old, new))
 PY
 }
 
-manifest=$(cargo metadata --locked --format-version 1 --manifest-path adapters/Cargo.toml |
-  grep -o '"manifest_path":"[^"]*/quinn-0\.11[^"]*/Cargo.toml"' | cut -d'"' -f4)
+# manifest_of PACKAGE ARGUMENTS...: prints the path of the manifest of a dependency.
+manifest_of() {
+  local package=$1
+  shift
+  cargo metadata --format-version 1 "$@" |
+    grep -o "\"manifest_path\":\"[^\"]*/$package[^\"]*/Cargo.toml\"" | cut -d'"' -f4
+}
+
+manifest=$(manifest_of 'quinn-0\.11' --locked --manifest-path adapters/Cargo.toml)
 
 # quinn's tests are modules of the crate. The copy's `Runtime` is not the trait of the published
 # crate, so the adapter's source becomes a module of the copy.
@@ -101,6 +108,36 @@ compare quinn
 replace "$ours" 'sleep_until(time::from_std(at))' \
   'sleep_until(time::from_std(at + std::time::Duration::from_secs(3600)))'
 must_fail quinn "$quinn" --lib handshake_timeout
+
+# tower-http and its tests call `tokio::time`: the copy calls `tickless::tokio_time` instead.
+mkdir -p "$work/uses/src"
+touch "$work/uses/src/lib.rs"
+cat >"$work/uses/Cargo.toml" <<TOML
+[package]
+name = "uses"
+edition = "2024"
+[dependencies]
+tower-http = "=0.6.11"
+[workspace]
+TOML
+tower_http=$work/tower-http
+cp -r "$(dirname "$(manifest_of tower-http-0 --manifest-path "$work/uses/Cargo.toml")")" \
+  "$tower_http"
+chmod -R u+w "$tower_http"
+cat >>"$tower_http/Cargo.toml" <<TOML
+[dependencies.tickless]
+path = "$repository/crates/tickless"
+features = ["tokio-test-util"]
+[workspace]
+TOML
+run_suite tower-http-theirs "$tower_http" --features full --lib
+replace "$tower_http/src/timeout/service.rs" tokio::time tickless::tokio_time
+grep -rlF tokio::time "$tower_http/src" | xargs sed -i 's/\btokio::time/tickless::tokio_time/g'
+run_suite tower-http-ours "$tower_http" --features full --lib
+compare tower-http
+replace "$tower_http/src/timeout/service.rs" 'sleep(self.timeout)' \
+  'sleep(self.timeout + Duration::from_secs(3600))'
+must_fail tower-http "$tower_http" --features full --lib custom_status_code
 
 # One file provides the timer of hyper's tests.
 hyper=$work/hyper

@@ -52,11 +52,15 @@ pub(crate) enum Current {
 }
 
 /// Returns the timers that the caller's context uses, and starts them if necessary.
+#[track_caller]
 pub(crate) fn current() -> Current {
     if let Some(time) = entered() {
         return Current::Virtual(time);
     }
-    let timers = Handle::try_current().ok().and_then(|runtime| of(&runtime));
+    let timers = match Handle::try_current() {
+        Ok(runtime) => of(&runtime),
+        Err(_) => None,
+    };
     timers.map_or(Current::Process, Current::Runtime)
 }
 
@@ -83,12 +87,16 @@ impl Current {
         }
     }
 
-    pub(crate) fn timers(&self) -> Option<&shared::Handle> {
+    pub(crate) fn timers(&self) -> Option<&Timers> {
         match self {
-            Current::Process => process::handle(),
-            Current::Virtual(time) => Some(&time.timers().shared),
-            Current::Runtime(runtime) => Some(&runtime.timers.shared),
+            Current::Process => process::timers(),
+            Current::Virtual(time) => Some(time.timers()),
+            Current::Runtime(runtime) => Some(&runtime.timers),
         }
+    }
+
+    pub(crate) fn handle(&self) -> Option<&shared::Handle> {
+        self.timers().map(|timers| &*timers.shared)
     }
 
     /// Returns the slack of a sleep of this duration; zero on a clock that the program moves.
@@ -108,6 +116,7 @@ impl Current {
 }
 
 /// Returns the timers of a runtime that the caller is in, and starts them if necessary.
+#[track_caller]
 fn of(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     if let Some(timers) = last_used(runtime) {
         return Some(timers);
@@ -128,6 +137,7 @@ fn last_used(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
 }
 
 #[cold]
+#[track_caller]
 fn find_or_start(runtime: &Handle) -> Option<Arc<RuntimeTimers>> {
     let id = runtime.id();
     let mut all = ALL.lock();

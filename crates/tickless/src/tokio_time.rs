@@ -27,8 +27,9 @@
 //! - A sleep belongs to the runtime in which it is created. Outside of a runtime, and with
 //!   `runtime.block_on(sleep(...))`, it uses the timers of the process
 //!   ([`tickless::future`](crate::future)).
-//! - While all workers of a runtime are blocked, its timers are late. A thread that has only
-//! entered a current-thread runtime does not drive it, so no sleep completes.
+//! - While all workers of a runtime are blocked, its timers are late, and [`stats`] reports it. The
+//!   timers of [`tickless::future`](crate::future) have threads of their own. A thread that has only
+//!   entered a current-thread runtime does not drive it, so no sleep completes.
 //! - When a runtime shuts down, its pending sleeps complete, as those of tokio do.
 //! - On systems other than Linux the timers are those of the process, unless the clock is paused.
 //!
@@ -75,4 +76,15 @@ pub use timeout::{Timeout, timeout, timeout_at};
 /// created.
 pub fn timers() -> crate::future::TimerSource {
     crate::future::TimerSource::of_context()
+}
+
+/// Returns the statistics of the timers that a sleep created here would use: those of the runtime
+/// that the caller is in, which are started if necessary. [`BaseStats::overdue`] counts expiries
+/// that were late by more than 100 ms, for example because all workers were blocked. `None` if the
+/// system refuses the threads of the process's timers.
+///
+/// [`BaseStats::overdue`]: crate::stats::BaseStats::overdue
+#[track_caller]
+pub fn stats() -> Option<crate::stats::Stats> {
+    crate::tokio_runtime::current().timers().map(crate::Timers::stats)
 }

@@ -9,8 +9,11 @@
 #[path = "support/woken.rs"]
 mod woken;
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Once};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tickless::VirtualTime;
@@ -25,6 +28,9 @@ macro_rules! bodies {
         use std::pin::pin;
         use std::task::Poll;
         use time::{Instant, MissedTickBehavior};
+
+        const BEHAVIORS: [MissedTickBehavior; 3] =
+            [MissedTickBehavior::Burst, MissedTickBehavior::Delay, MissedTickBehavior::Skip];
 
         fn ms(n: u64) -> Duration {
             Duration::from_millis(n)
@@ -77,8 +83,7 @@ macro_rules! bodies {
         /// When ticks are due and when they are taken, by a consumer that is slow in between, with
         /// one of the three behaviors.
         pub async fn ticks(nth: usize) -> Vec<(Duration, Duration)> {
-            use MissedTickBehavior::{Burst, Delay, Skip};
-            let behavior = [Burst, Delay, Skip][nth];
+            let behavior = BEHAVIORS[nth];
             let begin = Instant::now();
             let mut interval = time::interval(ms(100));
             assert_eq!(interval.missed_tick_behavior(), MissedTickBehavior::default());
@@ -231,13 +236,18 @@ macro_rules! bodies {
             seen
         }
 
-        /// Ticks that are ready after each advance.
-        pub async fn polled_intervals() -> Vec<Vec<Duration>> {
+        /// Ticks that are ready after each advance, with one of the three behaviors. A step of zero
+        /// resets the interval.
+        pub async fn polled_intervals(nth: usize) -> Vec<Vec<Duration>> {
             let begin = Instant::now();
             time::advance(ms(1)).await;
             let mut interval = time::interval_at(begin, ms(300));
+            interval.set_missed_tick_behavior(BEHAVIORS[nth]);
             let mut seen = Vec::new();
-            for step in [100, 200, 400, 500, 2000] {
+            for step in [100, 200, 400, 500, 650, 100, 201, 250, 0, 250, 50, 2000, 300] {
+                if step == 0 {
+                    interval.reset();
+                }
                 let mut ready = Vec::new();
                 let cx = &mut Context::from_waker(Waker::noop());
                 while let Poll::Ready(tick) = interval.poll_tick(cx) {
@@ -246,6 +256,53 @@ macro_rules! bodies {
                 seen.push(ready);
                 time::advance(ms(step)).await;
             }
+            seen
+        }
+
+        /// A waker that drops all sleeps, its own among them, when the first of them fires.
+        pub async fn dropped_by_a_waker() -> Vec<usize> {
+            let sleeps = Arc::new(Mutex::new(Vec::new()));
+            let (dropped, dropping) = (Arc::new(Mutex::new(0)), Arc::clone(&sleeps));
+            let counts = Arc::clone(&dropped);
+            let waker = woken::calls(move || {
+                let all: Vec<Pin<Box<time::Sleep>>> =
+                    std::mem::take(&mut *dropping.lock().unwrap());
+                *counts.lock().unwrap() += all.len();
+            });
+            for _ in 0..100 {
+                let mut sleep = Box::pin(time::sleep(ms(10)));
+                assert!(poll(sleep.as_mut(), &waker).is_pending());
+                sleeps.lock().unwrap().push(sleep);
+            }
+            time::sleep(ms(11)).await;
+            let dropped = *dropped.lock().unwrap();
+            vec![dropped, sleeps.lock().unwrap().len()]
+        }
+
+        /// A deadline that never comes, beside one that comes at once; and a sleep that is dropped
+        /// after a reset to the deadline of another one.
+        pub async fn the_near_and_the_far() -> Vec<bool> {
+            let far = time::timeout(Duration::MAX, std::future::pending::<()>());
+            let (mut far, mut never) = (pin!(far), pin!(time::sleep(Duration::MAX)));
+            let waker = Waker::noop();
+            let mut seen = vec![poll(far.as_mut(), waker).is_ready()];
+            seen.push(poll(never.as_mut(), waker).is_ready());
+            time::sleep(Duration::from_nanos(1)).await;
+            time::advance(HOUR * 24 * 365 * 10).await;
+            seen.push(poll(far, waker).is_ready());
+            seen.push(poll(never, waker).is_ready());
+            let begin = Instant::now();
+            let [mut first, mut moved, mut last] =
+                [5, 5, 10].map(|after| Box::pin(time::sleep(ms(after))));
+            for sleep in [&mut first, &mut moved, &mut last] {
+                seen.push(poll(sleep.as_mut(), waker).is_ready());
+            }
+            moved.as_mut().reset(begin + ms(10));
+            first.await;
+            seen.push(moved.is_elapsed());
+            drop(moved);
+            last.await;
+            seen.push(begin.elapsed() < ms(12));
             seen
         }
 
@@ -352,6 +409,24 @@ macro_rules! bodies {
             seen
         }
 
+        /// Whether the panic of each of these calls names the caller's file.
+        pub fn panics_name_the_caller() -> Vec<bool> {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let in_runtime = |panics: fn()| is_panic_here(|| runtime.block_on(async { panics() }));
+            vec![
+                is_panic_here(|| time::pause()),
+                in_runtime(|| time::resume()),
+                is_panic_here(|| drop(time::interval(Duration::ZERO))),
+                in_runtime(|| drop(time::interval_at(Instant::now(), Duration::ZERO))),
+                in_runtime(|| drop(time::sleep(ms(5)))),
+                in_runtime(|| drop(time::sleep_until(Instant::now() + ms(5)))),
+                in_runtime(|| drop(time::timeout(ms(5), std::future::pending::<()>()))),
+                in_runtime(|| {
+                    drop(time::timeout_at(Instant::now() + ms(5), std::future::pending::<()>()));
+                }),
+            ]
+        }
+
         pub fn pauses_without_a_clock() -> String {
             message(|| time::pause())
         }
@@ -381,6 +456,23 @@ fn message(panics: impl FnOnce()) -> String {
     let payload = catch_unwind(AssertUnwindSafe(panics)).expect_err("it panics");
     let text = payload.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("a text")
+}
+
+/// Returns whether a panic names this file.
+fn is_panic_here(panics: impl FnOnce()) -> bool {
+    thread_local! {
+        static FILE: RefCell<String> = const { RefCell::new(String::new()) };
+    }
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            FILE.set(panic.location().expect("a location").file().to_string());
+            before(panic);
+        }));
+    });
+    message(panics);
+    FILE.take() == file!()
 }
 
 /// Runs a body on tokio's current-thread runtime and its paused clock.
@@ -429,7 +521,11 @@ fn polls_match_tokio() {
     let resets = same!(resets_around_the_deadline());
     assert!(resets.iter().any(|(ready, _)| *ready) && resets.iter().any(|(ready, _)| !ready));
     same!(elapsed_after_advances());
-    same!(polled_intervals());
+    for behavior in 0..3 {
+        same!(polled_intervals(behavior));
+    }
+    same!(the_near_and_the_far());
+    assert_eq!(same!(dropped_by_a_waker()), [100, 0]);
     same!(timeouts_at_the_limit());
     same!(random_sleeps());
     same!(sleeps_of_years());
@@ -442,6 +538,8 @@ fn panics_match_tokio() {
     assert_eq!(ours::pauses_without_a_clock(), theirs::pauses_without_a_clock());
     assert_eq!(paused(ours::pauses_twice()), paused(theirs::pauses_twice()));
     assert_eq!(paused(ours::intervals_of_nothing()), paused(theirs::intervals_of_nothing()));
+    assert_eq!(theirs::panics_name_the_caller(), [true; 8]);
+    assert_eq!(ours::panics_name_the_caller(), [true; 8]);
 }
 
 #[test]

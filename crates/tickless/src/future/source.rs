@@ -82,7 +82,7 @@ impl TimerSource {
 
     /// Returns the timers, to read their statistics or to create timers with callbacks. If the
     /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
-    /// process. `None` if the system refuses the threads of the process's timers.
+    /// process; `tokio_time::stats` has the statistics of a runtime. `None` if the system refuses the threads of the process's timers.
     pub fn timers(&self) -> Option<&Timers> {
         match &self.source {
             Source::Own(timers) => Some(timers),
@@ -102,7 +102,7 @@ impl TimerSource {
             #[cfg(feature = "tokio-time")]
             Source::Context => {
                 let timers = current();
-                make((timers.timers(), timers.now(), &|after| timers.slack(after)))
+                make((timers.handle(), timers.now(), &|after| timers.slack(after)))
             }
         }
     }

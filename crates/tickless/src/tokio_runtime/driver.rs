@@ -2,8 +2,8 @@
 //!
 //! When the timerfd expires, the reactor wakes an [`Event`], which fires the due timers at once, as
 //! tokio fires its own: on the worker that waited in the reactor, before it takes up tasks. The
-//! tasks that they wake are in that worker's queue, and it calls another worker at most once for all
-//! of them. A task would be scheduled first, and would call a worker while it wakes others.
+//! tasks that they wake are in that worker's queue, and the worker wakes another one at most once
+//! for all of them. A task would be scheduled first, and would wake a worker while it wakes others.
 //!
 //! The task owns the timers, so they end with the runtime. While the program moves the runtime's
 //! clock, it also fires them.

@@ -41,7 +41,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 impl Sleep {
     pub(super) fn new(timers: &Current, deadline: time::Instant, duration: Duration) -> Sleep {
         let slack = timers.slack(duration);
-        Sleep { inner: crate::future::Sleep::new(timers.timers(), deadline, slack) }
+        Sleep { inner: crate::future::Sleep::new(timers.handle(), deadline, slack) }
     }
 
     /// Lets the sleep be late by up to `slack`, to share a wakeup with other timers; zero for an

@@ -24,12 +24,14 @@ pin_project! {
 ///
 /// Inside a [`deadline_scope`](crate::future::deadline_scope) with an earlier deadline, as from
 /// `timers().deadline_scope`, it ends with that deadline, which tokio's error type does not show.
+#[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let future = future.into_future();
     Timeout { inner: future::Timeout::new(sleep(duration).inner, future) }
 }
 
 /// Like [`timeout`], with the time `deadline` instead of a duration.
+#[track_caller]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     let future = future.into_future();
     Timeout { inner: future::Timeout::new(sleep_until(deadline).inner, future) }
