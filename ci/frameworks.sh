@@ -120,10 +120,13 @@ edition = "2024"
 tower-http = "=0.6.11"
 [workspace]
 TOML
-tower_http=$work/tower-http
+tower_http=$work/tower/tower-http
+mkdir "$work/tower"
 cp -r "$(dirname "$(manifest_of tower-http-0 --manifest-path "$work/uses/Cargo.toml")")" \
   "$tower_http"
 chmod -R u+w "$tower_http"
+# Its tests read this file in the folder of its repository.
+cp "$tower_http/README.md" "$work/tower"
 cat >>"$tower_http/Cargo.toml" <<TOML
 [dependencies.tickless]
 path = "$repository/crates/tickless"

@@ -6,7 +6,7 @@ use crate::effort::Effort;
 use crate::report::{Column, Table};
 use crate::sample::in_turn_unpinned;
 use crate::web::guards::{DEFAULT, InRuntime, Scene, Tokio};
-use crate::web::trial::{Outcome, Trial, switches_when_idle, try_out};
+use crate::web::trial::{Outcome, Trial, lateness_when_idle, switches_when_idle, try_out};
 
 const COLUMNS: &[Column<Outcome>] = &[
     ("CPU per request", "us", |o| o.cpu_us),
@@ -16,6 +16,9 @@ const COLUMNS: &[Column<Outcome>] = &[
 ];
 
 const IDLE_COLUMNS: &[Column<f64>] = &[("context switches", "/s", |switches| *switches)];
+
+const LATE_COLUMNS: &[Column<[f64; 2]>] =
+    &[("late, p50", "us", |late| late[0]), ("late, p99", "us", |late| late[1])];
 
 const OURS: &str = "**tickless**";
 const THEIRS: &str = "tokio";
@@ -73,6 +76,15 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     ];
     let rows = in_turn_unpinned(idle, repetitions, |_, switches| switches(&trial(Scene::Guarded)));
     table.put_all(IDLE_COLUMNS, &rows);
+    tables.push(table);
+    let about = "One task, which sleeps for 250 us each time. The default slack is 16 us.";
+    let mut table = Table::new("W12", "late sleeps of an idle server", about);
+    let late: Vec<(&'static str, fn(&Trial) -> [f64; 2])> = vec![
+        (THEIRS, lateness_when_idle::<Tokio>),
+        (OURS, lateness_when_idle::<InRuntime<DEFAULT>>),
+    ];
+    let rows = in_turn_unpinned(late, repetitions, |_, late| late(&trial(Scene::Sleeps)));
+    table.put_all(LATE_COLUMNS, &rows);
     tables.push(table);
     tables
 }

@@ -98,6 +98,25 @@ pub fn switches_when_idle<T: Time>(trial: &Trial) -> f64 {
     (wakeups() - before) as f64 / begun.elapsed().as_secs_f64()
 }
 
+/// Returns how late the sleeps of a server's only task are that last 250 us: median and 99th
+/// percentile, in us.
+pub fn lateness_when_idle<T: Time>(trial: &Trial) -> [f64; 2] {
+    let server = start::<T>(trial);
+    let (after, run) = (Duration::from_micros(250), trial.run);
+    let sleeps = server.runtime().spawn(async move {
+        let (begun, mut late_us) = (Instant::now(), Vec::new());
+        while late_us.is_empty() || begun.elapsed() < run {
+            let due = Instant::now() + after;
+            T::sleep(after).await;
+            late_us.push(due.elapsed().as_secs_f64() * 1e6);
+        }
+        late_us
+    });
+    let mut late_us = server.runtime().block_on(sleeps).expect("no panic");
+    late_us.sort_by(f64::total_cmp);
+    [0.5, 0.99].map(|part| late_us[((late_us.len() - 1) as f64 * part) as usize])
+}
+
 fn outcome(seen: Vec<Seen>, cpu: Duration, wake_calls: u64, push_out_ns: f64) -> Outcome {
     let clients: Duration = seen.iter().map(|seen| seen.cpu).sum();
     let wall = seen.iter().map(|seen| seen.wall).max().unwrap_or_default();
