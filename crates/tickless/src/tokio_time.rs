@@ -28,8 +28,9 @@
 //!   `runtime.block_on(sleep(...))`, it uses the timers of the process
 //!   ([`tickless::future`](crate::future)).
 //! - While all workers of a runtime are blocked, its timers are late, and [`stats`] reports it. The
-//!   timers of [`tickless::future`](crate::future) have threads of their own. A thread that has only
-//!   entered a current-thread runtime does not drive it, so no sleep completes.
+//!   timers of [`tickless::future`](crate::future) have threads of their own.
+//! - A thread that has only entered a current-thread runtime does not drive it, so no sleep
+//!   completes.
 //! - When a runtime shuts down, its pending sleeps complete, as those of tokio do.
 //! - On systems other than Linux the timers are those of the process, unless the clock is paused.
 //!
@@ -86,5 +87,5 @@ pub fn timers() -> crate::future::TimerSource {
 /// [`BaseStats::overdue`]: crate::stats::BaseStats::overdue
 #[track_caller]
 pub fn stats() -> Option<crate::stats::Stats> {
-    crate::tokio_runtime::current().timers().map(crate::Timers::stats)
+    crate::tokio_runtime::current().timers().map(crate::timers::Timers::stats)
 }

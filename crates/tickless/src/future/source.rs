@@ -82,7 +82,8 @@ impl TimerSource {
 
     /// Returns the timers, to read their statistics or to create timers with callbacks. If the
     /// futures use the timers of a runtime, which cannot run callbacks, returns those of the
-    /// process; `tokio_time::stats` has the statistics of a runtime. `None` if the system refuses the threads of the process's timers.
+    /// process; `tokio_time::stats` has the statistics of a runtime. `None` if the system refuses
+    /// the threads of the process's timers.
     pub fn timers(&self) -> Option<&Timers> {
         match &self.source {
             Source::Own(timers) => Some(timers),
