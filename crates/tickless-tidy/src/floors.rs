@@ -86,8 +86,8 @@ pub const CRATES: &[Floors] = &[
     (
         "tickless-warp",
         &[
-            &["line", "options", "error", "timeout"],
-            &["filter", "deadlines", "unsupported"],
+            &["line", "report", "error", "timeout"],
+            &["options", "filter", "deadlines", "unsupported"],
             &["sys"],
             &["page", "tree"],
             &["asleep"],
@@ -100,7 +100,7 @@ pub const CRATES: &[Floors] = &[
             &["clock"],
             &["timer"],
             &["state"],
-            &["answers", "install", "sockets", "timers", "waits"],
+            &["answers", "install", "log", "sockets", "timers", "waits"],
             &["stops"],
             &["run"],
         ],

@@ -173,6 +173,44 @@ pub(crate) fn bytes(ops: &[Op]) -> Vec<u8> {
     ops.iter().flat_map(bytes).collect()
 }
 
+/// Returns the name of a call that waits, for the report.
+pub(crate) fn call_name(number: i64) -> &'static str {
+    let name = NAMES.iter().find(|(call, _)| *call == number);
+    name.map_or("?", |(_, name)| *name)
+}
+
+const NAMES: &[(c_long, &str)] = &[
+    (libc::SYS_futex, "futex"),
+    (libc::SYS_futex_waitv, "futex_waitv"),
+    (SYS_FUTEX_WAIT, "futex_wait"),
+    (libc::SYS_epoll_wait, "epoll_wait"),
+    (libc::SYS_epoll_pwait, "epoll_pwait"),
+    (libc::SYS_epoll_pwait2, "epoll_pwait2"),
+    (libc::SYS_poll, "poll"),
+    (libc::SYS_ppoll, "ppoll"),
+    (libc::SYS_select, "select"),
+    (libc::SYS_pselect6, "pselect6"),
+    (libc::SYS_nanosleep, "nanosleep"),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep"),
+    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait"),
+    (libc::SYS_semtimedop, "semtimedop"),
+    (libc::SYS_mq_timedsend, "mq_timedsend"),
+    (libc::SYS_mq_timedreceive, "mq_timedreceive"),
+    (libc::SYS_recvmmsg, "recvmmsg"),
+    (libc::SYS_io_getevents, "io_getevents"),
+    (libc::SYS_read, "read"),
+    (libc::SYS_readv, "readv"),
+    (libc::SYS_recvfrom, "recvfrom"),
+    (libc::SYS_recvmsg, "recvmsg"),
+    (libc::SYS_accept, "accept"),
+    (libc::SYS_accept4, "accept4"),
+    (libc::SYS_write, "write"),
+    (libc::SYS_writev, "writev"),
+    (libc::SYS_sendto, "sendto"),
+    (libc::SYS_sendmsg, "sendmsg"),
+    (libc::SYS_connect, "connect"),
+];
+
 fn program(calls: &[(c_long, Trap)]) -> Vec<Op> {
     let mut ops = vec![
         op(LOAD, ARCH_AT),

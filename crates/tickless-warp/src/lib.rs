@@ -11,11 +11,13 @@
 //! - `page`: the code and data by which programs read the clock without a system call.
 //! - `tree`, `asleep`: the threads, and whether all of them wait.
 //! - `engine`: what the tracer does at each stop, and when it moves the clock.
+//! - `report`: which threads waited for what.
 //!
 //! Needs Linux 5.6 or later on x86-64; elsewhere [`run`] returns [`WarpError::Platform`].
 
 mod error;
 mod options;
+pub mod report;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod asleep;

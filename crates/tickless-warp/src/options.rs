@@ -1,5 +1,6 @@
 //! What the caller chooses, and what it gets.
 
+use crate::report::Report;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub struct Options {
     pub traps_counter: bool,
     /// Orders deadlines of equal time at random, by this seed; in the order of arming if `None`.
     pub seed: Option<u64>,
+    /// Records which threads waited for what.
+    pub reports: bool,
 }
 
 /// How the program ended.
@@ -54,6 +57,8 @@ pub struct Outcome {
     pub used: Duration,
     /// How often the clock jumped.
     pub jumps: u64,
+    /// Which threads waited for what, if [`Options::reports`] asked for it.
+    pub report: Option<Report>,
 }
 
 /// What the user should know while the program runs.

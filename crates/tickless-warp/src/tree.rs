@@ -18,6 +18,7 @@ pub(crate) struct Wait {
     pub(crate) deadline: Option<Ns>,
     /// The armed deadline, until it has come.
     pub(crate) key: Option<Key>,
+    pub(crate) since: Ns,
 }
 
 /// A wait that a signal has interrupted, and that the kernel may repeat.
@@ -81,6 +82,18 @@ pub(crate) struct Thread {
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
     pub(crate) call: Option<File>,
+}
+
+impl Thread {
+    /// Returns the number of the system call in which the thread waits for a time.
+    pub(crate) fn call_of_wait(&self) -> Option<i64> {
+        match self.state {
+            State::Held(wait) | State::Waiting(wait) | State::Ending(wait) => {
+                Some(wait.registers.orig_rax.cast_signed())
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A process, that is the threads with one `tgid`.

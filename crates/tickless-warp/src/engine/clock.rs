@@ -92,7 +92,11 @@ impl VirtualClock {
     }
 
     pub(crate) fn passed(&self) -> Duration {
-        Duration::from_nanos(self.now().saturating_sub(self.begin))
+        self.since_begin(self.now())
+    }
+
+    pub(crate) fn since_begin(&self, at: Ns) -> Duration {
+        Duration::from_nanos(at.saturating_sub(self.begin))
     }
 
     /// Returns the time-stamp counter that a program would read.

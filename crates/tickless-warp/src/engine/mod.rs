@@ -3,6 +3,7 @@
 mod answers;
 mod clock;
 mod install;
+mod log;
 mod run;
 mod sockets;
 mod state;

@@ -9,6 +9,7 @@ use crate::error::WarpError;
 use crate::filter;
 use crate::options::{Ended, Note, Options, Outcome};
 use crate::page::patch::Functions;
+use crate::report::Log;
 use crate::sys::events::{self, Handling};
 use crate::sys::launch::launch;
 use crate::tree::{Signals, Tree};
@@ -65,6 +66,8 @@ pub fn run(
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
         uses_network: false,
+        log: options.reports.then(Log::default),
+        jumped: None,
     };
     engine.tree.add(launched.pid);
     if let Some(until) = options.until {
@@ -86,6 +89,7 @@ pub fn run(
         passed: engine.clock.passed(),
         used: start.elapsed(),
         jumps: engine.clock.jumps,
+        report: engine.log.take().map(Log::finish),
     })
 }
 
@@ -140,6 +144,9 @@ impl Engine<'_> {
     }
 
     fn is_due(&mut self, due: Due) {
+        if let Some(by) = self.jumped.take() {
+            self.log_jump(due, by);
+        }
         match due {
             Due::Wait(tid) => self.end_wait(tid),
             Due::Timer(id) => self.expire(id),
@@ -170,7 +177,9 @@ impl Engine<'_> {
             self.handle(tid, event);
             return true;
         }
+        let before = self.clock.passed();
         self.clock.jump_to(next);
+        self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
         rounds.last_jump = Instant::now();
         true
     }

@@ -5,10 +5,12 @@ use super::timer::{Timer, TimerId};
 use crate::deadlines::Deadlines;
 use crate::options::{Ended, Note, Options};
 use crate::page::patch::Functions;
+use crate::report::Log;
 use crate::sys::ptrace::{self, Registers};
 use crate::tree::{Signals, State, Tree};
 use libc::pid_t;
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// What comes due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +48,10 @@ pub(crate) struct Engine<'a> {
     pub(crate) socket_timeouts: HashMap<u64, [u64; 2]>,
     /// Whether the tree has made a socket of an internet protocol.
     pub(crate) uses_network: bool,
+    /// What the report needs, if one is wanted.
+    pub(crate) log: Option<Log>,
+    /// How far the clock has jumped for the next deadline.
+    pub(crate) jumped: Option<Duration>,
 }
 
 impl Engine<'_> {

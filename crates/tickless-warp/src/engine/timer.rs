@@ -26,6 +26,8 @@ pub(crate) enum Effect {
 }
 
 pub(crate) struct Timer {
+    /// The process that set it first.
+    pub(crate) owner: pid_t,
     pub(crate) effect: Effect,
     pub(crate) clock: u64,
     pub(crate) when: When,
@@ -38,8 +40,18 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    pub(crate) fn new(effect: Effect, clock: u64) -> Timer {
+    pub(crate) fn new(owner: pid_t, effect: Effect, clock: u64) -> Timer {
         let (when, deadline, key) = (When::After(0), None, None);
-        Timer { effect, clock, when, deadline, interval: 0, key, overrun: 0, last_overrun: 0 }
+        Timer {
+            owner,
+            effect,
+            clock,
+            when,
+            deadline,
+            interval: 0,
+            key,
+            overrun: 0,
+            last_overrun: 0,
+        }
     }
 }

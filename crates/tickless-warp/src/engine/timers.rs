@@ -156,7 +156,7 @@ impl Engine<'_> {
 
     fn arm_alarm(&mut self, process: pid_t, value: Ns, interval: Ns) {
         let id = TimerId::Alarm(process);
-        let new = || Timer::new(Effect::Alarm, libc::CLOCK_MONOTONIC as u64);
+        let new = || Timer::new(process, Effect::Alarm, libc::CLOCK_MONOTONIC as u64);
         self.timers.entry(id).or_insert_with(new);
         self.arm_timer(id, (value > 0).then_some(When::After(value)), interval);
     }
@@ -175,7 +175,7 @@ impl Engine<'_> {
         self.drop_unused_descriptors();
         let id = TimerId::Descriptor(self.descriptors_made);
         self.descriptors_made += 1;
-        self.timers.insert(id, Timer::new(Effect::Count(file), clock));
+        self.timers.insert(id, Timer::new(process, Effect::Count(file), clock));
         Some(id)
     }
 
@@ -206,7 +206,7 @@ impl Engine<'_> {
             },
         };
         let process = self.tree.process_of(tid);
-        self.timers.insert(TimerId::Process(process, id), Timer::new(effect, clock));
+        self.timers.insert(TimerId::Process(process, id), Timer::new(process, effect, clock));
     }
 
     /// Lets a timer expire, whose deadline has come.

@@ -42,7 +42,7 @@ impl Engine<'_> {
         };
         let deadline = deadline.filter(|at| *at < u64::MAX);
         let key = deadline.and_then(|at| self.deadlines.arm(at, Due::Wait(tid)));
-        let wait = Wait { call, registers, deadline, key };
+        let wait = Wait { call, registers, deadline, key, since: now };
         if call.endless == Endless::Pause {
             self.tree.set(tid, State::Held(wait));
         } else {
@@ -85,6 +85,7 @@ impl Engine<'_> {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         match thread.state {
             State::Held(wait) => {
+                self.log_wait(tid, &wait, End::Deadline);
                 self.answer(tid, wait.registers, wait.call.timed_out);
             }
             State::Waiting(mut wait) => {
@@ -103,6 +104,7 @@ impl Engine<'_> {
             self.deadlines.cancel(key);
         }
         let Some(now) = ptrace::registers(tid) else { return };
+        self.log_wait(tid, &wait, end);
         let left = wait.deadline.map_or(Ns::MAX, |at| at.saturating_sub(self.clock.now()));
         let mut result = now.rax.cast_signed();
         let mut registers = Registers { rax: now.rax, ..wait.registers };

@@ -1,11 +1,19 @@
 //! The command `tickless warp`, which runs a program in time that jumps.
 
+mod page;
+
 use crate::command::{Command, Exit, Failure, complain};
 use crate::date;
 use crate::duration::parse_seconds;
-use std::ffi::OsString;
-use std::fmt::Write;
+use crate::output::{Format, Results, bare, paragraph, write_csv, write_table};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
+use tickless_warp::report::{Report, Row};
 use tickless_warp::{Ended, Options, Outcome, Pace, WarpError, end_by, run};
 
 /// Run a program in time that jumps: a day of it in a second
@@ -39,6 +47,18 @@ pub struct WarpArgs {
     /// Order deadlines of equal time at random, by this seed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Show at the end which threads waited for what
+    #[arg(long)]
+    report: bool,
+    /// The form of the report; each form but a table implies --report
+    #[arg(long, value_name = "FORM", value_enum, default_value = "table")]
+    format: Format,
+    /// Write the report to this file instead of standard error
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the report as a page with a timeline
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -69,6 +89,7 @@ impl Command for WarpArgs {
             },
             traps_counter: self.tsc,
             seed: self.seed,
+            reports: self.wants_report() || self.html.is_some(),
         };
         let outcome = run(program, args, &options, &mut |note| {
             if !self.quiet {
@@ -79,6 +100,7 @@ impl Command for WarpArgs {
         if !self.quiet {
             complain(closing_line(&outcome));
         }
+        self.show(&outcome)?;
         Ok(match outcome.ended {
             Ended::Status(status) => Exit::Status(status),
             Ended::Until => Exit::Status(124),
@@ -87,6 +109,87 @@ impl Command for WarpArgs {
                 Exit::Status(u8::try_from(128 + signal).unwrap_or(1))
             }
         })
+    }
+}
+
+impl WarpArgs {
+    fn wants_report(&self) -> bool {
+        self.report || self.output.is_some() || self.format != Format::Table
+    }
+
+    fn show(&self, outcome: &Outcome) -> Result<(), Failure> {
+        let Some(report) = &outcome.report else { return Ok(()) };
+        if let Some(path) = &self.html {
+            let title = self.command.join(OsStr::new(" "));
+            let page = page::page(&title.to_string_lossy(), &closing_line(outcome), report);
+            fs::write(path, page).map_err(|error| Failure::file(path, error))?;
+        }
+        if !self.wants_report() {
+            return Ok(());
+        }
+        let mut text = Vec::new();
+        Waits { outcome, report }.write(self.format, &mut text).map_err(Failure::output)?;
+        match &self.output {
+            Some(path) => fs::write(path, text).map_err(|error| Failure::file(path, error)),
+            // Standard output is the program's.
+            None => io::stderr().write_all(&text).map_err(Failure::output),
+        }
+    }
+}
+
+/// The report, as tables or for programs.
+struct Waits<'a> {
+    outcome: &'a Outcome,
+    report: &'a Report,
+}
+
+impl Serialize for Waits<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut fields = to.serialize_struct("Waits", 6)?;
+        fields.serialize_field("ended", &self.outcome.ended)?;
+        fields.serialize_field("passed_s", &self.outcome.passed.as_secs_f64())?;
+        fields.serialize_field("used_s", &self.outcome.used.as_secs_f64())?;
+        fields.serialize_field("jumps", &self.outcome.jumps)?;
+        fields.serialize_field("rows", &self.report.rows)?;
+        fields.serialize_field("spans", &self.report.spans)?;
+        fields.end()
+    }
+}
+
+/// Rows in the table; the other forms have all.
+const ROWS: usize = 30;
+
+impl Results for Waits<'_> {
+    fn tables(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let heads = ["process", "thread", "call", "waits", "timeouts", "waited s", "jumped s"];
+        let mut table = bare(&heads, 3);
+        for row in self.report.rows.iter().take(ROWS) {
+            let Row { pid, process, tid, thread, call, waits, timeouts, .. } = row;
+            table.add_row([
+                format!("{pid} {process}"),
+                format!("{tid} {thread}"),
+                call.clone(),
+                waits.to_string(),
+                timeouts.to_string(),
+                format!("{:.3}", row.waited_s),
+                format!("{:.3}", row.jumped_s),
+            ]);
+        }
+        write_table(&table, out)?;
+        let more = self.report.rows.len().saturating_sub(ROWS);
+        if more > 0 {
+            writeln!(out, "{more} more rows, which waited less: --format csv has all")?;
+        }
+        paragraph(
+            out,
+            "",
+            "waited: the time of all these waits, which overlap. jumped: the time that the program \
+             would take less without them.",
+        )
+    }
+
+    fn csv(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        write_csv("", &self.report.rows, out)
     }
 }
 

@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# Runs programs in many languages in virtual time, on all CPUs and on one, and checks what each
+# computes and the time that it measures. Programs whose language or server is missing are left out.
+# `ci/warp.sh 1000` repeats each so many times.
+. "$(dirname "$0")/lib.sh"
+
+rounds=${1:-1}
+if [ "$(uname -sm)" != "Linux x86_64" ]; then
+  skip ci/warp.sh "virtual time for programs needs Linux on x86-64"
+  exit 0
+fi
+cargo build --locked -q -p tickless-cli
+cargo build --locked -q -p tickless-warp --tests --examples
+warp=${CARGO_TARGET_DIR:-$PWD/target}/debug/tickless
+if ! "$warp" warp -q -- true; then
+  skip ci/warp.sh "this machine does not allow tracing"
+  exit 0
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+done_programs=0 missing=()
+
+# has COMMAND...: whether all are installed; notes the first otherwise.
+has() {
+  local command
+  for command in "$@"; do
+    command -v "$command" >/dev/null || { missing+=("$command") && return 1; }
+  done
+}
+
+# check NAME SECONDS WANTED COMMAND...: the command prints WANTED, and believes that between SECONDS
+# and a tenth more (at least 5 s) have passed.
+check() {
+  local name=$1 seconds=$2 wanted=$3 round cpus out passed
+  shift 3
+  for ((round = 0; round < rounds; round++)); do
+    for cpus in all one; do
+      local on_cpus=()
+      [ $cpus = all ] || on_cpus=(taskset -c "$one_cpu")
+      if ! out=$(timeout -k 1 "$limit" "$warp" warp --format json -o "$folder/report" \
+        -q -- "${on_cpus[@]}" "$@" 2>"$folder/errors" </dev/null); then
+        echo "$name fails or hangs on $cpus CPUs (round $round):" >&2
+        tail -n 20 "$folder/errors" >&2
+        exit 1
+      fi
+      passed=$(sed -n 's/.*"passed_s": \([0-9]*\).*/\1/p' "$folder/report")
+      if [ "$out" != "$wanted" ] || [ "$passed" -lt "$seconds" ] ||
+        [ "$passed" -gt $((seconds + seconds / 10 + 5)) ]; then
+        echo "$name on $cpus CPUs (round $round): printed '$out', not '$wanted'; took $passed s of \
+virtual time, not $seconds" >&2
+        exit 1
+      fi
+    done
+  done
+  done_programs=$((done_programs + 1))
+}
+
+limit=60
+one_cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[,-].*//')
+
+check 'a sleep of an hour' 3600 '' sleep 3600
+check 'a loop of sleeps' 100 100 sh -c 'for i in $(seq 100); do sleep 1; done; echo $i'
+check 'timeout' 10 124 sh -c 'timeout 10 sleep 60; echo $?'
+check 'a pipeline' 30 a sh -c '(sleep 5; echo a; sleep 5) | (sleep 3; cat; sleep 20)'
+
+if has gcc; then
+  cat >"$folder/threads.c" <<'C'
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+static void *wait_for(void *number) {
+  for (int i = 0; i < 5; i++) poll(0, 0, 1000 * (int)(long)number);
+  return 0;
+}
+int main(void) {
+  pthread_t threads[200];
+  struct timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  for (long i = 0; i < 200; i++) pthread_create(threads + i, 0, wait_for, (void *)(i + 1));
+  for (int i = 0; i < 200; i++) pthread_join(threads[i], 0);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  printf("%d\n", (int)(end.tv_sec - begin.tv_sec) / 10);
+}
+C
+  gcc -O1 -o "$folder/threads" "$folder/threads.c" -lpthread
+  check 'threads in C' 1000 100 "$folder/threads"
+  gcc -O1 -static -o "$folder/static" "$folder/threads.c" -lpthread &&
+    check 'a static program in C' 1000 100 "$folder/static"
+fi
+if has musl-gcc; then
+  musl-gcc -O1 -static -o "$folder/musl" "$folder/threads.c"
+  check 'a static program with musl' 1000 100 "$folder/musl"
+fi
+if has go; then
+  cat >"$folder/main.go" <<'GO'
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+)
+
+func main() {
+	start := time.Now()
+	var all sync.WaitGroup
+	for i := 0; i < 100; i++ {
+		all.Add(1)
+		go func() { defer all.Done(); time.Sleep(time.Duration(i) * time.Minute) }()
+	}
+	ticker, done, ticks := time.NewTicker(time.Minute), make(chan bool), 0
+	time.AfterFunc(time.Hour+time.Second, func() { close(done) })
+	for open := true; open; {
+		select {
+		case <-ticker.C:
+			ticks++
+			runtime.GC()
+		case <-done:
+			open = false
+		}
+	}
+	all.Wait()
+	fmt.Println(ticks, int(time.Since(start).Minutes()))
+}
+GO
+  (cd "$folder" && CGO_ENABLED=0 go build -o go-program main.go)
+  check 'Go, static' 5940 '60 99' "$folder/go-program"
+fi
+if has python3; then
+  cat >"$folder/waits.py" <<'PY'
+import asyncio, subprocess, threading, time
+
+start = time.monotonic()
+
+async def all_sleep():
+    async def one(seconds):
+        await asyncio.sleep(seconds)
+        return seconds
+    return sum(await asyncio.gather(*map(one, range(200))))
+
+total = asyncio.run(all_sleep())
+rang = threading.Event()
+threading.Timer(600, rang.set).start()
+assert rang.wait(1000) and not threading.Event().wait(50)
+subprocess.run(["sleep", "1000"], check=True)
+try:
+    subprocess.run(["sleep", "100"], timeout=20)
+except subprocess.TimeoutExpired:
+    print(total, int(time.monotonic() - start) // 10)
+PY
+  check 'Python' 1869 '19900 186' python3 "$folder/waits.py"
+fi
+if has node; then
+  cat >"$folder/waits.js" <<'JS'
+const start = Date.now();
+let ticks = 0;
+const interval = setInterval(() => {
+  if (++ticks < 100) return;
+  clearInterval(interval);
+  setTimeout(() => console.log(ticks, Math.round((Date.now() - start) / 1e4)), 3600e3);
+}, 1000);
+JS
+  check 'Node' 3700 '100 370' node "$folder/waits.js"
+fi
+if has java javac; then
+  cat >"$folder/Waits.java" <<'JAVA'
+import java.util.concurrent.*;
+import java.util.concurrent.locks.LockSupport;
+public class Waits {
+  public static void main(String[] args) throws Exception {
+    long start = System.nanoTime();
+    var timers = Executors.newScheduledThreadPool(4);
+    var ticks = new CountDownLatch(20);
+    timers.scheduleAtFixedRate(ticks::countDown, 1, 1, TimeUnit.SECONDS);
+    ticks.await();
+    timers.shutdownNow();
+    Thread.sleep(30_000);
+    LockSupport.parkNanos(10_000_000_000L);
+    System.out.println((System.nanoTime() - start) / 1_000_000_000L / 10);
+  }
+}
+JAVA
+  (cd "$folder" && javac Waits.java)
+  check 'Java' 60 6 java -cp "$folder" Waits
+fi
+if has redis-server redis-cli; then
+  cat >"$folder/redis.sh" <<'SH'
+redis-server --port 0 --unixsocket "$1/redis" --save '' --daemonize no >/dev/null &
+ask() { redis-cli -s "$folder/redis" "$@"; }
+folder=$1
+until ask ping >/dev/null 2>&1; do sleep 0.1; done
+ask set key value EX 3600 >/dev/null
+sleep 3500
+ask get key
+sleep 110
+ask exists key
+ask shutdown nosave
+wait
+SH
+  check 'redis' 3610 $'value\n0' sh "$folder/redis.sh" "$folder"
+fi
+if has nginx python3; then
+  cat >"$folder/nginx.conf" <<CONF
+daemon off; master_process off; pid $folder/nginx.pid; error_log /dev/null;
+events {}
+http { access_log off; keepalive_timeout 75s;
+  server { listen 127.0.0.1:18975; location / { return 200 ok; } } }
+CONF
+  cat >"$folder/nginx.py" <<'PY'
+import socket, subprocess, sys, time
+
+command = ["nginx", "-p", sys.argv[1], "-c", "nginx.conf"]
+server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+while True:
+    try:
+        client = socket.create_connection(("127.0.0.1", 18975))
+        break
+    except OSError:
+        time.sleep(0.1)
+client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+assert b"ok" in client.recv(4096)
+start = time.monotonic()
+assert client.recv(1) == b""
+print(int(time.monotonic() - start))
+server.terminate()
+server.wait()
+PY
+  check 'nginx' 75 75 python3 "$folder/nginx.py" "$folder"
+fi
+echo "$done_programs programs, ${#missing[@]} left out${missing[*]:+ (${missing[*]} missing)}"

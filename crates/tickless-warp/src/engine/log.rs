@@ -1,0 +1,66 @@
+//! What the tracer records for the report.
+
+use super::state::{Due, Engine};
+use super::timer::TimerId;
+use crate::filter::call_name;
+use crate::report::{Ending, Waiter};
+use crate::tree::{End, Wait};
+use libc::pid_t;
+use std::fs;
+use std::time::Duration;
+
+/// The rows of timers, which have no thread.
+const TIMERS: [(i64, &str); 3] = [(-1, "alarm"), (-2, "timer_create"), (-3, "timerfd")];
+
+impl Engine<'_> {
+    /// Records a wait that ends now.
+    pub(crate) fn log_wait(&mut self, tid: pid_t, wait: &Wait, end: End) {
+        if self.log.is_none() {
+            return;
+        }
+        let begin = self.clock.since_begin(wait.since);
+        let now = self.clock.passed();
+        let call = wait.registers.orig_rax.cast_signed();
+        let row = self.log_row(tid, call);
+        let how = if end == End::Deadline { Ending::Timeout } else { Ending::Event };
+        if let Some((log, row)) = self.log.as_mut().zip(row) {
+            log.waited(row, begin, now, how);
+        }
+    }
+
+    /// Records that the clock jumped to a deadline.
+    pub(crate) fn log_jump(&mut self, due: Due, by: Duration) {
+        let row = match due {
+            Due::Until => None,
+            Due::Wait(tid) => {
+                let call = self.tree.threads.get(&tid).and_then(|thread| thread.call_of_wait());
+                call.and_then(|call| self.log_row(tid, call))
+            }
+            Due::Timer(TimerId::Alarm(process)) => self.log_row(process, -1),
+            Due::Timer(TimerId::Process(process, _)) => self.log_row(process, -2),
+            Due::Timer(TimerId::Descriptor(_)) => {
+                let owner = self.timer_owner(due);
+                owner.and_then(|owner| self.log_row(owner, -3))
+            }
+        };
+        if let Some((log, row)) = self.log.as_mut().zip(row) {
+            log.jumped(row, by);
+        }
+    }
+
+    fn log_row(&mut self, tid: pid_t, call: i64) -> Option<usize> {
+        let (pid, process) = self.tree.name_of(tid);
+        let names = || {
+            let thread = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+            let timer = TIMERS.iter().find(|(number, _)| *number == call);
+            let call = timer.map_or_else(|| call_name(call), |(_, name)| name);
+            [process, thread.trim().to_string(), call.to_string()]
+        };
+        Some(self.log.as_mut()?.row(Waiter { pid, tid, call }, names))
+    }
+
+    fn timer_owner(&self, due: Due) -> Option<pid_t> {
+        let Due::Timer(id) = due else { return None };
+        self.timers.get(&id).map(|timer| timer.owner)
+    }
+}
