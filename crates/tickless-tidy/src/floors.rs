@@ -87,8 +87,8 @@ pub const CRATES: &[Floors] = &[
         "tickless-warp",
         &[
             &["line", "report", "error", "timeout"],
-            &["options", "filter", "deadlines", "unsupported"],
-            &["sys"],
+            &["options", "filter", "deadlines"],
+            &["sys", "unsupported"],
             &["page", "tree"],
             &["asleep"],
             &["engine"],
