@@ -90,7 +90,7 @@ archive "$program"
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'maturin==1.16.0' 'ziglang==0.17.1'
 scripts=python/tickless._native.data/scripts
-trap 'rm -rf "$work" "$OLDPWD/${scripts%/*}"' EXIT
+trap 'rm -rf "$work" "$PWD/${scripts%/*}"' EXIT
 mkdir -p "$scripts"
 cp "$work/$program/tickless" "$scripts"
 (cd python && PATH=$work/venv/bin:$PATH &&
