@@ -33,7 +33,8 @@
 //!
 //! Nothing here locks, uses atomics, reads a clock or makes a system call. A duration counts from
 //! [`now`](Handle::now), the time of the last advance. The first poll of a sleep takes a record
-//! from the table of a [`LocalTimers`]; this allocates only when the table grows.
+//! from the table of a [`LocalTimers`](super::LocalTimers); this allocates only when the table
+//! grows.
 //!
 //! # Accuracy
 //!
@@ -110,7 +111,7 @@ impl Sleeps {
 
     /// Returns when to call [`advance`](Self::advance) next; `None` if no sleep is pending. It is
     /// never later than the next deadline, and may be earlier if coarse sleeps were dropped or
-    /// reset to a later time ([`LocalTimers::next_event`]).
+    /// reset to a later time ([`LocalTimers::next_event`](super::LocalTimers::next_event)).
     pub fn next_event(&self) -> Option<Instant> {
         self.shared.state.borrow_mut().next_event()
     }
