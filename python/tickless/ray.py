@@ -75,8 +75,12 @@ def run(
         performed = failed = tasks = 0
         work = 0.0
         cpus = 1
+        asked = float("-inf")
         while waiting or started:
-            cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            # A call to another process, so not for each task.
+            if time.perf_counter() - asked > 1.0:
+                cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
+                asked = time.perf_counter()
             most = under_way or 2 * cpus
             while waiting and len(started) < most:
                 # Smaller batches towards the end, so that no CPU waits long for the last one.
