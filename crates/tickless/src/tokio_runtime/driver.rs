@@ -211,3 +211,28 @@ impl Drop for Owner {
         self.timers.fire(Waker::noop());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_during_another_one_makes_that_run_again() {
+        let (_timers, driver) = Builder::new().start_in_loop_with(|_| ());
+        let (driver, requests) = (Mutex::new(driver), AtomicU64::new(0));
+        #[cfg(linux_platform)]
+        let driver = Driver { driver, requests, descriptor: None };
+        #[cfg(not(linux_platform))]
+        let driver = Driver { driver, requests };
+        for runs in 1..=3 {
+            let mut order = Vec::new();
+            driver.run(|_| {
+                order.push(order.len());
+                if order.len() < runs {
+                    driver.run(|_| unreachable!("the outer call runs instead"));
+                }
+            });
+            assert_eq!(order.len(), runs);
+        }
+    }
+}
