@@ -100,7 +100,7 @@ pub const CRATES: &[Floors] = &[
             &["clock"],
             &["timer"],
             &["state"],
-            &["answers", "install", "log", "sockets", "timers", "waits"],
+            &["answers", "install", "log", "outside", "sockets", "timers", "waits"],
             &["stops"],
             &["run"],
         ],

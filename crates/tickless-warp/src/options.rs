@@ -17,6 +17,17 @@ pub enum Pace {
     Times(f64),
 }
 
+/// What a wait for input from outside of the tree does to the clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Outside {
+    /// Time is real while a thread waits for a terminal, pipe or socket that the program got as its
+    /// standard input, and while it has a connection to another machine.
+    #[default]
+    Wait,
+    /// The clock jumps all the same.
+    Ignore,
+}
+
 /// Options of [`run`](crate::run).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -26,6 +37,8 @@ pub struct Options {
     pub start_ns: Option<i64>,
     /// How fast time passes.
     pub pace: Pace,
+    /// What waits for the outside do to the clock.
+    pub outside: Outside,
     /// Traps the instruction `rdtsc` too. Each clock read is a trapped system call then.
     pub traps_counter: bool,
     /// Orders deadlines of equal time at random, by this seed; in the order of arming if `None`.
@@ -96,6 +109,15 @@ pub enum Note {
         /// Its name.
         name: String,
     },
+    /// A thread waits for the outside, which keeps the clock at real time.
+    Outside {
+        /// The process.
+        pid: i32,
+        /// Its name.
+        name: String,
+        /// What it waits for.
+        what: &'static str,
+    },
     /// The program has ended, and processes that it had started were ended.
     LeftOver {
         /// How many.
@@ -132,6 +154,11 @@ impl fmt::Display for Note {
                 f,
                 "every thread waits, and none for a time: process {pid} ({name}) waits for an \
                  event that nothing in the program causes. Ctrl-C ends it"
+            ),
+            Note::Outside { pid, name, what } => write!(
+                f,
+                "process {pid} ({name}) waits for {what}, so time passes as in reality; \
+                 --outside ignore jumps all the same"
             ),
             Note::LeftOver { processes, name } => write!(
                 f,

@@ -14,7 +14,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 use tickless_warp::report::{Report, Row};
-use tickless_warp::{Ended, Options, Outcome, Pace, WarpError, end_by, run};
+use tickless_warp::{Ended, Options, Outcome, Outside, Pace, WarpError, end_by, run};
 
 /// Run a program in time that jumps: a day of it in a second
 ///
@@ -41,6 +41,9 @@ pub struct WarpArgs {
     /// Let only jumps move the clock: computing takes no time
     #[arg(long, conflicts_with = "pace")]
     freeze: bool,
+    /// What waiting for standard input or another machine does: wait lets real time pass
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "wait")]
+    outside: OutsideArg,
     /// Trap the instruction rdtsc too; each clock read then takes about 10 us
     #[arg(long)]
     tsc: bool,
@@ -67,6 +70,12 @@ pub struct WarpArgs {
     command: Vec<OsString>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum OutsideArg {
+    Wait,
+    Ignore,
+}
+
 /// Parses a factor, such as `60x` or `0.5`.
 fn parse_pace(text: &str) -> Result<f64, String> {
     let factor = text.strip_suffix('x').unwrap_or(text).parse().ok();
@@ -86,6 +95,10 @@ impl Command for WarpArgs {
                 (Some(factor), _) => Pace::Times(factor),
                 (None, true) => Pace::Frozen,
                 (None, false) => Pace::Jump,
+            },
+            outside: match self.outside {
+                OutsideArg::Wait => Outside::Wait,
+                OutsideArg::Ignore => Outside::Ignore,
             },
             traps_counter: self.tsc,
             seed: self.seed,

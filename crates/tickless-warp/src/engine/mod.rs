@@ -4,6 +4,7 @@ mod answers;
 mod clock;
 mod install;
 mod log;
+mod outside;
 mod run;
 mod sockets;
 mod state;

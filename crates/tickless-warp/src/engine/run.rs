@@ -2,6 +2,7 @@
 //! the clock.
 
 use super::clock::VirtualClock;
+use super::outside::standard_input;
 use super::state::{Due, Engine};
 use crate::asleep::{Census, census};
 use crate::deadlines::Deadlines;
@@ -65,7 +66,9 @@ pub fn run(
         timers: HashMap::new(),
         descriptors_made: 0,
         socket_timeouts: HashMap::new(),
-        uses_network: false,
+        outside_sockets: Vec::new(),
+        input: standard_input(),
+        has_noted_outside: false,
         log: options.reports.then(Log::default),
         jumped: None,
     };
@@ -176,6 +179,9 @@ impl Engine<'_> {
         if let Some((tid, event)) = events::next() {
             self.handle(tid, event);
             return true;
+        }
+        if self.is_held_by_outside() {
+            return false;
         }
         let before = self.clock.passed();
         self.clock.jump_to(next);

@@ -46,8 +46,11 @@ pub(crate) struct Engine<'a> {
     pub(crate) descriptors_made: u64,
     /// The timeouts of sockets for receiving and sending, by the sockets' numbers.
     pub(crate) socket_timeouts: HashMap<u64, [u64; 2]>,
-    /// Whether the tree has made a socket of an internet protocol.
-    pub(crate) uses_network: bool,
+    /// Sockets that are connected to other machines: process, descriptor, and the socket's number.
+    pub(crate) outside_sockets: Vec<(pid_t, u64, u64)>,
+    /// The standard input, device and number, if what it reads comes from outside.
+    pub(crate) input: Option<(u64, u64)>,
+    pub(crate) has_noted_outside: bool,
     /// What the report needs, if one is wanted.
     pub(crate) log: Option<Log>,
     /// How far the clock has jumped for the next deadline.

@@ -90,8 +90,8 @@ impl Engine<'_> {
                 self.signals = Signals::UnderWay;
                 self.resume(tid, 0);
             }
-            libc::SYS_socket => {
-                self.uses_network = true;
+            libc::SYS_connect => {
+                self.connects(tid, &registers);
                 self.resume(tid, 0);
             }
             _ => self.resume(tid, 0),

@@ -111,3 +111,24 @@ fn a_program_that_computes_is_reported() {
     warp.wait().unwrap();
     assert!(line.contains("stands still"), "{line}");
 }
+
+#[test]
+fn standard_input_from_outside_holds_the_clock() {
+    let words = ["sh", "-c", "sleep 1 & read line; echo $line; sleep 1000"];
+    let mut warp = Command::new(warp_program())
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = std::time::Instant::now();
+    let mut errors = BufReader::new(warp.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert!(line.contains("standard input"), "{line}");
+    std::io::Write::write_all(&mut warp.stdin.take().unwrap(), b"hello\n").unwrap();
+    let out = warp.wait_with_output().unwrap();
+    assert_eq!(out.stdout, b"hello\n");
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
