@@ -2,7 +2,8 @@
 //!
 //! Only threads that run can wake others. So the threads that may have run without a report are
 //! read twice, state and number of runs: if none has run between the two readings, then at one
-//! moment all of them were asleep. A thread in a trapped wait reports its end before it does
+//! moment all of them were asleep. If none has run since the last census, that one was the first
+//! reading. A thread in a trapped wait reports its end before it does
 //! anything else, so it is read once, between the two. A thread that the tracer holds, and one that
 //! only a signal can wake, are not read at all, unless a signal has been sent.
 //!
@@ -32,19 +33,23 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: Signals) -> Census 
     {
         return Census::Awake(first);
     }
-    let mut before = Vec::new();
+    // Those that have run since they were last found asleep, with their number of runs.
+    let mut changed = Vec::new();
     for thread in tree.threads.values_mut() {
         match thread.state {
             State::New | State::Ending(_) | State::Calling(..) => return Census::Awake(thread.tid),
             State::Held(_) | State::Stopped | State::Lending | State::Waiting(_) => {}
             State::Free => {
+                if has_slept_on(thread) {
+                    continue;
+                }
                 // The runs first: a thread that is asleep afterwards has to get a CPU again to run,
                 // which increases them.
                 let runs = runs(thread);
                 if !is_asleep(thread) {
                     return Census::Awake(thread.tid);
                 }
-                before.push((thread.tid, runs));
+                changed.push((thread.tid, runs));
             }
         }
     }
@@ -65,17 +70,33 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: Signals) -> Census 
             return Census::Awake(thread.tid);
         }
     }
-    // A single thread cannot have been woken by another after it was read.
-    if before.len() > 1 {
-        for (tid, runs_before) in before {
-            let Some(thread) = tree.threads.get_mut(&tid) else { continue };
-            // Here the state first: a thread that was about to run has run since, or is seen.
-            if !is_asleep(thread) || runs(thread) != runs_before {
-                return Census::Awake(tid);
-            }
+    // If none has run since the last census, none can have woken another after that was read.
+    if changed.is_empty() {
+        return Census::Asleep;
+    }
+    for (tid, runs) in changed {
+        let Some(thread) = tree.threads.get_mut(&tid) else { continue };
+        thread.runs_asleep = runs;
+        // A thread whose runs cannot be read is compared by its state only.
+        if !has_slept_on(thread) && (runs.is_some() || !is_asleep(thread)) {
+            return Census::Awake(tid);
+        }
+    }
+    for thread in tree.threads.values_mut() {
+        let is_free = matches!(thread.state, State::Free) && thread.runs_asleep.is_some();
+        if is_free && !has_slept_on(thread) {
+            return Census::Awake(thread.tid);
         }
     }
     Census::Asleep
+}
+
+/// Returns whether a thread that was once found asleep has not run since, and is not about to. The
+/// state first: a thread that was about to run then has run afterwards, or is seen.
+fn has_slept_on(thread: &mut Thread) -> bool {
+    thread.runs_asleep.is_some()
+        && matches!(state(thread), Some(b'S' | b'Z' | b'X'))
+        && runs(thread) == thread.runs_asleep
 }
 
 /// Returns whether a thread waits for an event, or has ended. A thread that has stopped for the

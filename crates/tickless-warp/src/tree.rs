@@ -82,6 +82,8 @@ pub(crate) struct Thread {
     pub(crate) stat: Option<File>,
     pub(crate) runs: Option<File>,
     pub(crate) call: Option<File>,
+    /// How often it had got a CPU when it was last found asleep.
+    pub(crate) runs_asleep: Option<u64>,
 }
 
 impl Thread {
@@ -122,7 +124,16 @@ impl Tree {
             let process = process.unwrap_or(tid);
             processes.entry(process).or_insert_with(|| Process { name, ..Process::default() });
             let state = State::New;
-            Thread { tid, process, state, interrupted: None, stat: None, runs: None, call: None }
+            Thread {
+                tid,
+                process,
+                state,
+                interrupted: None,
+                stat: None,
+                runs: None,
+                call: None,
+                runs_asleep: None,
+            }
         })
     }
 

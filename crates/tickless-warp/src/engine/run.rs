@@ -27,6 +27,8 @@ const HELD: Duration = Duration::from_millis(20);
 /// Between two looks at threads that run: the first distance, and the longest.
 const FIRST_LOOK: Duration = Duration::from_micros(20);
 const LAST_LOOK: Duration = Duration::from_millis(10);
+/// After so many events without a jump, the program is busy: do not look at its threads at once.
+const BUSY: u32 = 16;
 /// How often to look at once, before sleeping.
 const SPINS: u32 = 4;
 
@@ -100,6 +102,8 @@ pub fn run(
 struct Rounds {
     /// Rounds without an event.
     quiet: u32,
+    /// Rounds with an event since the clock last jumped.
+    busy: u32,
     /// When the last event was.
     quiet_since: Instant,
     /// When the clock last jumped, or a thread was last seen asleep.
@@ -114,6 +118,7 @@ impl Engine<'_> {
         let now = Instant::now();
         let mut rounds = Rounds {
             quiet: 0,
+            busy: 0,
             quiet_since: now,
             last_jump: now,
             held_since: now,
@@ -139,6 +144,7 @@ impl Engine<'_> {
                 rounds.quiet += 1;
             } else {
                 (rounds.quiet, rounds.quiet_since) = (0, Instant::now());
+                rounds.busy = rounds.busy.saturating_add(1);
             }
             if !self.jump(&mut rounds) {
                 self.sleep(&mut rounds);
@@ -162,7 +168,7 @@ impl Engine<'_> {
 
     /// Moves the clock to the next deadline, if every thread waits. Returns whether it did.
     fn jump(&mut self, rounds: &mut Rounds) -> bool {
-        if !self.clock.jumps_when_idle() {
+        if !self.clock.jumps_when_idle() || (rounds.quiet == 0 && rounds.busy > BUSY) {
             return false;
         }
         let Some(next) = self.deadlines.next() else { return false };
@@ -186,7 +192,7 @@ impl Engine<'_> {
         let before = self.clock.passed();
         self.clock.jump_to(next);
         self.jumped = self.log.as_ref().map(|_| self.clock.passed().saturating_sub(before));
-        rounds.last_jump = Instant::now();
+        (rounds.last_jump, rounds.busy) = (Instant::now(), 0);
         true
     }
 
@@ -196,7 +202,7 @@ impl Engine<'_> {
         let next = self.deadlines.next();
         let until_next = next.and_then(|next| self.clock.real_time_until(next));
         let looks = next.is_some() && self.clock.jumps_when_idle();
-        if looks && rounds.quiet < SPINS {
+        if looks && rounds.quiet < SPINS && rounds.busy <= BUSY {
             events::yield_now();
             return;
         }

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Measures what `tickless warp` costs: sleeps, clock reads, work without time calls, 1,000 threads
+# asleep, redis-benchmark in turn with native runs, and the programs of a table in libfaketime, too.
+# Needs an idle machine, gcc, and Debian's faketime and redis; leaves out what is missing.
+. "$(dirname "$0")/lib.sh"
+
+cargo build --locked -q --release -p tickless-cli
+warp=("${CARGO_TARGET_DIR:-$PWD/target}/release/tickless" warp)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+rounds=${1:-5}
+
+cat >"$folder/sleeps.c" <<'C'
+#include <stdlib.h>
+#include <time.h>
+int main(int count, char **words) {
+  struct timespec second = {1, 0};
+  for (int i = atoi(words[1]); i > 0; i--) nanosleep(&second, 0);
+}
+C
+cat >"$folder/clock.c" <<'C'
+#include <stdio.h>
+#include <time.h>
+#include <x86intrin.h>
+int main(void) {
+  struct timespec now;
+  unsigned long long begin = __rdtsc();
+  for (int i = 0; i < 10000000; i++) clock_gettime(CLOCK_MONOTONIC, &now);
+  printf("%.1f\n", (__rdtsc() - begin) / 1e7);
+}
+C
+cat >"$folder/threads.c" <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/wait.h>
+static void *sleep_often(void *number) {
+  struct timespec time = {1, 1000000 * (long)number};
+  for (int i = 0; i < 20; i++) nanosleep(&time, 0);
+  return 0;
+}
+int main(void) {
+  for (long process = 0; process < 100; process++)
+    if (fork() == 0) {
+      pthread_t threads[10];
+      for (long i = 0; i < 10; i++)
+        pthread_create(threads + i, 0, sleep_often, (void *)(process * 10 + i));
+      for (int i = 0; i < 10; i++) pthread_join(threads[i], 0);
+      _exit(0);
+    }
+  while (wait(0) > 0);
+}
+C
+for program in sleeps clock threads; do
+  gcc -O1 -o "$folder/$program" "$folder/$program.c" -lpthread
+done
+
+# Prints the median of the numbers that a command prints in each round.
+median() {
+  local round
+  for ((round = 0; round < rounds; round++)); do "$@"; done | sort -n |
+    sed -n "$((rounds / 2 + 1))p"
+}
+# Prints the wall time of a command in seconds.
+wall() {
+  local begin end
+  begin=$(date +%s.%N)
+  timeout 120 "$@" >/dev/null 2>&1 || echo "(exit status $?)" >&2
+  end=$(date +%s.%N)
+  echo "$end $begin" | awk '{ printf "%.3f\n", $1 - $2 }'
+}
+ratio() { echo "$1 $2" | awk '{ printf "%.3f\n", $1 / $2 }'; }
+
+echo "20,000 sleeps of 1 s: $(median wall "${warp[@]}" -q -- "$folder/sleeps" 20000) s"
+native=$(median "$folder/clock") virtual=$(median "${warp[@]}" -q -- "$folder/clock")
+echo "a clock read: $virtual counts, native $native: $(ratio "$virtual" "$native")"
+work=(openssl speed -seconds 1 -bytes 1024 sha256)
+command -v openssl >/dev/null || work=(sh -c 'i=0; while [ $i -lt 2000000 ]; do i=$((i + 1)); done')
+if [ "${work[0]}" = openssl ]; then
+  rate() { "$@" 2>/dev/null | awk '/^sha256/ { print $2 + 0 }'; }
+  native=$(median rate "${work[@]}") virtual=$(median rate "${warp[@]}" -q -- "${work[@]}")
+  echo "openssl speed sha256: $virtual kB/s, native $native: $(ratio "$native" "$virtual")"
+fi
+"${warp[@]}" --format json -q -- "$folder/threads" 2>"$folder/report"
+sed -n 's/.*"used_s": \(.*\),/\1/p; s/.*"jumps": \(.*\),/\1/p' "$folder/report" | head -n 2 |
+  paste -sd' ' |
+  awk '{ printf "1,000 threads asleep: %d jumps, %.0f us each\n", $2, $1 / $2 * 1e6 }'
+
+if command -v redis-server >/dev/null; then
+  cat >"$folder/redis.sh" <<'SH'
+redis-server --port 18976 --save '' --daemonize no >/dev/null &
+until redis-cli -p 18976 ping >/dev/null 2>&1; do sleep 0.1; done
+redis-benchmark -p 18976 -t get -n 100000 --csv | awk -F'"' '/GET/ { print $4 }'
+redis-cli -p 18976 shutdown nosave
+wait
+SH
+  native=$(median sh "$folder/redis.sh") virtual=$(median "${warp[@]}" -q -- sh "$folder/redis.sh")
+  echo "redis-benchmark GET: $virtual/s, native $native/s: $(ratio "$virtual" "$native")"
+fi
+
+if command -v faketime >/dev/null; then
+  echo 'program: seconds in warp, seconds in libfaketime (at 1,000 times the speed)'
+  beside() {
+    local name=$1
+    shift
+    echo "$name: $(wall "${warp[@]}" -q -- "$@"), $(wall faketime -f '+0 x1000' "$@" 2>&1 |
+      paste -sd' ')"
+  }
+  beside 'sleep 3600' sleep 3600
+  beside 'timeout 10 sleep 60' timeout 1000 sleep 6000
+  beside '100 sleeps of a shell' sh -c 'for i in $(seq 100); do sleep 10; done'
+  beside 'Python threading' python3 -c 'import threading
+threading.Event().wait(3600)'
+  beside 'Python asyncio' python3 -c 'import asyncio
+asyncio.run(asyncio.sleep(3600))'
+  beside 'Node setTimeout' node -e 'setTimeout(() => {}, 3600e3)'
+fi
