@@ -17,6 +17,10 @@
 
 mod error;
 mod options;
+#[cfg_attr(
+    not(all(target_os = "linux", target_arch = "x86_64")),
+    expect(dead_code, reason = "nothing is recorded there")
+)]
 pub mod report;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
