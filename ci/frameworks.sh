@@ -81,6 +81,7 @@ awk '/^\[\[(example|bench)\]\]/ { skip = 1; next } /^\[/ { skip = 0 } !skip' \
 cat >>"$quinn/Cargo.toml" <<TOML
 [dependencies.tickless]
 path = "$repository/crates/tickless"
+features = ["tokio-time"]
 [workspace]
 TOML
 run_suite quinn-theirs "$quinn" --lib --tests -- --include-ignored
