@@ -118,6 +118,8 @@ pub(crate) struct Lines {
     lines: Vec<Line>,
     free: Vec<LineId>,
     leases: Vec<Lease>,
+    /// How often a line went from one core's cache to another's, or another core lost its copy.
+    pub(crate) moved: u64,
 }
 
 impl Lines {
@@ -130,6 +132,7 @@ impl Lines {
             lines: Vec::new(),
             free: Vec::new(),
             leases: vec![none; topology.cores() as usize],
+            moved: 0,
         }
     }
 
@@ -263,6 +266,7 @@ impl Lines {
     fn fetch(&mut self, id: LineId, Place { socket, bit, .. }: Place, now: Ps) -> Ps {
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
+        self.moved += u64::from(!line.ports.is_empty());
         let owner = line.owner;
         let mut start = now;
         if owner != NONE {
@@ -308,6 +312,8 @@ impl Lines {
         let Place { core, socket, bit } = place;
         let costs = &self.costs;
         let line = &mut self.lines[id as usize];
+        let is_own = |port: &Port| port.socket == socket && port.cores & !bit == 0;
+        self.moved += u64::from(!line.ports.iter().all(is_own));
         let mut start = now.max(line.directory).max(line.written);
         if let Some(port) = line.ports.iter().find(|port| port.socket == socket) {
             start = start.max(port.busy);

@@ -43,6 +43,8 @@ pub(crate) struct Cpu {
     /// The time at which the CPU's latest store becomes visible to other CPUs.
     pub drained: Ps,
     pub waited: Waited,
+    /// How often an access of this CPU moved a line, or took another core's copy of it away.
+    pub lines_moved: u64,
     watched: Watched,
     pub halted: Ps,
     pub interrupts: u64,
@@ -115,6 +117,7 @@ impl Cpu {
             wait: 0,
             drained: Ps::ZERO,
             waited: Waited::default(),
+            lines_moved: 0,
             watched: Watched::NONE,
             halted: Ps::ZERO,
             interrupts: 0,
@@ -209,6 +212,8 @@ pub enum Vector {
     Look,
     /// Another CPU requests that this CPU choose again which task it runs.
     Reschedule,
+    /// Another CPU interrupts all CPUs that run the process, as membarrier(2) does.
+    Barrier,
     Stop,
 }
 
@@ -218,6 +223,7 @@ impl Vector {
             Vector::Timer => "timer interrupt",
             Vector::Look => "look interrupt",
             Vector::Reschedule => "reschedule interrupt",
+            Vector::Barrier => "barrier interrupt",
             Vector::Stop => "stop interrupt",
         }
     }

@@ -244,6 +244,12 @@ pub fn waited() -> crate::cpu::Waited {
     with_cpu(|cpu| cpu.waited).unwrap_or_default()
 }
 
+/// Returns how often accesses of the running CPU have moved a cache line from another core's cache,
+/// or taken away another core's copy.
+pub fn lines_moved() -> u64 {
+    with_cpu(|cpu| cpu.lines_moved).unwrap_or(0)
+}
+
 pub fn here() -> CpuId {
     CpuId(with(|machine| machine.running).flatten().unwrap_or(0) as u16)
 }

@@ -290,8 +290,10 @@ impl MachineState {
             state.clock = state.drained;
             found = self.lines.find(line, CpuId(cpu as u16), access, state.clock);
         }
+        let moved = self.lines.moved;
         let served = self.lines.serve(line, CpuId(cpu as u16), access, found, state.clock);
         state.clock = served.resume;
+        state.lines_moved += self.lines.moved - moved;
         if access == Access::Read {
             state.watch(line, self.lines.version(line));
             return;

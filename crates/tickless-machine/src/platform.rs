@@ -158,12 +158,27 @@ fn lines_of<T>() -> usize {
     size_of::<T>().div_ceil(LINE).clamp(1, most.clamp(1, GUARDED_MAX))
 }
 
+/// The cache lines of the data that a lock guards.
+#[derive(Debug, Default)]
+pub struct GuardedLines([WordSlot; GUARDED_MAX]);
+
+impl GuardedLines {
+    /// Takes the time of a critical section on a `T`: it reads and writes each line, and computes.
+    pub fn access<T>(&self) {
+        for line in self.0.iter().take(lines_of::<T>()) {
+            access(line, LineSharing::Alone, Access::Read);
+            access(line, LineSharing::Alone, Access::Store);
+        }
+        engine::charge(engine::section());
+    }
+}
+
 /// A ticket lock on a simulated line, around data on other lines. Interrupts are disabled while it
 /// is held, as in a kernel.
 #[derive(Debug)]
 pub struct SimLock<T> {
     line: WordSlot,
-    guarded: [WordSlot; GUARDED_MAX],
+    guarded: GuardedLines,
     next: AtomicU64,
     serving: AtomicU64,
     /// This mutex is never contended, because only the holder of the ticket lock locks it.
@@ -179,7 +194,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
     fn new(value: T) -> Self {
         SimLock {
             line: WordSlot::default(),
-            guarded: Default::default(),
+            guarded: GuardedLines::default(),
             next: AtomicU64::new(0),
             serving: AtomicU64::new(0),
             data: Mutex::new(value),
@@ -202,11 +217,7 @@ impl<T: Send> Lock<T> for SimLock<T> {
                 act::relax_for(WaitsFor::Lock);
             }
         }
-        for line in self.guarded.iter().take(lines_of::<T>()) {
-            access(line, LineSharing::Alone, Access::Read);
-            access(line, LineSharing::Alone, Access::Store);
-        }
-        engine::charge(engine::section());
+        self.guarded.access::<T>();
         with_cpu(|cpu| cpu.locks += 1);
         act::check_locks(|locks| locks > 1, "a second lock is taken under a first");
         let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);

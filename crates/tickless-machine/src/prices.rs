@@ -17,8 +17,8 @@ pub(crate) enum Kind {
 }
 
 /// Optional keys: numbers of the workload that was measured on the real machine, for the studies
-/// that simulate it.
-const WORKLOAD: &[(&str, Kind)] = &[
+/// that simulate it, and prices of system calls that only one study makes.
+const OPTIONAL: &[(&str, Kind)] = &[
     ("workload.hz", Kind::Positive),
     ("workload.reads_per_tick", Kind::Count),
     ("workload.jobs_per_cpu_minute", Kind::Positive),
@@ -30,6 +30,9 @@ const WORKLOAD: &[(&str, Kind)] = &[
     ("workload.watchdog_ms", Kind::Positive),
     ("workload.timer_work_ns", Kind::Amount),
     ("workload.work_s", Kind::Positive),
+    ("os.futex_ns", Kind::Amount),
+    ("os.membarrier_ns", Kind::Amount),
+    ("os.membarrier_cpu_ns", Kind::Amount),
 ];
 
 const THREADS_MAX: f64 = 64.0;
@@ -53,7 +56,7 @@ impl Spec {
 }
 
 pub(crate) fn kind(key: &str) -> Option<Kind> {
-    if let Some((_, kind)) = WORKLOAD.iter().find(|(known, _)| *known == key) {
+    if let Some((_, kind)) = OPTIONAL.iter().find(|(known, _)| *known == key) {
         return Some(*kind);
     }
     let mut found = None;

@@ -177,6 +177,7 @@ impl Shared {
         });
         let timeouts = timeouts.collect();
         let spare = timers.timeout(|_| ());
+        earn_bias(&spare);
         Shared { after: deadlines_after(), timers, now, timeouts, spare }
     }
 }
@@ -218,12 +219,21 @@ impl Virtual {
             timeout
         });
         let timeouts = timeouts.collect();
+        earn_bias(&time.timers().timeout(|_| ()));
         Virtual { time, _timeouts: timeouts }
     }
 
     fn fire(&self) {
         self.time.advance_to(START + Duration::from_secs(120));
         assert_eq!(self.time.timers().stats().total().fired, OPERATIONS);
+    }
+}
+
+/// Arms and cancels until this thread owns the bias of the base's lock, as in a steady state.
+fn earn_bias(spare: &Timeout) {
+    for _ in 0..300_000 {
+        spare.start(Duration::from_secs(3_600)).expect("not shut down");
+        spare.cancel();
     }
 }
 

@@ -12,7 +12,7 @@ use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, Report, make, page};
 use tickless_lab::studies::{Effort, STUDIES, Study, World};
 
-/// Run all five studies, simulated and live, and write one page
+/// Run all studies, simulated and live, and write one page
 ///
 /// Writes report.html, a self-contained page, and report.json with the same figures for
 /// programs. Takes about two minutes. A study that fails is shown as failed, with what to do;

@@ -168,8 +168,41 @@ impl<P: Platform> Bases<P> {
         let life = timer.life(Ordering::Acquire);
         let base = self.used_base(target).filter(|_| life.is_idle_at(target));
         let Some(state) = base.and_then(|base| base.state.try_lock_fast()) else {
-            return self.start_slow(timer, window, now, options);
+            return self.start_locked(timer, window, now, options);
         };
+        self.start_idle(state, timer, life, window, now, options)
+    }
+
+    /// As [`start_fast`](Bases::start_fast), for a lock that takes more than a few instructions.
+    #[cold]
+    #[inline(never)]
+    fn start_locked<L: Family<P>>(
+        &self,
+        timer: TimerRef<P, L>,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
+        let target = options.pinned.unwrap_or_else(|| self.here());
+        // Acquire: as in `start_fast`.
+        let life = timer.life(Ordering::Acquire);
+        match self.used_base(target).filter(|_| life.is_idle_at(target)) {
+            Some(base) => self.start_idle(base.state.lock(), timer, life, window, now, options),
+            None => self.start_slow(timer, window, now, options),
+        }
+    }
+
+    /// Arms a timer that was idle on a base before the base's lock was taken.
+    #[inline(always)]
+    fn start_idle<L: Family<P>>(
+        &self,
+        state: Guard<'_, P>,
+        timer: TimerRef<P, L>,
+        life: Life,
+        window: Window,
+        now: Ns,
+        options: Options,
+    ) -> Result<Started, StartError> {
         // Read again under the lock: see `lock_timer`.
         if timer.life(Ordering::Relaxed) != life || !state.is_plain {
             drop(state);

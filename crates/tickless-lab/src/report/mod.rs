@@ -1,4 +1,4 @@
-//! `tickless report`: all five studies, simulated and live, on one page.
+//! `tickless report`: all studies, simulated and live, on one page.
 //!
 //! A study compares a timer mechanism with the behaviour that it replaced. The page is
 //! self-contained: it loads no script, font or picture, and its content policy forbids that.

@@ -14,14 +14,19 @@ pub const MARKS: [&str; 2] = ["<!-- five: begin -->", "<!-- five: end -->"];
 
 pub fn studies() -> Result<Vec<StudyResult>, LabError> {
     let request = Request::new(World::Sim, Effort::Normal, 0);
-    STUDIES.iter().map(|study| study.run(&request, &Hidden)).collect()
+    mechanisms().map(|study| study.run(&request, &Hidden)).collect()
+}
+
+/// The studies of the five mechanisms, for each of which the doctor has a check.
+fn mechanisms() -> impl Iterator<Item = &'static Study> {
+    STUDIES.iter().filter(|study| !study.checks.is_empty())
 }
 
 pub fn table(studies: &[StudyResult]) -> String {
     let mut text = String::from(
         "| mechanism | figure | published | simulated | `tickless` |\n|---|---|--:|--:|---|\n",
     );
-    for (Study { name, published, .. }, study) in STUDIES.iter().zip(studies) {
+    for (Study { name, published, .. }, study) in mechanisms().zip(studies) {
         let (mechanism, headline) = (published.mechanism, &published.headline);
         let published = headline.published.map_or("-".to_string(), |[before, after]| {
             format!("{} to {}", grouped(before), grouped(after))
@@ -66,15 +71,22 @@ pub fn picture(studies: &[StudyResult]) -> io::Result<String> {
         let Some(group) = group else { continue };
         pictures.push((group[0].1.title.clone(), draw(&group)?));
     }
-    Ok(beside(&pictures))
+    Ok(beside("Two of the five mechanisms, before and after", &pictures))
 }
 
-fn beside(pictures: &[(String, String)]) -> String {
+/// Draws all plots of a study, beside each other.
+pub fn plots(study: &StudyResult) -> io::Result<String> {
+    let plots = groups(Some(study), None);
+    let drawn = plots.iter().map(|group| Ok((group[0].1.title.clone(), draw(group)?)));
+    Ok(beside(study.study, &drawn.collect::<io::Result<Vec<_>>>()?))
+}
+
+fn beside(label: &str, pictures: &[(String, String)]) -> String {
     const WIDTH: usize = 580;
     const HEIGHT: usize = 340;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {HEIGHT}\" role=\"img\" \
-         aria-label=\"Two of the five mechanisms, before and after\">\n<style>\n{}</style>\n\
+         aria-label=\"{label}\">\n<style>\n{}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n",
         WIDTH * pictures.len(),
         canvas::STYLE,

@@ -43,6 +43,7 @@ pub mod rearm;
 mod request;
 mod result;
 pub mod schedule;
+mod server;
 mod sim;
 
 pub use cell::{Band, Cell, Claim, Role, Scale, claim, wanted};
@@ -59,7 +60,7 @@ use std::io;
 use tickless_machine::spec::Spec;
 
 pub const STUDIES: &[Study] =
-    &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY];
+    &[rearm::STUDY, clock::STUDY, cancel::STUDY, deferred::STUDY, phase::STUDY, server::STUDY];
 
 pub type Runner = fn(&Request, &dyn Progress) -> Result<StudyResult, LabError>;
 

@@ -266,6 +266,7 @@ impl Kernel {
                 self.cpus[cpu.index()].interrupted.set(engine::clock());
                 self.cpus[cpu.index()].must_choose.set(true);
             }
+            Vector::Barrier => {}
             Vector::Stop => self.switch_off(cpu),
             Vector::Timer | Vector::Look => {
                 let run = |firing: &Firing<Sim>| self.run_callback(firing);

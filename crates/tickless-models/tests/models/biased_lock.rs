@@ -18,7 +18,14 @@ struct Fences;
 
 impl Barriers for Fences {
     type Word = CheckedWord;
-    const STREAK: u64 = 1;
+
+    fn streak() -> u64 {
+        1
+    }
+
+    fn now() -> u64 {
+        0
+    }
 
     fn light_barrier() {
         fence();

@@ -14,6 +14,16 @@
 //! every thread, so the light one only has to restrain the compiler. If the owner's load comes
 //! before the heavy barrier, so does its store, and the other thread sees that store. If the load
 //! comes after the barrier, the owner sees that it has lost the bias.
+//!
+//! # When the bias pays
+//!
+//! Each entry by the bias saves a few nanoseconds; the revocation costs a heavy barrier, which
+//! interrupts every CPU that runs the process: a microsecond on two CPUs, a hundred on 480. So the
+//! bias is earned by a *streak*, a number of times in a row for which a thread takes the mutex. Its
+//! length is some times the number of entries that pay for a revocation, as measured in this
+//! process ([`BarrierCost`]). If a revocation comes before the bias has paid for it, the next
+//! streak must be four times as long. A lock that threads share thus soon gives the bias up, and
+//! all its losses together stay a small part of what the mutex costs anyway.
 
 use tickless_core::platform::{Ordering, Word};
 
@@ -24,9 +34,12 @@ const PATIENCE: u32 = 102;
 /// The memory barriers that the protocol needs, and other properties of a platform.
 pub trait Barriers {
     type Word: Word;
-    /// The number of times in a row that a thread takes the mutex before it gets the bias.
-    const STREAK: u64;
 
+    /// The number of times in a row that a thread takes the mutex before it gets the bias of a lock
+    /// that has not lost its bias too early yet.
+    fn streak() -> u64;
+    /// The current time, in a unit that is the same at each call.
+    fn now() -> u64;
     /// Keeps the compiler from moving a later load of this thread before an earlier store.
     fn light_barrier();
     /// Makes every thread of the process pass a full memory barrier.
@@ -46,6 +59,58 @@ pub struct Bias<W: Barriers> {
     /// 1 if a thread waits for the lock. Waiting threads set it, and a waiting thread that gets the
     /// lock clears it. It is a hint, which may be out of date.
     wanted: W::Word,
+    /// How often the bias was revoked too early, less how often it had paid. The mutex guards this
+    /// word and the two below.
+    losses: W::Word,
+    /// When the streak of `last` was half as long as it must be; 0 if it is shorter. From the grant
+    /// of the bias on: the time until which it must last to pay for its revocation.
+    clock: W::Word,
+}
+
+/// How long a heavy barrier takes in this process: a moving average, which falls at once.
+pub struct BarrierCost<W> {
+    /// In nanoseconds; 0 before the first barrier.
+    average: W,
+}
+
+/// The streak, in takes of the mutex for each nanosecond of a heavy barrier. Each interrupted CPU
+/// adds about 0.3 us to a barrier and itself loses about a microsecond, so all CPUs together lose
+/// about four times the barrier's duration. An entry by the bias saves 20 to 40 instructions, some
+/// 10 ns, so 0.4 entries for each nanosecond pay for that. The streak is five times as long: a bias
+/// that never pays costs a fifth of what the mutex does, once.
+const TAKES_PER_NS: u64 = 2;
+const STREAK_MIN: u64 = 1_024;
+/// A streak becomes longer by this factor each time that the bias is revoked too early.
+const GROWTH: u64 = 4;
+/// After this many early revocations the lock never gets a bias again: the streak would be 10^9.
+const LOSSES_MAX: u64 = 10;
+
+impl<W: Word> BarrierCost<W> {
+    /// Makes an average of a word that holds 0.
+    pub const fn of(average: W) -> BarrierCost<W> {
+        BarrierCost { average }
+    }
+
+    pub fn record(&self, ns: u64) {
+        // Relaxed: an estimate. Of two threads that write at once, one is ignored.
+        let average = self.average.load(Ordering::Relaxed);
+        // Whatever delays a barrier only makes it longer: a lower value counts at once. Limit a
+        // higher one, because a thread may lose its CPU in the call.
+        let next = match average {
+            0 => ns,
+            average => ns.min(average + (ns.min(4 * average).saturating_sub(average)) / 8),
+        };
+        self.average.store(next.max(1), Ordering::Relaxed);
+    }
+
+    /// Returns whether a barrier was recorded.
+    pub fn is_known(&self) -> bool {
+        self.average.load(Ordering::Relaxed) != 0
+    }
+
+    pub fn streak(&self) -> u64 {
+        (self.average.load(Ordering::Relaxed) * TAKES_PER_NS).max(STREAK_MIN)
+    }
 }
 
 /// Records which lock a thread has entered by its bias. A lock that the thread holds by the mutex
@@ -76,7 +141,8 @@ impl<W: Barriers> ThreadSlot<W> {
 impl<W: Barriers> Bias<W> {
     pub fn new() -> Bias<W> {
         let word = || W::Word::new(0);
-        Bias { owner: word(), taken: word(), streak: word(), last: word(), wanted: word() }
+        let [owner, taken, streak, last] = [word(), word(), word(), word()];
+        Bias { owner, taken, streak, last, wanted: word(), losses: word(), clock: word() }
     }
 
     /// Takes the lock without the mutex, if the caller owns the bias. `slot` is the caller's slot,
@@ -126,7 +192,11 @@ impl<W: Barriers> Bias<W> {
         }
         let streak = self.streak.load(Ordering::Relaxed) + 1;
         self.streak.store(streak, Ordering::Relaxed);
-        if streak >= W::STREAK {
+        let needed = self.streak_needed();
+        if streak == needed / 2 {
+            self.clock.store(W::now(), Ordering::Relaxed);
+        }
+        if streak >= needed {
             self.streak.store(0, Ordering::Relaxed);
             // Do not take the bias while another thread waits for the lock: that thread would
             // revoke the bias at once, which costs a heavy barrier.
@@ -134,9 +204,29 @@ impl<W: Barriers> Bias<W> {
                 return;
             }
             if let Some(thread) = settle() {
-                self.owner.store(thread, Ordering::Relaxed);
+                self.grant(thread);
             }
         }
+    }
+
+    /// Returns how long a streak must be: never reached once the bias was lost too often.
+    fn streak_needed(&self) -> u64 {
+        match self.losses.load(Ordering::Relaxed) {
+            0 => W::streak(),
+            losses if losses < LOSSES_MAX => W::streak() * GROWTH.pow(losses as u32),
+            _ => u64::MAX,
+        }
+    }
+
+    /// Makes a thread the owner. The bias has paid if it lasts for a quarter of a first streak: for
+    /// a part of the time that the second half of this streak took.
+    #[cold]
+    fn grant(&self, thread: u64) {
+        let (now, half) = (W::now(), self.clock.load(Ordering::Relaxed));
+        let losses = self.losses.load(Ordering::Relaxed) as u32;
+        let pays_after = now.saturating_sub(half) / 2 / GROWTH.pow(losses);
+        self.clock.store(now + pays_after, Ordering::Relaxed);
+        self.owner.store(thread, Ordering::Relaxed);
     }
 
     #[inline]
@@ -178,6 +268,10 @@ impl<W: Barriers> Bias<W> {
     fn revoke(&self, lock: u64, slot: &ThreadSlot<W>) {
         self.owner.store(0, Ordering::Relaxed);
         self.streak.store(0, Ordering::Relaxed);
+        let losses = self.losses.load(Ordering::Relaxed);
+        let has_paid = W::now() >= self.clock.load(Ordering::Relaxed);
+        let losses = if has_paid { losses.saturating_sub(1) } else { losses + 1 };
+        self.losses.store(losses, Ordering::Relaxed);
         W::heavy_barrier();
         let mut round = 0;
         // Acquire: pairs with the Releases in `leave` and `enter`, so that the owner's writes are

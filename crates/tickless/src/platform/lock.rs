@@ -3,21 +3,23 @@
 //! Measured per lock and unlock: a mutex with parking 12.2 ns, one exchange and a plain store 6.1
 //! ns, and this lock, when the thread owns the bias, 0.7 ns.
 //!
-//! A thread that takes the lock [`STREAK`](Barriers::STREAK) times in a row becomes its owner. From
-//! then on, the owner takes the lock by writing the lock's name into its own slot and checking that
-//! it is still the owner. Any other thread takes a mutex, removes the owner, makes every running
-//! thread pass a full barrier by membarrier(2), which costs about a microsecond, and waits while
-//! the owner's slot names this lock. The protocol is in [`crate::platform::bias`].
+//! A thread that takes the lock some thousand times in a row becomes its owner: the more often, the
+//! more a revocation costs on this machine ([`Barriers::streak`]). From then on, the owner takes
+//! the lock by writing the lock's name into its own slot and checking that it is still the owner.
+//! Any other thread takes a mutex, removes the owner, makes every running thread pass a full
+//! barrier by membarrier(2), which costs about a microsecond on two CPUs and a hundred on 480, and
+//! waits while the owner's slot names this lock. The protocol is in [`crate::platform::bias`].
 //!
 //! Where the system has no membarrier, every thread takes the mutex. A thread that waits for the
 //! mutex spins, then yields, then sleeps for 50 µs at a time, because the holder does not wake it.
 //!
 //! Source: D. Dice, M. Moir and W. Scherer, "Quickly Reacquirable Locks" (2003).
 
-use crate::platform::bias::{Barriers, Bias, ThreadSlot};
+use crate::platform::bias::{BarrierCost, Barriers, Bias, ThreadSlot};
 use crate::platform::fork::ProcessLock;
 use crate::platform::membarrier;
 use crate::platform::relax::relax;
+use crate::platform::system_clock::system_now;
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::marker::PhantomData;
@@ -35,9 +37,14 @@ struct Threads;
 
 impl Barriers for Threads {
     type Word = AtomicU64;
-    /// A thread gets the bias after taking the mutex 1,024 times in a row. Revoking the bias costs
-    /// about a microsecond: a nanosecond for each of these times.
-    const STREAK: u64 = if cfg!(test) { 8 } else { 1024 };
+
+    fn streak() -> u64 {
+        if cfg!(test) { 8 } else { BARRIERS.streak() }
+    }
+
+    fn now() -> u64 {
+        system_now().0
+    }
 
     #[inline]
     fn light_barrier() {
@@ -48,13 +55,17 @@ impl Barriers for Threads {
     }
 
     fn heavy_barrier() {
+        let begun = Threads::now();
         membarrier::on_every_thread();
+        BARRIERS.record(Threads::now().saturating_sub(begun));
     }
 
     fn relax(round: u32) {
         relax(round);
     }
 }
+
+static BARRIERS: BarrierCost<AtomicU64> = BarrierCost::of(AtomicU64::new(0));
 
 /// The slot in which a thread names the lock that it is inside. Reused, and never freed.
 #[repr(align(128))]
@@ -131,8 +142,16 @@ impl<T> BiasedLock<T> {
     fn take_mutex(&self) -> Guard<'_, T> {
         let me = SLOT.with(|slot| core::ptr::from_ref(slot).addr()) as u64;
         let settle = || {
-            let slot = membarrier::is_available().then(take_slot).flatten();
-            slot.map(Slot::name)
+            if !membarrier::is_available() {
+                return None;
+            }
+            if !BARRIERS.is_known() {
+                // The first calls are slower than later ones. A thread gets the bias after a streak
+                // that is as long as the quickest of these requires.
+                (0..4).for_each(|_| Threads::heavy_barrier());
+                return None;
+            }
+            take_slot().map(Slot::name)
         };
         self.bias.take_mutex(self.name(), me, Slot::by_name, settle);
         Guard { lock: self, slot: None, here: PhantomData }
@@ -301,6 +320,7 @@ mod tests {
         /// What [`Staged`] does in the next round of a waiting loop.
         static ROUND: Cell<fn()> = const { Cell::new(|| ()) };
         static WAITED: Cell<u32> = const { Cell::new(0) };
+        static NOW: Cell<u64> = const { Cell::new(0) };
         static STAGED: Bias<Staged> = Bias::new();
     }
 
@@ -310,12 +330,75 @@ mod tests {
 
     impl Barriers for Staged {
         type Word = AtomicU64;
-        const STREAK: u64 = u64::MAX;
+        fn streak() -> u64 {
+            8
+        }
+        fn now() -> u64 {
+            NOW.get()
+        }
         fn light_barrier() {}
         fn heavy_barrier() {}
         fn relax(_: u32) {
             ROUND.replace(|| WAITED.set(WAITED.get() + 1))();
         }
+    }
+
+    /// Takes the mutex until the thread owns the bias; returns how often.
+    fn takes_until_owned(bias: &Bias<Staged>, slot: &ThreadSlot<Staged>) -> u64 {
+        let mut takes = 0;
+        while !bias.enter(1, 1, slot) {
+            bias.take_mutex(1, 1, |_| unreachable!(), || Some(1));
+            bias.unlock_mutex();
+            NOW.set(NOW.get() + 1);
+            takes += 1;
+        }
+        slot.leave();
+        takes
+    }
+
+    /// Goal: a bias that is lost before it has paid for that is earned by a longer streak the next
+    /// time, and one that has paid by a shorter one.
+    #[test]
+    fn a_bias_that_does_not_pay_is_given_up() {
+        STAGED.with(|bias| {
+            let slot = ThreadSlot::new();
+            let earn_and_hold_for = |time| {
+                let takes = takes_until_owned(bias, &slot);
+                NOW.set(NOW.get() + time);
+                bias.take_mutex(1, 2, |_| &slot, || None);
+                bias.unlock_mutex();
+                takes
+            };
+            // A first streak takes 8 units of time, so the bias must last for 2. The first take of
+            // a thread begins its streak.
+            let lost: Vec<u64> = (0..4).map(|_| earn_and_hold_for(0)).collect();
+            assert_eq!(lost, [8, 32, 128, 512].map(|streak| streak + 1));
+            let paid: Vec<u64> = (0..5).map(|_| earn_and_hold_for(2)).collect();
+            assert_eq!(paid, [2_048, 512, 128, 32, 8].map(|streak| streak + 1));
+            if cfg!(miri) {
+                return;
+            }
+            (0..10).for_each(|_| _ = earn_and_hold_for(0));
+            for _ in 0..100_000 {
+                bias.take_mutex(1, 1, |_| unreachable!(), || panic!("it was given up"));
+                bias.unlock_mutex();
+            }
+        });
+    }
+
+    #[test]
+    fn barriers_are_averaged() {
+        let cost = BarrierCost::of(AtomicU64::new(0));
+        assert_eq!((cost.is_known(), cost.streak()), (false, 1_024));
+        cost.record(100_000);
+        assert_eq!((cost.is_known(), cost.streak()), (true, 200_000));
+        // One that takes long because its thread loses its CPU counts as four times the average.
+        cost.record(10_000_000);
+        assert_eq!(cost.streak(), 2 * 137_500);
+        cost.record(2_000);
+        assert_eq!(cost.streak(), 4_000);
+        (0..200).for_each(|_| cost.record(8_000));
+        assert!((15_000..=16_000).contains(&cost.streak()), "{}", cost.streak());
     }
 
     #[test]

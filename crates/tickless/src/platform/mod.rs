@@ -7,7 +7,11 @@
 //! than Linux, a file in `portable/` replaces the file of the same name here, and uses the standard
 //! library alone. `cfg(linux_platform)` selects one of the two; see `build.rs`.
 
-mod bias;
+#[cfg_attr(
+    feature = "policy",
+    expect(missing_docs, clippy::new_without_default, reason = "only studies see it")
+)]
+pub mod bias;
 pub mod chance;
 pub mod clock;
 pub mod clock_error;
@@ -36,6 +40,7 @@ pub mod runtime;
 #[cfg(linux_platform)]
 pub mod system_clock;
 pub mod time_base;
+#[cfg_attr(feature = "policy", expect(missing_docs, reason = "only studies see it"))]
 pub mod try_lock;
 #[cfg(linux_platform)]
 mod wait;

@@ -1,5 +1,6 @@
 //! Processes in which a seccomp filter refuses a system call that an event device needs: the timers
-//! report the call and the error, fall back to a futex, and lose no timer.
+//! report the call and the error, fall back to a futex, and lose no timer. Likewise without
+//! membarrier(2), and with fewer CPUs than at the start.
 //!
 //! Each case is a process of its own, because a filter cannot be removed.
 
@@ -32,7 +33,9 @@ const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 10] = [
+    "barriers",
+    "cpus",
     "later timerfd_settime",
     "later epoll_wait",
     "later threads",
@@ -69,6 +72,8 @@ fn child(case: &str) {
         Some("timerfd_settime") => refused_later("timerfd_settime", &[libc::SYS_timerfd_settime]),
         Some("threads") => no_threads_later(),
         Some(_) => refused_later("epoll_wait", AT_START[5].1),
+        None if case == "barriers" => no_barriers(),
+        None if case == "cpus" => fewer_cpus(),
         None if case == "loop" => a_loop_without_a_descriptor(),
         None if case == "threads" => no_threads(),
         None if case == "names" => no_names(),
@@ -151,6 +156,58 @@ fn no_names() {
     assert_fires(&timers);
     let names = thread_names();
     assert!(names.len() > 2 && !names.iter().any(|name| name.contains("tickless")), "{names:?}");
+}
+
+/// Threads of two kinds of CPU numbers and without barriers: locks have no bias, and threads that
+/// start now have no restartable sequences (rseq), so they ask the system for their CPU.
+fn no_barriers() {
+    refuse(&[libc::SYS_membarrier, libc::SYS_rseq], Whom::AllThreads);
+    let timers = Timers::builder().bases(4).start().unwrap();
+    let armed: u64 = std::thread::scope(|s| {
+        let threads = [0, 1, 2].map(|_| {
+            s.spawn(|| {
+                let timer = timers.timeout(|_| {});
+                for _ in 0..20_000 {
+                    timer.start(PATIENCE).unwrap();
+                    assert_eq!(timer.cancel(), tickless::callback::Cancel::Pending);
+                }
+                20_000
+            })
+        });
+        threads.map(|thread| thread.join().unwrap()).iter().sum()
+    });
+    assert_eq!(timers.stats().total().armed, armed);
+    assert_fires(&timers);
+}
+
+/// A process that is moved to a single CPU while its timers run, as by a smaller cpuset or when the
+/// other CPUs go offline: the timers of all bases fire.
+fn fewer_cpus() {
+    let timers = Timers::builder().bases(4).pin_drivers().start().unwrap();
+    let heart = timers.periodic(|_| {});
+    heart.start(MS).unwrap();
+    let (tx, rx) = mpsc::channel();
+    let pinned = |base| {
+        let tx = tx.clone();
+        let timer = timers.hrtimer(move |fired| tx.send(fired.base().0).unwrap());
+        let timer = timer.pinned(tickless::driver::CpuId(base));
+        timer.start(MS * 50).unwrap();
+        timer
+    };
+    let all: Vec<_> = (0..4).map(pinned).collect();
+    let mut one = rustix::thread::CpuSet::new();
+    let old = rustix::thread::sched_getaffinity(None).unwrap();
+    let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|&cpu| old.is_set(cpu)).unwrap();
+    one.set(first);
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let id = task.file_name().to_str().unwrap().parse().unwrap();
+        // A thread may have ended.
+        let _ = rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &one);
+    }
+    let mut bases: Vec<u16> = all.iter().map(|_| rx.recv_timeout(PATIENCE).unwrap()).collect();
+    bases.sort_unstable();
+    assert_eq!(bases, [0, 1, 2, 3]);
+    assert_fires(&timers);
 }
 
 /// A filter that is installed on all threads while timers run.

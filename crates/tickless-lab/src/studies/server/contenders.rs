@@ -1,0 +1,370 @@
+//! The designs that the study compares: the library's, also without its bias and with a rule that
+//! ignores what the bias costs; and three that other runtimes use.
+//!
+//! | contender | design | as in |
+//! |---|---|---|
+//! | `ours` | a base for each CPU, its lock biased by what the bias costs | this library |
+//! | `fixed` | the same, with the bias after 1,024 times in a row | this library before |
+//! | `unbiased` | the same, without a bias | this library without membarrier(2) |
+//! | `mutex` | one wheel behind one lock; a push-out is one compare-and-swap | tokio |
+//! | `heaps` | a heap for each CPU; a stop marks the timer, which is removed later | Go |
+//! | `shards` | a wheel for each CPU; a timer's number decides which | hashed wheels |
+//!
+//! All but `heaps` run the library's core, so that only the design differs. Locks of `mutex` and
+//! `shards` are the library's without a bias: their threads spin and do not park, which is in their
+//! favour.
+
+use super::words::{BiasRule, CountWord, Line, Memory, ServerHost, Slot, TurnByte, word};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use tickless::policy::protocols::{Turns, Users};
+use tickless_core::bases::expiry::CallbackResult;
+use tickless_core::bases::{Bases, Options, Settings};
+use tickless_core::link::WheelLink;
+use tickless_core::owned::OwnedTimer;
+use tickless_core::platform::{Lock, Ordering, Word};
+use tickless_core::time::{CpuId, Ns, Window};
+use tickless_machine::engine;
+use tickless_machine::platform::{SimLock, SimWord};
+use tickless_machine::ps::Ps;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contender {
+    Ours,
+    Fixed,
+    Unbiased,
+    Mutex,
+    Heaps,
+    Shards,
+}
+
+impl Contender {
+    pub const ALL: [Contender; 6] = [
+        Contender::Ours,
+        Contender::Fixed,
+        Contender::Unbiased,
+        Contender::Mutex,
+        Contender::Heaps,
+        Contender::Shards,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Contender::Ours => "ours",
+            Contender::Fixed => "fixed",
+            Contender::Unbiased => "unbiased",
+            Contender::Mutex => "mutex",
+            Contender::Heaps => "heaps",
+            Contender::Shards => "shards",
+        }
+    }
+
+    pub fn rule(self) -> BiasRule {
+        match self {
+            Contender::Ours => BiasRule::ByCost,
+            Contender::Fixed => BiasRule::Fixed(1_024),
+            _ => BiasRule::Never,
+        }
+    }
+
+    pub fn timers(self, cpus: u16) -> Rc<dyn Timers> {
+        match self {
+            Contender::Ours | Contender::Fixed | Contender::Unbiased => {
+                Rc::new(Wheels::new(cpus, Place::Here, Some(Counted::new(cpus))))
+            }
+            Contender::Mutex => Rc::new(Wheels::new(1, Place::Here, None)),
+            Contender::Shards => Rc::new(Wheels::new(cpus, Place::Hashed, None)),
+            Contender::Heaps => Rc::new(Heaps::new(cpus)),
+        }
+    }
+}
+
+/// The timers of a connection.
+pub enum Connection {
+    Wheel(Box<WheelConnection>),
+    Heap([Rc<HeapTimer>; 2]),
+}
+
+/// What the server does with the timers of a connection.
+pub trait Timers {
+    /// Makes the timers of a connection, and arms its idle timeout on a CPU.
+    fn open(&self, number: u64, cpu: CpuId) -> Connection;
+    /// Arms the deadline of a request, as a future that is polled once.
+    fn arm(&self, connection: &Connection);
+    /// Pushes the idle timeout out.
+    fn push_out(&self, connection: &Connection);
+    /// Cancels the deadline.
+    fn cancel(&self, connection: &Connection);
+    fn close(&self, connection: Connection);
+    /// Fires what is due on a base.
+    fn expire(&self, base: CpuId);
+    fn bases(&self) -> u16;
+}
+
+const DEADLINE: Ns = Ns::from_secs(1);
+const IDLE: Ns = Ns::from_secs(60);
+
+type Timer = OwnedTimer<ServerHost, WheelLink<SimWord>>;
+
+pub struct WheelConnection {
+    deadline: Timer,
+    idle: Timer,
+    turns: Line<Turns<TurnByte>>,
+    base: Option<CpuId>,
+    /// The memory of the two timers.
+    slots: Option<[Slot; 2]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Here,
+    Hashed,
+}
+
+/// What making and dropping a timer shares.
+struct Counted {
+    users: Users<CountWord>,
+    memory: Memory,
+}
+
+impl Counted {
+    fn new(cpus: u16) -> Counted {
+        Counted { users: Users::new(cpus.into()), memory: Memory::new(cpus) }
+    }
+}
+
+struct Wheels {
+    bases: Arc<Bases<ServerHost>>,
+    place: Place,
+    counted: Option<Counted>,
+}
+
+impl Wheels {
+    fn new(bases: u16, place: Place, counted: Option<Counted>) -> Wheels {
+        let bases = Arc::new(Bases::new(ServerHost, bases, Settings::default()));
+        Wheels { bases, place, counted }
+    }
+
+    fn start(&self, timer: &Timer, base: Option<CpuId>, after: Ns) {
+        let now = tickless_machine::platform::now();
+        let options = Options { pinned: base, ..Options::default() };
+        // These timers are not shut down before their connection is closed.
+        let _ = timer.start(Window::at(now.after(after)), now, options);
+    }
+}
+
+fn cpu() -> usize {
+    engine::here().index()
+}
+
+fn wheel(connection: &Connection) -> Option<&WheelConnection> {
+    match connection {
+        Connection::Wheel(wheel) => Some(wheel),
+        Connection::Heap(_) => None,
+    }
+}
+
+impl Timers for Wheels {
+    fn open(&self, number: u64, cpu: CpuId) -> Connection {
+        let slots = self.counted.as_ref().map(|counted| {
+            [0, 1].map(|_| {
+                counted.users.add(|| cpu.index());
+                counted.memory.take()
+            })
+        });
+        let timer = || OwnedTimer::new(&self.bases, number);
+        let shard = || CpuId((number % u64::from(self.bases())) as u16);
+        let connection = WheelConnection {
+            deadline: timer(),
+            idle: timer(),
+            turns: Line(Turns::new()),
+            base: (self.place == Place::Hashed).then(shard),
+            slots,
+        };
+        let first = connection.base.unwrap_or(CpuId(cpu.0 % self.bases()));
+        self.start(&connection.idle, Some(first), IDLE);
+        Connection::Wheel(Box::new(connection))
+    }
+
+    fn arm(&self, connection: &Connection) {
+        let Some(WheelConnection { deadline, turns, base, .. }) = wheel(connection) else { return };
+        turns.0.reset();
+        turns.0.register(|| ());
+        self.start(deadline, *base, DEADLINE);
+    }
+
+    fn push_out(&self, connection: &Connection) {
+        let Some(WheelConnection { idle, base, .. }) = wheel(connection) else { return };
+        self.start(idle, *base, IDLE);
+    }
+
+    fn cancel(&self, connection: &Connection) {
+        let Some(WheelConnection { deadline, .. }) = wheel(connection) else { return };
+        deadline.cancel();
+    }
+
+    fn close(&self, connection: Connection) {
+        let Connection::Wheel(connection) = connection else { return };
+        let WheelConnection { deadline, idle, slots, .. } = *connection;
+        drop((deadline, idle));
+        let (Some(counted), Some(slots)) = (&self.counted, slots) else { return };
+        for slot in slots {
+            counted.memory.give_back(slot);
+            // The set is open, so this is never its last user.
+            let _ = counted.users.remove(cpu);
+        }
+    }
+
+    fn expire(&self, base: CpuId) {
+        self.bases.expire(base, |_| CallbackResult::Done);
+    }
+
+    fn bases(&self) -> u16 {
+        self.bases.count() as u16
+    }
+}
+
+/// One timer of `heaps`: its lock and state on a line.
+pub struct HeapTimer {
+    lock: Line<SimWord>,
+    heap: Cell<Option<usize>>,
+    is_stopped: Cell<bool>,
+}
+
+/// A heap of one CPU. Only costs are simulated: nothing comes due in a simulated run.
+struct Heap {
+    lock: SimLock<()>,
+    timers: RefCell<Vec<Rc<HeapTimer>>>,
+    words: Line<HeapWords>,
+}
+
+struct HeapWords {
+    stopped: SimWord,
+    earliest_change: SimWord,
+}
+
+struct Heaps(Vec<Heap>);
+
+/// The work of a check of one timer in a clean-up.
+const CHECK: Ps = Ps::from_ns(Ns(5));
+
+impl Heaps {
+    fn new(cpus: u16) -> Heaps {
+        let words = || Line(HeapWords { stopped: word(0), earliest_change: word(u64::MAX) });
+        let heap = |_| Heap { lock: SimLock::new(()), timers: RefCell::default(), words: words() };
+        Heaps((0..cpus).map(heap).collect())
+    }
+
+    /// Locks a timer and changes it; `change` returns whether it must be added to a heap.
+    fn modify(timer: &Rc<HeapTimer>, change: impl FnOnce() -> bool) -> bool {
+        let (lock, order) = (&timer.lock.0, Ordering::Relaxed);
+        while lock.compare_exchange(0, 1, order, order).is_err() {
+            engine::charge(Ps::from_ns(Ns(20)));
+        }
+        let must_add = change();
+        lock.store(0, order);
+        must_add
+    }
+
+    fn start(&self, timer: &Rc<HeapTimer>, cpu: usize) {
+        let must_add = Heaps::modify(timer, || match timer.heap.get() {
+            None => true,
+            Some(heap) => {
+                let words = &self.0[heap].words.0;
+                if timer.is_stopped.take() {
+                    words.stopped.fetch_add(u64::MAX);
+                }
+                // Every new time is later than those of earlier timers, so it is not written.
+                words.earliest_change.load(Ordering::Relaxed);
+                false
+            }
+        });
+        if must_add {
+            let heap = &self.0[cpu];
+            let _lock = heap.lock.lock();
+            timer.heap.set(Some(cpu));
+            heap.timers.borrow_mut().push(Rc::clone(timer));
+        }
+    }
+
+    fn stop(&self, timer: &Rc<HeapTimer>) {
+        Heaps::modify(timer, || {
+            if let Some(heap) = timer.heap.get()
+                && !timer.is_stopped.replace(true)
+            {
+                self.0[heap].words.0.stopped.fetch_add(1);
+            }
+            false
+        });
+        self.clean_up();
+    }
+
+    /// Removes the stopped timers of this CPU's heap if they are more than a quarter, as Go's
+    /// scheduler does at its next turn.
+    fn clean_up(&self) {
+        let heap = &self.0[cpu()];
+        let stopped = heap.words.0.stopped.load(Ordering::Relaxed);
+        if stopped <= heap.timers.borrow().len() as u64 / 4 {
+            return;
+        }
+        let _lock = heap.lock.lock();
+        let timers = heap.timers.take();
+        let keeps = |timer: &Rc<HeapTimer>| {
+            engine::charge(CHECK);
+            timer.lock.0.load(Ordering::Relaxed);
+            let is_stopped = timer.is_stopped.get();
+            if is_stopped {
+                Heaps::modify(timer, || {
+                    timer.heap.set(None);
+                    timer.is_stopped.set(false);
+                    false
+                });
+                heap.words.0.stopped.fetch_add(u64::MAX);
+            }
+            !is_stopped
+        };
+        let kept: Vec<_> = timers.into_iter().filter(keeps).collect();
+        heap.timers.borrow_mut().extend(kept);
+    }
+}
+
+fn heap_timers(connection: &Connection) -> Option<&[Rc<HeapTimer>; 2]> {
+    match connection {
+        Connection::Heap(timers) => Some(timers),
+        Connection::Wheel(_) => None,
+    }
+}
+
+impl Timers for Heaps {
+    fn open(&self, _: u64, cpu: CpuId) -> Connection {
+        let [deadline, idle] = [0, 1].map(|_| {
+            let (heap, is_stopped) = (Cell::new(None), Cell::new(false));
+            Rc::new(HeapTimer { lock: Line(word(0)), heap, is_stopped })
+        });
+        self.start(&idle, cpu.index());
+        Connection::Heap([deadline, idle])
+    }
+
+    fn arm(&self, connection: &Connection) {
+        heap_timers(connection).into_iter().for_each(|[deadline, _]| self.start(deadline, cpu()));
+    }
+
+    fn push_out(&self, connection: &Connection) {
+        heap_timers(connection).into_iter().for_each(|[_, idle]| self.start(idle, cpu()));
+    }
+
+    fn cancel(&self, connection: &Connection) {
+        heap_timers(connection).into_iter().for_each(|[deadline, _]| self.stop(deadline));
+    }
+
+    fn close(&self, connection: Connection) {
+        heap_timers(&connection).into_iter().flatten().for_each(|timer| self.stop(timer));
+    }
+
+    fn expire(&self, _: CpuId) {}
+
+    fn bases(&self) -> u16 {
+        self.0.len() as u16
+    }
+}

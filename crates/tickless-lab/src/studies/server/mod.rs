@@ -1,0 +1,66 @@
+//! The study `server`: what timers cost a server whose workers steal each other's requests, from 2
+//! to 480 CPUs. The protocols of the library around its core run here, too: locks with a bias,
+//! doorbells, counts of users, memory.
+
+mod contenders;
+mod live;
+mod model;
+mod sim;
+#[expect(unsafe_code, reason = "a platform promises exclusive locks")]
+mod words;
+
+use super::Study;
+use crate::studies::published::{
+    Headline, LIVE, PublishedReport, Results, SIMULATED, Table, row, table,
+};
+
+pub const STUDY: Study = Study {
+    name: "server",
+    about: "A server that steals work: timers of each CPU, or of all",
+    published: REPORT,
+    needs: &NEEDS,
+    cells: sim::cells_of,
+    sim: sim::run,
+    live: live::run,
+    checks: &[],
+};
+
+const NEEDS: [&str; 3] = ["os.futex_ns", "os.membarrier_ns", "os.membarrier_cpu_ns"];
+
+const REPORT: PublishedReport = PublishedReport {
+    mechanism: "Each CPU has its own base, lock and memory",
+    source: "none: a question of this project",
+    machine: "none; simulated as the machine of the combined HPET reads, with 2 to 480 CPUs",
+    asked: "A server with work-stealing threads arms a timer on one CPU, pushes it out on a second \
+            and drops it on a third. Does the time in timers for each request grow with the CPUs? \
+            When does a lock with a bias towards one thread cost more than it saves?",
+    sides: ["one lock", "ours"],
+    headline: Headline {
+        unit: "ns in timers per request, 30 CPUs, 10 % stolen",
+        published: None,
+        simulated: ["30.mutex.10pct.ns_per_request", "30.ours.10pct.ns_per_request"],
+        live_unit: "ns in timers per request, 2 CPUs, 0 and 10 % stolen",
+        live: ["2.ours.0pct.ns_per_request", "2.ours.10pct.ns_per_request"],
+    },
+    plots: ["others", "none"],
+    tables,
+};
+
+fn tables(results: &Results<'_>) -> Vec<Table> {
+    let share = |stolen: &str| {
+        let id = format!("2.ours.{stolen}pct.ns_per_request");
+        let simulated = ["ours", "mutex", "heaps"]
+            .map(|contender| results.sim(&format!("30.{contender}.{stolen}pct.ns_per_request")));
+        row(format!("{stolen} % stolen"), simulated.into_iter().chain([results.live(&id)]))
+    };
+    vec![table(
+        "Time in timers for each request, ns: simulated with 30 CPUs, live with 2",
+        &[
+            ("ours", &[SIMULATED]),
+            ("one lock", &[SIMULATED]),
+            ("heaps", &[SIMULATED]),
+            ("ours", &[LIVE]),
+        ],
+        ["0", "1", "10", "50"].map(share).into(),
+    )]
+}

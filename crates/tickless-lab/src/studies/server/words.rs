@@ -1,0 +1,534 @@
+//! The library's protocols over the words of the simulated machine.
+//!
+//! The lock's bias, the doorbell, the counts of users, the turns of futures and the caches of free
+//! memory run from the files that programs use. The machine has no system calls and no
+//! thread-locals, so these have stand-ins with the same interface here: [`Process`] for the slots
+//! of threads, for futex(2) and for membarrier(2), [`Memory`] for the chunks of the arena. A CPU
+//! runs two threads: a worker of the server, and the driver of the CPU's base.
+
+use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tickless::policy::protocols::{
+    BarrierCost, Barriers, Bias, Byte, Count, DriverBell, Rings, ThreadSlot, TryLock,
+};
+use tickless_core::platform::{Lock, Ordering, Platform, Word};
+use tickless_core::rearm::Rearm;
+use tickless_core::time::{CpuId, Ns};
+use tickless_machine::device;
+use tickless_machine::engine::{self, FiberId};
+use tickless_machine::irq::{self, Masked, Vector};
+use tickless_machine::platform::{self, GuardedLines, Sim, SimLock, SimWord};
+use tickless_machine::ps::Ps;
+use tickless_machine::spec::Spec;
+
+/// A value on cache lines of its own: a simulated line has 128 bytes of real addresses.
+#[repr(align(128))]
+pub struct Line<T>(pub T);
+
+pub fn word(value: u64) -> SimWord {
+    SimWord::new(value)
+}
+
+/// When a thread gets the bias of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BiasRule {
+    /// As on a system without membarrier(2).
+    Never,
+    /// After this many times in a row, whatever a revocation costs.
+    Fixed(u64),
+    /// The library's rule.
+    ByCost,
+}
+
+/// What the threads of the simulated server share: a stand-in for thread-locals and system calls.
+pub struct Process {
+    cpus: Vec<Line<PerCpu>>,
+    bells: Vec<Line<DriverBell<SimWord, RingWord>>>,
+    barriers: BarrierCost<SimWord>,
+    rule: Cell<BiasRule>,
+    prices: Prices,
+    pub membarriers: Cell<u64>,
+    pub futexes: Cell<u64>,
+}
+
+struct PerCpu {
+    slots: [Line<ThreadSlot<SimBarriers>>; 2],
+    /// Which of the threads have ever earned a bias. Only these use their slots.
+    has_slot: [Cell<bool>; 2],
+    /// The fibers of the worker and of the driver.
+    fibers: [Cell<Option<FiberId>>; 2],
+    is_driving: Cell<bool>,
+    /// The driver must run: its deadline has come, or another thread has woken it.
+    is_called: Cell<bool>,
+}
+
+impl PerCpu {
+    fn switch_to(&self, thread: usize) {
+        if let Some(fiber) = self.fibers[thread].get() {
+            engine::switch_to(fiber);
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Prices {
+    futex: Ps,
+    membarrier: Ps,
+    membarrier_cpu: Ps,
+    switch: Ps,
+    wake: Ps,
+}
+
+thread_local! {
+    static PROCESS: RefCell<Option<Rc<Process>>> = const { RefCell::new(None) };
+}
+
+fn process() -> Rc<Process> {
+    PROCESS.with_borrow(|process| process.clone().unwrap_or_else(|| Rc::new(Process::nobody())))
+}
+
+impl Process {
+    fn nobody() -> Process {
+        let none = Ps::ZERO;
+        let prices = Prices {
+            futex: none,
+            membarrier: none,
+            membarrier_cpu: none,
+            switch: none,
+            wake: none,
+        };
+        Process::with(1, prices)
+    }
+
+    fn with(cpus: u16, prices: Prices) -> Process {
+        let cpu = |_| {
+            Line(PerCpu {
+                slots: [0, 1].map(|_| Line(ThreadSlot::new())),
+                has_slot: Default::default(),
+                fibers: Default::default(),
+                is_driving: Cell::new(false),
+                is_called: Cell::new(false),
+            })
+        };
+        Process {
+            cpus: (0..cpus).map(cpu).collect(),
+            bells: (0..cpus).map(|_| Line(DriverBell::without_driver())).collect(),
+            barriers: BarrierCost::of(word(0)),
+            rule: Cell::new(BiasRule::Never),
+            prices,
+            membarriers: Cell::new(0),
+            futexes: Cell::new(0),
+        }
+    }
+
+    /// Makes the process of a server on this machine, for the calling thread of the simulator.
+    pub fn start(spec: &Spec) -> Rc<Process> {
+        let call = spec.time("os.syscall_ns");
+        let prices = Prices {
+            futex: call + spec.time("os.futex_ns"),
+            membarrier: call + spec.time("os.membarrier_ns"),
+            membarrier_cpu: spec.time("os.membarrier_cpu_ns"),
+            switch: spec.time("os.switch_ns"),
+            wake: spec.time("os.wake_ns"),
+        };
+        let process = Rc::new(Process::with(spec.costs().topology.cpus(), prices));
+        PROCESS.set(Some(Rc::clone(&process)));
+        process
+    }
+
+    pub fn end() {
+        PROCESS.set(None);
+    }
+
+    pub fn set_rule(&self, rule: BiasRule) {
+        self.rule.set(rule);
+    }
+
+    pub fn rule(&self) -> BiasRule {
+        self.rule.get()
+    }
+
+    fn here(&self) -> &PerCpu {
+        &self.cpus[engine::here().index() % self.cpus.len()].0
+    }
+
+    /// Returns the name of the running thread's slot.
+    fn thread(&self) -> u64 {
+        let cpu = engine::here().index() % self.cpus.len();
+        2 * cpu as u64 + 1 + u64::from(self.here().is_driving.get())
+    }
+
+    /// Returns the slot with this name.
+    fn slot(&self, name: u64) -> &ThreadSlot<SimBarriers> {
+        let at = name as usize - 1;
+        &self.cpus[at / 2].0.slots[at % 2].0
+    }
+
+    /// Gives a thread its slot; returns its name.
+    fn take_slot(&self, name: u64) -> u64 {
+        self.has_slot(name).set(true);
+        name
+    }
+
+    fn has_slot(&self, name: u64) -> &Cell<bool> {
+        let at = name as usize - 1;
+        &self.cpus[at / 2].0.has_slot[at % 2]
+    }
+
+    pub fn set_fibers(&self, cpu: CpuId, fibers: [FiberId; 2]) {
+        for (place, fiber) in self.cpus[cpu.index()].0.fibers.iter().zip(fibers) {
+            place.set(Some(fiber));
+        }
+    }
+
+    pub fn interrupted(&self, vector: Vector) {
+        if matches!(vector, Vector::Timer | Vector::Look) {
+            self.here().is_called.set(true);
+        }
+    }
+
+    /// Switches from the worker to the driver, if an interrupt has called it.
+    pub fn switch_to_driver(&self) {
+        let here = self.here();
+        if here.is_called.get() && !here.is_driving.get() {
+            here.is_called.set(false);
+            here.is_driving.set(true);
+            engine::charge(self.prices.wake + self.prices.switch);
+            here.switch_to(1);
+        }
+    }
+
+    /// The main loop of a driver thread, as in the library: `expire` fires what is due.
+    pub fn drive(&self, base: CpuId, expire: impl Fn()) {
+        let bell = &self.bells[base.index()].0;
+        bell.begin();
+        while !engine::is_ending() {
+            bell.quiet();
+            expire();
+            bell.sleep(|deadline| deadline, engine::is_ending, |_, _, until| self.sleep(until));
+        }
+        loop {
+            self.switch_to_worker();
+        }
+    }
+
+    fn sleep(&self, until: Ns) {
+        self.futexes.set(self.futexes.get() + 1);
+        engine::charge(self.prices.futex);
+        device::program(until);
+        if !self.here().is_called.take() {
+            self.switch_to_worker();
+        }
+    }
+
+    fn switch_to_worker(&self) {
+        let here = self.here();
+        here.is_driving.set(false);
+        engine::charge(self.prices.switch);
+        here.switch_to(0);
+    }
+}
+
+/// The library's barriers, as in `platform/lock.rs`.
+pub struct SimBarriers;
+
+impl Barriers for SimBarriers {
+    type Word = SimWord;
+
+    fn streak() -> u64 {
+        let process = process();
+        match process.rule.get() {
+            BiasRule::Never => u64::MAX,
+            BiasRule::Fixed(streak) => streak,
+            BiasRule::ByCost => process.barriers.streak(),
+        }
+    }
+
+    fn now() -> u64 {
+        match process().rule.get() {
+            // Every bias counts as paid.
+            BiasRule::Fixed(_) => 0,
+            _ => platform::now().0,
+        }
+    }
+
+    fn light_barrier() {}
+
+    fn heavy_barrier() {
+        let process = process();
+        let begun = engine::clock();
+        irq::barrier(process.prices.membarrier, process.prices.membarrier_cpu);
+        process.membarriers.set(process.membarriers.get() + 1);
+        process.barriers.record((engine::clock() - begun).to_ns().0);
+    }
+
+    fn relax(round: u32) {
+        Sim.relax(round);
+    }
+}
+
+/// The library's lock of a base: its bias, around lines of guarded data. A thread does not lose its
+/// CPU while it holds the lock.
+pub struct BiasedLock<T> {
+    bias: Line<Bias<SimBarriers>>,
+    guarded: GuardedLines,
+    /// Never contended, because only the holder of the lock locks it.
+    data: Mutex<T>,
+}
+
+impl<T: Send> Lock<T> for BiasedLock<T> {
+    type Guard<'a>
+        = Guard<'a, T>
+    where
+        T: 'a;
+
+    fn new(value: T) -> Self {
+        let guarded = GuardedLines::default();
+        BiasedLock { bias: Line(Bias::new()), guarded, data: Mutex::new(value) }
+    }
+
+    fn lock(&self) -> Guard<'_, T> {
+        let masked = Masked::new();
+        let process = process();
+        let (lock, me) = (std::ptr::from_ref(self).addr() as u64, process.thread());
+        let bias = &self.bias.0;
+        let has_slot = process.has_slot(me).get();
+        let by_bias = has_slot && bias.enter(lock, me, process.slot(me));
+        if !by_bias {
+            let settle = || match process.rule.get() {
+                BiasRule::Never => None,
+                BiasRule::Fixed(_) => Some(process.take_slot(me)),
+                BiasRule::ByCost if process.barriers.is_known() => Some(process.take_slot(me)),
+                BiasRule::ByCost => {
+                    SimBarriers::heavy_barrier();
+                    None
+                }
+            };
+            bias.take_mutex(lock, me, |owner| process.slot(owner), settle);
+        }
+        self.guarded.access::<T>();
+        let data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        let unlock = Unlock { bias, by_bias: by_bias.then_some(me), process: Rc::clone(&process) };
+        Guard { data, _unlock: unlock, _masked: masked }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.bias.0.is_wanted()
+    }
+
+    fn yield_to_waiters(&self) {
+        self.bias.0.yield_to_waiters();
+    }
+}
+
+/// Rust drops the fields in this order.
+pub struct Guard<'a, T> {
+    data: MutexGuard<'a, T>,
+    _unlock: Unlock<'a>,
+    _masked: Masked,
+}
+
+struct Unlock<'a> {
+    bias: &'a Bias<SimBarriers>,
+    by_bias: Option<u64>,
+    process: Rc<Process>,
+}
+
+impl Drop for Unlock<'_> {
+    fn drop(&mut self) {
+        match self.by_bias {
+            Some(me) => self.process.slot(me).leave(),
+            None => self.bias.unlock_mutex(),
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.data
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.data
+    }
+}
+
+/// The library's host, on the simulated machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerHost;
+
+// SAFETY: the words and parking are those of `Sim`. The lock excludes: the protocol of the library
+// runs on a machine that is sequentially consistent, and the data is behind a mutex besides.
+// `program` writes words, and neither unwinds nor uses the bases.
+unsafe impl Platform for ServerHost {
+    type Word = SimWord;
+    type ParkingWord = SimWord;
+    type Lock<T: Send> = BiasedLock<T>;
+    type Task = u64;
+
+    fn now(&self) -> Ns {
+        platform::now()
+    }
+
+    fn here(&self) -> CpuId {
+        engine::here()
+    }
+
+    fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
+        process().bells[cpu.index()].0.set(at);
+        Rearm::Kick(cpu)
+    }
+
+    fn kick(&self, cpu: CpuId) {
+        let process = process();
+        process.bells[cpu.index()].0.ring(|_| {
+            process.futexes.set(process.futexes.get() + 1);
+            engine::charge(process.prices.futex);
+            irq::send(cpu, Vector::Look);
+        });
+    }
+
+    fn relax(&self, round: u32) {
+        Sim.relax(round);
+    }
+
+    fn park(&self, word: &SimWord, value: u32) {
+        Sim.park(word, value);
+    }
+
+    fn unpark(&self, _: &SimWord) {}
+}
+
+pub struct RingWord(SimWord);
+
+impl Default for RingWord {
+    fn default() -> RingWord {
+        RingWord(word(0))
+    }
+}
+
+impl Rings for RingWord {
+    fn load(&self, order: Ordering) -> u32 {
+        self.0.load(order) as u32
+    }
+
+    fn add_one(&self, _: Ordering) {
+        self.0.fetch_add(1);
+    }
+}
+
+/// A count of users.
+pub struct CountWord(SimWord);
+
+impl Count for CountWord {
+    fn new(value: u64) -> Self {
+        CountWord(word(value))
+    }
+
+    fn load(&self, order: Ordering) -> u64 {
+        self.0.load(order)
+    }
+
+    fn swap(&self, value: u64, order: Ordering) -> u64 {
+        let mut current = self.0.load(order);
+        while let Err(other) = self.0.compare_exchange(current, value, order, order) {
+            current = other;
+        }
+        current
+    }
+
+    fn add(&self, value: u64, _: Ordering) -> u64 {
+        self.0.fetch_add(value)
+    }
+}
+
+/// The turn of a future.
+pub struct TurnByte(SimWord);
+
+impl Byte for TurnByte {
+    fn new(value: u8) -> Self {
+        TurnByte(word(value.into()))
+    }
+
+    fn load(&self, order: Ordering) -> u8 {
+        self.0.load(order) as u8
+    }
+
+    fn store(&self, value: u8, order: Ordering) {
+        self.0.store(value.into(), order);
+    }
+
+    fn swap(&self, value: u8, order: Ordering) -> u8 {
+        let mut current = self.load(order);
+        while !self.replace(current, value, order, order) {
+            current = self.load(order);
+        }
+        current
+    }
+
+    fn replace(&self, current: u8, new: u8, success: Ordering, failure: Ordering) -> bool {
+        self.0.compare_exchange(current.into(), new.into(), success, failure).is_ok()
+    }
+}
+
+/// A stand-in for the library's arena: free slots in a cache for each CPU behind the library's lock
+/// that no thread waits for, and a depot with which the caches exchange batches. A slot is the
+/// number of a word, which stands for the slot's line: a thread writes it when it frees the slot.
+pub struct Memory {
+    caches: Vec<Line<TryLock<Vec<Slot>, SimWord>>>,
+    depot: SimLock<Vec<Vec<Slot>>>,
+}
+
+pub type Slot = Box<Line<SimWord>>;
+
+const BATCH: usize = 64;
+
+impl Memory {
+    pub fn new(cpus: u16) -> Memory {
+        let caches = (0..cpus).map(|_| Line(TryLock::new(Vec::new()))).collect();
+        Memory { caches, depot: SimLock::new(Vec::new()) }
+    }
+
+    pub fn take(&self) -> Slot {
+        self.with_cache(|free| {
+            let slot = free.pop().unwrap_or_else(|| {
+                *free = self.depot.lock().pop().unwrap_or_default();
+                if free.is_empty() {
+                    free.extend((0..BATCH).map(|_| Box::new(Line(word(0)))));
+                }
+                free.pop().unwrap_or_else(|| Box::new(Line(word(0))))
+            });
+            slot.0.load(Ordering::Relaxed);
+            slot
+        })
+    }
+
+    pub fn give_back(&self, slot: Slot) {
+        self.with_cache(|free| {
+            if free.len() >= 2 * BATCH {
+                let batch = free.split_off(BATCH);
+                self.depot.lock().push(batch);
+            }
+            slot.0.store(0, Ordering::Relaxed);
+            free.push(slot);
+        });
+    }
+
+    fn with_cache<R>(&self, body: impl FnOnce(&mut Vec<Slot>) -> R) -> R {
+        // A thread does not lose its CPU here, so that another cache is never needed.
+        let _masked = Masked::new();
+        let mut round = engine::here().index();
+        loop {
+            if let Some(mut free) = self.caches[round % self.caches.len()].0.try_lock() {
+                return body(&mut free);
+            }
+            round += 1;
+        }
+    }
+}
