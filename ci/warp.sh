@@ -229,4 +229,25 @@ server.wait()
 PY
   check 'nginx' 75 75 python3 "$folder/nginx.py" "$folder"
 fi
+postgres=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1)
+if [ -n "$postgres" ] && [ "$(id -u)" = 0 ] && has psql; then
+  data=$(mktemp -d)
+  trap 'rm -rf "$folder" "$data"' EXIT
+  chown postgres "$data"
+  (cd / && su postgres -c "$postgres/initdb -D $data/db" >/dev/null 2>&1)
+  cat >"$data/run.sh" <<SH
+cd $data
+$postgres/pg_ctl -D db -o "-k $data -h ''" -l log -w start >/dev/null
+psql -qAth $data postgres <<'SQL'
+select extract(epoch from clock_timestamp())::int as begun \gset
+select pg_sleep(3600);
+select (extract(epoch from clock_timestamp())::int - :begun) / 10;
+set statement_timeout = '30s';
+select pg_sleep(100);
+SQL
+$postgres/pg_ctl -D db -m fast stop >/dev/null
+SH
+  chmod 755 "$data/run.sh"
+  check 'PostgreSQL' 3630 $'\n360' su postgres -c "sh $data/run.sh"
+fi
 echo "$done_programs programs, ${#missing[@]} left out${missing[*]:+ (${missing[*]} missing)}"
