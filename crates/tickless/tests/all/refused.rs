@@ -158,10 +158,9 @@ fn no_names() {
     assert!(names.len() > 2 && !names.iter().any(|name| name.contains("tickless")), "{names:?}");
 }
 
-/// Threads of two kinds of CPU numbers and without barriers: locks have no bias, and threads that
-/// start now have no restartable sequences (rseq), so they ask the system for their CPU.
+/// Without membarrier(2), locks have no bias.
 fn no_barriers() {
-    refuse(&[libc::SYS_membarrier, libc::SYS_rseq], Whom::AllThreads);
+    refuse(&[libc::SYS_membarrier], Whom::AllThreads);
     let timers = Timers::builder().bases(4).start().unwrap();
     let armed: u64 = std::thread::scope(|s| {
         let threads = [0, 1, 2].map(|_| {
