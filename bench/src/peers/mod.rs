@@ -8,6 +8,7 @@
 pub mod async_io_timer;
 pub mod bit_wheel;
 pub mod delay_queue;
+pub mod executors;
 pub mod fixed;
 pub mod foreign;
 pub mod hash_wheel;
