@@ -12,6 +12,7 @@ use crate::latency::LatencyArgs;
 use crate::machines::MachinesArgs;
 use crate::manual::{CompletionsArgs, ManArgs};
 use crate::project::ProjectArgs;
+use crate::quota::QuotaArgs;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
 use crate::report::ReportArgs;
@@ -49,6 +50,7 @@ enum Command {
     Study(StudyArgs),
     Top(TopArgs),
     Late(LateArgs),
+    Quota(QuotaArgs),
     Latency(LatencyArgs),
     Warp(WarpArgs),
     Compare(CompareArgs),
@@ -78,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Study(args) => args,
         Command::Top(args) => args,
         Command::Late(args) => args,
+        Command::Quota(args) => args,
         Command::Latency(args) => args,
         Command::Warp(args) => args,
         Command::Compare(args) => args,

@@ -18,6 +18,7 @@ mod manual;
 mod output;
 mod progress;
 mod project;
+mod quota;
 mod record;
 mod replay;
 mod report;

@@ -10,7 +10,9 @@
     reason = "internal: names speak for fields, and docs/book/src/json.md explains the JSON"
 )]
 
+pub mod cgroup;
 pub mod late;
+pub mod quota;
 pub mod read;
 pub mod record;
 pub mod replay;

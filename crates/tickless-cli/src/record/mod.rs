@@ -16,7 +16,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tickless_core::time::CpuId;
+use tickless_trace::cgroup::Watch;
 use tickless_trace::late;
+use tickless_trace::quota;
 use tickless_trace::read::Cause;
 use tickless_trace::record::{
     IdleStops, Options, RecordError, Recording, Statistics, TraceClock, Tracefs,
@@ -32,6 +34,7 @@ use tickless_trace::record::{
     sudo tickless record\n  \
     sudo tickless record -D 10s --buffer 64M -o busy.txt.gz\n  \
     sudo tickless record -o test.txt -e sched:sched_switch -- make test\n  \
+    sudo tickless record --events quota --cgroup /kubepods/pod7 -D 30s\n  \
     tickless replay trace.txt.gz\n\n\
     Exit status: 0 if recorded, 1 if that was not possible or the file not written,\n\
     2 for a wrong command line; with a command that ran, the status of the command,\n\
@@ -58,12 +61,21 @@ pub struct RecordArgs {
     /// Record this too, such as sched:sched_switch; may be given several times
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
-    /// Record also what `tickless late` needs to explain late sleeps
-    #[arg(long, value_name = "FOR", value_parser = ["late"])]
-    events: Option<String>,
+    /// Record also what `tickless late` needs, or `tickless quota`
+    #[arg(long, value_name = "FOR")]
+    events: Option<Purpose>,
+    /// With --events quota, the control group; all with a limit if left out
+    #[arg(long, value_name = "PATH", requires = "events")]
+    cgroup: Option<PathBuf>,
     /// Record while this command runs
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Purpose {
+    Late,
+    Quota,
 }
 
 fn clocks() -> impl TypedValueParser<Value = TraceClock> {
@@ -88,6 +100,7 @@ struct Recorded {
     statistics: Statistics,
     end: End,
     unseen: Vec<CpuId>,
+    purpose: Option<Purpose>,
 }
 
 impl Command for RecordArgs {
@@ -103,7 +116,14 @@ impl Command for RecordArgs {
 }
 
 impl RecordArgs {
-    fn record(&self) -> Result<Recorded, RecordError> {
+    fn record(&self) -> Result<Recorded, Failure> {
+        let groups = match self.events {
+            Some(Purpose::Quota) => Some(Watch::begin(self.cgroup.as_deref())?),
+            _ if self.cgroup.is_some() => {
+                return Err(Failure::usage("--cgroup belongs to --events quota"));
+            }
+            _ => None,
+        };
         let tracefs = Tracefs::find()?;
         if !self.force {
             may_overwrite(&self.output)?;
@@ -111,8 +131,10 @@ impl RecordArgs {
         let output = Output::open(&self.output)?;
         let waiting = Waiting::new();
         let mut more = self.event.clone();
-        if self.events.is_some() {
-            more.extend(late::EVENTS.map(str::to_string));
+        match self.events {
+            Some(Purpose::Late) => more.extend(late::EVENTS.map(str::to_string)),
+            Some(Purpose::Quota) => more.extend(quota::EVENTS.map(str::to_string)),
+            None => {}
         }
         let options = Options { buffer_kb: self.buffer, clock: self.clock, more };
         let program = std::env::current_exe().ok();
@@ -128,13 +150,23 @@ impl RecordArgs {
         let seconds = start.elapsed().as_secs_f64();
         recording.stop()?;
         let statistics = recording.statistics();
+        let groups = groups.map(Watch::end).unwrap_or_default();
+        for group in groups.iter().filter(|group| group.counters.is_none()) {
+            complain(format_args!(
+                "{}: this control group was removed while it was recorded, so its counters are \
+                 missing",
+                group.path
+            ));
+        }
         let mut unseen = Vec::new();
         output.replace(|out| {
             unseen = recording.write(&self.title(), &before, out)?;
-            Ok(())
+            let written = groups.iter().try_for_each(|group| writeln!(out, "{group}"));
+            written.map_err(|error| RecordError::Output { path: self.output.clone(), error })
         })?;
         let (path, buffer_kb) = (self.output.clone(), recording.buffer_kb());
-        Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen })
+        let purpose = self.events;
+        Ok(Recorded { path, seconds, buffer_kb, statistics, end, unseen, purpose })
     }
 
     fn title(&self) -> String {
@@ -176,7 +208,11 @@ impl fmt::Display for Recorded {
         let Recorded { path, seconds, statistics, .. } = self;
         let path = path.display();
         write!(f, "{path}: {seconds:.2} s, {} events. ", statistics.kept)?;
-        write!(f, "See what they cost: tickless replay {path}")
+        match self.purpose {
+            Some(Purpose::Late) => write!(f, "See what was late: tickless late {path}"),
+            Some(Purpose::Quota) => write!(f, "Try other limits: tickless quota {path}"),
+            None => write!(f, "See what they cost: tickless replay {path}"),
+        }
     }
 }
 
@@ -193,6 +229,7 @@ mod tests {
             statistics: Statistics { kept: 100, ..Statistics::default() },
             end: End::Command(3),
             unseen: Vec::new(),
+            purpose: None,
         };
         assert_eq!(recorded.complaint(), None);
         recorded.statistics.kept = 0;

@@ -3,6 +3,7 @@
 
 use crate::run::{fails, file, fits, json, page, path, prints, tickless};
 use crate::study::quick;
+use crate::support::sample_text;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -174,8 +175,18 @@ fn other_commands_print_what_is_documented() {
          rounds = 10",
     );
     prints("sweep campaign.toml --out swept");
+    // With a limit that throttled it, and so many delays that no limit suffices.
+    let bursts = sample_text("bursts");
+    file(
+        "limited.txt",
+        bursts.replace("limit=- counted=0,0,0", "limit=9000,10000,0 counted=9,1,5"),
+    );
     for (section, lines) in [
         ("late", &["late traces/pipe-two-cpus.txt.gz --threshold 1us"][..]),
+        (
+            "quota",
+            &["quota traces/bursts.txt.gz", "quota limited.txt --cpus 1 --limit 0.5 --delay 0ms"],
+        ),
         ("latency", &["latency -l 20", "latency -l 20 -h 3"]),
         (
             "doctor",
@@ -204,9 +215,10 @@ fn merged_tables_have_the_documented_columns_in_order() {
 
 #[test]
 fn every_command_with_results_has_the_same_formats() {
-    for command in
-        ["replay", "study", "late", "latency", "doctor", "top", "project", "compare", "fleet"]
-    {
+    for command in [
+        "replay", "study", "late", "quota", "latency", "doctor", "top", "project", "compare",
+        "fleet",
+    ] {
         let help = prints(&format!("help {command}"));
         let (_, format) = help.split_once("--format").unwrap_or_else(|| panic!("{command}"));
         for word in ["- table:", "- json:", "- csv:", "[default: table]"] {

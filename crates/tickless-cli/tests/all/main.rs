@@ -12,6 +12,7 @@ mod latency;
 mod live;
 mod machines;
 mod manual;
+mod quota;
 mod record;
 mod refusals;
 mod replay;

@@ -2,6 +2,7 @@
 //! from the machine, so tests can make up any machine.
 
 use std::collections::BTreeMap;
+use tickless_trace::cgroup::Counters;
 use tickless_trace::read::Trace;
 use tickless_trace::replay::{Inference, ReplayPolicy, Summary, summarise};
 
@@ -123,6 +124,8 @@ pub struct Quota {
     pub group: String,
     pub quota_us: u64,
     pub period_us: u64,
+    /// Since the group was made.
+    pub counters: Counters,
 }
 
 #[derive(Clone, Copy, Debug)]

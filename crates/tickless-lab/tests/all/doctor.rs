@@ -13,6 +13,7 @@ use tickless_lab::doctor::facts::{
 use tickless_lab::doctor::gather::clock::read_cost;
 use tickless_lab::doctor::{Check, Finding, Verdict, checks, judge};
 use tickless_lab::measure::cpus;
+use tickless_trace::cgroup::Counters;
 use tickless_trace::read::Trace;
 
 fn recorded(text: &str) -> Result<RecordedTimers, String> {
@@ -325,8 +326,10 @@ fn a_thread_that_every_tick_wakes_is_found() {
 #[test]
 fn aligned_quota_groups_are_found() {
     let mut facts = healthy();
-    let quota =
-        |group: &str, period_us| Quota { group: group.to_string(), quota_us: 25_000, period_us };
+    let quota = |group: &str, period_us| {
+        let group = group.to_string();
+        Quota { group, quota_us: 25_000, period_us, counters: Counters::default() }
+    };
     facts.quotas = Ok(vec![quota("/one", 100_000), quota("/other", 100_000)]);
     facts.recorded = recorded(&sample_text("two-groups-aligned"));
     let aligned = finding("quota-phases", &facts);
@@ -362,6 +365,24 @@ fn periodic(function: &str, apart_us: u64) -> String {
 
 /// Goal: any other timers that keep meeting are found, but for those that the kernel has on
 /// purpose for each CPU.
+/// The groups are named, the most throttled first, with what to do.
+#[test]
+fn throttled_groups_are_found() {
+    let mut facts = healthy();
+    let quota = |group: &str, throttled| {
+        let counters = Counters { periods: 100, throttled, stood_ns: 7_000_000_000 };
+        Quota { group: group.to_string(), quota_us: 25_000, period_us: 100_000, counters }
+    };
+    facts.quotas = Ok(vec![quota("/none", 0), quota("/some", 4)]);
+    assert_eq!(verdict("quota-throttled", &facts), Verdict::Ok);
+    facts.quotas = Ok(vec![quota("/none", 0), quota("/some", 4), quota("/most", 60)]);
+    let it = finding("quota-throttled", &facts);
+    assert_eq!((it.verdict, it.figure), (Verdict::Bad, Some(60.0)), "{it:?}");
+    assert!(it.how.contains("/most (25.0 ms in 100 ms) in 60 of 100 periods"), "{it:?}");
+    assert!(it.how.find("/most") < it.how.find("/some") && !it.how.contains("/none"), "{it:?}");
+    assert!(it.advice.contains("--cgroup /most"), "{it:?}");
+}
+
 #[test]
 fn aligned_timers_are_found() {
     let mut facts = healthy();

@@ -54,7 +54,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    fn has(&self, trace: &Trace, thread: u32) -> bool {
+    pub(crate) fn has(&self, trace: &Trace, thread: u32) -> bool {
         let process = trace.processes.of(thread);
         let task = |number: u32| trace.tasks.get(&number).map(|name| &**name);
         let contains = |name: Option<&str>, part: &Option<String>| {
@@ -66,7 +66,7 @@ impl Selection {
             && self.pid.is_none_or(|pid| [thread, process].contains(&pid))
     }
 
-    fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.process.is_none() && self.pid.is_none() && self.thread.is_none()
     }
 }

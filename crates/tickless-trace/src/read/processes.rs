@@ -2,6 +2,7 @@
 //! in lines such as `# process 70 71 72: nginx`, `# kernel threads: 2 3` and `# cpu limit: 70 71`,
 //! which has the threads of a control group that often used up its quota of CPU time.
 
+use crate::cgroup::{Cgroup, Counters, Recorded, hierarchies};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::fs;
@@ -18,7 +19,8 @@ pub struct Processes {
     kernel: HashSet<u32>,
     /// The number of the control group of each thread whose group often used up its quota.
     limited: HashMap<u32, usize>,
-    groups: usize,
+    limits: usize,
+    groups: Vec<Recorded>,
 }
 
 impl Processes {
@@ -34,12 +36,17 @@ impl Processes {
 
     /// Returns whether the trace tells which threads have a limit of CPU time.
     pub fn has_limits(&self) -> bool {
-        self.groups > 0
+        self.limits > 0
     }
 
     /// Returns the control group whose limit of CPU time a thread often reached.
     pub fn limited_group(&self, thread: u32) -> Option<usize> {
         self.limited.get(&thread).copied()
+    }
+
+    /// Returns the control groups that the recorder followed for `tickless quota`.
+    pub fn groups(&self) -> &[Recorded] {
+        &self.groups
     }
 
     pub fn is_kernel(&self, thread: u32) -> bool {
@@ -57,9 +64,13 @@ impl Processes {
             return true;
         }
         if let Some(threads) = line.strip_prefix(LIMITED) {
-            self.groups += 1;
-            let group = self.groups;
+            self.limits += 1;
+            let group = self.limits;
             self.limited.extend(numbers(threads).into_iter().map(|thread| (thread, group)));
+            return true;
+        }
+        if let Some(group) = Recorded::parse(line) {
+            self.groups.push(group);
             return true;
         }
         let process = line.strip_prefix(PROCESS).and_then(|rest| rest.split_once(": "));
@@ -103,51 +114,27 @@ pub(crate) fn running() -> String {
     if !kernel.is_empty() {
         let _ = writeln!(text, "{KERNEL}{}", kernel.trim_start());
     }
-    limits(Path::new("/sys/fs/cgroup"), 0, &mut text);
+    hierarchies().unwrap_or_default().iter().for_each(|root| limits(root, &mut text));
     text
 }
 
-/// Groups within groups are read to this depth.
-const DEPTH_MAX: usize = 12;
-
-/// Adds a line for each control group below a folder that used up its quota in at least a tenth of
-/// its periods. Files of both versions of control groups are read.
-fn limits(folder: &Path, depth: usize, text: &mut String) {
-    let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
-    let stat = read("cpu.stat");
-    let count = |key: &str| -> u64 {
-        let value = stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-        value.unwrap_or(0)
-    };
-    let (periods, throttled) = (count("nr_periods "), count("nr_throttled "));
-    if periods > 0 && throttled * 10 >= periods {
-        let mut threads = String::new();
-        threads_below(folder, depth, &mut threads);
+/// Adds a line for each control group below a mount point that used up its quota in at least a
+/// tenth of its periods. The groups in it are part of it.
+fn limits(root: &Path, text: &mut String) {
+    let mut found: Vec<String> = Vec::new();
+    for group in Cgroup::below(root) {
+        let Counters { periods, throttled, .. } = group.counters().unwrap_or_default();
+        let is_inside = found.iter().any(|outer| group.path.starts_with(outer));
+        if periods == 0 || throttled * 10 < periods || is_inside {
+            continue;
+        }
+        found.push(format!("{}/", group.path.trim_end_matches('/')));
+        let threads: Vec<String> = group.threads().iter().map(u32::to_string).collect();
         if !threads.is_empty() {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{LIMITED}{}", threads.trim_end());
+            let _ = writeln!(text, "{LIMITED}{}", threads.join(" "));
         }
-        return;
     }
-    if depth < DEPTH_MAX {
-        folders(folder).for_each(|inner| limits(&inner, depth + 1, text));
-    }
-}
-
-fn threads_below(folder: &Path, depth: usize, threads: &mut String) {
-    for file in ["tasks", "cgroup.threads"] {
-        let numbers = fs::read_to_string(folder.join(file)).unwrap_or_default();
-        numbers.lines().for_each(|number| threads.extend([number, " "]));
-    }
-    if depth < DEPTH_MAX {
-        folders(folder).for_each(|inner| threads_below(&inner, depth + 1, threads));
-    }
-}
-
-fn folders(folder: &Path) -> impl Iterator<Item = std::path::PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    folders.map(|entry| entry.path())
 }
 
 #[cfg(test)]
@@ -174,12 +161,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tickless-limits-{mine}"));
         let inner = folder.join("pod/inner");
         fs::create_dir_all(&inner).unwrap();
-        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 40\n").unwrap();
+        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 40\nthrottled_usec 1")
+            .unwrap();
         fs::write(inner.join("cgroup.threads"), "8\n9\n").unwrap();
         let mut text = String::new();
-        limits(&folder, 0, &mut text);
-        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 4\n").unwrap();
-        limits(&folder, 0, &mut text);
+        limits(&folder, &mut text);
+        fs::write(folder.join("pod/cpu.stat"), "nr_periods 50\nnr_throttled 4\nthrottled_usec 1")
+            .unwrap();
+        limits(&folder, &mut text);
         assert_eq!(text, "# cpu limit: 8 9\n");
         fs::remove_dir_all(folder).unwrap();
         let (tell, told) = std::sync::mpsc::channel::<()>();

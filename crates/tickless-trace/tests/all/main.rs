@@ -5,6 +5,7 @@
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod late;
+mod quota;
 mod replay_by_hand;
 mod replay_property;
 mod replay_samples;

@@ -7,10 +7,9 @@
 pub mod clock;
 pub mod counted;
 pub mod log;
-pub mod quotas;
 
 use super::checks::{Check, Need};
-use super::facts::{Facts, RecordedTimers, Seen, Sleeps};
+use super::facts::{Facts, Quota, RecordedTimers, Seen, Sleeps};
 use crate::latency::{self, Plan, Sleeper, Until};
 use crate::measure::{cpus, disturbance, wait};
 use crate::progress::{Hidden, Progress};
@@ -18,6 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
+use tickless_trace::cgroup::{self, Cgroup, Limit};
 use tickless_trace::read::{Event, Trace};
 use tickless_trace::record::{EXTRA_FOR_DOCTOR, Options, RecordError, Recording, Tracefs};
 
@@ -51,7 +51,7 @@ pub fn gather(checks: &[&Check], look: &GatherOptions, progress: &dyn Progress) 
         facts.log = log::read(Path::new("/dev/kmsg"));
     }
     if needs(Need::Quotas) {
-        facts.quotas = quotas::find();
+        facts.quotas = quotas();
     }
     if needs(Need::Slack) {
         facts.slack_ns = slack();
@@ -75,6 +75,17 @@ fn watch(is_counted: bool, is_recorded: bool, look: &GatherOptions, facts: &mut 
     if let Some(recording) = recording {
         facts.recorded = recording.and_then(end_recording);
     }
+}
+
+fn quotas() -> Seen<Vec<Quota>> {
+    let roots = cgroup::hierarchies().map_err(|error| error.to_string())?;
+    let groups = roots.iter().flat_map(|root| Cgroup::below(root));
+    let quota = |group: Cgroup| {
+        let Limit { quota_us, period_us, .. } = group.limit()?;
+        let counters = group.counters().unwrap_or_default();
+        Some(Quota { group: group.path, quota_us, period_us, counters })
+    };
+    Ok(groups.filter_map(quota).collect())
 }
 
 fn slack() -> Seen<u64> {

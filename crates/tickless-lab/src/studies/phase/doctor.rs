@@ -5,7 +5,17 @@ use crate::doctor::facts::{Facts, Quota};
 use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
 use crate::text::time;
 use std::collections::BTreeMap;
+use tickless_trace::cgroup::Counters;
 use tickless_trace::replay::Overlap;
+
+pub const THROTTLED: Check = Check {
+    name: "quota-throttled",
+    about: "groups that use up their CPU quota",
+    study: "phase",
+    unit: "% of periods",
+    needs: &[Need::Quotas],
+    judge: throttled,
+};
 
 pub const QUOTAS: Check = Check {
     name: "quota-phases",
@@ -44,6 +54,50 @@ const TOGETHER_ON_PURPOSE: [&str; 5] = [
 const TOGETHER_WARN: f64 = 25.0;
 /// The limit for the verdict "bad": the timers expire together in most of their periods.
 const TOGETHER_BAD: f64 = 75.0;
+
+/// From this percentage of throttled periods on there is a warning: one piece of work in a hundred
+/// is likely to be stopped by then.
+const THROTTLED_WARN: f64 = 5.0;
+/// From this percentage on the verdict is "bad": most of the work is stopped now and then.
+const THROTTLED_BAD: f64 = 25.0;
+
+fn throttled(facts: &Facts) -> Judged<'_> {
+    let quotas = facts.quotas.as_ref()?;
+    let share = |quota: &Quota| {
+        let Counters { periods, throttled, .. } = quota.counters;
+        100.0 * throttled as f64 / periods.max(1) as f64
+    };
+    let mut worst: Vec<&Quota> = quotas.iter().filter(|quota| share(quota) > 0.0).collect();
+    worst.sort_by(|one, other| share(other).total_cmp(&share(one)));
+    let Some(first) = worst.first() else {
+        let how = format!("none of {} cgroups with a CPU quota has used it up", quotas.len());
+        return Judgement::figure(Verdict::Ok, 0.0, how, "");
+    };
+    const GROUPS_MAX: usize = 4;
+    let describe = |quota: &&Quota| {
+        let Quota { group, quota_us, period_us, counters } = quota;
+        format!(
+            "{group} ({} in {}) in {} of {} periods, CPUs stood still for {}",
+            time(quota_us.saturating_mul(1_000)),
+            time(period_us.saturating_mul(1_000)),
+            counters.throttled,
+            counters.periods,
+            time(counters.stood_ns)
+        )
+    };
+    let mut listed: Vec<String> = worst.iter().take(GROUPS_MAX).map(describe).collect();
+    if worst.len() > GROUPS_MAX {
+        listed.push(format!("{} more groups", worst.len() - GROUPS_MAX));
+    }
+    let advice = format!(
+        "find a limit that stops little: tickless record --events quota --cgroup {} -D 30s, then \
+         tickless quota trace.txt.gz (docs/book/src/quota.md)",
+        first.group
+    );
+    let verdict = Verdict::from_limits(share(first), THROTTLED_WARN, THROTTLED_BAD);
+    let how = format!("since they were made: {}", listed.join("; "));
+    Judgement::figure(verdict, share(first), how, advice)
+}
 
 fn quotas(facts: &Facts) -> Judged<'_> {
     let quotas = facts.quotas.as_ref()?;

@@ -1,0 +1,220 @@
+//! The command `tickless quota`, which predicts what another limit of CPU time would have done.
+
+mod page;
+
+use crate::command::{Command, Exit, Failure, complain};
+use crate::duration::parse_with_unit;
+use crate::output::{Format, Results, bare, paragraph, print, write_csv, write_table};
+use crate::traces;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tickless_core::time::Ns;
+use tickless_lab::text::time;
+use tickless_trace::late::Selection;
+use tickless_trace::quota::{Least, Prediction, RecordedLimit, Request, Setting, predict};
+
+/// Predict what another CPU limit would have done to a recorded group of threads
+///
+/// Takes each thread's work between two sleeps from a trace, and runs it under each limit: how
+/// many periods are throttled, how long CPUs are stopped, how late the work is done, and the
+/// least limit with which little is delayed. The most important result comes last.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    sudo tickless record --events quota --cgroup /kubepods/pod7 -D 30s -o pod.txt.gz\n  \
+    tickless quota pod.txt.gz\n  \
+    tickless quota pod.txt.gz --limit 1,1.5,2 --period 20ms,100ms --burst 0,50\n  \
+    tickless quota traces/bursts.txt.gz --html bursts.html\n\n\
+    Exit status: 0 if predicted, 1 if the trace lacks something or the results are not written,\n\
+    2 for a wrong command line.")]
+pub struct QuotaArgs {
+    /// A trace that was recorded with `tickless record --events quota`; - is standard input
+    trace: PathBuf,
+    /// The control group of the trace, by the end of its path
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<String>,
+    /// Threads of processes whose name has this in it, instead of a group
+    #[arg(long, value_name = "NAME")]
+    process: Option<String>,
+    /// The process, or the thread, with this number, instead of a group
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Threads whose name has this in it, instead of a group
+    #[arg(long, value_name = "NAME")]
+    thread: Option<String>,
+    /// Limits in CPUs, as Kubernetes counts: 1.5 is 150 ms in 100 ms; from the mean use if left out
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = positive)]
+    limit: Vec<f64>,
+    /// The periods; if left out the recorded one, or 100ms
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_with_unit)]
+    period: Vec<Duration>,
+    /// Bursts in percent of the quota; 0 if left out
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',',
+        value_parser = |text: &str| percent(text, 100.0))]
+    burst: Vec<f64>,
+    /// Numbers of CPUs; as many as in the trace if left out
+    #[arg(long, value_name = "N", value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..=4096))]
+    cpus: Vec<u16>,
+    /// Work is delayed if it is done later than without a limit by more than this
+    #[arg(long, value_name = "TIME", value_parser = parse_with_unit, default_value = "5ms")]
+    delay: Duration,
+    /// Look for the least limit with which at most this share of the work is delayed
+    #[arg(long, value_name = "PERCENT", default_value = "1",
+        value_parser = |text: &str| percent(text, 100.0))]
+    delayed: f64,
+    /// Also write a page with the curves
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// How to print the results
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|cpus: &f64| *cpus > 0.0 && *cpus <= 4_096.0);
+    number.ok_or_else(|| format!("{text:?} is not a number of CPUs; write one such as 1.5"))
+}
+
+fn percent(text: &str, most: f64) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').parse().ok();
+    let usable = number.filter(|percent: &f64| (0.0..=most).contains(percent));
+    usable.ok_or_else(|| format!("{text:?} is not a percentage from 0 to {most}"))
+}
+
+impl Command for QuotaArgs {
+    fn run(&self) -> Result<Exit, Failure> {
+        let trace = traces::read(&self.trace)?;
+        trace.messages().for_each(complain);
+        let request = Request {
+            cgroup: self.cgroup.clone(),
+            selection: Selection {
+                process: self.process.clone(),
+                pid: self.pid,
+                thread: self.thread.clone(),
+                folds: false,
+            },
+            cpus: self.cpus.iter().map(|&cpus| cpus.into()).collect(),
+            limits: self.limit.clone(),
+            periods_us: self.period.iter().map(|period| period.as_micros() as u64).collect(),
+            bursts_percent: self.burst.clone(),
+            delay: Ns::from_duration(self.delay),
+            delayed_percent_max: self.delayed,
+        };
+        let prediction = predict(&trace, &request)?;
+        if let Some(path) = &self.html {
+            let page = page::page(&prediction).map_err(|error| Failure::file(path, error))?;
+            std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
+        }
+        print(&prediction, self.format)?;
+        Ok(Exit::Success)
+    }
+}
+
+/// The headings of the table, and what they are in the page.
+const HEADER: [&str; 11] = [
+    "CPUs",
+    "limit",
+    "period",
+    "burst",
+    "throttled",
+    "stood",
+    "p50",
+    "p99",
+    "longest",
+    "delay p99",
+    "delayed",
+];
+
+fn cells(setting: &Setting) -> [String; 11] {
+    let Setting { cpus, limit_cpus, period_us, burst_us, throttled_percent, .. } = *setting;
+    let (stood, delay) = (setting.stood_ns, setting.delay_ns);
+    [
+        cpus.to_string(),
+        limit(limit_cpus),
+        time(period_us * 1_000),
+        time(burst_us * 1_000),
+        format!("{throttled_percent:.0} %"),
+        time(stood.sum),
+        time(stood.p50),
+        time(stood.p99),
+        time(stood.max),
+        time(delay.p99),
+        format!("{:.1} %", setting.delayed_percent),
+    ]
+}
+
+fn limit(cpus: f64) -> String {
+    format!("{cpus:.2}")
+}
+
+fn summary(prediction: &Prediction) -> String {
+    let Prediction { file, threads, pieces, seconds, cpu_seconds, mean_cpus, .. } = prediction;
+    let of = prediction.group.as_ref().map(|group| format!(" of {group}")).unwrap_or_default();
+    let RecordedLimit { quota_us, period_us, throttled, periods, .. } = prediction.recorded;
+    let limit = match quota_us.zip(period_us) {
+        Some((quota, period)) => {
+            format!("a limit of {} in {}", time(quota * 1_000), time(period * 1_000))
+        }
+        None => "no known limit".to_string(),
+    };
+    let counted = match throttled.zip(periods) {
+        Some((throttled, periods)) if quota_us.is_some() => {
+            format!(", throttled in {throttled} of {periods} periods")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{file}: {threads} threads{of}, {pieces} pieces of work in {seconds:.2} s. They used \
+         {cpu_seconds:.2} s of CPU time, {mean_cpus:.2} CPUs on average, under {limit}{counted}."
+    )
+}
+
+fn verdict(prediction: &Prediction, least: &Least) -> String {
+    let Least { cpus, period_us, burst_percent, limit_cpus, quota_us } = least;
+    let late = time(prediction.delay_ns);
+    let share = prediction.delayed_percent_max;
+    let with = format!("a period of {} and a burst of {burst_percent} %", time(period_us * 1_000));
+    match limit_cpus.zip(*quota_us) {
+        Some((cpus, quota)) => format!(
+            "With {with}, the least limit that delays at most {share} % of the work by more than \
+             {late} is {} CPUs: {} in {}.",
+            limit(cpus),
+            time(quota * 1_000),
+            time(period_us * 1_000)
+        ),
+        None => format!(
+            "With {with}, no limit up to {cpus} CPUs delays at most {share} % of the work by more \
+             than {late}."
+        ),
+    }
+}
+
+impl Results for Prediction {
+    fn tables(&self, out: &mut dyn Write) -> io::Result<()> {
+        paragraph(out, "", &summary(self))?;
+        self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
+        writeln!(out)?;
+        // The number of CPUs has a column only if it differs.
+        let skip = usize::from(self.settings.iter().all(|it| it.cpus == self.settings[0].cpus));
+        let mut table = bare(&HEADER[skip..], 0);
+        self.settings.iter().for_each(|setting| {
+            table.add_row(&cells(setting)[skip..]);
+        });
+        write_table(&table, out)?;
+        paragraph(out, "", EXPLAINED)?;
+        writeln!(out)?;
+        self.least.iter().try_for_each(|least| paragraph(out, "", &verdict(self, least)))
+    }
+
+    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let header = "cpus,limit_cpus,quota_us,period_us,burst_us,periods,throttled,\
+            throttled_percent,stood_ns,stood_p50_ns,stood_p99_ns,stood_max_ns,delay_p50_ns,\
+            delay_p99_ns,delay_max_ns,delayed_percent";
+        write_csv(header, &self.settings, out)
+    }
+}
+
+const EXPLAINED: &str = "\"throttled\" is the share of the periods in which a CPU had no quota \
+    left. \"stood\" is how long CPUs with threads to run stood still, in total, then each time. \
+    \"delay\" is how much later a piece of work was done than without a limit.";

@@ -1,0 +1,87 @@
+//! Writes a prediction as an HTML page, with the styles of `tickless report`.
+
+use super::{EXPLAINED, HEADER, cells, summary, verdict};
+use maud::{Markup, html};
+use std::io;
+use tickless_lab::report::sheet;
+use tickless_lab::studies::World;
+use tickless_lab::studies::plot::{Axis, Line, Plot, Scale, Shape, Side};
+use tickless_lab::text::time;
+use tickless_trace::quota::{Prediction, Setting};
+
+pub(super) fn page(prediction: &Prediction) -> io::Result<String> {
+    let delayed = curve(prediction, "delayed", "% of the work delayed", |it| it.delayed_percent)?;
+    let stood = curve(prediction, "stood", "s stood still", |it| it.stood_ns.sum as f64 / 1e9)?;
+    let body = html! {
+        header {
+            h1 { "What another CPU limit would have done" }
+            p.lead {
+                @for least in &prediction.least { (verdict(prediction, least)) " " }
+            }
+            p { (summary(prediction)) }
+            @if !prediction.notes.is_empty() {
+                ul.notes { @for note in &prediction.notes { li { (note) } } }
+            }
+        }
+        main {
+            section { h2 { "By limit" } (delayed) (stood) }
+            section {
+                h2 { "All settings" }
+                (table(prediction))
+                p { (EXPLAINED) }
+            }
+            section {
+                h2 { "What this cannot know" }
+                p {
+                    "The demand is that of the recording. A load that sends less while it is slow, \
+                     that spins while it waits, or that starts more threads when work piles up, \
+                     reacts to a limit; the prediction does not. Other programs on the CPUs are \
+                     left out."
+                }
+            }
+        }
+    };
+    Ok(sheet::document(&format!("Tickless: limits for {}", prediction.file), &body))
+}
+
+/// Draws a figure over the limit, with a line for each other setting.
+fn curve(
+    prediction: &Prediction,
+    id: &'static str,
+    label: &str,
+    figure: impl Fn(&Setting) -> f64,
+) -> io::Result<Markup> {
+    let mut lines: Vec<Line> = Vec::new();
+    for setting in &prediction.settings {
+        let burst = 100.0 * setting.burst_us as f64 / setting.quota_us.max(1) as f64;
+        let name = format!(
+            "{} CPUs, period {}, burst {burst:.0} %",
+            setting.cpus,
+            time(setting.period_us * 1_000)
+        );
+        let point = [setting.limit_cpus, figure(setting)];
+        match lines.iter_mut().find(|line| line.name == name) {
+            Some(line) => line.points.push(point),
+            None => {
+                let sides = [Side::After, Side::Before, Side::Beside];
+                let side = sides[lines.len() % sides.len()];
+                lines.push(Line { name, side, points: vec![point], published: Vec::new() });
+            }
+        }
+    }
+    lines.iter_mut().for_each(|line| line.points.sort_by(|a, b| a[0].total_cmp(&b[0])));
+    let axis = |label: &str| Axis { label: label.to_string(), scale: Scale::Linear };
+    let shape = Shape::Curve { x: axis("limit in CPUs"), y: axis(label), lines };
+    sheet::picture(World::Sim, &Plot { id, title: label.to_string(), shape })
+}
+
+fn table(prediction: &Prediction) -> Markup {
+    html! {
+        div.scroll { table.cells {
+            thead { tr { @for name in HEADER { th scope="col" { (name) } } } }
+            tbody { @for setting in &prediction.settings {
+                tr { @for cell in cells(setting) { td { (cell) } } }
+            } }
+        } }
+    }
+}

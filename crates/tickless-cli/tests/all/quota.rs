@@ -1,0 +1,110 @@
+//! `tickless quota`, and the recording for it on this machine's kernel.
+
+use crate::live::{alone, skip, tracefs};
+use crate::run::{fails, fits, json, path, prints, program, tickless};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+
+#[test]
+fn the_sample_fits_a_terminal_and_has_a_page() {
+    let table = prints("quota traces/bursts.txt.gz --html bursts.html");
+    fits(table.lines());
+    assert!(table.lines().last().unwrap().contains(" CPUs: "), "the verdict is last: {table}");
+    let page = fs::read_to_string(path("bursts.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("What this cannot know"), "{page}");
+    assert!(page.contains("default-src 'none'") && !page.contains("<script"));
+    let csv = prints("quota traces/bursts.txt.gz --limit 1,2 --burst 0,50 --format csv");
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    let columns = csv.lines().map(|line| line.split(',').count());
+    assert!(columns.clone().all(|count| count == 16), "{csv}");
+    fits(prints("quota traces/bursts.txt.gz --cpus 1,2 --limit 1").lines());
+}
+
+#[test]
+fn refusals_have_advice() {
+    fails(
+        1,
+        [
+            ("quota traces/idle.txt.gz --pid 1", "no sched_switch in the trace"),
+            ("quota traces/pipe-two-cpus.txt.gz", "--process, --pid or --thread"),
+            ("quota traces/bursts.txt.gz --cgroup /other", "which has: /bursts"),
+            ("quota traces/bursts.txt.gz --html /nowhere/a.html", "/nowhere/a.html"),
+            ("record --events quota --cgroup /no/such/group -o none.txt", "no control group has"),
+        ],
+    );
+    fails(
+        2,
+        [
+            ("quota traces/bursts.txt.gz --limit 0", "not a number of CPUs"),
+            ("quota traces/bursts.txt.gz --burst 101", "from 0 to 100"),
+            ("record --cgroup /a -o none.txt", "--events"),
+            ("record --events late --cgroup /a -o none.txt", "belongs to --events quota"),
+        ],
+    );
+    assert!(!path("none.txt").exists());
+}
+
+/// A group in the cpu controller of version 1, with a program that works now and then.
+struct Group {
+    folder: &'static str,
+    load: Child,
+}
+
+impl Group {
+    fn start() -> Option<Group> {
+        const FOLDER: &str = "/sys/fs/cgroup/cpu/tickless-test-quota";
+        if !Path::new("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").exists() {
+            skip("there is no version 1 cpu controller");
+            return None;
+        }
+        let _ = fs::create_dir(FOLDER);
+        const LOAD: &str = "echo $$ > \"$0/cgroup.procs\" && \
+             while :; do for i in 1 2 3 4 5 6 7 8 9; do :; done; sleep 0.01; done";
+        let load = Command::new("sh").args(["-c", LOAD, FOLDER]).spawn().unwrap();
+        Some(Group { folder: FOLDER, load })
+    }
+
+    fn end(&mut self) {
+        let _ = self.load.kill();
+        let _ = self.load.wait();
+        for _ in 0..1_000 {
+            if fs::remove_dir(self.folder).is_ok() || !Path::new(self.folder).exists() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The threads of a recorded group, and what it made, are found. A group that is removed during the
+/// recording is named.
+#[test]
+fn a_group_is_recorded() {
+    let Some(_) = tracefs() else { return };
+    let _alone = alone();
+    let Some(mut group) = Group::start() else { return };
+    let record = |duration| {
+        let group = "--events quota --cgroup tickless-test-quota";
+        program(&format!("record --force {group} -D {duration} -o group.txt.gz"))
+    };
+    let ended: crate::run::Ended = record("1s").output().unwrap().into();
+    let _ = ended.exits(0, &["Try other limits: tickless quota group.txt.gz"]);
+    let found = json("quota group.txt.gz");
+    assert_eq!(found["group"], "/tickless-test-quota");
+    assert!(found["pieces"].as_u64() > Some(10), "{found:#}");
+    assert_eq!(found["recorded"]["throttled"], 0);
+    let recorder = record("2s").spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    group.end();
+    let ended: crate::run::Ended = recorder.wait_with_output().unwrap().into();
+    let _ = ended.exits(0, &["/tickless-test-quota: this control group was removed"]);
+    let table = tickless("quota group.txt.gz").exits(0, &[]).out;
+    assert!(table.contains("the group was removed while it was recorded"), "{table}");
+}

@@ -1,0 +1,393 @@
+//! Control groups (cgroups) of versions 1 and 2: their limits of CPU time, their counters and
+//! their threads.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Groups within groups are read to this depth.
+const DEPTH_MAX: usize = 12;
+
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CgroupError {
+    #[error(
+        "no control groups with CPU limits are mounted here. Mount them: mount -t cgroup2 none \
+         /sys/fs/cgroup"
+    )]
+    NoHierarchy,
+    #[error("{path}: no control group has this path below {}. Look at /proc/PID/cgroup", .roots.join(", "))]
+    NoGroup { path: String, roots: Vec<String> },
+    #[error(
+        "{}: this control group does not count CPU time. Enable its controller: echo +cpu > {}",
+        path.display(),
+        path.with_file_name("cgroup.subtree_control").display()
+    )]
+    NoController { path: PathBuf },
+    #[error("the mounts of control groups cannot be read ({0}). Mount /proc")]
+    Mounts(io::Error),
+}
+
+/// A control group: a folder that the kernel makes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cgroup {
+    folder: PathBuf,
+    /// The path below the mount point, with a slash before it.
+    pub path: String,
+}
+
+/// How much CPU time a group may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    pub quota_us: u64,
+    pub period_us: u64,
+    pub burst_us: u64,
+}
+
+/// What the kernel has counted of a group since the group was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    pub periods: u64,
+    /// The periods at whose end a CPU had no quota for the group.
+    pub throttled: u64,
+    /// How long the group's threads stood still, added up over the CPUs.
+    pub stood_ns: u64,
+}
+
+/// Returns where the control groups that may have CPU limits are mounted.
+pub fn hierarchies() -> Result<Vec<PathBuf>, CgroupError> {
+    let mounts = fs::read_to_string("/proc/self/mounts").map_err(CgroupError::Mounts)?;
+    Ok(mounted(&mounts))
+}
+
+fn mounted(mounts: &str) -> Vec<PathBuf> {
+    let mount = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (path, kind, options) = (words.get(1)?, words.get(2)?, words.get(3)?);
+        let has_cpu = options.split(',').any(|option| option == "cpu");
+        let is_wanted = *kind == "cgroup2" || *kind == "cgroup" && has_cpu;
+        // The kernel writes a space in a path as \040.
+        is_wanted.then(|| PathBuf::from(path.replace("\\040", " ")))
+    };
+    mounts.lines().filter_map(mount).collect()
+}
+
+impl Cgroup {
+    /// Returns all groups below the mount point `root`, and the one there.
+    pub fn below(root: &Path) -> Vec<Cgroup> {
+        let mut groups = vec![(Cgroup { folder: root.into(), path: "/".into() }, 0)];
+        let mut at = 0;
+        while let Some((group, depth)) = groups.get(at).cloned() {
+            if depth < DEPTH_MAX {
+                groups.extend(group.inner(root).map(|inner| (inner, depth + 1)));
+            }
+            at += 1;
+        }
+        groups.into_iter().map(|(group, _)| group).collect()
+    }
+
+    fn inner(&self, root: &Path) -> impl Iterator<Item = Cgroup> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(move |entry| {
+            let folder = entry.path();
+            let path = format!("/{}", folder.strip_prefix(root).unwrap_or(&folder).display());
+            Cgroup { folder, path }
+        })
+    }
+
+    /// Finds a group by its folder, or by its path below one of the mount points `roots`.
+    pub fn find(path: &Path, roots: &[PathBuf]) -> Result<Cgroup, CgroupError> {
+        if roots.is_empty() {
+            return Err(CgroupError::NoHierarchy);
+        }
+        let inside = path.strip_prefix("/").unwrap_or(path);
+        let whole =
+            roots.iter().filter(|root| path.starts_with(root)).map(|root| (root, path.into()));
+        let joined = roots.iter().map(|root| (root, root.join(inside)));
+        let folders: Vec<(&PathBuf, PathBuf)> =
+            whole.chain(joined).filter(|(_, folder)| folder.is_dir()).collect();
+        let counts = folders.iter().find(|(_, folder)| folder.join("cpu.stat").exists());
+        let Some((root, folder)) = counts.or(folders.first()) else {
+            let roots = roots.iter().map(|root| root.display().to_string()).collect();
+            return Err(CgroupError::NoGroup { path: path.display().to_string(), roots });
+        };
+        let below = folder.strip_prefix(root).unwrap_or(folder);
+        let group = Cgroup { folder: folder.clone(), path: format!("/{}", below.display()) };
+        match group.counters() {
+            Some(_) => Ok(group),
+            None => Err(CgroupError::NoController { path: folder.clone() }),
+        }
+    }
+
+    fn text(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.folder.join(file)).ok()
+    }
+
+    /// Returns the group's own limit; `None` if it has none. A group around it may have one.
+    pub fn limit(&self) -> Option<Limit> {
+        let number = |file| self.text(file)?.trim().parse::<u64>().ok();
+        if let Some(max) = self.text("cpu.max") {
+            let mut words = max.split_whitespace().map(str::parse);
+            let (quota_us, period_us) = (words.next()?.ok()?, words.next()?.ok()?);
+            let burst_us = number("cpu.max.burst").unwrap_or(0);
+            return Some(Limit { quota_us, period_us, burst_us });
+        }
+        // A quota of -1 means no limit. It fails to parse as an unsigned number.
+        let (quota_us, period_us) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
+        Some(Limit { quota_us, period_us, burst_us: number("cpu.cfs_burst_us").unwrap_or(0) })
+    }
+
+    /// Returns the group's counters; `None` if the group is gone, or does not count.
+    pub fn counters(&self) -> Option<Counters> {
+        let stat = self.text("cpu.stat")?;
+        let count = |key: &str| -> Option<u64> {
+            stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+        };
+        // Version 1 counts nanoseconds, version 2 microseconds.
+        let in_us = || count("throttled_usec ").map(|us| us.saturating_mul(1_000));
+        Some(Counters {
+            periods: count("nr_periods ")?,
+            throttled: count("nr_throttled ")?,
+            stood_ns: count("throttled_time ").or_else(in_us)?,
+        })
+    }
+
+    /// Returns the threads of the group and of the groups in it.
+    pub fn threads(&self) -> Vec<u32> {
+        let mut threads = Vec::new();
+        for group in Cgroup::below(&self.folder) {
+            for file in ["tasks", "cgroup.threads"] {
+                let numbers = group.text(file).unwrap_or_default();
+                threads.extend(numbers.lines().filter_map(|line| line.parse::<u32>().ok()));
+            }
+        }
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+}
+
+impl Counters {
+    fn since(self, before: Counters) -> Counters {
+        Counters {
+            periods: self.periods.saturating_sub(before.periods),
+            throttled: self.throttled.saturating_sub(before.throttled),
+            stood_ns: self.stood_ns.saturating_sub(before.stood_ns),
+        }
+    }
+}
+
+/// Follows groups while a trace is recorded.
+#[derive(Debug)]
+pub struct Watch {
+    groups: Vec<(Cgroup, Recorded, Counters)>,
+}
+
+impl Watch {
+    /// Begins to follow the group at `path`, or all groups that have a limit.
+    pub fn begin(path: Option<&Path>) -> Result<Watch, CgroupError> {
+        let roots = hierarchies()?;
+        let groups = match path {
+            Some(path) => vec![Cgroup::find(path, &roots)?],
+            None if roots.is_empty() => return Err(CgroupError::NoHierarchy),
+            None => {
+                let groups = roots.iter().flat_map(|root| Cgroup::below(root));
+                groups.filter(|group| group.limit().is_some()).collect()
+            }
+        };
+        let groups = groups.into_iter().map(|group| {
+            let before = group.counters().unwrap_or_default();
+            let (path, limit, threads) = (group.path.clone(), group.limit(), group.threads());
+            (group, Recorded { path, limit, counters: None, threads }, before)
+        });
+        Ok(Watch { groups: groups.collect() })
+    }
+
+    /// Returns what was seen of each group. A group that was removed has no counters.
+    pub fn end(self) -> Vec<Recorded> {
+        let end = |(group, mut seen, before): (Cgroup, Recorded, Counters)| {
+            seen.counters = group.counters().map(|counters| counters.since(before));
+            seen.threads.extend(group.threads());
+            seen.threads.sort_unstable();
+            seen.threads.dedup();
+            seen
+        };
+        self.groups.into_iter().map(end).collect()
+    }
+}
+
+/// A group in a trace, to which `tickless record --events quota` adds a line for each behind the
+/// events.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    pub path: String,
+    /// The limit when the recording began; `None` if there was none.
+    pub limit: Option<Limit>,
+    /// The change of the counters during the recording; `None` if the group was removed.
+    pub counters: Option<Counters>,
+    /// The threads at the beginning and at the end.
+    pub threads: Vec<u32>,
+}
+
+const LINE: &str = "# cgroup limit=";
+
+/// The line of the trace: three numbers or `-` for the limit, three numbers or `-` for the
+/// counters, the threads, and the path.
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let join = |numbers: Option<Vec<u64>>| {
+            let numbers = numbers.unwrap_or_default();
+            let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+            if words.is_empty() { "-".to_string() } else { words.join(",") }
+        };
+        let limit = self.limit.map(|it| vec![it.quota_us, it.period_us, it.burst_us]);
+        let counters = self.counters.map(|it| vec![it.periods, it.throttled, it.stood_ns]);
+        let threads = self.threads.iter().map(|&thread| thread.into()).collect();
+        let path = self.path.replace(char::is_control, " ");
+        write!(f, "{LINE}{} counted={} ", join(limit), join(counters))?;
+        write!(f, "threads={} path={path}", join(Some(threads)))
+    }
+}
+
+impl Recorded {
+    /// Parses a line; `None` if it is not one of these lines.
+    pub(crate) fn parse(line: &str) -> Option<Recorded> {
+        let (numbers, path) = line.strip_prefix(LINE)?.split_once(" path=")?;
+        let (limit, numbers) = numbers.split_once(" counted=")?;
+        let (counters, threads) = numbers.split_once(" threads=")?;
+        let split = |text: &str| -> Option<Vec<u64>> {
+            let words = text.split(',').filter(|word| *word != "-");
+            words.map(|word| word.parse().ok()).collect()
+        };
+        let limit = match *split(limit)? {
+            [quota_us, period_us, burst_us] => Some(Limit { quota_us, period_us, burst_us }),
+            _ => None,
+        };
+        let counters = match *split(counters)? {
+            [periods, throttled, stood_ns] => Some(Counters { periods, throttled, stood_ns }),
+            _ => None,
+        };
+        let threads = split(threads)?.into_iter().filter_map(|thread| thread.try_into().ok());
+        let path = path.trim_end().to_string();
+        Some(Recorded { path, limit, counters, threads: threads.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str, files: &[(&str, &str)]) -> Folder {
+            let folder = format!("tickless-cgroup-{name}-{}", std::process::id());
+            let folder = Folder(std::env::temp_dir().join(folder));
+            for (path, text) in files {
+                let path = folder.0.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            folder
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// A line of a trace has the whole of it.
+    #[test]
+    fn both_versions_are_read() {
+        let v1 = Folder::new(
+            "v1",
+            &[
+                ("pod/cpu.cfs_quota_us", "25000\n"),
+                ("pod/cpu.cfs_period_us", "100000\n"),
+                (
+                    "pod/cpu.stat",
+                    "nr_periods 9\nnr_throttled 4\nthrottled_time 5000\nnr_bursts 1\n",
+                ),
+                ("pod/tasks", "8\n"),
+                ("pod/in ner/tasks", "9\n8\n"),
+                ("free/cpu.cfs_quota_us", "-1\n"),
+                ("free/cpu.cfs_period_us", "100000\n"),
+            ],
+        );
+        let v2 = Folder::new(
+            "v2",
+            &[
+                ("a/pod/cpu.max", "50000 200000\n"),
+                ("a/pod/cpu.max.burst", "7000\n"),
+                (
+                    "a/pod/cpu.stat",
+                    "usage_usec 1\nnr_periods 9\nnr_throttled 4\nthrottled_usec 5\n",
+                ),
+                ("a/pod/cgroup.threads", "9\n8\n"),
+                ("max/cpu.max", "max 100000\n"),
+                ("off/cpu.stat", "usage_usec 1\n"),
+            ],
+        );
+        let counters = Some(Counters { periods: 9, throttled: 4, stood_ns: 5_000 });
+        let roots = [v1.0.clone(), v2.0.clone()];
+        for (path, quota_us, period_us, burst_us) in
+            [("pod", 25_000, 100_000, 0), ("/a/pod", 50_000, 200_000, 7_000)]
+        {
+            let group = Cgroup::find(Path::new(path), &roots).unwrap();
+            let limit = Some(Limit { quota_us, period_us, burst_us });
+            let found = (group.limit(), group.counters(), group.threads());
+            assert_eq!(found, (limit, counters, vec![8, 9]), "{path}");
+            let (path, threads) = (group.path.clone(), group.threads());
+            for (limit, counters) in [(limit, counters), (None, None)] {
+                let (path, threads) = (path.clone(), threads.clone());
+                let recorded = Recorded { path, limit, counters, threads };
+                assert_eq!(Recorded::parse(&recorded.to_string()), Some(recorded));
+            }
+        }
+        let with_limit = |root: &Folder| -> Vec<String> {
+            let groups = Cgroup::below(&root.0).into_iter();
+            groups.filter(|it| it.limit().is_some()).map(|it| it.path).collect()
+        };
+        assert_eq!(
+            (with_limit(&v1), with_limit(&v2)),
+            (vec!["/pod".into()], vec!["/a/pod".into()])
+        );
+        let refused = |path: &str, roots: &[PathBuf]| {
+            Cgroup::find(Path::new(path), roots).unwrap_err().to_string()
+        };
+        assert!(refused("/none", &roots).contains("/none: no control group"));
+        assert!(refused("off", &roots).contains("echo +cpu > "));
+        assert!(refused("pod", &[]).contains("mount -t cgroup2"));
+    }
+
+    #[test]
+    fn a_removed_group_has_no_counters() {
+        let root = Folder::new(
+            "gone",
+            &[
+                ("pod/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5\n"),
+                ("pod/tasks", "8\n"),
+            ],
+        );
+        let group = Cgroup::find(Path::new("pod"), std::slice::from_ref(&root.0)).unwrap();
+        let (path, counters) = (group.path.clone(), group.counters().unwrap());
+        let seen = Recorded { path, limit: None, counters: None, threads: group.threads() };
+        let watch = Watch { groups: vec![(group, seen, counters)] };
+        fs::remove_dir_all(root.0.join("pod")).unwrap();
+        let [seen] = &watch.end()[..] else { panic!("one group") };
+        assert_eq!((seen.counters, &seen.threads[..]), (None, &[8][..]));
+    }
+
+    #[test]
+    fn hierarchies_that_have_the_cpu() {
+        let mounts = "cgroup /c/cpu cgroup rw,relatime,cpu 0 0\n\
+                      cgroup /c/cpuset cgroup rw,cpuset 0 0\n\
+                      cgroup /c/both cgroup rw,cpu,cpuacct 0 0\ncgroup2 /c/two cgroup2 rw 0 0\n";
+        assert_eq!(mounted(mounts), ["/c/cpu", "/c/both", "/c/two"].map(PathBuf::from));
+    }
+}

@@ -1,0 +1,228 @@
+//! The demand of a group of threads: the work that each did between two sleeps.
+
+use super::QuotaError;
+use crate::cgroup::Recorded;
+use crate::late::Selection;
+use crate::read::{Context, Event, EventKind, Trace};
+use std::collections::HashMap;
+use tickless_core::time::Ns;
+
+/// The work of a thread between two sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// When the thread was woken.
+    pub(super) at: Ns,
+    pub(super) work: Ns,
+    /// The thread of the group that woke this one; `None` if an interrupt or another program did.
+    pub(super) waker: Option<Waker>,
+}
+
+/// A thread that wakes another one when it has done `after` of one of its pieces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waker {
+    pub(super) thread: usize,
+    pub(super) piece: usize,
+    pub(super) after: Ns,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Demand {
+    /// The pieces of each thread, in order.
+    pub(super) threads: Vec<Vec<Piece>>,
+    /// How long other programs that preempted a thread of the group kept its CPU.
+    preempted: Ns,
+    /// How often, and how long in total, a woken thread waited for a CPU that ran no thread of the
+    /// group.
+    starts: u64,
+    waited: Ns,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The thread has not run in the trace.
+    New,
+    /// The thread is off the CPU: it sleeps, or it was preempted.
+    Off(Ns),
+    /// The thread was woken after it had left the CPU.
+    Woken(Ns),
+    On(Ns),
+}
+
+impl Demand {
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.threads.iter().flatten()
+    }
+
+    pub(super) fn work(&self) -> Ns {
+        Ns(self.pieces().map(|piece| piece.work.0).sum())
+    }
+
+    /// Returns which share of a CPU that has begun to work for the group it got until no thread
+    /// of it could run.
+    pub(super) fn share(&self) -> f64 {
+        let work = self.work().0 as f64;
+        work / (work + self.preempted.0 as f64).max(1.0)
+    }
+
+    /// Returns how long it takes on average until a CPU begins to work for the group.
+    pub(super) fn start_wait(&self) -> Ns {
+        Ns(self.waited.0 / self.starts.max(1))
+    }
+
+    /// Finds what the threads of a group, or else the selected ones, did. Threads that they made
+    /// belong to them. O(n log n).
+    pub(super) fn of(
+        trace: &Trace,
+        group: Option<&Recorded>,
+        selection: &Selection,
+    ) -> Result<Demand, QuotaError> {
+        for (kind, so) in [
+            (EventKind::SchedSwitch, "when a thread ran"),
+            (EventKind::SchedWakeup, "when a thread was woken"),
+        ] {
+            if trace.count(kind) == 0 {
+                return Err(QuotaError::NoEvent {
+                    path: trace.path.clone(),
+                    event: kind.name(),
+                    so,
+                });
+            }
+        }
+        let (begin, end) = match (trace.records.first(), trace.records.last()) {
+            (Some(first), Some(last)) => (first.time, last.time),
+            _ => (Ns::ZERO, Ns::ZERO),
+        };
+        let mut finder = Finder::default();
+        let mut members: HashMap<u32, bool> = HashMap::new();
+        let mut is_member = |pid: u32, adds: bool| {
+            let member = members.entry(pid).or_insert_with(|| match group {
+                Some(group) => group.threads.contains(&pid),
+                None => pid != 0 && selection.has(trace, pid),
+            });
+            *member |= adds;
+            *member
+        };
+        let mut cpus: Vec<Option<OnCpu>> = vec![None; usize::from(trace.cpus)];
+        for record in trace.records.iter() {
+            let known = is_member(record.pid, false);
+            let on_cpu = &mut cpus[record.cpu.index()];
+            if on_cpu.is_none() {
+                // The first event of a CPU shows which thread it has run since the beginning.
+                let mut first = OnCpu { pid: 0, is_its: false, left: begin };
+                finder.switch(&mut first, (record.pid, known), begin);
+                *on_cpu = Some(first);
+            }
+            match (record.event, on_cpu) {
+                (Event::SchedSwitch { next_pid }, Some(on_cpu)) => {
+                    let is_its = is_member(next_pid, false);
+                    finder.switch(on_cpu, (next_pid, is_its), record.time);
+                }
+                (Event::SchedWakeup { pid, .. }, _) if is_member(pid, false) => {
+                    let has_waker = record.context == Context::Task && known;
+                    finder.wake(pid, record.time, has_waker.then_some(record.pid));
+                }
+                (Event::TaskNew { pid, .. }, _) if group.is_some() && known => {
+                    is_member(pid, true);
+                }
+                _ => {}
+            }
+        }
+        cpus.iter_mut().flatten().for_each(|on_cpu| finder.switch(on_cpu, (0, false), end));
+        let demand = finder.demand;
+        match demand.work() {
+            Ns::ZERO => Err(QuotaError::NoWork { path: trace.path.clone() }),
+            _ => Ok(demand),
+        }
+    }
+}
+
+/// The thread that a CPU runs; 0 is its idle thread.
+#[derive(Clone, Copy)]
+struct OnCpu {
+    pid: u32,
+    /// Whether the thread is one of the group.
+    is_its: bool,
+    /// When the CPU last ran a thread of the group.
+    left: Ns,
+}
+
+#[derive(Default)]
+struct Finder {
+    demand: Demand,
+    /// For each thread, its place in the demand and its state.
+    of: HashMap<u32, (usize, State)>,
+}
+
+impl Finder {
+    fn thread(&mut self, pid: u32) -> (usize, &mut State) {
+        let threads = &mut self.demand.threads;
+        let (place, state) = self.of.entry(pid).or_insert_with(|| {
+            threads.push(Vec::new());
+            (threads.len() - 1, State::New)
+        });
+        (*place, state)
+    }
+
+    fn switch(&mut self, on_cpu: &mut OnCpu, (next, is_its): (u32, bool), at: Ns) {
+        let last = std::mem::replace(on_cpu, OnCpu { pid: next, is_its, ..*on_cpu });
+        if last.is_its {
+            self.leave(last.pid, at);
+            on_cpu.left = at;
+        }
+        if is_its {
+            let ready = self.enter(next, at);
+            let waited = ready.map_or(Ns::ZERO, |(since, _)| at.since(since.max(on_cpu.left)));
+            match ready {
+                Some(_) if last.is_its => {}
+                Some((_, true)) => {
+                    self.demand.starts += 1;
+                    self.demand.waited = self.demand.waited + waited.to_duration();
+                }
+                _ => self.demand.preempted = self.demand.preempted + waited.to_duration(),
+            }
+        }
+    }
+
+    /// Returns since when the thread could run, and whether it was woken then.
+    fn enter(&mut self, pid: u32, at: Ns) -> Option<(Ns, bool)> {
+        let (place, state) = self.thread(pid);
+        // A thread that runs again without having been woken was preempted.
+        let ready = match std::mem::replace(state, State::On(at)) {
+            State::Off(since) => Some((since, false)),
+            State::Woken(since) => Some((since, true)),
+            State::New | State::On(_) => None,
+        };
+        // A thread that was never woken in the trace has been awake since its beginning.
+        let pieces = &mut self.demand.threads[place];
+        if pieces.is_empty() {
+            pieces.push(Piece { at, work: Ns::ZERO, waker: None });
+        }
+        ready
+    }
+
+    fn leave(&mut self, pid: u32, at: Ns) {
+        let (place, state) = self.thread(pid);
+        if let State::On(since) = *state {
+            *state = State::Off(at);
+            if let Some(piece) = self.demand.threads[place].last_mut() {
+                piece.work = piece.work + (at - since);
+            }
+        }
+    }
+
+    /// A thread that is woken while it is off the CPU has slept.
+    fn wake(&mut self, pid: u32, at: Ns, waker: Option<u32>) {
+        let waker = waker.and_then(|waker| {
+            let (thread, state) = self.thread(waker);
+            let State::On(since) = *state else { return None };
+            let pieces = &self.demand.threads[thread];
+            let after = pieces.last()?.work + (at - since);
+            Some(Waker { thread, piece: pieces.len() - 1, after })
+        });
+        let (place, state) = self.thread(pid);
+        if matches!(state, State::Off(_) | State::New) {
+            *state = State::Woken(at);
+            self.demand.threads[place].push(Piece { at, work: Ns::ZERO, waker });
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Predicts what another limit of CPU time would have done to a recorded group of threads.
+//!
+//! The demand of each thread, its work between two sleeps, is taken from the switches and wakeups
+//! of a trace and run through a bandwidth group of the core, once for each setting. The group is
+//! refilled at several phases of its period, because the kernel draws one at random. A piece of
+//! work is delayed by how much later it is done than without a limit on the same CPUs.
+//!
+//! The demand is that of the recording: a load that sends less while it is slow, or that spins
+//! while it waits, does not do so here.
+
+mod demand;
+mod replay;
+
+use crate::cgroup::{Counters, Limit, Recorded};
+use crate::late::Selection;
+use crate::read::Trace;
+use demand::Demand;
+use replay::{Outcome, Place, run};
+use serde::Serialize;
+use thiserror::Error;
+use tickless_core::bandwidth::{BandwidthError, Release, Settings};
+use tickless_core::time::Ns;
+
+/// The events to record in addition to the timers.
+pub const EVENTS: [&str; 4] =
+    ["sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "task:task_newtask"];
+
+/// The number of phases of the refills over which each figure is averaged.
+const PHASES: u64 = 4;
+/// What a CPU takes of the quota at a time, as the kernel's default is.
+const SLICE_NS: u64 = 5_000_000;
+/// The kernel's limits of a period and of a quota.
+const PERIOD_US_MAX: u64 = 1_000_000;
+const QUOTA_US_MIN: u64 = 1_000;
+const TICK_USUAL: Ns = Ns(4_000_000);
+
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum QuotaError {
+    #[error(
+        "{path}: no {event} in the trace, so it is unknown {so}. Record with: tickless record \
+         --events quota --cgroup PATH"
+    )]
+    NoEvent { path: String, event: &'static str, so: &'static str },
+    #[error(
+        "{path}: the trace does not tell which threads are meant. Record with --cgroup PATH, or \
+         select threads with --process, --pid or --thread"
+    )]
+    NoGroup { path: String },
+    #[error(
+        "{path}: {wanted} is not one group of the trace, which has: {known}. Name one with --cgroup"
+    )]
+    WhichGroup { path: String, wanted: String, known: String },
+    #[error("{path}: none of the chosen threads ran. Choose others, or record while they work")]
+    NoWork { path: String },
+    #[error("a quota of {quota_us} us in {period_us} us: {why}")]
+    Setting { quota_us: u64, period_us: u64, why: String },
+}
+
+/// What to predict. Lists with nothing in them stand for a choice that suits the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    pub cgroup: Option<String>,
+    pub selection: Selection,
+    pub cpus: Vec<usize>,
+    /// Limits in CPUs: the quota divided by the period.
+    pub limits: Vec<f64>,
+    pub periods_us: Vec<u64>,
+    /// In percent of the quota.
+    pub bursts_percent: Vec<f64>,
+    /// A piece of work is delayed if it is done later by more than this.
+    pub delay: Ns,
+    /// The least limit is one with which at most this share of the work is delayed.
+    pub delayed_percent_max: f64,
+}
+
+/// `docs/book/src/quota.md` documents its JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Prediction {
+    pub file: String,
+    pub group: Option<String>,
+    pub seconds: f64,
+    pub threads: usize,
+    pub pieces: usize,
+    pub cpu_seconds: f64,
+    pub mean_cpus: f64,
+    /// What other programs took: the part of a CPU's time that the group got while it worked for
+    /// it, and how long it took until a CPU began to.
+    pub cpu_share: f64,
+    pub start_wait_ns: u64,
+    pub recorded: RecordedLimit,
+    pub delay_ns: u64,
+    pub delayed_percent_max: f64,
+    pub settings: Vec<Setting>,
+    pub least: Vec<Least>,
+    pub notes: Vec<String>,
+}
+
+/// The limit under which the trace was recorded. All are `None` if the group has none, or is not
+/// known.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct RecordedLimit {
+    pub quota_us: Option<u64>,
+    pub period_us: Option<u64>,
+    pub burst_us: Option<u64>,
+    pub periods: Option<u64>,
+    pub throttled: Option<u64>,
+    pub stood_ns: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Setting {
+    pub cpus: usize,
+    pub limit_cpus: f64,
+    pub quota_us: u64,
+    pub period_us: u64,
+    pub burst_us: u64,
+    pub periods: f64,
+    pub throttled: f64,
+    pub throttled_percent: f64,
+    pub stood_ns: Stood,
+    pub delay_ns: Delays,
+    pub delayed_percent: f64,
+}
+
+/// How long CPUs stood still: in total, and each time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Stood {
+    pub sum: u64,
+    pub p50: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Delays {
+    pub p50: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+/// The least limit with which little is delayed; `None` if there is none up to the number of CPUs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Least {
+    pub cpus: usize,
+    pub period_us: u64,
+    pub burst_percent: f64,
+    pub limit_cpus: Option<f64>,
+    pub quota_us: Option<u64>,
+}
+
+/// Predicts what the settings of a request do to the threads of a trace.
+pub fn predict(trace: &Trace, request: &Request) -> Result<Prediction, QuotaError> {
+    let group = group(trace, request)?;
+    let demand = Demand::of(trace, group, &request.selection)?;
+    let seconds = trace.span().0.max(1) as f64 / 1e9;
+    let cpu_seconds = demand.work().0 as f64 / 1e9;
+    let mean_cpus = cpu_seconds / seconds;
+    let recorded = recorded(group);
+    let cpus = or_default(&request.cpus, || vec![usize::from(trace.cpus)]);
+    let periods_us =
+        or_default(&request.periods_us, || vec![recorded.period_us.unwrap_or(100_000)]);
+    let bursts = or_default(&request.bursts_percent, || vec![0.0]);
+    let (share, start_wait) = match recorded.throttled {
+        // What else ran while a limit stopped the threads took nothing from them.
+        Some(1..) => (1.0, Ns::ZERO),
+        _ => (demand.share(), demand.start_wait()),
+    };
+    let tick = trace.hz.map_or(TICK_USUAL, |hz| hz.tick());
+    let (mut settings, mut least) = (Vec::new(), Vec::new());
+    for &cpus in &cpus {
+        let place = Place { cpus, tick, share, start_wait };
+        let free = run(&demand, place, None).map_err(|why| refused(0, 0, &why))?;
+        let begin = trace.records.first().map_or(Ns::ZERO, |record| record.time);
+        let world = World { demand: &demand, place, begin, free, delay: request.delay };
+        let limits = or_default(&request.limits, || default_limits(mean_cpus, cpus));
+        for &period_us in &periods_us {
+            for &burst in &bursts {
+                for &limit in &limits {
+                    settings.push(world.predict(limit, period_us, burst)?);
+                }
+                let limit =
+                    world.least(mean_cpus, period_us, burst, request.delayed_percent_max)?;
+                let (limit_cpus, quota_us) = limit.unzip();
+                least.push(Least { cpus, period_us, burst_percent: burst, limit_cpus, quota_us });
+            }
+        }
+    }
+    Ok(Prediction {
+        file: trace.path.clone(),
+        group: group.map(|group| group.path.clone()),
+        seconds,
+        threads: demand.threads.iter().filter(|pieces| !pieces.is_empty()).count(),
+        pieces: demand.pieces().count(),
+        cpu_seconds,
+        mean_cpus,
+        cpu_share: share,
+        start_wait_ns: start_wait.0,
+        recorded,
+        delay_ns: request.delay.0,
+        delayed_percent_max: request.delayed_percent_max,
+        settings,
+        least,
+        notes: notes(trace, group, &recorded),
+    })
+}
+
+fn or_default<T: Clone>(asked: &[T], default: impl Fn() -> Vec<T>) -> Vec<T> {
+    if asked.is_empty() { default() } else { asked.to_vec() }
+}
+
+/// Returns the group of the trace that is meant; `None` if threads are selected instead.
+fn group<'a>(trace: &'a Trace, request: &Request) -> Result<Option<&'a Recorded>, QuotaError> {
+    let (groups, path) = (trace.processes.groups(), trace.path.clone());
+    let is_it = |group: &&Recorded| match &request.cgroup {
+        Some(wanted) => group.path.trim_matches('/').ends_with(wanted.trim_matches('/')),
+        None => true,
+    };
+    if !request.selection.is_any() {
+        return Ok(None);
+    }
+    match &groups.iter().filter(is_it).collect::<Vec<_>>()[..] {
+        &[group] => Ok(Some(group)),
+        [] if request.cgroup.is_none() => Err(QuotaError::NoGroup { path }),
+        _ => {
+            let known: Vec<&str> = groups.iter().map(|group| &*group.path).collect();
+            let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+            let wanted = request.cgroup.clone().unwrap_or_else(|| "the default".to_string());
+            Err(QuotaError::WhichGroup { path, wanted, known })
+        }
+    }
+}
+
+fn recorded(group: Option<&Recorded>) -> RecordedLimit {
+    let limit = group.and_then(|group| group.limit);
+    let counters = group.and_then(|group| group.counters);
+    RecordedLimit {
+        quota_us: limit.map(|Limit { quota_us, .. }| quota_us),
+        period_us: limit.map(|Limit { period_us, .. }| period_us),
+        burst_us: limit.map(|Limit { burst_us, .. }| burst_us),
+        periods: counters.map(|Counters { periods, .. }| periods),
+        throttled: counters.map(|Counters { throttled, .. }| throttled),
+        stood_ns: counters.map(|Counters { stood_ns, .. }| stood_ns),
+    }
+}
+
+fn notes(trace: &Trace, group: Option<&Recorded>, recorded: &RecordedLimit) -> Vec<String> {
+    let mut notes = Vec::new();
+    if group.is_some_and(|group| group.counters.is_none()) {
+        notes.push(
+            "the group was removed while it was recorded, so its counters are unknown, and \
+             threads that it had only then are missing"
+                .to_string(),
+        );
+    }
+    if let Some(throttled @ 1..) = recorded.throttled {
+        notes.push(format!(
+            "the recording itself was throttled in {throttled} periods: wakeups that came late \
+             then are late here too. Record without a limit, if you can"
+        ));
+    }
+    if trace.dropped_events > 0 {
+        notes.push(
+            "events were dropped, so some work is missing: use a larger --buffer".to_string(),
+        );
+    }
+    notes
+}
+
+/// Returns the limits to try: multiples of the mean use, in steps of 0.05 CPUs.
+fn default_limits(mean_cpus: f64, cpus: usize) -> Vec<f64> {
+    const TIMES: [f64; 8] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0];
+    let steps = TIMES.iter().map(|times| (times * mean_cpus * 20.0).ceil());
+    let mut limits: Vec<f64> = steps.map(|steps| (steps / 20.0).min(cpus as f64)).collect();
+    limits.dedup();
+    limits
+}
+
+fn refused(quota_us: u64, period_us: u64, why: &dyn ToString) -> QuotaError {
+    QuotaError::Setting { quota_us, period_us, why: why.to_string() }
+}
+
+/// What is the same for all limits on one number of CPUs.
+struct World<'a> {
+    demand: &'a Demand,
+    place: Place,
+    begin: Ns,
+    /// Without a limit.
+    free: Outcome,
+    delay: Ns,
+}
+
+impl World<'_> {
+    fn predict(&self, limit: f64, period_us: u64, burst: f64) -> Result<Setting, QuotaError> {
+        let quota_us = (limit * period_us as f64).round() as u64;
+        let burst_us = (quota_us as f64 * burst / 100.0).round() as u64;
+        if period_us > PERIOD_US_MAX || quota_us < QUOTA_US_MIN {
+            let why = "the kernel allows quotas from 1 ms in periods up to 1 s";
+            return Err(refused(quota_us, period_us, &why));
+        }
+        let settings = Settings {
+            quota: quota_us.saturating_mul(1_000),
+            period: Ns(period_us * 1_000),
+            extra: burst_us.saturating_mul(1_000),
+            slice: SLICE_NS.min(quota_us.saturating_mul(1_000)),
+            release: Release::TOGETHER,
+        };
+        let (mut delays, mut stands) = (Vec::new(), Vec::new());
+        let (mut periods, mut throttled) = (0, 0);
+        for phase in 0..PHASES {
+            // The middle of each part of the period, as no phase is more likely than another.
+            let offset = settings.period.0 * (2 * phase + 1) / (2 * PHASES);
+            let limit = replay::Limit { settings, first: Ns(self.begin.0 + offset) };
+            let outcome = run(self.demand, self.place, Some(limit))
+                .map_err(|why: BandwidthError| refused(quota_us, period_us, &why))?;
+            let done = outcome.done.iter().flatten().zip(self.free.done.iter().flatten());
+            delays.extend(done.map(|(done, free)| done.since(*free).0));
+            stands.extend(outcome.stands);
+            periods += outcome.periods;
+            throttled += outcome.throttled;
+        }
+        let delayed = delays.iter().filter(|delay| **delay > self.delay.0).count();
+        let sum = stands.iter().sum::<u64>() / PHASES;
+        let ([p50, p99, max], [delay_p50, delay_p99, delay_max]) =
+            (quantiles(&mut stands), quantiles(&mut delays));
+        Ok(Setting {
+            cpus: self.place.cpus,
+            limit_cpus: limit,
+            quota_us,
+            period_us,
+            burst_us,
+            periods: periods as f64 / PHASES as f64,
+            throttled: throttled as f64 / PHASES as f64,
+            throttled_percent: 100.0 * throttled as f64 / periods.max(1) as f64,
+            stood_ns: Stood { sum, p50, p99, max },
+            delay_ns: Delays { p50: delay_p50, p99: delay_p99, max: delay_max },
+            delayed_percent: 100.0 * delayed as f64 / delays.len().max(1) as f64,
+        })
+    }
+
+    /// Returns the least limit, in steps of 0.05 CPUs, with which at most `delayed_percent_max` of
+    /// the work is delayed, and its quota.
+    fn least(
+        &self,
+        mean_cpus: f64,
+        period_us: u64,
+        burst: f64,
+        delayed_percent_max: f64,
+    ) -> Result<Option<(f64, u64)>, QuotaError> {
+        const STEP: f64 = 0.05;
+        let limit = |steps: u64| steps as f64 * STEP;
+        let quota_min = (QUOTA_US_MIN as f64 / period_us as f64).max(mean_cpus * 0.9);
+        let (mut low, mut high) =
+            ((quota_min / STEP).ceil().max(1.0) as u64, self.place.cpus as u64 * 20);
+        let suffices = |steps: u64| -> Result<bool, QuotaError> {
+            let setting = self.predict(limit(steps), period_us, burst)?;
+            Ok(setting.delayed_percent <= delayed_percent_max)
+        };
+        if low > high || !suffices(high)? {
+            return Ok(None);
+        }
+        while low < high {
+            let middle = low.midpoint(high);
+            if suffices(middle)? { high = middle } else { low = middle + 1 }
+        }
+        Ok(Some((limit(high), (limit(high) * period_us as f64).round() as u64)))
+    }
+}
+
+fn quantiles(values: &mut [u64]) -> [u64; 3] {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    [50, 99, 100].map(|percent| values.get(last * percent / 100).copied().unwrap_or(0))
+}

@@ -1,0 +1,372 @@
+//! Runs the demand of a group under a limit.
+//!
+//! Each CPU is a member of a bandwidth group, as in the kernel: it takes slices from the group's
+//! quota, and charges what it has used when its timer ticks and when its threads change. A CPU
+//! that finds no quota is stopped until the next refill. What a thread does after a sleep begins
+//! when it did in the recording, or when the thread that woke it has done as much as it had done
+//! then; and not before its own earlier work has ended. Other programs take what they took
+//! in the recording: a CPU begins to work for the group after the mean wait, and does so for the
+//! same share of the time.
+
+use super::demand::Demand;
+use std::collections::{HashMap, VecDeque};
+use tickless_core::bandwidth::{BandwidthError, Grant, Group, MemberId, Settings};
+use tickless_core::time::Ns;
+
+/// An idle CPU keeps this much of its slice and returns the rest, as in the kernel.
+const KEPT: u64 = 1_000_000;
+/// How long after the return of a slice CPUs that are stopped are released, and how long before
+/// a refill they are not, because the refill releases them.
+const SLACK_DELAY: Ns = Ns(5_000_000);
+const SLACK_REFILL: Ns = Ns(7_000_000);
+
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// For each piece of each thread, when it was done.
+    pub(super) done: Vec<Vec<Ns>>,
+    pub(super) periods: u64,
+    pub(super) throttled: u64,
+    /// Each time that a CPU with threads to run stood still.
+    pub(super) stands: Vec<u64>,
+}
+
+pub(super) struct Limit {
+    pub(super) settings: Settings,
+    /// The first refill.
+    pub(super) first: Ns,
+}
+
+/// Where the demand runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) cpus: usize,
+    pub(super) tick: Ns,
+    /// The share of a CPU's time that the group gets.
+    pub(super) share: f64,
+    /// How long it takes until a CPU begins to work for the group.
+    pub(super) start_wait: Ns,
+}
+
+/// Runs the demand. O(n log n) for each CPU.
+pub(super) fn run(
+    demand: &Demand,
+    place: Place,
+    limit: Option<Limit>,
+) -> Result<Outcome, BandwidthError> {
+    let mut quota = match limit {
+        Some(Limit { settings, first }) => Some(Quota::new(settings, first)?),
+        None => None,
+    };
+    let cpu = || Cpu {
+        member: quota.as_mut().map(|quota| quota.group.join()),
+        running: None,
+        queue: VecDeque::new(),
+        since: Ns::ZERO,
+        stopped: false,
+        stood_since: None,
+    };
+    let cpus: Vec<Cpu> = std::iter::repeat_with(cpu).take(place.cpus.max(1)).collect();
+    let mut arrivals = Vec::new();
+    let mut wakes: HashMap<(usize, usize), Vec<(Ns, usize)>> = HashMap::new();
+    for (thread, pieces) in demand.threads.iter().enumerate() {
+        for piece in pieces {
+            match piece.waker {
+                Some(waker) => {
+                    let of_piece = wakes.entry((waker.thread, waker.piece)).or_default();
+                    of_piece.push((waker.after, thread));
+                }
+                None => arrivals.push((piece.at, thread)),
+            }
+        }
+    }
+    arrivals.sort_unstable();
+    wakes.values_mut().for_each(|wakes| wakes.sort_unstable());
+    let threads = demand
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(at, _)| Thread { cpu: at % cpus.len(), ..Thread::default() });
+    let mut replay = Replay {
+        demand,
+        place,
+        wakes,
+        threads: threads.collect(),
+        cpus,
+        quota,
+        now: Ns::ZERO,
+        outcome: Outcome::default(),
+    };
+    replay.outcome.done = vec![Vec::new(); demand.threads.len()];
+    replay.run(&arrivals);
+    Ok(replay.outcome)
+}
+
+struct Cpu {
+    member: Option<MemberId>,
+    running: Option<usize>,
+    /// The threads that wait for the CPU, and while it is stopped all of its threads.
+    queue: VecDeque<usize>,
+    /// Until when the running thread was charged.
+    since: Ns,
+    /// The CPU has found no quota.
+    stopped: bool,
+    stood_since: Option<Ns>,
+}
+
+#[derive(Clone, Default)]
+struct Thread {
+    cpu: usize,
+    /// How much of the current piece is done.
+    done: Ns,
+    woken: usize,
+    is_awake: bool,
+    /// How many threads the current piece has woken.
+    wakes: usize,
+}
+
+struct Quota {
+    group: Group,
+    /// When returned slices are given to CPUs that are stopped.
+    slack: Option<Ns>,
+    /// Periods are counted from the first use of quota until a whole period without use.
+    is_counting: bool,
+    is_unused: bool,
+}
+
+impl Quota {
+    fn new(settings: Settings, first: Ns) -> Result<Quota, BandwidthError> {
+        let group = Group::new(settings, first)?;
+        Ok(Quota { group, slack: None, is_counting: false, is_unused: false })
+    }
+
+    /// Returns whether a CPU may run on.
+    fn may_run(&mut self, member: MemberId, now: Ns) -> bool {
+        let pool = self.group.pool();
+        let may_run = matches!(self.group.ask(member, 1, now), Ok(Grant::Run(_)));
+        if !may_run || self.group.pool() != pool {
+            self.is_counting = true;
+            self.is_unused = false;
+        }
+        may_run
+    }
+
+    fn rest(&mut self, member: MemberId, keep: u64, now: Ns) {
+        self.group.rest(member, keep);
+        let has_slice = self.group.pool() > i128::from(self.group.settings().slice);
+        let is_early = self.group.next_refill().since(now) > SLACK_REFILL;
+        if has_slice && is_early && self.group.waiting() > 0 && self.slack.is_none() {
+            self.slack = Some(Ns(now.0 + SLACK_DELAY.0));
+        }
+    }
+
+    /// Returns the periods that have begun and the throttled ones, as they are counted.
+    fn refill(&mut self, now: Ns) -> (u64, u64) {
+        let throttled = u64::from(self.group.waiting() > 0);
+        let counted = u64::from(self.is_counting);
+        self.group.refill(now);
+        self.is_counting &= throttled > 0 || !self.is_unused;
+        self.is_unused = throttled == 0;
+        (counted, throttled)
+    }
+}
+
+struct Replay<'a> {
+    demand: &'a Demand,
+    place: Place,
+    /// For each piece by thread and number: the threads that it wakes, and after how much work.
+    wakes: HashMap<(usize, usize), Vec<(Ns, usize)>>,
+    threads: Vec<Thread>,
+    cpus: Vec<Cpu>,
+    quota: Option<Quota>,
+    now: Ns,
+    outcome: Outcome,
+}
+
+impl Replay<'_> {
+    fn run(&mut self, arrivals: &[(Ns, usize)]) {
+        let mut arrivals = arrivals.iter().peekable();
+        while let Some(now) = self.next(arrivals.peek().map(|(at, _)| *at)) {
+            self.now = now;
+            self.refill();
+            while let Some((_, thread)) = arrivals.next_if(|(at, _)| *at <= now) {
+                self.wake(*thread);
+            }
+            for cpu in 0..self.cpus.len() {
+                self.advance(cpu);
+            }
+        }
+    }
+
+    /// Returns the time of the next event; `None` if all work is done.
+    fn next(&self, arrival: Option<Ns>) -> Option<Ns> {
+        let of_cpu = |cpu: &Cpu| {
+            let at = cpu.running?;
+            let left = self.boundary(at).since(self.threads[at].done).0;
+            let boundary = Ns(cpu.since.0 + (left as f64 / self.place.share).ceil() as u64);
+            let tick = Ns((cpu.since.0 / self.place.tick.0 + 1) * self.place.tick.0);
+            Some(boundary.min(tick))
+        };
+        let event = self.cpus.iter().filter_map(of_cpu).chain(arrival).min();
+        let stands = self.cpus.iter().any(|cpu| !cpu.queue.is_empty());
+        let quota = self.quota.as_ref().filter(|_| event.is_some() || stands);
+        let refill = quota.map(|quota| quota.group.next_refill());
+        let slack = quota.and_then(|quota| quota.slack);
+        event.into_iter().chain(refill).chain(slack).min()
+    }
+
+    /// Returns up to how much work of its piece a thread runs: until it wakes another thread, or
+    /// until its end.
+    fn boundary(&self, at: usize) -> Ns {
+        let (piece, thread) = (self.outcome.done[at].len(), &self.threads[at]);
+        let work = self.demand.threads[at][piece].work;
+        let wakes = self.wakes.get(&(at, piece));
+        wakes.and_then(|wakes| wakes.get(thread.wakes)).map_or(work, |(after, _)| work.min(*after))
+    }
+
+    fn refill(&mut self) {
+        let (now, Some(quota)) = (self.now, &mut self.quota) else { return };
+        let is_due = now >= quota.group.next_refill();
+        let is_slack = quota.slack.is_some_and(|slack| now >= slack);
+        if is_due {
+            let (periods, throttled) = quota.refill(now);
+            self.outcome.periods += periods;
+            self.outcome.throttled += throttled;
+        }
+        if !is_due && !is_slack {
+            return;
+        }
+        quota.slack = quota.slack.filter(|_| !is_slack);
+        let mut released = Vec::new();
+        while let Some(member) = quota.group.pop_released(now) {
+            released.extend(self.cpus.iter().position(|cpu| cpu.member == Some(member)));
+        }
+        for at in released {
+            let cpu = &mut self.cpus[at];
+            cpu.stopped = false;
+            let stood = cpu.stood_since.take().map(|since| now.since(since).0);
+            self.outcome.stands.extend(stood);
+            self.dispatch(at, self.place.start_wait);
+            // A CPU without threads is released with its debt paid, and no slice.
+            let cpu = &self.cpus[at];
+            if let (None, false, Some(member)) = (cpu.running, cpu.stopped, cpu.member) {
+                self.quota.iter_mut().for_each(|quota| quota.group.rest(member, 0));
+            }
+        }
+    }
+
+    fn wake(&mut self, at: usize) {
+        let thread = &mut self.threads[at];
+        thread.woken += 1;
+        if !std::mem::replace(&mut thread.is_awake, true) {
+            self.queue(at);
+        }
+    }
+
+    /// Puts a thread on its CPU if that is idle, or on another idle one, or on the shortest queue.
+    /// A CPU that is stopped counts as idle, as in the kernel.
+    fn queue(&mut self, at: usize) {
+        let (last, count) = (self.threads[at].cpu, self.cpus.len());
+        let near = (0..count).map(|step| (last + step) % count);
+        let load = |&cpu: &usize| match self.cpus[cpu].running {
+            None => 0,
+            Some(_) => 1 + self.cpus[cpu].queue.len(),
+        };
+        let cpu = near.min_by_key(load).unwrap_or(last);
+        self.threads[at].cpu = cpu;
+        self.cpus[cpu].queue.push_back(at);
+        if self.cpus[cpu].stopped {
+            self.cpus[cpu].stood_since.get_or_insert(self.now);
+        } else if self.cpus[cpu].running.is_none() {
+            self.dispatch(cpu, self.place.start_wait);
+        } else {
+            self.advance(cpu);
+        }
+    }
+
+    /// Charges the running thread of a CPU, and lets it wake threads, end its piece, give way to
+    /// the next thread, or are stopped.
+    fn advance(&mut self, cpu: usize) {
+        let Some(at) = self.cpus[cpu].running else { return };
+        let time = self.now.since(self.cpus[cpu].since).0;
+        let ran = Ns((time as f64 * self.place.share).round() as u64);
+        self.cpus[cpu].since = self.cpus[cpu].since.max(self.now);
+        self.threads[at].done = self.threads[at].done + ran.to_duration();
+        if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
+            quota.group.charge(member, ran.0);
+        }
+        let (piece, done) = (self.outcome.done[at].len(), self.threads[at].done);
+        let wakes = self.wakes.get(&(at, piece)).cloned().unwrap_or_default();
+        let due = wakes.iter().skip(self.threads[at].wakes).take_while(|(after, _)| *after <= done);
+        let due: Vec<usize> = due.map(|(_, thread)| *thread).collect();
+        self.threads[at].wakes += due.len();
+        let is_done = done >= self.demand.threads[at][piece].work;
+        if is_done {
+            self.end_piece(cpu, at);
+        }
+        due.into_iter().for_each(|thread| self.wake(thread));
+        if self.stands(cpu) {
+            return;
+        }
+        // A thread that another event of this moment has put on the CPU has not run yet.
+        let is_tick = self.now.0.is_multiple_of(self.place.tick.0) && ran > Ns::ZERO;
+        if is_tick && self.cpus[cpu].running == Some(at) && !self.cpus[cpu].queue.is_empty() {
+            self.cpus[cpu].running = None;
+            self.cpus[cpu].queue.push_back(at);
+        }
+        if self.cpus[cpu].running.is_none() {
+            self.dispatch(cpu, Ns::ZERO);
+        }
+    }
+
+    /// The thread goes on at once if it was woken for its next piece, and sleeps otherwise.
+    fn end_piece(&mut self, cpu: usize, at: usize) {
+        self.outcome.done[at].push(self.now);
+        let thread = &mut self.threads[at];
+        (thread.done, thread.wakes) = (Ns::ZERO, 0);
+        let pieces = self.outcome.done[at].len();
+        thread.is_awake = thread.woken > pieces && pieces < self.demand.threads[at].len();
+        if !thread.is_awake {
+            self.cpus[cpu].running = None;
+        }
+    }
+
+    /// Asks for quota. Without any, the CPU is stopped.
+    fn stands(&mut self, cpu: usize) -> bool {
+        let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) else {
+            return false;
+        };
+        if self.cpus[cpu].stopped || quota.may_run(member, self.now) {
+            return self.cpus[cpu].stopped;
+        }
+        let cpu = &mut self.cpus[cpu];
+        cpu.stopped = true;
+        cpu.queue.extend(cpu.running.take());
+        cpu.stood_since = (!cpu.queue.is_empty()).then_some(self.now);
+        true
+    }
+
+    /// Runs the next thread of a CPU that runs none, or of the CPU with the longest queue. An idle
+    /// CPU returns its slice. `wait` is the time until the CPU begins.
+    fn dispatch(&mut self, cpu: usize, wait: Ns) {
+        if self.cpus[cpu].queue.is_empty() {
+            let others = (0..self.cpus.len()).filter(|&other| !self.cpus[other].stopped);
+            let longest = others.max_by_key(|&other| self.cpus[other].queue.len());
+            let pulled = longest.and_then(|longest| self.cpus[longest].queue.pop_front());
+            self.cpus[cpu].queue.extend(pulled);
+        }
+        if self.cpus[cpu].queue.is_empty() {
+            if let (Some(quota), Some(member)) = (&mut self.quota, self.cpus[cpu].member) {
+                quota.rest(member, KEPT, self.now);
+            }
+            return;
+        }
+        if !self.stands(cpu) {
+            let next = self.cpus[cpu].queue.pop_front();
+            self.cpus[cpu].running = next;
+            self.cpus[cpu].since = Ns(self.now.0 + wait.0);
+            if let Some(next) = next {
+                self.threads[next].cpu = cpu;
+            }
+        }
+    }
+}

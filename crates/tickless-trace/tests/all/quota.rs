@@ -1,0 +1,182 @@
+//! Predictions of limits, for loads that are planned so that the answer is known.
+
+use crate::support::{HEADER, line_of, sample_path};
+use tickless_core::time::Ns;
+use tickless_trace::Trace;
+use tickless_trace::late::Selection;
+use tickless_trace::quota::{Prediction, QuotaError, Request, predict};
+
+const GROUP: &str = "# cgroup limit=- counted=0,0,0 threads=70,71 path=/pod\n";
+
+/// The text of a trace: threads with their CPU, when they were woken, and their work, in ms.
+fn trace_of(pieces: &[(u32, u16, u64, u64)]) -> String {
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    let switch = |from: u32, to: u32| {
+        format!(
+            "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state=S ==> next_comm=b \
+             next_pid={to} next_prio=120"
+        )
+    };
+    for &(pid, cpu, at, work) in pieces {
+        let (at, end, task) = (at * 1_000, (at + work) * 1_000, format!("t-{pid}"));
+        let wake = format!("sched_wakeup: comm=t pid={pid} prio=120 target_cpu=00{cpu}");
+        lines.push((at, line_of("<idle>-0", at, cpu, "d.h1.", &wake)));
+        lines.push((at + 1, line_of("<idle>-0", at, cpu, "d..2.", &switch(0, pid))));
+        lines.push((end, line_of(&task, end, cpu, "d..2.", &switch(pid, 0))));
+    }
+    for at in [0, 1_000_000] {
+        let timer = "hrtimer_cancel: hrtimer=0a";
+        lines.push((at, line_of("<idle>-0", at, 1, "d..1.", timer)));
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    let lines: String = lines.into_iter().map(|(_, line)| line).collect();
+    HEADER.to_string() + &lines + GROUP
+}
+
+fn request(cpus: usize, limit: f64) -> Request {
+    Request {
+        cpus: vec![cpus],
+        limits: vec![limit],
+        delay: Ns(1_000_000),
+        delayed_percent_max: 1.0,
+        ..Request::default()
+    }
+}
+
+fn predicted(text: &str, request: &Request) -> Result<Prediction, QuotaError> {
+    predict(&Trace::parse("t", text.as_bytes()).unwrap(), request)
+}
+
+const MS: u64 = 1_000_000;
+
+/// On one CPU a piece of work is delayed by as long as the CPU stood still. What it may use is the
+/// quota of the begun periods: 30 ms with 10 ms in 100 ms take three of them.
+#[test]
+fn one_thread_is_delayed_by_the_stands() {
+    let text = trace_of(&[(70, 0, 100, 30)]);
+    let prediction = predicted(&text, &request(1, 0.1)).unwrap();
+    assert_eq!((prediction.threads, prediction.pieces), (1, 1));
+    assert_eq!((prediction.group.as_deref(), prediction.cpu_share), (Some("/pod"), 1.0));
+    assert!((prediction.cpu_seconds - 0.03).abs() < 1e-6, "{}", prediction.cpu_seconds);
+    let it = &prediction.settings[0];
+    assert_eq!((it.quota_us, it.period_us, it.burst_us), (10_000, 100_000, 0));
+    // Refills are 12.5, 37.5, 62.5 or 87.5 ms after the beginning of the work. The thread runs
+    // until a tick finds that it has used 10 ms, so a period has up to 2 ms more and the last less.
+    assert!((1.5..=2.5).contains(&it.throttled), "{it:?}");
+    assert!(it.delay_ns.max > 150 * MS && it.delay_ns.max < 200 * MS, "{it:?}");
+    assert!(it.stood_ns.sum.abs_diff(it.delay_ns.p50) < 30 * MS, "{it:?}");
+    assert_eq!(it.delayed_percent, 100.0);
+    // A thread alone is never delayed by a limit of a CPU, and is by one of less.
+    let least = prediction.least[0].limit_cpus.unwrap();
+    assert!((0.25..=1.0).contains(&least), "{least}");
+    let enough = predicted(&text, &request(1, least)).unwrap();
+    let little = predicted(&text, &request(1, least - 0.05)).unwrap();
+    assert!(enough.settings[0].delayed_percent <= 1.0, "{:?}", enough.settings);
+    assert!(little.settings[0].delayed_percent > 1.0, "{:?}", little.settings);
+}
+
+/// Two threads at once use the quota up twice as fast, and a burst that was saved lets them pass.
+#[test]
+fn bursts_and_cpus_count() {
+    let pieces: Vec<_> =
+        (0..8).flat_map(|at| [(70, 0, 100 + 100 * at, 20), (71, 1, 100 + 100 * at, 20)]).collect();
+    let text = trace_of(&pieces);
+    let two = predicted(&text, &request(2, 0.5)).unwrap();
+    let one = predicted(&text, &request(1, 0.5)).unwrap();
+    // 20 ms each fit 50 ms; with 30 ms they do not.
+    assert_eq!(two.settings[0].throttled, 0.0, "{:?}", two.settings);
+    assert_eq!(one.settings[0].delayed_percent, 0.0, "against the same CPU without a limit");
+    let tight = predicted(&text, &request(2, 0.3)).unwrap();
+    assert!(tight.settings[0].throttled >= 7.0, "{:?}", tight.settings);
+    let burst = Request { bursts_percent: vec![100.0], ..request(2, 0.35) };
+    let without = predicted(&text, &request(2, 0.35)).unwrap();
+    let with = predicted(&text, &burst).unwrap();
+    let stood = |it: &Prediction| it.settings[0].stood_ns.sum;
+    assert!(stood(&with) * 2 < stood(&without), "{:?} {:?}", with.settings, without.settings);
+}
+
+/// Returns the text with lines inserted before the first line that begins with `mark`.
+fn before(text: &str, mark: &str, lines: &str) -> String {
+    let at = text.find(mark.trim_end()).unwrap();
+    format!("{}{lines}{}", &text[..at], &text[at..])
+}
+
+/// A thread that another one of the group wakes waits for it under a limit too.
+#[test]
+fn a_delay_is_passed_on_by_wakeups() {
+    let wake = "sched_wakeup: comm=t pid=71 prio=120 target_cpu=001";
+    let delay = |flags| {
+        let text = trace_of(&[(70, 0, 100, 30), (71, 1, 130, 1)]);
+        let text = text.replace(&line_of("<idle>-0", 130_000, 1, "d.h1.", wake), "");
+        let end = line_of("t-70", 130_000, 0, "d..2.", "");
+        let text = before(&text, &end, &line_of("t-70", 129_900, 0, flags, wake));
+        predicted(&text, &request(2, 0.1)).unwrap().settings[0].delay_ns
+    };
+    let (by_thread, by_interrupt) = (delay("d..2."), delay("d.h2."));
+    assert!(by_thread.p50 > 100 * MS && by_thread.p50 > by_interrupt.p50, "{by_interrupt:?}");
+}
+
+/// Preemption by another program is no sleep, and its time is no work.
+#[test]
+fn other_programs_take_a_share() {
+    let switch = |from, to, state| {
+        format!(
+            "sched_switch: prev_comm=a prev_pid={from} prev_prio=120 prev_state={state} ==> \
+             next_comm=b next_pid={to} next_prio=120"
+        )
+    };
+    let text = trace_of(&[(70, 0, 100, 30)]);
+    let away = line_of("t-70", 110_000, 0, "d..2.", &switch(70, 9, "R"));
+    let back = line_of("o-9", 120_000, 0, "d..2.", &switch(9, 70, "S"));
+    let text = before(&text, &line_of("t-70", 130_000, 0, "d..2.", ""), &(away + &back));
+    let it = predicted(&text, &request(1, 1.0)).unwrap();
+    assert_eq!((it.pieces, it.settings[0].delayed_percent), (1, 0.0));
+    assert!((it.cpu_seconds - 0.02).abs() < 1e-5, "{}", it.cpu_seconds);
+    assert!((it.cpu_share - 2.0 / 3.0).abs() < 1e-3, "{}", it.cpu_share);
+}
+
+#[test]
+fn refusals_name_what_is_missing() {
+    let good = trace_of(&[(70, 0, 100, 30)]);
+    let without = |word: &str| -> String {
+        good.lines().filter(|line| !line.contains(word)).map(|line| format!("{line}\n")).collect()
+    };
+    let named = |cgroup: &str| Request { cgroup: Some(cgroup.into()), ..request(2, 1.0) };
+    let pid = |pid| Selection { pid: Some(pid), ..Selection::default() };
+    let selected = |of| Request { selection: pid(of), ..request(2, 1.0) };
+    let two = good.clone() + &GROUP.replace("/pod", "/other");
+    for (text, request, word) in [
+        (&without("sched_switch"), request(2, 1.0), "no sched_switch"),
+        (&without("sched_wakeup"), request(2, 1.0), "no sched_wakeup"),
+        (&without("# cgroup"), request(2, 1.0), "--process, --pid or --thread"),
+        (&good, named("/none"), "/none is not one group of the trace, which has: /pod"),
+        (&two, request(2, 1.0), "which has: /pod, /other"),
+        (&good, selected(4_711), "none of the chosen threads ran"),
+        (&good, request(2, 0.001), "the kernel allows quotas from 1 ms"),
+        (&good, Request { periods_us: vec![2_000_000], ..request(2, 1.0) }, "up to 1 s"),
+    ] {
+        let error = predicted(text, &request).map(|it| it.settings).unwrap_err().to_string();
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    assert!(predicted(&two, &named("pod")).is_ok());
+    assert!(predicted(&without("# cgroup"), &selected(70)).is_ok());
+    let gone = good.replace("counted=0,0,0", "counted=-");
+    assert!(predicted(&gone, &request(2, 1.0)).unwrap().notes[0].contains("was removed"));
+    let throttled = good.replace("counted=0,0,0", "counted=9,4,1000");
+    assert!(predicted(&throttled, &request(2, 1.0)).unwrap().notes[0].contains("in 4 periods"));
+}
+
+/// Nothing in a limit of all CPUs is delayed by more than the phase of its slices, and a smaller
+/// limit never has fewer delays by much.
+#[test]
+fn the_sample_has_a_least_limit() {
+    let trace = Trace::read(&sample_path("bursts")).unwrap();
+    let request = Request { delay: Ns(5 * MS), delayed_percent_max: 1.0, ..Request::default() };
+    let prediction = predict(&trace, &request).unwrap();
+    assert_eq!(prediction.group.as_deref(), Some("/bursts"));
+    let delayed: Vec<f64> = prediction.settings.iter().map(|it| it.delayed_percent).collect();
+    assert!(delayed.is_sorted_by(|a, b| a + 1.0 >= *b), "{delayed:?}");
+    assert!(delayed[0] > 10.0, "{delayed:?}");
+    let least = prediction.least[0].limit_cpus.unwrap();
+    assert!(least > prediction.mean_cpus && least <= 2.0, "{least}");
+}
