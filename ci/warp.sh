@@ -28,8 +28,8 @@ has() {
   done
 }
 
-# check NAME SECONDS WANTED COMMAND...: the command prints WANTED, and believes that between SECONDS
-# and a tenth more (at least 5 s) have passed.
+# check NAME SECONDS WANTED COMMAND...: the command prints WANTED, and by its clock it takes between
+# SECONDS and a tenth more (at least 5 s).
 check() {
   local name=$1 seconds=$2 wanted=$3 round cpus out passed
   shift 3

@@ -18,7 +18,10 @@ pub enum CgroupError {
          /sys/fs/cgroup"
     )]
     NoHierarchy,
-    #[error("{path}: no control group has this path below {}. Look at /proc/PID/cgroup", .roots.join(", "))]
+    #[error(
+        "{path}: no control group has this path below {}. Look at /proc/PID/cgroup",
+        .roots.join(", ")
+    )]
     NoGroup { path: String, roots: Vec<String> },
     #[error(
         "{}: this control group does not count CPU time. Enable its controller: echo +cpu > {}",

@@ -66,7 +66,7 @@ fn timeval(words: [i64; 2]) -> Option<u64> {
     Some(seconds.ok()?.saturating_mul(NS).saturating_add(micros.ok()?.saturating_mul(1_000)))
 }
 
-/// Returns what the timeout of a system call means. `None` if the call is to run as it is, because
+/// Returns what the timeout of a system call means. `None` if the call must run as it is, because
 /// it waits for no time, or because the kernel refuses its arguments. `read` reads two words of the
 /// caller's memory.
 pub(crate) fn timed_call(

@@ -79,8 +79,8 @@ pub fn timers() -> crate::future::TimerSource {
     crate::future::TimerSource::of_context()
 }
 
-/// Returns the statistics of the timers that a sleep created here would use: those of the runtime
-/// that the caller is in, which are started if necessary. [`BaseStats::overdue`] counts expiries
+/// Returns the statistics of the timers that a sleep created here would use. In a runtime these are
+/// the runtime's timers, which are started if necessary. [`BaseStats::overdue`] counts expiries
 /// that were late by more than 100 ms, for example because all workers were blocked. `None` if the
 /// system refuses the threads of the process's timers.
 ///

@@ -6,7 +6,7 @@ use super::vdso::Vdso;
 
 /// The length of a patch of a function.
 const LENGTH: usize = 12;
-/// The room that the patches need: that of the function, and behind it that of [`CALL`].
+/// The room that the patches need: for the function, and behind it for [`CALL`].
 const ROOM: u64 = 32;
 const CALL_AT: u64 = 16;
 /// `syscall`, then `int3`: by these instructions a stopped process makes a call for the tracer. The

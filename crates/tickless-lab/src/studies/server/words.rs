@@ -86,11 +86,11 @@ thread_local! {
 }
 
 fn process() -> Rc<Process> {
-    PROCESS.with_borrow(|process| process.clone().unwrap_or_else(|| Rc::new(Process::nobody())))
+    PROCESS.with_borrow(|process| process.clone().unwrap_or_else(|| Rc::new(Process::free())))
 }
 
 impl Process {
-    fn nobody() -> Process {
+    fn free() -> Process {
         let none = Ps::ZERO;
         let prices = Prices {
             futex: none,
