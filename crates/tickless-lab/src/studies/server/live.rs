@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::studies::{Band, Cell, Request, StudyResult, sim};
 use crate::{LabError, machines};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -65,12 +66,13 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
 fn serve(watch: &Stopwatch, cpus: [usize; 2], stolen: u64, requests: u64) -> Result<f64, LabError> {
     let timers = Timers::builder().start()?;
     let queues = [(); 2].map(|()| Queue::default());
+    let is_over = AtomicBool::new(false);
     let sums = thread::scope(|scope| {
         let threads = [0, 1].map(|side| {
-            let (timers, queues) = (&timers, &queues);
+            let (timers, queues, is_over) = (&timers, &queues, &is_over);
             scope.spawn(move || {
                 measure::stay_on(cpus[side])?;
-                Ok(Worker::new(watch, timers, queues, side, stolen).serve(requests))
+                Ok(Worker::new(watch, timers, queues, side, stolen).serve(requests, is_over))
             })
         });
         let joined = threads.map(|thread| measure::joined(thread, "a worker"));
@@ -108,17 +110,19 @@ impl<'a> Worker<'a> {
     }
 
     /// Serves requests, of which the first tenth warms up. Returns the time in timers, in ns, and
-    /// the number of requests.
-    fn serve(mut self, requests: u64) -> (f64, f64) {
+    /// the number of requests. Ends with the first thread that has served all its requests, because
+    /// the other one could wait forever for connections that are in the queue of that thread.
+    fn serve(mut self, requests: u64, is_over: &AtomicBool) -> (f64, f64) {
         let (mut done, mut counted_from) = (0, None);
-        while done < requests {
+        while done < requests && !is_over.load(Ordering::Relaxed) {
             done += u64::from(self.one_step());
             if counted_from.is_none() && done >= requests / 10 {
                 counted_from = Some(done);
                 self.ns = 0.0;
             }
         }
-        (self.ns, (done - counted_from.unwrap_or(0)) as f64)
+        is_over.store(true, Ordering::Relaxed);
+        counted_from.map_or((0.0, 0.0), |from| (self.ns, (done - from) as f64))
     }
 
     /// Makes one step of a request; returns whether a request has ended.
