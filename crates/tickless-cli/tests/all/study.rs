@@ -105,8 +105,8 @@ fn tables_fit_a_terminal() {
 #[test]
 fn lazy_rearming_saves_device_writes() {
     let rearm = Live::of("rearm");
-    assert_eq!(rearm.cell("lazy.device_writes_per_round_trip")["inside"], true);
-    assert_eq!(rearm.cell("eager.device_writes_per_round_trip")["inside"], true);
+    // Not zero: on a busy machine the driver may check a deadline during the measurement.
+    assert!(rearm.value("lazy.device_writes_per_round_trip") < 0.1);
     assert!(rearm.value("eager.device_writes_per_round_trip") >= 2.0);
     let gap = rearm.cell("gap.eager_over_lazy");
     assert!(gap["low"].as_f64() < gap["high"].as_f64(), "a gap without its spread: {gap}");

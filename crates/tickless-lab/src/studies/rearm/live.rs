@@ -33,19 +33,19 @@ struct Variant {
 }
 
 impl Variant {
-    fn writes(&self) -> Option<Band> {
+    fn writes(&self, trips: u32) -> Option<Band> {
         self.guard.map(|guard| match guard.policy {
             // Not zero: on a busy machine the driver may check the first deadline only during the
             // measurement, which also writes to the device.
-            Policy::Lazy => Band::at_most(0.001),
+            Policy::Lazy => Band::at_most((2.0 / f64::from(trips)).max(0.001)),
             _ => Band::at_least(2.0),
         })
     }
 
     /// On a timerfd every write is a system call; on a futex no write is one.
-    fn device_calls(&self) -> Option<Band> {
+    fn device_calls(&self, trips: u32) -> Option<Band> {
         match self.guard?.device {
-            Device::Timerfd => self.writes(),
+            Device::Timerfd => self.writes(trips),
             _ => Some(Band::at_most(0.0)),
         }
     }
@@ -71,8 +71,8 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     for (variant, taken) in variants.iter().zip(&taken) {
         for (at, cell) in columns::cells(&variant.id, &FIGURES, taken).into_iter().enumerate() {
             let band = match at {
-                WRITES => variant.writes(),
-                CALLS => variant.device_calls(),
+                WRITES => variant.writes(trips),
+                CALLS => variant.device_calls(trips),
                 _ => None,
             };
             study.cells.push(cell.within(band));

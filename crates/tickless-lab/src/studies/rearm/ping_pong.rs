@@ -105,12 +105,19 @@ impl Plan {
 }
 
 fn serve(mut ping: Player, timers: Option<&Timers>, trips: u32) -> Result<Taken, LabError> {
-    // Arming the first guard wakes a driver thread. So many round trips take long enough for the
-    // thread to check the first deadline and to sleep again, so that it does not disturb the
-    // measurement.
-    const WARM_UP: u32 = 300;
-    for _ in 0..WARM_UP {
-        ping.round_trip()?;
+    // Arming the first guard wakes a driver thread, which checks the first deadline and sleeps
+    // again. On a busy machine that may take long, and a check writes to the device. So the
+    // measurement begins after a stretch without a write. An eager guard has no such stretch.
+    const STRETCH: u32 = 100;
+    let writes = || timers.map(|timers| device(&timers.stats()).writes);
+    for _ in 0..20 {
+        let before = writes();
+        for _ in 0..STRETCH {
+            ping.round_trip()?;
+        }
+        if before > Some(0) && writes() == before {
+            break;
+        }
     }
     let before = timers.map(Timers::stats);
     let (done, usage) = measure::timed(|| (0..trips).try_for_each(|_| ping.round_trip()));
