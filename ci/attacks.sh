@@ -6,7 +6,7 @@
 #   soak      all kinds of timers, threads that end, forks; constant memory
 #   deferred  expiry threads and bases that go offline, on real threads
 #   sleeps    futures that are polled, reset, moved and dropped, with wakers that panic
-#   adapters  the same for hyper, quinn, tower, the AWS SDK and embassy; services that panic
+#   adapters  the same for hyper, quinn and embassy; services of tower that panic
 #   identity  timers that die in their callbacks while others are created at their addresses, under
 #             ThreadSanitizer
 #   c         timers, loops, virtual time, limiters and batches of the C interface
@@ -35,7 +35,7 @@ for scenario in "${scenarios[@]}"; do
     sleeps) attack -p tickless --test all -- --exact future::sleeps_survive_an_attack ;;
     adapters)
       cd adapters
-      for adapter in hyper quinn tower smithy embassy; do
+      for adapter in hyper quinn tower embassy; do
         features=()
         [ $adapter != embassy ] || features=(--features std)
         attack --target-dir target -p "tickless-$adapter" "${features[@]}" --test attack --

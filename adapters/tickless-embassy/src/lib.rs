@@ -5,7 +5,7 @@
 //!   tasks. `no_std`; it allocates when more tasks wait than ever before.
 //! - With the feature `std`, a time driver for programs on an operating system. It needs no call:
 //!   depend on this crate, and write `use tickless_embassy as _;` so that it is linked.
-//! - With the feature `virtual-time`, a driver whose clock a test moves ([`virtual_time`]).
+//! - For tests, `embassy-time` has a driver whose clock a test moves (its feature `mock-driver`).
 //!
 //! A program must have exactly one time driver. Without one, linking fails with an undefined
 //! `_embassy_time_now`; with two, that symbol is defined twice. Cargo refuses a second version of
@@ -46,36 +46,11 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(feature = "std", feature = "virtual-time"))]
+#[cfg(feature = "std")]
 extern crate std;
-
-#[cfg(all(feature = "std", feature = "virtual-time"))]
-compile_error!(
-    "tickless-embassy: the features `std` and `virtual-time` are two time drivers, and a program \
-     has one; drop one of them (`cargo tree -e features -i tickless-embassy` shows which crates \
-     enable them)"
-);
 
 mod queue;
 #[cfg(feature = "std")]
 mod std_driver;
-#[cfg(feature = "virtual-time")]
-pub mod virtual_time;
 
 pub use queue::TimerQueue;
-
-/// Wakes all tasks, though wakers panic. Returns the first panic.
-#[cfg(any(feature = "std", feature = "virtual-time"))]
-fn wake_all(due: alloc::vec::Drain<'_, core::task::Waker>) -> std::thread::Result<()> {
-    let mut first = Ok(());
-    for waker in due {
-        let woken = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| waker.wake()));
-        if first.is_ok() {
-            first = woken;
-        } else {
-            // The drop of a panic's payload might panic again.
-            core::mem::forget(woken);
-        }
-    }
-    first
-}

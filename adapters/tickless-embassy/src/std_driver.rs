@@ -5,6 +5,7 @@
 
 use crate::TimerQueue;
 use alloc::vec::Vec;
+use core::panic::AssertUnwindSafe;
 use core::task::Waker;
 use embassy_time_driver::{Driver, TICK_HZ};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -69,8 +70,12 @@ impl StdDriver {
                 continue;
             }
             drop(state);
-            // The thread serves all tasks, so a waker that panics must not end it.
-            core::mem::forget(crate::wake_all(due.drain(..)));
+            for waker in due.drain(..) {
+                // The thread serves all tasks, so a waker that panics must not end it. The drop of
+                // the payload might panic again.
+                let wake = AssertUnwindSafe(|| waker.wake());
+                core::mem::forget(std::panic::catch_unwind(wake));
+            }
             state = self.state();
         }
     }

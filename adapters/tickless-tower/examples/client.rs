@@ -5,26 +5,29 @@
 
 use std::time::Duration;
 use tickless::VirtualTime;
+use tickless::future::Sleep;
 use tickless::future::TimerSource;
-use tickless_tower::{ExponentialBackoffMaker, RateLimitLayer, TimeoutLayer};
-use tower::retry::Policy;
-use tower::retry::backoff::{Backoff, MakeBackoff};
-use tower::util::rng::HasherRng;
+use tickless_tower::{RateLimitLayer, TimeoutLayer};
+use tower::retry::{Policy, RetryLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 /// Up to ten tries, with pauses of 10 ms that double up to a second.
 #[derive(Clone)]
-struct TenTries<B> {
-    pauses: B,
-    left: u32,
+struct TenTries {
+    timers: TimerSource,
+    tries: u32,
 }
 
-impl<B: Backoff> Policy<u64, u64, BoxError> for TenTries<B> {
-    type Future = B::Future;
+impl Policy<u64, u64, BoxError> for TenTries {
+    type Future = Sleep;
 
-    fn retry(&mut self, _: &mut u64, result: &mut Result<u64, BoxError>) -> Option<B::Future> {
-        self.left = self.left.checked_sub(1)?;
-        result.is_err().then(|| self.pauses.next_backoff())
+    fn retry(&mut self, _: &mut u64, result: &mut Result<u64, BoxError>) -> Option<Sleep> {
+        if result.is_ok() || self.tries == 10 {
+            return None;
+        }
+        let pause = Duration::from_millis(10 << (self.tries - 1)).min(Duration::from_secs(1));
+        self.tries += 1;
+        Some(self.timers.sleep(pause))
     }
 
     fn clone_request(&mut self, request: &u64) -> Option<u64> {
@@ -47,14 +50,10 @@ fn server() -> impl Service<u64, Response = u64, Error = BoxError, Future: Send>
 }
 
 async fn requests(timers: TimerSource, count: u64) -> Result<u64, BoxError> {
-    let (first, longest) = (Duration::from_millis(10), Duration::from_secs(1));
-    let jitter = HasherRng::default();
-    let pauses = ExponentialBackoffMaker::new(&timers, first, longest, 0.5, jitter)?.make_backoff();
+    let policy = TenTries { timers: timers.clone(), tries: 1 };
     let mut client = ServiceBuilder::new()
         .layer(RateLimitLayer::new(&timers, 4, Duration::from_secs(1))?)
-        .layer_fn(move |inner| {
-            tower::retry::Retry::new(TenTries { pauses: pauses.clone(), left: 9 }, inner)
-        })
+        .layer(RetryLayer::new(policy))
         .layer(TimeoutLayer::new(&timers, Duration::from_millis(500)))
         .service(server());
     let mut sum = 0;

@@ -1,4 +1,4 @@
-//! tower's timeout, rate limit and retry backoff on Tickless timers, and deadlines in headers.
+//! tower's timeout and rate limit on Tickless timers, and deadlines in headers.
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,18 +17,16 @@
 //! |---|---|
 //! | `timeout::TimeoutLayer` | [`TimeoutLayer`]; its error is tower's own `Elapsed` |
 //! | `limit::RateLimitLayer` | [`RateLimitLayer`] |
-//! | `retry::backoff::ExponentialBackoff` | [`ExponentialBackoff`], for tower's own `Retry` |
+//! | `retry::backoff` | `timers.sleep(pause)`, as the future of a `retry::Policy` |
 //! | | [`DeadlineLayer`], for the deadline of a request in a header |
 //!
 //! They behave as tower's do, without tokio's 1 ms floor, and work outside tokio too. With
 //! `&VirtualTime` as their timers, minutes of timeouts take milliseconds.
 
-mod backoff;
 mod deadline;
 mod rate_limit;
 mod timeout;
 
-pub use backoff::{ExponentialBackoff, ExponentialBackoffMaker, InvalidBackoff};
 pub use deadline::{Deadline, DeadlineFuture, DeadlineLayer};
 pub use rate_limit::{InvalidRate, RateLimit, RateLimitLayer};
 pub use tickless_http::{DeadlineHeader, NoTimeLeft};

@@ -5,50 +5,17 @@
 
 #[path = "../../../crates/tickless/tests/support/histories.rs"]
 mod histories;
-#[path = "../../../crates/tickless/tests/support/sleeps.rs"]
-mod sleeps;
 
 use histories::{OnPurpose, Rng, end_after, hush, seed, wait_until};
-use sleeps::{Kind, Sleeper, attack};
 use std::collections::BTreeMap;
 use std::panic::panic_any;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tickless::Timers;
-use tickless::future::TimerSource;
-use tickless_tower::{RateLimitLayer, ResponseFuture, Timeout, TimeoutLayer};
+use tickless_tower::{RateLimitLayer, TimeoutLayer};
 use tower::timeout::error::Elapsed;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
-
-type Never = std::future::Pending<Result<(), BoxError>>;
-
-/// A request that is never answered sleeps for its timeout.
-struct OfTower(Pin<Box<ResponseFuture<Never>>>);
-
-impl Sleeper for OfTower {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.as_mut().poll(cx).map(|ended| drop(ended.expect_err("it was not answered")))
-    }
-}
-
-#[test]
-fn timeouts_survive_an_attack() {
-    attack(
-        "attack",
-        "timeouts_survive_an_attack",
-        Kind {
-            now: TimerSource::std_now,
-            sleep_until: |timers, deadline| {
-                let after = deadline.saturating_duration_since(timers.std_now());
-                let hangs = service_fn(|()| std::future::pending());
-                OfTower(Box::pin(Timeout::new(hangs, timers, after).call(())))
-            },
-        },
-    );
-}
 
 #[derive(Clone, Copy)]
 enum Request {

@@ -1,5 +1,5 @@
 //! The services in virtual time, with exact times. `beside_tower.rs` compares the rate and the
-//! timeout with tower's; `examples/client.rs` retries under tower's own `Retry`.
+//! timeout with tower's.
 
 use http::Request;
 use std::future::ready;
@@ -9,32 +9,10 @@ use std::time::Duration;
 use tickless::VirtualTime;
 use tickless::time::Instant;
 use tickless_tower::{DeadlineHeader, DeadlineLayer, TimeoutLayer};
-use tickless_tower::{ExponentialBackoffMaker, InvalidRate, RateLimit, RateLimitLayer, Timeout};
-use tower::retry::backoff::{Backoff, MakeBackoff};
-use tower::util::rng::{HasherRng, Rng};
+use tickless_tower::{InvalidRate, RateLimit, RateLimitLayer};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 const MINUTE: Duration = Duration::from_secs(60);
-
-#[test]
-fn a_request_in_time_is_answered() {
-    let time = VirtualTime::new();
-    let timers = time.timers().clone();
-    let slow = service_fn(move |work: Result<u32, &'static str>| {
-        let sleep = timers.sleep(MINUTE);
-        async move {
-            sleep.await;
-            work.map_err(BoxError::from)
-        }
-    });
-    let mut service = Timeout::new(slow, &time, 2 * MINUTE);
-    time.block_on(async {
-        assert_eq!(service.ready().await.unwrap().call(Ok(7)).await.unwrap(), 7);
-        let error = service.ready().await.unwrap().call(Err("no")).await.unwrap_err();
-        assert_eq!(error.to_string(), "no");
-    });
-    time.assert_idle();
-}
 
 /// Goal: a deadline travels through a server to the client inside of it, and errors name it.
 #[test]
@@ -98,55 +76,10 @@ fn unused_requests_do_not_accumulate() {
 }
 
 #[test]
-fn invalid_settings_return_an_error_that_explains_them() {
+fn an_invalid_rate_is_an_error_that_explains_it() {
     let time = VirtualTime::new();
     let refused = RateLimitLayer::new(&time, 0, MINUTE).unwrap_err();
     assert_eq!(refused, InvalidRate { requests: 0, per: MINUTE });
     assert_eq!(refused.to_string(), "a rate of 0 requests in 60s; both must be above zero");
     assert!(RateLimitLayer::new(&time, 1, Duration::ZERO).is_err());
-
-    let backoff = |min, max, jitter| {
-        let made = ExponentialBackoffMaker::new(&time, min, max, jitter, HasherRng::default());
-        made.err().map_or("valid".to_owned(), |error| error.to_string())
-    };
-    let (short, long) = (Duration::from_secs(1), MINUTE);
-    assert!(backoff(long, short, 0.0).contains("shortest pause"));
-    assert!(backoff(Duration::ZERO, Duration::ZERO, 0.0).contains("longest pause"));
-    for jitter in [-0.1, 100.1, f64::NAN, f64::INFINITY] {
-        assert!(backoff(short, long, jitter).contains("jitter"));
-    }
-    assert_eq!(backoff(short, long, 0.5), "valid");
-}
-
-#[derive(Clone)]
-struct Half;
-
-impl Rng for Half {
-    fn next_u64(&mut self) -> u64 {
-        1 << 63
-    }
-}
-
-#[test]
-fn pauses_grow_to_the_longest() {
-    let time = VirtualTime::new();
-    let pauses = |jitter| -> Vec<f64> {
-        let mut maker = ExponentialBackoffMaker::new(
-            &time,
-            Duration::from_secs(1),
-            Duration::from_secs(10),
-            jitter,
-            Half,
-        )
-        .expect("valid");
-        let mut backoff = maker.make_backoff();
-        let pause = |_| (backoff.next_backoff().deadline() - time.now()).as_secs_f64();
-        (0..40).map(pause).collect()
-    };
-    assert_eq!(pauses(0.0)[..6], [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]);
-    assert_eq!(pauses(0.0)[39], 10.0);
-    let half = Half.next_f64();
-    assert!((0.4..0.6).contains(&half));
-    assert!((pauses(1.0)[0] - (1.0 + half)).abs() < 1e-6);
-    assert_eq!(pauses(1.0)[3..6], [10.0, 10.0, 10.0]);
 }

@@ -1,4 +1,4 @@
-//! A network in memory that delivers or loses datagrams.
+//! A network in memory.
 
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
@@ -17,8 +17,6 @@ pub struct Network {
 
 #[derive(Debug, Default)]
 struct State {
-    loses: bool,
-    lost: usize,
     inboxes: HashMap<SocketAddr, Inbox>,
 }
 
@@ -32,18 +30,6 @@ impl Network {
     pub fn socket(&self, address: SocketAddr) -> Arc<dyn AsyncUdpSocket> {
         self.state().inboxes.insert(address, Inbox::default());
         Arc::new(Socket { address, network: self.clone() })
-    }
-
-    pub fn fail(&self) {
-        self.state().loses = true;
-    }
-
-    pub fn recover(&self) {
-        self.state().loses = false;
-    }
-
-    pub fn lost(&self) -> usize {
-        self.state().lost
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -64,10 +50,6 @@ impl AsyncUdpSocket for Socket {
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let mut state = self.network.state();
-        if state.loses {
-            state.lost += 1;
-            return Ok(());
-        }
         let reader = state.inboxes.get_mut(&transmit.destination).and_then(|inbox| {
             inbox.datagrams.push_back((self.address, transmit.contents.to_vec()));
             inbox.reader.take()
