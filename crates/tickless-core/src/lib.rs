@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`word`] | an atomic word, which each platform provides |
 //! | [`time`] | nanoseconds, windows of time, ticks, CPU numbers |
-//! | [`clock`] | clocks computed from hardware counters, and a watchdog that checks the counters |
+//! | [`clock`] | time from a counter, and combined reads of a slow one |
 //! | [`bandwidth`] | groups with a quota in every period |
 //! | [`rearm`] | decides when an event device must be programmed, and returns the decision |
 //! | [`platform`] | the interface to the system that the core runs on |

@@ -48,16 +48,4 @@ impl Counter for Device {
     fn bits(&self) -> u32 {
         56
     }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        110
-    }
-
-    fn name(&self) -> &str {
-        "simulated device"
-    }
 }

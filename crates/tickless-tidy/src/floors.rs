@@ -35,14 +35,7 @@ pub const CRATES: &[Floors] = &[
     ),
     (
         "tickless-core::clock",
-        &[
-            &["counter"],
-            &["slope"],
-            &["segment"],
-            &["sources", "discipline", "line", "ratchet", "skew", "combined"],
-            &["watchdog"],
-            &["timekeeper"],
-        ],
+        &[&["counter"], &["slope"], &["segment"], &["discipline", "line", "combined"]],
     ),
     ("tickless-core::bandwidth", &[&["counts", "period"], &["settings"], &["permits"], &["group"]]),
     (

@@ -42,7 +42,7 @@
 //! one, from which readers derive the upper bits. For a counter of nanoseconds it changes once in
 //! 208 days, or when the device is set. A reader that sees it change starts again.
 
-use crate::clock::counter::{Counter, Width, describe_by};
+use crate::clock::counter::Counter;
 use crate::word::{Ordering, Relax, Word};
 
 /// How a shared counter is read.
@@ -266,7 +266,7 @@ impl<W: Word, C: Counter, R: Relax> Combined<W, C, R> {
         let unused = u64::BITS - VALUE_BITS;
         // Sign-extended: the published value may be less or greater than `near`.
         let distance = ((seen.value().wrapping_sub(near) << unused) as i64) >> unused;
-        Some(near.wrapping_add_signed(distance) & Width::bits(self.counter.bits()).mask())
+        Some(near.wrapping_add_signed(distance) & mask(self.counter.bits()))
     }
 
     #[inline]
@@ -281,7 +281,16 @@ impl<W: Word, C: Counter, R: Relax> Counter for Combined<W, C, R> {
         self.read()
     }
 
-    describe_by!(this => this.counter);
+    #[inline]
+    fn bits(&self) -> u32 {
+        self.counter.bits()
+    }
+}
+
+/// Returns a mask of the bits that a counter of this width has.
+#[inline]
+fn mask(bits: u32) -> u64 {
+    u64::MAX >> (64 - bits.clamp(2, 64))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -350,9 +359,34 @@ impl<W: Word> Drop for UnlockOnPanic<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Settable;
     use core::sync::atomic::AtomicU64;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// A counter whose value is set by a test. Reading it panics while the value is zero.
+    struct Settable {
+        shows: AtomicU64,
+        readings: AtomicU64,
+        bits: u32,
+    }
+
+    impl Settable {
+        fn new(bits: u32) -> Settable {
+            Settable { shows: 1.into(), readings: 0.into(), bits }
+        }
+    }
+
+    impl Counter for &Settable {
+        fn read(&self) -> u64 {
+            self.readings.fetch_add(1, Ordering::Relaxed);
+            let shows = self.shows.load(Ordering::Relaxed);
+            assert!(shows != 0, "a counter's panic");
+            shows
+        }
+
+        fn bits(&self) -> u32 {
+            self.bits
+        }
+    }
 
     fn relax(_: u32) {
         unreachable!("no other thread reads")
@@ -363,17 +397,18 @@ mod tests {
     /// Goal: without other readers each read is one device read, and keeps all bits.
     #[test]
     fn alone_every_read_reads_the_device() {
-        for width in [Width::bits(32), Width::bits(56), Width::bits(57), Width::FULL] {
-            let settable = Settable::new(width);
+        for bits in [32, 56, 57, 64] {
+            let settable = Settable::new(bits);
+            let mask = mask(bits);
             let counter: Alone<'_> = Combined::new(&settable, relax);
             let mut readings = 1;
-            for value in [7, 7, 8, width.mask(), width.mask() - 1, 3, width.mask() / 2, 1] {
+            for value in [7, 7, 8, mask, mask - 1, 3, mask / 2, 1] {
                 settable.shows.store(value, Ordering::Relaxed);
                 for _ in 0..40 {
                     assert_eq!(counter.read(), value);
                     let state = State(counter.word.0.load(Ordering::Relaxed));
                     let near = counter.near.0.load(Ordering::Relaxed);
-                    assert_eq!(counter.full(near, state), Some(value), "{width:?}");
+                    assert_eq!(counter.full(near, state), Some(value), "{bits} bits");
                     readings += 1;
                 }
             }
@@ -383,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_panic_releases_the_lock() {
-        let settable = Settable::new(Width::FULL);
+        let settable = Settable::new(64);
         let counter: Alone<'_> = Combined::new(&settable, relax);
         let before = State(counter.word.0.load(Ordering::Relaxed));
         settable.shows.store(0, Ordering::Relaxed);
@@ -408,7 +443,7 @@ mod tests {
 
     #[test]
     fn direct_reads_do_not_change_the_word() {
-        let settable = Settable::new(Width::FULL);
+        let settable = Settable::new(64);
         let counter: Alone<'_> = Combined::new(&settable, relax as fn(u32));
         let counter = counter.with_policy(ReadPolicy::Direct);
         let before = counter.word.0.load(Ordering::Relaxed);

@@ -155,7 +155,6 @@ impl Discipline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Width;
     use crate::clock::segment::{Segment, SourceId};
     use crate::clock::slope::Point;
 
@@ -183,7 +182,6 @@ mod tests {
             let discipline = Discipline::new(moment(counter, system), moment(now.0, now.1));
             let line = Segment {
                 source: SourceId(0),
-                width: Width::FULL,
                 count0: now.0 as u64,
                 start: Point::at(Ns(now.1 as u64)),
                 slope: discipline.slope(),

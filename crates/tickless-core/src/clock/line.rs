@@ -17,7 +17,6 @@
 //! machine code on x86 and one more instruction for each word elsewhere, and it needs nothing but
 //! words of a platform.
 
-use crate::clock::counter::Width;
 use crate::clock::segment::{Segment, SourceId};
 use crate::clock::slope::{Point, Slope};
 use crate::time::Ns;
@@ -29,8 +28,7 @@ pub struct Line<W> {
     /// The upper half is the sequence number, which is odd while the rest is being written. The
     /// lower half is the start's fraction.
     head: W,
-    /// The source and the width of the counter.
-    shape: W,
+    source: W,
     count0: W,
     ns0: W,
     slope: W,
@@ -44,7 +42,7 @@ impl<W: Word> Line<W> {
     pub fn new(segment: Segment) -> Line<W> {
         Line {
             head: W::new(u64::from(segment.start.fraction)),
-            shape: W::new(shape_of(&segment)),
+            source: W::new(segment.source.0.into()),
             count0: W::new(segment.count0),
             ns0: W::new(segment.start.ns.0),
             slope: W::new(segment.slope.0),
@@ -72,12 +70,10 @@ impl<W: Word> Line<W> {
         // Acquire: pairs with the Release at the end of `redraw`, so that the other words, which
         // are read next, are at least as new as this one.
         let head = self.head.load(Ordering::Acquire);
-        let shape = self.shape.load(Ordering::Acquire);
-        let source = SourceId((shape >> 8) as u8);
+        let source = SourceId(self.source.load(Ordering::Acquire) as u8);
         let count = read(source)?;
         let segment = Segment {
             source,
-            width: Width::restored(shape as u8),
             // Acquire, for each word: pairs with the Release of the same word in `redraw`. A reader
             // that has read a word of a new segment then finds, when it reads `head` again, that
             // the sequence number has changed, and discards what it has read.
@@ -107,7 +103,7 @@ impl<W: Word> Line<W> {
         let mut closed = Closed { line: self, head, fraction: old.start.fraction };
         let segment = next(old);
         // Release, for each word: pairs with the Acquire of the same word in `try_read`.
-        self.shape.store(shape_of(&segment), Ordering::Release);
+        self.source.store(segment.source.0.into(), Ordering::Release);
         self.count0.store(segment.count0, Ordering::Release);
         self.ns0.store(segment.start.ns.0, Ordering::Release);
         self.slope.store(segment.slope.0, Ordering::Release);
@@ -116,10 +112,8 @@ impl<W: Word> Line<W> {
     }
 
     fn current(&self, head: u64) -> Segment {
-        let shape = self.shape.load(Ordering::Relaxed);
         Segment {
-            source: SourceId((shape >> 8) as u8),
-            width: Width::restored(shape as u8),
+            source: SourceId(self.source.load(Ordering::Relaxed) as u8),
             count0: self.count0.load(Ordering::Relaxed),
             start: Point { ns: Ns(self.ns0.load(Ordering::Relaxed)), fraction: head as u32 },
             slope: Slope(self.slope.load(Ordering::Relaxed)),
@@ -142,21 +136,15 @@ impl<W: Word> Drop for Closed<'_, W> {
     }
 }
 
-fn shape_of(segment: &Segment) -> u64 {
-    u64::from(segment.source.0) << 8 | u64::from(segment.width.count())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::counter::Width;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::AtomicU64;
 
     fn segment(ns: u64) -> Segment {
         let start = Point { ns: Ns(ns), fraction: 7 };
-        let slope = Slope::of(1_000_000_000);
-        Segment { source: SourceId(3), width: Width::bits(48), count0: 100, start, slope }
+        Segment { source: SourceId(3), count0: 100, start, slope: Slope::ONE }
     }
 
     #[test]

@@ -8,7 +8,6 @@
 mod bandwidth;
 mod cancel;
 mod cancel_sync;
-mod clock_faults;
 mod deferred;
 mod device;
 mod device_faults;

@@ -167,18 +167,6 @@ impl<W: Backend> Counter for EmulatedDevice<W> {
     fn bits(&self) -> u32 {
         64
     }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        110
-    }
-
-    fn name(&self) -> &str {
-        "emulated, 1 us a reading, one at a time"
-    }
 }
 
 pub(super) fn clock<W: Backend>(policy: ReadPolicy, rounds: u64) -> Play {

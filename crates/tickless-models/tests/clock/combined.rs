@@ -4,10 +4,9 @@ use crate::support::{Device, Shared, Sometimes, explore, reader, run_all, shared
 use loom::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 use tickless_core::clock::combined::Patience;
-use tickless_core::clock::counter::Width;
 use tickless_core::word::Ordering;
 
-const NARROW: Width = Width::bits(32);
+const NARROW: u32 = 32;
 
 /// A value may predate the call by one device read: it is not older than the last reading that had
 /// ended when the call began.
@@ -145,7 +144,7 @@ fn a_wide_counter_holds_together() {
         [(set_ahead as fn(u64) -> u64, &[1, 1, 1][..]), (set_ahead_twice, &[1, 3])]
     {
         explore(3, move || {
-            let counter = shared(Device::unordered(Width::FULL, shows), Patience::ENDLESS);
+            let counter = shared(Device::unordered(64, shows), Patience::ENDLESS);
             let shown = move |_: &Shared, _: u64, value: u64| {
                 assert!((1..5).any(|reading| shows(reading) == value), "never shown: {value:#x}");
             };
@@ -161,7 +160,7 @@ fn a_wide_counter_that_is_set() {
         if reading < 3 { 5 + reading } else { (1 << 62) + reading }
     }
     explore(2, || {
-        let counter = shared(Device::new(Width::FULL, set_ahead), Patience::ENDLESS);
+        let counter = shared(Device::new(64, set_ahead), Patience::ENDLESS);
         let check = |_: &Shared, before: u64, value: u64| {
             let reading = if value < 1 << 61 { value - 5 } else { value - (1 << 62) };
             assert!((1..8).contains(&reading), "{value:#x} was never shown");

@@ -3,7 +3,6 @@
 use crate::support::{Sometimes, Watched, explore, run_all};
 use loom::thread;
 use std::sync::Arc;
-use tickless_core::clock::counter::Width;
 use tickless_core::clock::line::Line;
 use tickless_core::clock::segment::{Segment, SourceId};
 use tickless_core::clock::slope::{Point, Slope};
@@ -12,7 +11,7 @@ use tickless_core::time::Ns;
 fn segment(n: u64) -> Segment {
     let start = Point { ns: Ns(n), fraction: n as u32 };
     let source = SourceId(n as u8);
-    Segment { source, width: Width::bits(32 + n as u32), count0: n, start, slope: Slope(n) }
+    Segment { source, count0: n, start, slope: Slope(n) }
 }
 
 #[test]

@@ -8,9 +8,7 @@
 
 mod combined;
 mod line;
-mod skew;
 mod support;
 mod takeover;
-mod timekeeper;
 #[path = "../models/word.rs"]
 mod word;

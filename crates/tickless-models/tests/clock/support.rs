@@ -7,7 +7,7 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use tickless_core::clock::combined::{Combined, Patience};
-use tickless_core::clock::counter::{Counter, Width};
+use tickless_core::clock::counter::Counter;
 use tickless_core::word::{Ordering, Word};
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub fn run_all(bodies: Vec<Box<dyn FnOnce() + Send>>) {
 
 /// A counter of its own readings. The model defines the value of the nth reading.
 pub struct Device {
-    width: Width,
+    bits: u32,
     shows: Box<dyn Fn(u64) -> u64 + Send + Sync>,
     order: Ordering,
     readings: AtomicU64,
@@ -77,15 +77,15 @@ pub struct Device {
 impl Device {
     /// Makes a device whose readings are ordered with all other events, as those of a real device:
     /// otherwise "before the call" would have no meaning in a model.
-    pub fn new(width: Width, shows: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Device {
+    pub fn new(bits: u32, shows: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Device {
         let (shows, readings) = (Box::new(shows), AtomicU64::new(0));
         let done = std::array::from_fn(|_| AtomicU64::new(0));
-        Device { width, shows, order: Ordering::AcqRel, readings, done }
+        Device { bits, shows, order: Ordering::AcqRel, readings, done }
     }
 
     /// Makes a device that orders nothing, so that only the words order its readers.
-    pub fn unordered(width: Width, shows: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Device {
-        Device { order: Ordering::Relaxed, ..Device::new(width, shows) }
+    pub fn unordered(bits: u32, shows: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Device {
+        Device { order: Ordering::Relaxed, ..Device::new(bits, shows) }
     }
 
     /// Returns the number of readings. By a read-modify-write, which returns the last value.
@@ -109,19 +109,7 @@ impl Counter for Device {
     }
 
     fn bits(&self) -> u32 {
-        self.width.count()
-    }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        110
-    }
-
-    fn name(&self) -> &str {
-        "model"
+        self.bits
     }
 }
 

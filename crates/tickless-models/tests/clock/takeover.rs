@@ -3,7 +3,7 @@
 use crate::support::{Device, Shared, explore, reader, relax, run_all, shared};
 use std::sync::Arc;
 use tickless_core::clock::combined::Patience;
-use tickless_core::clock::counter::{Counter, Width};
+use tickless_core::clock::counter::Counter;
 
 const IMPATIENT: Patience = Patience(0);
 
@@ -11,7 +11,7 @@ const IMPATIENT: Patience = Patience(0);
 #[test]
 fn an_overtaken_holder_returns_a_published_value() {
     explore(3, || {
-        let counter = shared(Device::new(Width::bits(32), |n| n), IMPATIENT);
+        let counter = shared(Device::new(32, |n| n), IMPATIENT);
         let fresh = |_: &_, before: u64, value: u64| assert!(value >= before.min(value));
         run_all(vec![
             reader(&counter, 2, fresh),
@@ -24,7 +24,7 @@ fn an_overtaken_holder_returns_a_published_value() {
 #[test]
 fn an_overtaken_holder_sees_what_the_other_did() {
     explore(3, || {
-        let counter = shared(Device::unordered(Width::bits(32), |n| n), IMPATIENT);
+        let counter = shared(Device::unordered(32, |n| n), IMPATIENT);
         let sees = |counter: &Shared, _: u64, value: u64| {
             assert!(counter.counter().is_done(value), "C3: reading {value}");
         };
@@ -35,7 +35,7 @@ fn an_overtaken_holder_sees_what_the_other_did() {
 #[test]
 fn time_does_not_go_back_across_threads() {
     explore(3, || {
-        let counter = shared(Device::new(Width::bits(32), |n| n), IMPATIENT);
+        let counter = shared(Device::new(32, |n| n), IMPATIENT);
         let first = Arc::clone(&counter);
         let hand_on: Box<dyn FnOnce() + Send> = Box::new(move || {
             let seen = first.read();
@@ -50,7 +50,7 @@ fn time_does_not_go_back_across_threads() {
 #[test]
 fn every_reader_gets_a_value() {
     explore(2, || {
-        let counter = shared(Device::new(Width::FULL, |n| n), IMPATIENT);
+        let counter = shared(Device::new(64, |n| n), IMPATIENT);
         run_all((0..3).map(|_| reader(&counter, 1, |_, _, _| ())).collect());
         relax(0);
         let (alone, readings) = (counter.read(), counter.counter().readings());

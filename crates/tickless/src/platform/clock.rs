@@ -26,7 +26,6 @@ use crate::platform::system_clock::{system_now, system_time};
 use crate::platform::time_base::{Steps, TimeBase};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
-use tickless_core::clock::counter::Width;
 use tickless_core::clock::discipline::{Discipline, EVERY, Moment, Step};
 use tickless_core::clock::line::Line;
 use tickless_core::clock::segment::{Segment, SourceId};
@@ -148,7 +147,6 @@ impl HostClock {
     fn with(kind: Kind, discipline: Discipline, now: Moment) -> HostClock {
         let line = Line::new(Segment {
             source: TSC,
-            width: Width::FULL,
             count0: now.counter,
             start: Point::at(now.system),
             slope: discipline.slope(),
@@ -233,9 +231,7 @@ impl HostClock {
         }
         let read = |source| (source == TSC).then(counter::read);
         let (segment, count) = self.line.try_read(read)?;
-        // The width of the counter is always `FULL`, because `with` sets it so. The constant here
-        // saves loading the width from the line and applying it.
-        Some(Segment { width: Width::FULL, ..segment }.at(count).ns)
+        Some(segment.at(count).ns)
     }
 
     #[inline(never)]
@@ -333,8 +329,7 @@ impl HostClock {
     fn give_up_counter(&self) {
         self.line.redraw(|old| {
             let start = old.at(counter::read_ordered());
-            let slope = Slope::ONE;
-            Segment { source: SYSTEM, count0: system_now().0, start, slope, ..old }
+            Segment { source: SYSTEM, count0: system_now().0, start, slope: Slope::ONE }
         });
     }
 }
@@ -376,7 +371,7 @@ mod tests {
     }
 
     /// Goal: after the counter was given up, time still does not go back (C8: time is monotonic),
-    /// it runs at the system's rate (C9: fall back to the best other source), and deadlines are
+    /// it runs at the system's rate (C9: fall back), and deadlines are
     /// still converted for the kernel.
     #[test]
     fn time_is_monotonic_when_the_counter_is_given_up() {

@@ -48,8 +48,6 @@ impl std::error::Error for Fallback {}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenClockError {
-    /// A [`Clock`](crate::clock::Clock) needs at least one counter that can keep time.
-    NoCounter,
     /// There is no such device.
     NoDevice {
         /// The path that the caller asked for.
@@ -80,9 +78,6 @@ pub enum OpenClockError {
 impl fmt::Display for OpenClockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenClockError::NoCounter => {
-                f.write_str("there is no counter to keep time with; add one, even a slow one")
-            }
             OpenClockError::NoDevice { path } => write!(
                 f,
                 "there is no {}; PTP clocks are /dev/ptp0 and so on, and a network card or \
@@ -111,9 +106,7 @@ impl std::error::Error for OpenClockError {
             OpenClockError::NotAClock { error, .. } | OpenClockError::System { error, .. } => {
                 Some(error)
             }
-            OpenClockError::NoCounter
-            | OpenClockError::NoDevice { .. }
-            | OpenClockError::NoPermission { .. } => None,
+            OpenClockError::NoDevice { .. } | OpenClockError::NoPermission { .. } => None,
         }
     }
 }

@@ -27,16 +27,3 @@ pub fn compare() -> Moment {
     }
     best
 }
-
-/// Measures the counter's frequency against `CLOCK_MONOTONIC`. Spins for the time `apart`.
-#[cfg(linux_platform)]
-pub fn measure_tsc(apart: Ns) -> u64 {
-    let from = compare();
-    let mut to = compare();
-    while to.system.since(from.system) < apart {
-        to = compare();
-    }
-    let counts = u128::from(to.counter.saturating_sub(from.counter));
-    let ns = u128::from(to.system.since(from.system).0).max(1);
-    (counts * 1_000_000_000 / ns) as u64
-}

@@ -1,15 +1,11 @@
-//! C1 to C9 (clocks): this machine's counters, combined reads of slow counters, clocks that fall
-//! back, and the errors for sources that are not available.
+//! C1 to C8 (clocks): this machine's counters, combined reads of slow counters, and the errors for
+//! sources that are not available.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use tickless::Timers;
-use tickless::clock::{
-    Clock, ClockSource, Combined, Counter, Fault, OpenClockError, SystemClock, Tolerance, Tsc,
-};
-use tickless::time::Instant;
+use tickless::clock::{Combined, Counter, OpenClockError, SystemClock};
 
 fn monotonic() -> SystemClock {
     SystemClock::open(SystemClock::MONOTONIC).unwrap()
@@ -69,18 +65,6 @@ impl Counter for Own {
 
     fn bits(&self) -> u32 {
         64
-    }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        400
-    }
-
-    fn name(&self) -> &str {
-        "own"
     }
 }
 
@@ -144,51 +128,6 @@ fn a_stopped_counter_blocks_no_reader() {
     assert_eq!(counter.read_directly(), stopped);
 }
 
-/// Goal: C9 (fallback).
-#[test]
-fn a_clock_falls_back() {
-    static OWN: std::sync::OnceLock<Own> = std::sync::OnceLock::new();
-    let own = OWN.get_or_init(|| Own::new(Duration::ZERO));
-    let mut tolerance = Tolerance::DEFAULT;
-    tolerance.shortest = Duration::from_millis(10);
-    let counters: Vec<Box<dyn Counter>> = vec![Box::new(monotonic()), Box::new(own)];
-    let clock = Clock::with_tolerance(counters, tolerance).unwrap();
-    assert_eq!(clock.source_name(), "own");
-    assert_eq!(clock.maintain(), []);
-    let begin = std::time::Instant::now();
-    let mut last = clock.monotonic();
-    let mut reports = Vec::new();
-    own.stop();
-    while reports.is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "nothing was noticed");
-        thread::sleep(Duration::from_millis(15));
-        reports = clock.maintain();
-        let now = clock.monotonic();
-        assert!(now >= last, "{now:?} after {last:?}");
-        last = now;
-    }
-    assert_eq!((reports[0].bad, clock.source_name()), (1, "CLOCK_MONOTONIC"));
-    assert_eq!((reports[0].switched_to, reports[0].ahead), (Some(0), Duration::ZERO));
-    assert!(matches!(reports[0].fault, Fault::Frozen | Fault::Slow(_)), "{:?}", reports[0]);
-    assert!(clock.fault(1).is_some() && clock.fault(0).is_none());
-    assert!(clock.monotonic() >= last);
-}
-
-/// Goal: H5 (clocks that step).
-#[test]
-fn realtime_and_boottime_follow_reported_steps() {
-    let clock = Clock::over(vec![Box::new(monotonic())]).unwrap();
-    clock.set_realtime(Instant::from_secs(1_000_000));
-    let (mono, boot, real) = (clock.monotonic(), clock.boottime(), clock.realtime());
-    assert!(real >= Instant::from_secs(1_000_000) && boot >= mono);
-    clock.slept(Duration::from_secs(3600));
-    assert!(clock.monotonic() - mono < Duration::from_secs(60));
-    assert!(clock.boottime() >= boot + Duration::from_secs(3600));
-    assert!(clock.realtime() >= real + Duration::from_secs(3600));
-    assert_eq!(clock.steps(), 2);
-    assert!(clock.max_idle() > Duration::from_secs(1 << 30));
-}
-
 #[test]
 fn an_unavailable_source_is_an_error_with_the_reason() {
     for path in ["/dev/no-such-clock", "/dev/null", "/dev"] {
@@ -205,29 +144,6 @@ fn an_unavailable_source_is_an_error_with_the_reason() {
             && error.to_string().starts_with("clock 12345 does not tell the time"),
         "{error}"
     );
-    assert!(Clock::over(Vec::new()).unwrap_err().to_string().contains("no counter"));
-}
-
-#[test]
-fn the_tsc_agrees_with_the_clock_or_is_refused() {
-    let timers = Timers::process().unwrap();
-    let tsc = match Tsc::ordered() {
-        Ok(tsc) => tsc,
-        Err(why) => {
-            assert_eq!(timers.clock_source(), ClockSource::ClockGettime);
-            assert_eq!(timers.clock_fallback(), Some(why));
-            return;
-        }
-    };
-    assert_eq!(timers.clock_fallback(), None);
-    let unordered = Tsc::new().unwrap();
-    assert!(unordered.read() <= tsc.read());
-    let clock = Clock::over(vec![Box::new(tsc)]).unwrap();
-    let (from, begin) = (clock.monotonic(), std::time::Instant::now());
-    thread::sleep(Duration::from_millis(50));
-    let (ours, system) = (clock.monotonic() - from, begin.elapsed());
-    assert!(ours.abs_diff(system) < Duration::from_millis(5), "{ours:?} against {system:?}");
-    assert_eq!(tsc.skew(), Duration::ZERO);
 }
 
 /// Goal: H4 (forks, exits, drops).

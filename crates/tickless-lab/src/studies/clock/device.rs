@@ -3,9 +3,9 @@
 use crate::LabError;
 use std::cell::Cell;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tickless::clock::{Clock, Counter, OpenClockError, SystemClock, Tsc};
+use tickless::Timers;
+use tickless::clock::{Counter, OpenClockError, SystemClock};
 
 thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
@@ -34,18 +34,6 @@ impl Counter for Counted {
     fn bits(&self) -> u32 {
         self.0.bits()
     }
-
-    fn hertz(&self) -> u64 {
-        self.0.hertz()
-    }
-
-    fn rating(&self) -> u16 {
-        self.0.rating()
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
 }
 
 /// An emulated device that serves one read at a time. Each takes a microsecond, about as long as a
@@ -54,7 +42,7 @@ impl Counter for Counted {
 /// A read reserves the first free microsecond and waits until it has passed. So the queue is in the
 /// device, as in hardware: a reader that loses its CPU does not delay the others.
 pub struct Emulated {
-    clock: Arc<Clock>,
+    clock: Timers,
     free_at: Booked,
 }
 
@@ -66,12 +54,12 @@ struct Booked(AtomicU64);
 pub const EMULATED_READ_NS: u64 = 1_000;
 
 impl Emulated {
-    pub fn new(clock: Arc<Clock>) -> Emulated {
+    pub fn new(clock: Timers) -> Emulated {
         Emulated { clock, free_at: Booked(AtomicU64::new(0)) }
     }
 
     fn now(&self) -> u64 {
-        self.clock.monotonic().as_nanos()
+        self.clock.now().as_nanos()
     }
 }
 
@@ -91,18 +79,6 @@ impl Counter for Emulated {
     fn bits(&self) -> u32 {
         64
     }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        110
-    }
-
-    fn name(&self) -> &str {
-        "emulated, 1 us a reading, one at a time"
-    }
 }
 
 pub struct Slow {
@@ -113,23 +89,19 @@ pub struct Slow {
 
 type Opener = dyn Fn() -> Result<Box<dyn Counter>, OpenClockError>;
 
-pub fn clock() -> Result<Arc<Clock>, LabError> {
-    const NO_CLOCK: &str = "the system's clock could not be read; see what keeps this process from \
-                            clock_gettime (a sandbox, a container)";
-    let cannot = |error| LabError::system(NO_CLOCK)(error);
-    let system =
-        SystemClock::open(SystemClock::MONOTONIC).map_err(io::Error::other).map_err(cannot)?;
-    let mut counters: Vec<Box<dyn Counter>> = vec![Box::new(system)];
-    counters.extend(Tsc::new().map(|tsc| Box::new(tsc) as Box<dyn Counter>));
-    Clock::over(counters).map(Arc::new).map_err(io::Error::other).map_err(cannot)
+/// Returns timers for their clock, which times the reads.
+pub fn clock() -> Result<Timers, LabError> {
+    const NO_TIMERS: &str = "the timers whose clock times the reads did not start; raise the limit \
+                             of threads (ulimit -u)";
+    Timers::process().map_err(|error| LabError::system(NO_TIMERS)(io::Error::other(error)))
 }
 
-pub fn emulated(clock: &Arc<Clock>) -> Slow {
-    let clock = Arc::clone(clock);
+pub fn emulated(clock: &Timers) -> Slow {
+    let clock = clock.clone();
     Slow {
         id: "emulated",
         name: "an emulated device, 1 us a reading, one at a time".to_string(),
-        open: Box::new(move || Ok(Box::new(Emulated::new(Arc::clone(&clock))))),
+        open: Box::new(move || Ok(Box::new(Emulated::new(clock.clone())))),
     }
 }
 
@@ -161,8 +133,8 @@ mod tests {
     #[test]
     fn the_device_serves_one_at_a_time() {
         let clock = clock().unwrap();
-        let device = Counted::new(Box::new(Emulated::new(Arc::clone(&clock))));
-        let from = clock.monotonic();
+        let device = Counted::new(Box::new(Emulated::new(clock.clone())));
+        let from = clock.now();
         let mut values: Vec<u64> = std::thread::scope(|s| {
             let reader = || {
                 let values = (0..200).map(|_| device.read()).collect::<Vec<u64>>();
@@ -172,7 +144,7 @@ mod tests {
             let readers = [s.spawn(reader), s.spawn(reader), s.spawn(reader)];
             readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect()
         });
-        assert!((clock.monotonic() - from).as_nanos() as u64 >= 600 * EMULATED_READ_NS);
+        assert!((clock.now() - from).as_nanos() as u64 >= 600 * EMULATED_READ_NS);
         values.sort_unstable();
         assert!(values.windows(2).all(|pair| pair[1] - pair[0] >= EMULATED_READ_NS));
     }

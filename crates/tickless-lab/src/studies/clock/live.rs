@@ -17,7 +17,8 @@ use crate::studies::{Band, Cell, Request, StudyResult};
 use crate::text::figure;
 use std::io;
 use std::time::Duration;
-use tickless::clock::{Clock, OpenClockError};
+use tickless::Timers;
+use tickless::clock::{ClockSource, OpenClockError};
 use tickless_core::clock::combined::ReadPolicy;
 
 const POLICIES: [(&str, ReadPolicy); 2] =
@@ -126,7 +127,7 @@ fn plot(study: &mut StudyResult, device: &Slow, threads: &[usize]) {
     study.plots.push(Plot::new(id, title, Shape::Curve { x, y, lines }));
 }
 
-fn how(clock: &Clock, duration: Duration, turns: usize) -> String {
+fn how(clock: &Timers, duration: Duration, turns: usize) -> String {
     format!(
         "each policy for {} ms, {turns} times, in turn; threads are pinned to the CPUs in order, \
          and read without a pause; ns per read include the clock that times it; fairness is the \
@@ -135,7 +136,10 @@ fn how(clock: &Clock, duration: Duration, turns: usize) -> String {
          threads passed on. The emulated device takes {EMULATED_READ_NS} ns for each reading. \
          Timed by {}. An atomic add takes {} ns here",
         duration.as_millis(),
-        clock.source_name(),
+        match clock.clock_source() {
+            ClockSource::Tsc => "the TSC",
+            _ => "CLOCK_MONOTONIC",
+        },
         figure(measure::atomic_add_ns()),
     )
 }

@@ -7,7 +7,8 @@ use hdrhistogram::Histogram;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tickless::clock::{Clock, Combined, Counter};
+use tickless::Timers;
+use tickless::clock::{Combined, Counter};
 use tickless_core::clock::combined::ReadPolicy;
 
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub struct Plan<'a> {
     pub threads: usize,
     pub duration: Duration,
     pub cpus: &'a [usize],
-    pub clock: &'a Clock,
+    pub clock: &'a Timers,
 }
 
 #[derive(Clone, Debug)]
@@ -101,14 +102,14 @@ fn sum(own: &[Own]) -> Taken {
     }
 }
 
-fn read_until(clock: &Clock, counter: &Combined<Counted>, stop: &AtomicBool) -> Own {
+fn read_until(clock: &Timers, counter: &Combined<Counted>, stop: &AtomicBool) -> Own {
     let mut own = Own { latency: empty(), device_reads: 0, backwards: 0, seconds: 0.0 };
     let before = device_reads();
-    let begin = clock.monotonic();
+    let begin = clock.now();
     let (mut from, mut last) = (begin, 0);
     while !stop.load(Ordering::Relaxed) {
         let value = counter.read();
-        let to = clock.monotonic();
+        let to = clock.now();
         own.backwards += u64::from(value < last);
         own.latency.saturating_record((to - from).as_nanos() as u64);
         (from, last) = (to, value);
@@ -160,7 +161,6 @@ mod tests {
     use super::super::device::{Emulated, clock};
     use super::*;
     use crate::measure::cpus;
-    use std::sync::Arc;
 
     /// Goal: a direct read takes one device read and a combined one at most one. No reader sees
     /// time go back.
@@ -170,7 +170,7 @@ mod tests {
             let duration = Duration::from_millis(20);
             let clock = clock().unwrap();
             let plan = Plan { policy, threads: 3, duration, cpus: &cpus(), clock: &clock };
-            let taken = plan.read(Box::new(Emulated::new(Arc::clone(&clock)))).unwrap();
+            let taken = plan.read(Box::new(Emulated::new(clock.clone()))).unwrap();
             assert_eq!(taken.backwards, 0);
             assert!(taken.reads > 0 && taken.per_thread[0] <= taken.per_thread[1]);
             match policy {

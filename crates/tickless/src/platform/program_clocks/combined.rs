@@ -104,5 +104,8 @@ impl<C: Counter> Counter for Combined<C> {
         self.inner.read()
     }
 
-    tickless_core::describe_by!(this => this.inner);
+    #[inline]
+    fn bits(&self) -> u32 {
+        self.inner.bits()
+    }
 }

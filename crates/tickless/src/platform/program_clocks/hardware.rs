@@ -1,97 +1,14 @@
-//! The counters of this machine that programs can use: the TSC, the system's clocks, and PTP
-//! hardware clocks.
+//! The counters of this machine that programs can use: the system's clocks, and PTP hardware
+//! clocks.
 
-use crate::platform::clock_error::{Fallback, OpenClockError};
-use crate::platform::comparison::measure_tsc;
-use crate::platform::cpu::CpuMap;
-use crate::platform::{counter, driver};
+use crate::platform::clock_error::OpenClockError;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::Duration;
-use tickless_core::clock::counter::{Counter, Width};
-use tickless_core::clock::skew::Handover;
-use tickless_core::clock::slope::Slope;
-use tickless_core::time::{CpuId, Ns};
-
-/// The CPU's time-stamp counter.
-#[derive(Clone, Copy, Debug)]
-pub struct Tsc {
-    is_ordered: bool,
-    hertz: u64,
-}
-
-impl Tsc {
-    /// Opens the TSC, if the kernel keeps time with it. The CPU may reorder a reading with the
-    /// instructions around it, by some nanoseconds. Blocks for 10 ms to measure the frequency.
-    ///
-    /// # Errors
-    ///
-    /// [`Fallback`], with the reason, if there is no TSC or the kernel does not trust it.
-    pub fn new() -> Result<Tsc, Fallback> {
-        counter::trust()?;
-        Ok(Tsc { is_ordered: false, hertz: measure_tsc(Ns::from_ms(10)) })
-    }
-
-    /// Like [`new`](Tsc::new), but the CPU does not reorder readings, for timestamps that threads
-    /// compare. Costs 5 to 15 ns more for each reading.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`new`](Tsc::new) does.
-    pub fn ordered() -> Result<Tsc, Fallback> {
-        Ok(Tsc { is_ordered: true, ..Tsc::new()? })
-    }
-
-    /// Measures the longest distance by which a reading was behind an earlier reading on another
-    /// CPU. Starts one thread per CPU and blocks for some milliseconds.
-    pub fn skew(&self) -> Duration {
-        const TURNS: u32 = 5_000;
-        let handover = Handover::<AtomicU64>::new(Width::FULL, counter::read_ordered());
-        let map = CpuMap::of_this_process();
-        std::thread::scope(|s| {
-            for base in 0..map.bases() {
-                let cpu = map.cpu_of(CpuId(base));
-                let handover = &handover;
-                // If a thread cannot be started, its CPU is not checked.
-                let _ = std::thread::Builder::new().spawn_scoped(s, move || {
-                    if let Some(cpu) = cpu {
-                        driver::stay_on(cpu);
-                    }
-                    (0..TURNS).for_each(|_| handover.take_turn(counter::read_ordered));
-                });
-            }
-        });
-        Slope::of(self.hertz).ns(handover.skew().worst).to_duration()
-    }
-}
-
-impl Counter for Tsc {
-    #[inline]
-    fn read(&self) -> u64 {
-        if self.is_ordered { counter::read_ordered() } else { counter::read() }
-    }
-
-    #[inline]
-    fn bits(&self) -> u32 {
-        64
-    }
-
-    fn hertz(&self) -> u64 {
-        self.hertz
-    }
-
-    fn rating(&self) -> u16 {
-        300
-    }
-
-    fn name(&self) -> &str {
-        if self.is_ordered { "tsc, ordered" } else { "tsc" }
-    }
-}
+use tickless_core::clock::counter::Counter;
 
 /// One of the system's clocks, as a counter of nanoseconds. A reading costs about 30 ns (through
 /// the vDSO) or a system call; for several threads, see [`Combined`](super::combined::Combined).
@@ -166,6 +83,11 @@ impl SystemClock {
         }
     }
 
+    /// Returns the clock's name, such as `CLOCK_TAI`, or the path of its device.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns how many readings failed: because the thread or process of a CPU-time clock has
     /// ended, or a PTP device was removed. A failed reading returns the last value.
     pub fn failures(&self) -> u64 {
@@ -187,18 +109,6 @@ impl Counter for SystemClock {
     #[inline]
     fn bits(&self) -> u32 {
         64
-    }
-
-    fn hertz(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn rating(&self) -> u16 {
-        if self.id == Self::MONOTONIC { 250 } else { 110 }
-    }
-
-    fn name(&self) -> &str {
-        &self.name
     }
 }
 
@@ -247,7 +157,7 @@ mod tests {
     use super::*;
 
     /// Goal: a failed reading, as after the removal of a device, returns the last value and is
-    /// counted. A watchdog detects that as a counter that has stopped.
+    /// counted.
     #[test]
     fn a_failed_reading_returns_the_last_value() {
         let last = LastReading::default();
