@@ -1,20 +1,33 @@
 //! Counts which processes and which kernel callbacks use timers, and what that costs, live.
 //!
-//! Guarantees:
-//! - eBPF programs in the kernel, and this program when it reads events from tracefs, give equal
-//!   counts: both follow the rules of [`tally`], and a test compares their counts.
-//! - The tables show how many events were lost, what was not counted because a table was full, and
-//!   how much CPU time the counting itself took.
-//! - Nothing remains in the kernel, however the program ends: [`tickless_trace::record`] removes
-//!   the tracefs instance, and eBPF programs end with the process that loaded them.
+//! eBPF programs count in the kernel, by these rules:
+//! - An arming counts for the process that the CPU runs. In an interrupt that may be any process,
+//!   so the arming counts for the process that last armed this timer, or for the kernel if none
+//!   did. The kernel's periodic tick counts for the kernel.
+//! - The cancel or expiry of a timer counts for the process that armed it.
+//! - A removal is no cancel if the next timer event on that CPU arms or expires the same timer: the
+//!   kernel removes a timer before it does so.
+//! - A write to a CPU's timer device counts for the timer that changed last on that CPU.
+//! - When a timer interrupt wakes an idle CPU, the wakeup counts for the first timer that expires
+//!   in it. If that timer is the tick, and a coarse timer expires with the tick, the wakeup counts
+//!   for the coarse timer.
+//!
+//! The tables show what was not counted because a table was full, and how much CPU time the
+//! counting itself took. Nothing remains in the kernel, however the program ends: eBPF programs end
+//! with the process that loaded them.
 
 #![allow(
     missing_docs,
     reason = "internal: names speak for fields, and docs/book/src/json.md explains the JSON"
 )]
 
-pub mod period;
+mod ebpf;
+mod error;
+mod period;
+mod process;
 pub mod snapshot;
-pub mod source;
 pub mod table;
-pub mod tally;
+
+pub use ebpf::Ebpf;
+pub use error::CountError;
+pub use period::Vote;

@@ -129,11 +129,9 @@ pub struct Snapshot {
     pub at: Ns,
     pub rows: Vec<Row>,
     pub sources: Vec<Source>,
-    pub lost: u64,
     pub sees_device_writes: bool,
     pub sees_wakeups: bool,
     pub refused: u64,
-    pub unseen_idle: Vec<u16>,
     pub own_ns: u64,
     pub kernel_ns: Option<u64>,
 }

@@ -39,12 +39,9 @@ pub enum Sort {
 /// The counts between two times. Serialises to the JSON of `tickless top`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    pub source: String,
     pub seconds: f64,
     pub timer_events: u64,
-    pub lost: u64,
     pub refused: u64,
-    pub unseen_idle: Vec<u16>,
     pub own_percent: f64,
     pub kernel_percent: Option<f64>,
     pub is_partial: bool,
@@ -84,8 +81,8 @@ pub struct Period {
 /// of timer.
 type RowKey = (u32, Option<(String, Family)>);
 
-/// Returns what was counted between two snapshots of one source; `after` is the later one.
-pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Table {
+/// Returns what was counted between two snapshots; `after` is the later one.
+pub fn between(before: &Snapshot, after: &Snapshot, by: By) -> Table {
     let seconds = after.at.since(before.at).0 as f64 / 1e9;
     let percent = |ns: u64| if seconds > 0.0 { ns as f64 / 1e7 / seconds } else { 0.0 };
     let mut groups: BTreeMap<RowKey, Group> = BTreeMap::new();
@@ -113,12 +110,9 @@ pub fn between(before: &Snapshot, after: &Snapshot, by: By, source: &str) -> Tab
     });
     let rows: Vec<TableRow> = rows.collect();
     Table {
-        source: source.to_string(),
         seconds,
         timer_events,
-        lost: after.lost.saturating_sub(before.lost),
         refused: after.refused,
-        unseen_idle: after.unseen_idle.clone(),
         own_percent: percent(after.own_ns.saturating_sub(before.own_ns)),
         kernel_percent: after.kernel_ns.map(|ns| {
             // Subtract 0 if the first snapshot has no estimate: no eBPF program had run until then.

@@ -19,19 +19,19 @@ use tickless_trace::replay::{
 ///
 /// Shows how often the event device would have been programmed, how many wakeups would have
 /// found nothing to do, and how late timers would have fired, beside what the trace itself
-/// recorded. Reads ftrace text, trace.dat, perf.data, and what `trace-cmd report` and
-/// `perf script` print; plain or gzip. Several traces give a table with a row each and a total.
+/// recorded. Reads ftrace text, and what `trace-cmd report` and `perf script` print; plain or
+/// gzip. Several traces give a table with a row each and a total.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless replay traces/nginx.txt.gz\n  \
     tickless replay trace.txt --policy lazy --format json\n  \
-    tickless replay trace.dat perf.data 'traces/*.gz'\n  \
+    perf script --ns --header | tickless replay -\n  \
     ssh box cat trace.txt.gz | tickless replay - --strict\n\n\
     Exit status: 0 if replayed, 1 if a trace cannot be used or the results not written,\n\
     2 for a wrong command line, 3 with --strict if the replay is more than 5 % off what was\n\
     recorded, if the trace is damaged, or if no device writes were recorded.")]
 pub struct ReplayArgs {
-    /// The traces: files, patterns such as '*.dat', or - for standard input
+    /// The traces: files, patterns such as '*.gz', or - for standard input
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
     /// Only this policy; may be given several times

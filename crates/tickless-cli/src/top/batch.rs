@@ -7,7 +7,7 @@ use crate::output::{Format, print_with};
 use crate::record::command::{End, Waiting};
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
-use tickless_top::source::Counting;
+use tickless_top::Ebpf;
 use tickless_top::table::between;
 
 pub(super) const POLL: Duration = Duration::from_millis(100);
@@ -22,7 +22,7 @@ impl Batch {
     pub(super) fn run(
         &self,
         waiting: &Waiting,
-        mut counting: Counting,
+        mut counting: Ebpf,
         interval: Duration,
         view: &View,
     ) -> Result<Exit, Failure> {
@@ -30,7 +30,7 @@ impl Batch {
         for number in 0..self.tables.get() {
             let end = pass(waiting, &mut counting, interval)?;
             let after = counting.snapshot()?;
-            let mut table = between(&before, &after, view.by, counting.name());
+            let mut table = between(&before, &after, view.by);
             table.is_partial = end == End::Signal;
             view.apply(&mut table);
             print_with(|out| show::show(&table, view, self.rows, self.format, number, out))?;
@@ -43,7 +43,7 @@ impl Batch {
     }
 }
 
-fn pass(waiting: &Waiting, counting: &mut Counting, interval: Duration) -> Result<End, Failure> {
+fn pass(waiting: &Waiting, counting: &mut Ebpf, interval: Duration) -> Result<End, Failure> {
     let end = Instant::now() + interval;
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -53,6 +53,6 @@ fn pass(waiting: &Waiting, counting: &mut Counting, interval: Duration) -> Resul
         if waiting.pass(left.min(POLL)) == End::Signal {
             return Ok(End::Signal);
         }
-        counting.poll()?;
+        counting.poll();
     }
 }

@@ -75,8 +75,8 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-/// Returns one line with the rate of timer events, the CPU time for counting them, and the number
-/// of lost events.
+/// Returns one line with the rate of timer events, the CPU time for counting them, and what
+/// was not counted.
 pub(super) fn summary(table: &Table) -> String {
     let events = rate(table.per_second(table.timer_events));
     let kernel = match table.kernel_percent {
@@ -84,21 +84,9 @@ pub(super) fn summary(table: &Table) -> String {
         None => String::new(),
     };
     let own = format!("{:.1} % here", table.own_percent);
-    let mut text = format!(
-        "{:.1} s from {}: {events} timer events/s. Cost: {kernel}{own}.",
-        table.seconds, table.source
-    );
-    if table.lost > 0 {
-        text += &format!(" {} events were LOST: rates are too low.", table.lost);
-    }
+    let mut text = format!("{:.1} s: {events} timer events/s. Cost: {kernel}{own}.", table.seconds);
     if table.refused > 0 {
         text += &format!(" No place for {}.", table.refused);
-    }
-    for cpu in &table.unseen_idle {
-        text += &format!(
-            " The kernel hands out NOTHING of CPU {cpu}'s idle thread: its ticks and device writes \
-             are missing."
-        );
     }
     if table.is_partial {
         text += " PARTIAL: it was interrupted.";

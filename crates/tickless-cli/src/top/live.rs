@@ -12,18 +12,17 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use tickless_top::source::Counting;
+use tickless_top::Ebpf;
 
 /// Shows tables until the user presses the key to quit, or until a signal. Restores the terminal
 /// afterwards, even if drawing fails.
 pub(super) fn run(
     waiting: &Waiting,
-    mut counting: Counting,
+    mut counting: Ebpf,
     interval: Duration,
     view: View,
-    notes: Vec<String>,
 ) -> Result<(), Failure> {
-    let mut screen = Screen::new(view, counting.name(), notes, counting.snapshot()?);
+    let mut screen = Screen::new(view, counting.snapshot()?);
     let terminal = Terminal::enter().map_err(Failure::output)?;
     let mut next = Instant::now() + interval;
     loop {
@@ -48,7 +47,7 @@ enum Passed {
 
 fn pass(
     waiting: &Waiting,
-    counting: &mut Counting,
+    counting: &mut Ebpf,
     screen: &mut Screen,
     (terminal, size): (&Terminal, Size),
     until: Instant,
@@ -71,7 +70,7 @@ fn pass(
         if terminal.size() != size {
             return Ok(Passed::Redraw);
         }
-        counting.poll()?;
+        counting.poll();
     }
 }
 

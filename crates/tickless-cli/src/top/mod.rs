@@ -6,23 +6,23 @@ mod live;
 mod screen;
 mod show;
 
-use crate::command::{Command, Exit, Failure, complain};
+use crate::command::{Command, Exit, Failure};
 use crate::duration::parse_seconds;
 use crate::output::Format;
 use crate::record::command::Waiting;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroU64;
 use std::time::Duration;
-use tickless_top::source::{Choice, Counting};
+use tickless_top::Ebpf;
 use tickless_top::table::{By, Sort, Table};
 
 /// Show live which processes arm timers, cancel them, and wake idle CPUs
 ///
-/// Counts the kernel's timer events (root), by eBPF programs in the kernel if possible, or else
-/// from tracefs. The columns are rates per second: idle CPUs woken, writes of timer devices,
-/// timers armed, of these armed again while pending, the share that was cancelled, and timers
-/// that fired. Then come the kind of timer, how far ahead it is armed, and its period: x2 for
-/// two timers, ! if some of them expire together. The last row has the totals.
+/// Counts the kernel's timer events by eBPF programs in the kernel (root). The columns are rates
+/// per second: idle CPUs woken, writes of timer devices, timers armed, of these armed again while
+/// pending, the share that was cancelled, and timers that fired. Then come the kind of timer, how
+/// far ahead it is armed, and its period: x2 for two timers, ! if some of them expire together.
+/// The last row has the totals.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     sudo tickless top\n  \
@@ -57,9 +57,6 @@ pub struct TopArgs {
     /// At most this many rows in each printed table
     #[arg(short = 'n', long, value_name = "N", default_value = "20")]
     rows: usize,
-    /// Where events are counted
-    #[arg(long, value_name = "SOURCE", value_enum, default_value_t)]
-    source: Choice,
     /// How to print; JSON has a line for each table
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -98,20 +95,14 @@ impl Command for TopArgs {
             filter: self.filter.clone(),
             command_lines: self.command_lines,
         };
-        let program = std::env::current_exe().ok();
         let waiting = Waiting::new();
-        let mut notes = Vec::new();
-        let mut note = |text: &str| notes.push(text.to_string());
-        let counting = Counting::start(self.source, program.as_deref(), &mut note)?;
+        let counting = Ebpf::start()?;
         match tables {
             Some(tables) => {
-                notes.iter().for_each(complain);
                 let batch = batch::Batch { tables, rows: self.rows, format: self.format };
                 batch.run(&waiting, counting, self.interval, &view)
             }
-            None => {
-                live::run(&waiting, counting, self.interval, view, notes).map(|()| Exit::Success)
-            }
+            None => live::run(&waiting, counting, self.interval, view).map(|()| Exit::Success),
         }
     }
 }

@@ -32,8 +32,6 @@ pub(super) enum Look {
 
 pub(super) struct Screen {
     view: View,
-    source: &'static str,
-    notes: Vec<String>,
     before: Snapshot,
     after: Option<Snapshot>,
     is_frozen: bool,
@@ -42,22 +40,8 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(
-        view: View,
-        source: &'static str,
-        notes: Vec<String>,
-        before: Snapshot,
-    ) -> Screen {
-        Screen {
-            view,
-            source,
-            notes,
-            before,
-            after: None,
-            is_frozen: false,
-            is_typing: false,
-            scrolled: 0,
-        }
+    pub(super) fn new(view: View, before: Snapshot) -> Screen {
+        Screen { view, before, after: None, is_frozen: false, is_typing: false, scrolled: 0 }
     }
 
     /// Shows what was counted between the previous snapshot and this one. Ignored while the screen
@@ -73,7 +57,7 @@ impl Screen {
 
     fn table(&self) -> Option<Table> {
         let after = self.after.as_ref()?;
-        let mut table = between(&self.before, after, self.view.by, self.source);
+        let mut table = between(&self.before, after, self.view.by);
         self.view.apply(&mut table);
         Some(table)
     }
@@ -128,7 +112,7 @@ impl Screen {
         self.view.sort = all[(at + step) % all.len()];
     }
 
-    /// Returns the lines for a terminal of this many rows and columns: a summary, the notes, the
+    /// Returns the lines for a terminal of this many rows and columns: a summary, the
     /// table from the row to which it is scrolled, and the list of keys.
     pub(super) fn lines(&mut self, (rows, columns): (u16, u16)) -> Vec<Line> {
         const SUMMARY: usize = 2;
@@ -137,9 +121,6 @@ impl Screen {
         let summary = table.as_ref().map_or_else(|| "counting ...".to_string(), summary);
         let mut texts = wrapped("", &summary, columns);
         texts.resize(SUMMARY, String::new());
-        if !self.notes.is_empty() {
-            texts.push(self.notes.join(" "));
-        }
         let plain = |text| Line { text, look: Look::Plain };
         let mut lines: Vec<Line> = texts.into_iter().map(plain).collect();
         if let Some(table) = table {
@@ -245,13 +226,13 @@ mod tests {
             filter: String::new(),
             command_lines: false,
         };
-        let mut screen = Screen::new(view, "ebpf", Vec::new(), snapshot(1, [0, 0]));
+        let mut screen = Screen::new(view, snapshot(1, [0, 0]));
         let screen = &mut screen;
         begins(screen, 0, "counting");
         screen.show(snapshot(3, [400, 1_000]));
         let lines = drawn(screen, 80);
         for (line, words) in [
-            (0, ["from ebpf", "Cost:"]),
+            (0, ["timer events/s", "Cost:"]),
             (2, ["process", "wakes"]),
             (3, ["db", "500"]),
             (4, ["web", "100%"]),

@@ -74,12 +74,12 @@ fn shorten(name: &mut String) {
 }
 
 fn csv(table: &Table, number: u64, out: &mut dyn Write) -> io::Result<()> {
-    const HEADER: &str = "source,seconds,process,pid,function,family,arms,rearms,cancels,\
+    const HEADER: &str = "seconds,process,pid,function,family,arms,rearms,cancels,\
         expiries,wakes,device_writes,distance_ns,period_ns";
     let rows = table.rows.iter().map(|row| {
         let period = row.periods.first().map(|period| period.period_ns);
         (
-            (&table.source, table.seconds, &row.process, row.pid, &row.function, row.family),
+            (table.seconds, &row.process, row.pid, &row.function, row.family),
             (row.arms, row.rearms, row.cancels, row.expiries, row.wakes),
             (row.device_writes, row.distance_ns, period),
         )

@@ -68,15 +68,11 @@ fn a_refusal_of_ebpf_has_its_reason() {
         (LOCKED_DOWN, WITHOUT_CAPABILITIES, "locked down"),
         ("true", WITHOUT_CAPABILITIES, "Operation not permitted"),
     ] {
-        let runs: [Run; 2] = [
-            ("top --once -i 100ms -n 3", 0, &[why, "Now from tracefs."], "from tracefs:"),
-            ("top --once -i 100ms -n 3 --source ebpf", 1, &[why, "--source tracefs"], ""),
-        ];
-        without(hide, with, &runs);
+        let advice = "`tickless record` and `tickless late` do without";
+        without(hide, with, &[("top --once -i 100ms -n 3", 1, &[why, advice], "")]);
     }
 }
 
-const TOP: &str = "top --once -i 100ms -n 3 --source tracefs";
 const RECORD: &str = "record -D 50ms --force -o /dev/null";
 const LATE: &str = "late --watch -D 50ms";
 
@@ -84,11 +80,9 @@ const LATE: &str = "late --watch -D 50ms";
 fn every_command_reports_a_kernel_without_timer_events() {
     let break_at = "latency --break 1ms -l 5 -o /dev/null --force";
     let message: &[&str] = &["has no timer events. Record on a kernel with"];
-    let [top, record, late, latency] =
-        [TOP, RECORD, LATE, break_at].map(|line| (line, 1, message, ""));
+    let [record, late, latency] = [RECORD, LATE, break_at].map(|line| (line, 1, message, ""));
     let doctor = "doctor -D 50ms --check tick-wakers";
     let runs = [
-        top,
         record,
         late,
         latency,
@@ -103,8 +97,7 @@ fn a_kernel_without_some_events_gives_partial_results() {
     let hide = "mount -t tmpfs none \"$PLACE\" && mkdir \"$PLACE/timer\" && \
                 mount --bind \"$TRACEFS/events/timer\" \"$PLACE/timer\" && \
                 mount --rbind \"$PLACE\" \"$TRACEFS/events\"";
-    let top = format!("{TOP} --format json");
-    let runs = [(top.as_str(), r#""wakes":null"#), (RECORD, ""), (LATE, "no sched_switch")];
+    let runs = [(RECORD, ""), (LATE, "no sched_switch")];
     let messages: &[&str] = &["no irq_vectors:local_timer_*", "no msr:write_msr"];
     without(hide, AS_ROOT, &runs.map(|(line, shown)| (line, 0, messages, shown)));
 }
@@ -114,7 +107,7 @@ fn another_tracer_is_named_and_left_alone() {
     let hide = "echo function > \"$PLACE/tracer\" && \
                 mount --bind \"$PLACE/tracer\" \"$TRACEFS/current_tracer\"";
     let messages: &[&str] = &["another tracer is at work (function)", "echo nop >"];
-    without(hide, AS_ROOT, &[TOP, RECORD, LATE].map(|line| (line, 0, messages, "")));
+    without(hide, AS_ROOT, &[RECORD, LATE].map(|line| (line, 0, messages, "")));
 }
 
 #[test]

@@ -1,22 +1,32 @@
-//! Compares the two sources under one load, on this machine's kernel.
+//! Compares the counts of the eBPF programs with a recording of the same load, on this machine's
+//! kernel.
 
-use rustix::thread::{CpuSet, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{
+    CpuSet, clock_nanosleep_absolute, gettid, sched_getaffinity, sched_setaffinity,
+};
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
+use tickless_core::time::CpuId;
+use tickless_top::Ebpf;
 use tickless_top::snapshot::{Counts, Snapshot};
-use tickless_top::source::{Choice, Counting, SourceError};
 use tickless_top::table::{By, between};
+use tickless_trace::Trace;
+use tickless_trace::read::{Context, Event, NameId, Record, TimerAddr};
+use tickless_trace::record::{Options, Recording, Tracefs};
 
 /// One test runs at a time, because the comparison includes all CPUs.
 pub static TURN: Mutex<()> = Mutex::new(());
 
 /// Reports why a test did not run, also to the gate.
-pub fn skip(test: &str, why: &SourceError) {
+pub fn skip(test: &str, why: &dyn Display) {
     let line = format!("SKIPPED: {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(path) = std::env::var_os("CI_SKIPPED")
@@ -26,17 +36,22 @@ pub fn skip(test: &str, why: &SourceError) {
     }
 }
 
-pub fn start(choice: Choice) -> Result<Counting, SourceError> {
-    Counting::start(choice, None, &mut |note| eprintln!("{note}"))
+/// The threads of this process that have run.
+static THREADS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn note_this_thread() {
+    THREADS.lock().unwrap().push(gettid().as_raw_pid().cast_unsigned());
 }
 
 /// Some hundreds or thousands of timers of each kind: sleeps that end by themselves, waits that are
 /// interrupted, and a connection, whose retransmission timer each message pushes out.
 fn load() {
+    note_this_thread();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let mut server = listener.accept().unwrap().0;
     let talker = thread::spawn(move || {
+        note_this_thread();
         let mut byte = [0];
         for _ in 0..400 {
             client.write_all(&byte).unwrap();
@@ -46,6 +61,7 @@ fn load() {
         }
     });
     let sleeper = thread::spawn(|| {
+        note_this_thread();
         for _ in 0..1_000 {
             thread::sleep(Duration::from_micros(1_000));
         }
@@ -53,6 +69,7 @@ fn load() {
     let (ask, asked) = channel::<()>();
     let (answer, answered) = channel::<()>();
     let waiter = thread::spawn(move || {
+        note_this_thread();
         while asked.recv_timeout(Duration::from_secs(100)).is_ok() {
             answer.send(()).unwrap();
         }
@@ -73,125 +90,185 @@ fn of(is_meant: impl Fn(u32) -> bool, before: &Snapshot, after: &Snapshot) -> Co
     rows.fold(Counts::default(), |sum, (at, row)| sum.plus(&row.counts.since(&old(at))))
 }
 
-/// Takes an eBPF snapshot before and after one of tracefs. eBPF counts in the kernel, so its
-/// snapshots are exact in time, and that of tracefs is between the two.
-fn around(tracefs: &mut Counting, ebpf: &mut Counting) -> [Snapshot; 3] {
-    let before = ebpf.snapshot().unwrap();
-    let between = tracefs.snapshot().unwrap();
-    [before, between, ebpf.snapshot().unwrap()]
+/// What is counted of a timer: its callback, whether it counts for this process, and whether it is
+/// pending.
+#[derive(Clone, Copy)]
+struct Timer {
+    function: NameId,
+    is_mine: bool,
+    is_pending: bool,
 }
 
-/// A count of tracefs, and the smallest and largest count of eBPF.
-#[derive(Debug)]
-struct Seen {
-    what: &'static str,
-    tracefs: u64,
-    ebpf: [u64; 2],
+/// Counts the events of a recording by the rules of the crate: those of this process, whose threads
+/// are `mine`, and the idle wakeups and device writes of all.
+struct Oracle<'a> {
+    trace: &'a Trace,
+    mine: HashSet<u32>,
+    timers: HashMap<TimerAddr, Timer>,
+    /// For each CPU, the timer that its last timer event removed.
+    removed: HashMap<CpuId, TimerAddr>,
+    woken: HashSet<CpuId>,
+    counts: Counts,
 }
 
-impl Seen {
-    /// Returns whether they agree within 2 %; an arming and its end may be in different readings.
-    fn agrees(&self) -> bool {
-        let [least, most] = self.ebpf;
-        let agrees =
-            ((least * 98 / 100).saturating_sub(2)..=most * 102 / 100 + 2).contains(&self.tracefs);
-        if !agrees {
-            eprintln!("{}: {} by tracefs, {least} to {most} by eBPF", self.what, self.tracefs);
+impl Oracle<'_> {
+    fn count(trace: &Trace, mine: HashSet<u32>) -> Counts {
+        let (timers, removed, woken) = (HashMap::new(), HashMap::new(), HashSet::new());
+        let mut oracle = Oracle { trace, mine, timers, removed, woken, counts: Counts::default() };
+        trace.records.iter().for_each(|record| oracle.event(record));
+        oracle.counts
+    }
+
+    fn event(&mut self, record: &Record) {
+        match record.event {
+            Event::TimerStart { timer, function, .. }
+            | Event::HrtimerStart { timer, function, .. } => self.armed(record, timer, function),
+            Event::TimerCancel { timer } | Event::HrtimerCancel { timer } => {
+                self.removed.remove(&record.cpu);
+                let Some(known) = self.timers.get_mut(&timer) else { return };
+                known.is_pending = false;
+                self.counts.cancels += u64::from(known.is_mine);
+                self.removed.insert(record.cpu, timer);
+            }
+            Event::TimerExpireEntry { timer, function, .. } => {
+                self.expired(record, timer, function)
+            }
+            Event::HrtimerExpireEntry { timer, function, .. } => {
+                self.counts.idle_wakeups += u64::from(self.woken.remove(&record.cpu));
+                self.expired(record, timer, function);
+            }
+            Event::LocalTimerEntry if record.pid == 0 => drop(self.woken.insert(record.cpu)),
+            Event::LocalTimerEntry => drop(self.woken.remove(&record.cpu)),
+            _ => self.counts.device_writes += u64::from(record.event.is_device_write()),
         }
-        agrees
+    }
+
+    fn armed(&mut self, record: &Record, timer: TimerAddr, function: NameId) {
+        let known = self.timers.get(&timer).filter(|known| known.function == function);
+        let is_mine = if self.trace.names.tick_functions().contains(&Some(function)) {
+            false
+        } else if record.context == Context::Task && record.pid != 0 {
+            self.mine.contains(&record.pid)
+        } else {
+            known.is_some_and(|known| known.is_mine)
+        };
+        let is_half = self.removed.remove(&record.cpu) == Some(timer);
+        let is_rearm = is_half || known.is_some_and(|known| known.is_pending);
+        self.counts.arms += u64::from(is_mine);
+        self.counts.rearms += u64::from(is_mine && is_rearm);
+        self.counts.halves += u64::from(is_mine && is_half);
+        self.timers.insert(timer, Timer { function, is_mine, is_pending: true });
+    }
+
+    fn expired(&mut self, record: &Record, timer: TimerAddr, function: NameId) {
+        let is_half = self.removed.remove(&record.cpu) == Some(timer);
+        let known = self.timers.get_mut(&timer).filter(|known| known.function == function);
+        let Some(known) = known else { return };
+        known.is_pending = false;
+        self.counts.expiries += u64::from(known.is_mine);
+        self.counts.halves += u64::from(known.is_mine && is_half);
     }
 }
 
-/// Runs the load on one CPU with both sources. Returns the counts of this process, and the device
-/// writes that it caused.
-fn compare(cpu: usize, tracefs: &mut Counting, ebpf: &mut Counting) -> (Vec<Seen>, Seen) {
-    let [early, from, late] = around(tracefs, ebpf);
-    // This thread reads the buffers before they are full.
+/// Returns whether a count of a recording agrees within 2 % with what eBPF counted: at least in the
+/// shorter, and at most in the longer of two spans.
+fn agrees(what: &str, recorded: u64, [least, most]: [u64; 2]) -> bool {
+    let range = (least * 98 / 100).saturating_sub(2)..=most * 102 / 100 + 2;
+    if !range.contains(&recorded) {
+        eprintln!("{what}: {recorded} were recorded, {least} to {most} counted");
+    }
+    range.contains(&recorded)
+}
+
+/// Goal: the programs count a load as its recording shows it, within 2 %. Method: both run at once,
+/// so that they see the same events, on one CPU after the other. Other processes run while a
+/// snapshot is taken: the recording may have anything from what eBPF counts in the shorter of two
+/// spans to what it counts in the longer.
+#[test]
+fn counts_agree_with_a_recording() {
+    let _turn = TURN.lock();
+    const NAME: &str = "counts_agree_with_a_recording";
+    let mut ebpf = match Ebpf::start() {
+        Ok(ebpf) => ebpf,
+        Err(error) => return skip(NAME, &error),
+    };
+    let allowed = sched_getaffinity(None).unwrap();
+    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
+    for &cpu in cpus.iter().take(4) {
+        let recording = Tracefs::find()
+            .and_then(|tracefs| Recording::prepare(tracefs, &Options::default(), None));
+        let recording = match recording {
+            Ok(recording) => recording,
+            Err(error) => return skip(NAME, &error),
+        };
+        compare(cpu, &mut ebpf, &recording);
+    }
+}
+
+fn compare(cpu: usize, ebpf: &mut Ebpf, recording: &Recording) {
+    let early = ebpf.snapshot().unwrap();
+    recording.start().unwrap();
+    let from = ebpf.snapshot().unwrap();
     let loads = thread::spawn(move || {
         let mut cpus = CpuSet::new();
         cpus.set(cpu);
         sched_setaffinity(None, &cpus).unwrap();
         load();
     });
-    while !loads.is_finished() {
-        thread::sleep(Duration::from_millis(50));
-        tracefs.poll().unwrap();
-        ebpf.poll().unwrap();
-    }
     loads.join().unwrap();
-    let [first, to, last] = around(tracefs, ebpf);
-    assert_eq!([to.lost, last.lost, last.refused], [0; 3]);
-    let spans = [(&from, &to), (&late, &first), (&early, &last)];
-    let mine = spans.map(|(from, to)| of(|pid| pid == std::process::id(), from, to));
-    let seen = |what, figure: &dyn Fn(&Counts) -> u64| {
-        let [tracefs, least, most] = mine.each_ref().map(figure);
-        Seen { what, tracefs, ebpf: [least, most] }
+    let to = ebpf.snapshot().unwrap();
+    recording.stop().unwrap();
+    let last = ebpf.snapshot().unwrap();
+    assert_eq!((last.refused, recording.statistics().dropped()), (0, 0));
+    let trace = Trace::parse("t", recording.text("a load").unwrap()).unwrap();
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let running = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    let mine = running.chain(THREADS.lock().unwrap().drain(..)).collect();
+    let recorded = Oracle::count(&trace, mine);
+    let spans = [(&from, &to), (&early, &last)];
+    let counted = |is_meant: fn(u32) -> bool, figure: fn(&Counts) -> u64| {
+        spans.map(|(from, to)| figure(&of(is_meant, from, to)))
     };
-    // Ticks belong to the idle threads.
-    let everybody = spans.map(|(from, to)| of(|pid| pid != 0, from, to));
-    let [tracefs, least, most] = everybody.map(|counts| counts.arms + counts.expiries);
-    let own = vec![
-        Seen { what: "events of all processes", tracefs, ebpf: [least, most] },
-        seen("arms", &|counts| counts.arms),
-        seen("re-armings", &|counts| counts.rearms),
-        seen("cancels", &|counts| counts.cancelled()),
-        seen("expiries", &|counts| counts.expiries),
-        seen("idle wakeups", &|counts| counts.idle_wakeups),
-        seen("distance", &|counts| counts.distances.typical_ns().unwrap_or(0)),
+    let mine = |figure| counted(|pid| pid == std::process::id(), figure);
+    let all = |figure| counted(|_| true, figure);
+    let seen = [
+        agrees("arms", recorded.arms, mine(|it| it.arms)),
+        agrees("re-armings", recorded.rearms, mine(|it| it.rearms)),
+        agrees("cancels", recorded.cancelled(), mine(Counts::cancelled)),
+        agrees("expiries", recorded.expiries, mine(|it| it.expiries)),
+        agrees("idle wakeups", recorded.idle_wakeups, all(|it| it.idle_wakeups)),
+        agrees("device writes", recorded.device_writes, all(|it| it.device_writes)),
     ];
-    let enough = own[1].tracefs > 2_000 && own[2].tracefs > 100 && own[4].tracefs >= 1_000;
-    assert!(enough, "{own:?}");
-    (own, seen("device writes", &|counts| counts.device_writes))
-}
-
-/// Goal: both sources count one load equally within 2 %, and lose nothing. Method: both run at
-/// once, so that they see the same events, on one CPU after the other. Other processes run while a
-/// snapshot is taken: tracefs may count anything from what eBPF counts in the shorter of two spans
-/// to what it counts in the longer.
-#[test]
-fn both_sources_agree() {
-    let _turn = TURN.lock();
-    const NAME: &str = "both_sources_agree";
-    let (mut tracefs, mut ebpf) = match (start(Choice::Tracefs), start(Choice::Ebpf)) {
-        (Ok(tracefs), Ok(ebpf)) => (tracefs, ebpf),
-        (Err(error), _) | (_, Err(error)) => return skip(NAME, &error),
-    };
-    let allowed = sched_getaffinity(None).unwrap();
-    let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
-    let mut writes = Vec::new();
-    for &cpu in cpus.iter().take(4) {
-        let (own, caused) = compare(cpu, &mut tracefs, &mut ebpf);
-        assert!(own.iter().all(Seen::agrees), "CPU {cpu}: {own:?}");
-        writes.push(caused);
-    }
-    assert!(writes.iter().any(Seen::agrees), "{writes:?}");
+    assert_eq!(seen, [true; 6], "CPU {cpu}: {recorded:?}");
+    assert!(recorded.arms > 2_000 && recorded.rearms > 100 && recorded.expiries >= 1_000);
 }
 
 #[test]
 fn a_sleeper_has_a_period() {
     const PERIOD_NS: i64 = 2_000_000;
     let _turn = TURN.lock();
-    for choice in [Choice::Tracefs, Choice::Ebpf] {
-        let mut source = match start(choice) {
-            Ok(source) => source,
-            Err(error) => return skip("a_sleeper_has_a_period", &error),
-        };
-        let before = source.snapshot().unwrap();
-        // Absolute times keep the period on a busy machine, which makes sleeps late.
-        let now = clock_gettime(ClockId::Monotonic);
-        for sleep in 1..=200_i64 {
-            let ns = now.tv_nsec + sleep * PERIOD_NS;
-            let until =
-                Timespec { tv_sec: now.tv_sec + ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
-            clock_nanosleep_absolute(ClockId::Monotonic, &until).unwrap();
-        }
-        let after = source.snapshot().unwrap();
-        let table = between(&before, &after, By::Callback, source.name());
-        let mine = std::process::id();
-        let mut periods =
-            table.rows.iter().filter(|row| row.pid == mine).flat_map(|row| &row.periods);
-        let is_mine = |ns: u64| ns.abs_diff(PERIOD_NS as u64) <= PERIOD_NS as u64 / 32;
-        assert!(periods.any(|period| is_mine(period.period_ns)), "{choice:?}: {table:?}");
-        assert_eq!(table.lost, 0);
+    let mut source = match Ebpf::start() {
+        Ok(source) => source,
+        Err(error) => return skip("a_sleeper_has_a_period", &error),
+    };
+    let before = source.snapshot().unwrap();
+    // Absolute times keep the period on a busy machine, which makes sleeps late.
+    let now = clock_gettime(ClockId::Monotonic);
+    for sleep in 1..=200_i64 {
+        let ns = now.tv_nsec + sleep * PERIOD_NS;
+        let until =
+            Timespec { tv_sec: now.tv_sec + ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+        clock_nanosleep_absolute(ClockId::Monotonic, &until).unwrap();
     }
+    let after = source.snapshot().unwrap();
+    let table = between(&before, &after, By::Callback);
+    let mine = std::process::id();
+    let rows: Vec<_> = table.rows.iter().filter(|row| row.pid == mine).collect();
+    let is_mine = |ns: u64| ns.abs_diff(PERIOD_NS as u64) <= PERIOD_NS as u64 / 32;
+    let mut periods = rows.iter().flat_map(|row| &row.periods);
+    assert!(periods.any(|period| is_mine(period.period_ns)), "{table:?}");
+    // A sleep until a time of the clock is armed at most a period ahead.
+    let sleeps = rows.iter().find(|row| row.function.as_deref() == Some("hrtimer_wakeup"));
+    let distance = sleeps.and_then(|row| row.distance_ns);
+    assert!(distance.is_some_and(|ns| ns <= PERIOD_NS as u64 && ns > 0), "{distance:?}");
 }

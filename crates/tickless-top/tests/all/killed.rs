@@ -1,13 +1,13 @@
 //! A killed source leaves nothing in the kernel.
 
-use crate::agreement::{TURN, skip, start};
+use crate::agreement::{TURN, skip};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tickless_top::source::Choice;
+use tickless_top::Ebpf;
 
 const COUNT: &str = "TICKLESS_TEST_COUNT";
 
@@ -36,7 +36,7 @@ fn left_in_bpffs() -> BTreeSet<String> {
 fn a_killed_source_leaves_no_programs() {
     const NAME: &str = "a_killed_source_leaves_no_programs";
     let _turn = TURN.lock();
-    let source = start(Choice::Ebpf);
+    let source = Ebpf::start();
     if std::env::var_os(COUNT).is_some() {
         println!("{COUNTING}");
         loop {

@@ -5,6 +5,5 @@
 #![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod agreement;
-mod counting;
 mod killed;
 mod tables;

@@ -1,7 +1,7 @@
 //! Tables between snapshots: differences, groups, order, periods. Pure.
 
 use tickless_core::time::Ns;
-use tickless_top::period::Vote;
+use tickless_top::Vote;
 use tickless_top::snapshot::{Counts, Family, Row, Snapshot, Source};
 use tickless_top::table::{By, Sort, Table, between};
 
@@ -22,7 +22,6 @@ fn snapshots() -> (Snapshot, Snapshot) {
         at: Ns(1_000_000_000),
         rows: vec![row(7, "web", "fa", Family::Queue, 10, 5)],
         sources: vec![source(0, 1_000_000, 500)],
-        lost: 3,
         own_ns: 5,
         ..Snapshot::default()
     };
@@ -40,8 +39,6 @@ fn snapshots() -> (Snapshot, Snapshot) {
             source(2, 1_000_000, 7_500_000),
             source(2, 50_000_000, 50_000_000),
         ],
-        lost: 5,
-        unseen_idle: vec![1],
         own_ns: 20_000_005,
         kernel_ns: Some(40_000_000),
         sees_wakeups: true,
@@ -57,10 +54,9 @@ fn names(table: &Table) -> Vec<&str> {
 #[test]
 fn a_table_has_the_differences() {
     let (before, after) = snapshots();
-    let mut table = between(&before, &after, By::Process, "ebpf");
+    let mut table = between(&before, &after, By::Process);
     table.sort(Sort::Armed);
-    assert_eq!(table.unseen_idle, [1]);
-    assert_eq!((table.seconds, table.lost, table.source.as_str()), (2.0, 2, "ebpf"));
+    assert_eq!(table.seconds, 2.0);
     assert_eq!((table.own_percent, table.kernel_percent), (1.0, Some(2.0)));
     let web = &table.rows[0];
     assert_eq!((web.pid, web.family, web.function.as_deref()), (7, Family::Both, None));
@@ -74,7 +70,7 @@ fn a_table_has_the_differences() {
         (450, 320, Some(32_000.0 / 450.0))
     );
     assert_eq!((total.wakes, total.device_writes), (Some(0), None));
-    let mut callbacks = between(&before, &after, By::Callback, "ebpf");
+    let mut callbacks = between(&before, &after, By::Callback);
     callbacks.sort(Sort::Armed);
     let functions: Vec<_> = callbacks.rows.iter().map(|row| row.function.as_deref()).collect();
     assert_eq!(functions, [Some("fb"), Some("fa"), Some("fa")]);
@@ -84,7 +80,7 @@ fn a_table_has_the_differences() {
 #[test]
 fn rows_are_sorted_and_filtered() {
     let (before, after) = snapshots();
-    let mut table = between(&before, &after, By::Process, "tracefs");
+    let mut table = between(&before, &after, By::Process);
     table.sort(Sort::Process);
     assert_eq!(names(&table), ["db", "web"]);
     table.sort(Sort::Gone);
@@ -103,7 +99,7 @@ fn rows_are_sorted_and_filtered() {
 #[test]
 fn timers_of_one_period_meet() {
     let (mut before, after) = snapshots();
-    let table = between(&before, &after, By::Callback, "");
+    let table = between(&before, &after, By::Callback);
     let periods = |table: &Table, pid| -> Vec<(u64, u64, u64)> {
         let rows = table.rows.iter().filter(|row| row.pid == pid);
         rows.flat_map(|row| &row.periods)
@@ -113,6 +109,6 @@ fn timers_of_one_period_meet() {
     assert_eq!(periods(&table, 7), [(1_000_000, 1, 1)]);
     assert_eq!(periods(&table, 9), [(1_000_000, 2, 1), (50_000_000, 1, 0)]);
     before.sources = after.sources.clone();
-    let still = between(&before, &after, By::Callback, "");
+    let still = between(&before, &after, By::Callback);
     assert!(still.rows.iter().all(|row| row.periods.is_empty()));
 }

@@ -72,7 +72,7 @@ fn interrupt(trace: &Trace, activity: Option<Activity>, sleep: &Sleep, from: Ns,
 fn is_programmed(trace: &Trace, sleep: &Sleep, until: Ns) -> bool {
     let end = trace.records.partition_point(|record| record.time <= until);
     let start = trace.records.partition_point(|record| record.time < sleep.armed).min(end);
-    let mut records = trace.records.range(start..end);
+    let mut records = trace.records[start..end].iter();
     records.any(|record| record.event.is_device_write() && record.cpu == sleep.cpu)
 }
 
@@ -149,7 +149,7 @@ fn stood_still(
     };
     let functions = QUOTA_FUNCTIONS.map(|name| trace.names.find(name));
     let end = trace.records.partition_point(|record| record.time <= to);
-    let near = trace.records.range(0..end).rev();
+    let near = trace.records[..end].iter().rev();
     let mut refills = near.take_while(|record| to.since(record.time) <= within).filter(|record| {
         matches!(record.event, Event::HrtimerExpireEntry { function, .. }
             if functions.contains(&Some(function)))
@@ -164,7 +164,7 @@ fn stood_still(
     }
     let process = trace.processes.of(sleep.pid);
     let begin = trace.records.partition_point(|record| record.time <= from);
-    let mut waited = trace.records.range(begin..end).take_while(|it| it.time < refill.time);
+    let mut waited = trace.records[begin..end].iter().take_while(|it| it.time < refill.time);
     !waited.any(|record| match record.event {
         Event::SchedSwitch { next_pid, .. } => trace.processes.of(next_pid) == process,
         _ => false,

@@ -102,9 +102,9 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
     // The threads with a CPU limit that have begun to run, and may be stopped at once.
     let mut begun: HashMap<u32, Sleep> = HashMap::new();
     let mut sleeps = Vec::new();
-    for record in trace.records.iter() {
+    for record in &trace.records {
         let (at, cpu) = (record.time, &mut cpus[record.cpu.index()]);
-        sleeps.extend(end_or_stop(&mut begun, &record));
+        sleeps.extend(end_or_stop(&mut begun, record));
         match record.event {
             Event::HrtimerStart { timer, expires, soft_expires, .. } => {
                 armed.insert(timer, Armed { at, soft: soft_expires, hard: expires });
@@ -127,11 +127,11 @@ pub(super) fn sleeps(trace: &Trace) -> Vec<Sleep> {
                 };
                 cpu.callback = armed.remove(&timer).map(|Armed { at, soft, hard }| {
                     let armed = Armed { at, soft: on_trace(soft), hard: on_trace(hard) };
-                    begin(&record, armed, interrupt)
+                    begin(record, armed, interrupt)
                 });
             }
             Event::TimerExpireEntry { timer, .. } => {
-                let begin = |armed| Sleep { is_wheel: true, ..begin(&record, armed, at) };
+                let begin = |armed| Sleep { is_wheel: true, ..begin(record, armed, at) };
                 cpu.callback = armed.remove(&timer).map(begin);
             }
             Event::HrtimerExpireExit { .. } | Event::TimerExpireExit { .. } => cpu.callback = None,

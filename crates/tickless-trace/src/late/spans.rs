@@ -84,7 +84,7 @@ impl Spans {
         let count = usize::from(trace.cpus);
         let mut cpus: Vec<Vec<(Ns, Activity)>> = vec![Vec::new(); count];
         let mut stacks = vec![Stack { thread: 0, idle: None, nested: Vec::new() }; count];
-        for record in trace.records.iter() {
+        for record in &trace.records {
             let cpu = match record.event {
                 Event::CpuIdle { cpu, .. } => cpu,
                 _ => record.cpu,

@@ -103,7 +103,7 @@ impl Demand {
             *member
         };
         let mut cpus: Vec<Option<OnCpu>> = vec![None; usize::from(trace.cpus)];
-        for record in trace.records.iter() {
+        for record in &trace.records {
             let known = is_member(record.pid, false);
             let on_cpu = &mut cpus[record.cpu.index()];
             if on_cpu.is_none() {

@@ -1,6 +1,6 @@
 //! Modes, clocks and contexts of events: values of one byte.
 
-use super::build::Value;
+use super::fields::number;
 
 /// What the CPU was executing when the event occurred. In a text it is the third letter of ftrace's
 /// flags column (`d.h1.`), which perf, and trace-cmd before version 3, do not print.
@@ -15,10 +15,6 @@ pub enum Context {
 }
 
 impl Context {
-    /// All contexts, in the order of the numbers under which they are packed.
-    pub(super) const ALL: [Context; 4] =
-        [Context::NotRecorded, Context::Task, Context::SoftIrq, Context::HardIrq];
-
     /// Returns whether the event occurred in a hardware interrupt; `None` where not recorded.
     pub fn in_hard_irq(self) -> Option<bool> {
         (self != Context::NotRecorded).then_some(self == Context::HardIrq)
@@ -34,16 +30,6 @@ impl Context {
             // interrupts.
             Some(b'h' | b'H' | b'z' | b'Z') => Context::HardIrq,
             _ => Context::NotRecorded,
-        }
-    }
-
-    pub(super) fn from_flags(flags: u64) -> Context {
-        const SOFT: u64 = 0x10;
-        const HARD_OR_NMI: u64 = 0x08 | 0x40;
-        match (flags & HARD_OR_NMI != 0, flags & SOFT != 0) {
-            (true, _) => Context::HardIrq,
-            (false, true) => Context::SoftIrq,
-            (false, false) => Context::Task,
         }
     }
 }
@@ -66,8 +52,8 @@ impl HrtimerMode {
         self.0 & Self::SOFT != 0
     }
 
-    pub(super) fn of(value: Value<'_>) -> Option<HrtimerMode> {
-        if let Some(raw) = value.number() {
+    pub(super) fn of(word: &[u8]) -> Option<HrtimerMode> {
+        if let Some(raw) = number(word) {
             return u8::try_from(raw).ok().filter(|raw| *raw < 16).map(HrtimerMode);
         }
         let bits = |word: &[u8]| match word {
@@ -78,7 +64,7 @@ impl HrtimerMode {
             b"HARD" => Some(8),
             _ => None,
         };
-        let mut words = value.word()?.split(|&byte| byte == b'|');
+        let mut words = word.split(|&byte| byte == b'|');
         words.try_fold(0, |mode, word| Some(mode | bits(word)?)).map(HrtimerMode)
     }
 }
@@ -95,16 +81,14 @@ pub enum ClockId {
 }
 
 impl ClockId {
-    /// All clocks, in the order of the numbers under which they are packed.
-    pub(crate) const ALL: [ClockId; 5] =
-        [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai, ClockId::Other];
+    pub(crate) const COUNT: usize = 5;
 
-    pub(super) fn of(value: Value<'_>) -> ClockId {
-        match (value.word(), value.number()) {
-            (Some(b"CLOCK_MONOTONIC"), _) | (_, Some(1)) => ClockId::Monotonic,
-            (Some(b"CLOCK_REALTIME"), _) | (_, Some(0)) => ClockId::Realtime,
-            (Some(b"CLOCK_BOOTTIME"), _) | (_, Some(7)) => ClockId::Boottime,
-            (Some(b"CLOCK_TAI"), _) | (_, Some(11)) => ClockId::Tai,
+    pub(super) fn of(word: &[u8]) -> ClockId {
+        match word {
+            b"CLOCK_MONOTONIC" | b"1" => ClockId::Monotonic,
+            b"CLOCK_REALTIME" | b"0" => ClockId::Realtime,
+            b"CLOCK_BOOTTIME" | b"7" => ClockId::Boottime,
+            b"CLOCK_TAI" | b"11" => ClockId::Tai,
             _ => ClockId::Other,
         }
     }
@@ -123,10 +107,10 @@ mod tests {
             (b"ABS|PINNED|HARD", b"10"),
             (b"REL|PINNED|SOFT", b"7"),
         ] {
-            let mode = HrtimerMode::of(Value::Word(words));
+            let mode = HrtimerMode::of(words);
             assert!(mode.is_some());
-            assert_eq!(mode, HrtimerMode::of(Value::Word(number)));
+            assert_eq!(mode, HrtimerMode::of(number));
         }
-        assert_eq!(HrtimerMode::of(Value::Word(b"ABS|NEW")), None);
+        assert_eq!(HrtimerMode::of(b"ABS|NEW"), None);
     }
 }

@@ -1,8 +1,7 @@
 //! The events of a kernel timer trace.
 //!
 //! One table, [`Event`]'s declaration with the macro `events!`, has the kernel's names for every
-//! event and its fields. The macro derives from it the code that reads an event, and the code with
-//! which [`Records`](super::Records) packs the event into bits.
+//! event and its fields. The macro derives from it the code that reads an event.
 //!
 //! - An event holds what the kernel recorded, in the kernel's units: jiffies for the wheel
 //!   (`timer_*`), nanoseconds for the queue (`hrtimer_*`). [`super::JiffyClock`] and
@@ -15,7 +14,6 @@ use tickless_core::time::{CpuId, Ns};
 use super::attributes::{ClockId, HrtimerMode};
 use super::build::Reading;
 use super::names::NameId;
-use super::pack::{Bits, FieldType};
 use super::problem::Cause;
 
 /// A timer's address as printed. It only identifies the timer: kernels hash addresses, and use
@@ -52,7 +50,7 @@ macro_rules! read_field {
     };
 }
 
-/// Declares [`Event`] and [`EventKind`], and how the fields of an event are read and packed.
+/// Declares [`Event`] and [`EventKind`], and how the fields of an event are read.
 macro_rules! events {
     ($(
         $(#[$doc:meta])*
@@ -90,18 +88,6 @@ macro_rules! events {
                     })*
                 })
             }
-
-            pub(super) fn pack(&self, bits: &mut Bits) {
-                match *self {
-                    $(Event::$kind $({ $($field),* })? => { $($(bits.push($field);)*)? })*
-                }
-            }
-
-            pub(super) fn unpack(kind: EventKind, bits: &mut Bits) -> Event {
-                match kind {
-                    $(EventKind::$kind => Event::$kind $({ $($field: bits.take(),)* })?,)*
-                }
-            }
         }
 
         impl EventKind {
@@ -113,10 +99,6 @@ macro_rules! events {
 
             pub(super) fn fields(self) -> &'static [&'static str] {
                 match self { $(EventKind::$kind => &[$($($word,)*)? $($more)?],)* }
-            }
-
-            pub(super) const fn bits(self) -> u32 {
-                match self { $(EventKind::$kind => 0 $($(+ <$type as FieldType>::BITS)*)?,)* }
             }
 
             pub(super) fn from_name(name: &[u8]) -> Option<EventKind> {
@@ -131,16 +113,15 @@ macro_rules! events {
     };
 }
 
-// The most frequent kinds come first, because `from_name` compares names in this order. The last
-// field is packed into the highest bits, so a field that is usually small belongs at the end.
-// Behind each field is the kernel's name for it.
+// The most frequent kinds come first, because `from_name` compares names in this order. Behind each
+// field is the kernel's name for it.
 events! {
     TimerStart "timer_start" {
         timer: TimerAddr = "timer",
         /// The requested expiry, before the wheel rounds it up to a bucket.
         expires: Jiffy = "expires",
         /// The kernel's jiffies at this moment: `expires` minus the printed timeout.
-        now: Jiffy = "now" by Reading::jiffies_at_start,
+        now: Jiffy = "" by Reading::jiffies_at_start,
         function: NameId = "function",
         /// The CPU on whose wheel it was queued, which may be another than the one that queued it.
         base: CpuId = "cpu" by Reading::base_at_start,
@@ -175,8 +156,8 @@ events! {
     /// A model-specific register was written; see [`Event::is_device_write`].
     WriteMsr "write_msr" {
         /// The value that was written: TSC cycles, if it is the register that programs the timer.
-        value: u64 = "val",
-        register: u32 = "msr",
+        value: u64 = "val" by Reading::hex,
+        register: u32 = "msr" by Reading::small_hex,
     }
     /// The CPU switched to another task. The record's `pid` is the task that it left.
     SchedSwitch "sched_switch" {

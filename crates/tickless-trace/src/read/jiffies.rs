@@ -19,8 +19,8 @@ use std::collections::HashMap;
 
 use tickless_core::time::Ns;
 
-use super::Records;
-use super::event::{Event, EventKind, Jiffy, TimerAddr};
+use super::Record;
+use super::event::{Event, Jiffy, TimerAddr};
 use super::monotonic::MonotonicOffset;
 use super::names::Names;
 
@@ -77,7 +77,7 @@ impl JiffyClock {
 
 /// Finds the tick rate, and at which time each jiffy began. O(n log n) in the number of records.
 pub(super) fn measure(
-    records: &Records,
+    records: &[Record],
     names: &Names,
     header_hz: Option<u32>,
     monotonic: Option<MonotonicOffset>,
@@ -119,10 +119,10 @@ impl Readings {
     /// A trace that is shorter than this does not distinguish 250 Hz from 300 Hz.
     const SPAN_NS_MIN: i64 = 250_000_000;
 
-    fn collect(records: &Records) -> Option<Readings> {
+    fn collect(records: &[Record]) -> Option<Readings> {
         let mut first = None;
         let mut readings = Vec::new();
-        for record in records.of_kinds(&[EventKind::TimerStart, EventKind::TimerExpireEntry]) {
+        for record in records {
             if let Event::TimerStart { now, .. } | Event::TimerExpireEntry { now, .. } =
                 record.event
             {
@@ -189,10 +189,10 @@ impl Readings {
 }
 
 /// Returns, for each CPU's tick timer, the expiries for which it was armed.
-fn tick_expiries(records: &Records, names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
+fn tick_expiries(records: &[Record], names: &Names) -> HashMap<TimerAddr, Vec<u64>> {
     let callbacks = names.tick_functions();
     let mut expiries: HashMap<TimerAddr, Vec<u64>> = HashMap::new();
-    for record in records.of_kinds(&[EventKind::HrtimerStart]) {
+    for record in records {
         if let Event::HrtimerStart { timer, expires, function, .. } = record.event
             && callbacks.contains(&Some(function))
         {

@@ -1,7 +1,6 @@
 //! Reads kernel timer traces.
 //!
-//! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip. [`binary`] reads
-//! binary recordings: the files of trace-cmd and perf from which these tools print such text.
+//! ftrace, trace-cmd and perf print them as text, which is read plain or as gzip.
 //!
 //! Guarantees:
 //! - A damaged line costs that line and no other. It is counted by cause in
@@ -9,8 +8,7 @@
 //!   is an error.
 //! - A number that may have been cut off is not used. A field that the kernel did not print has a
 //!   value that means "not printed".
-//! - No input causes a panic. A trace takes 24 to 56 bytes of memory per event ([`Records`]), plus
-//!   the longest line of a text or the size of a binary file.
+//! - No input causes a panic. A trace takes 56 bytes of memory per event, plus the longest line.
 //! - Records are sorted by time, and events of equal time keep the order of their lines.
 //!   So the records of one CPU are in the order in which that CPU recorded them.
 //!
@@ -19,7 +17,6 @@
 //! converts them.
 
 mod attributes;
-pub mod binary;
 mod build;
 mod event;
 mod fields;
@@ -28,21 +25,20 @@ mod jiffies;
 mod monotonic;
 mod names;
 mod open;
-mod pack;
 mod prefix;
 mod problem;
 mod processes;
 mod reader;
-mod records;
 mod soundness;
+mod symbols;
+mod value;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use open::Opened;
-use tickless_core::time::Ns;
+use tickless_core::time::{CpuId, Ns};
 
 pub use attributes::{ClockId, Context, HrtimerMode};
 pub use event::{Event, EventKind, Family, Jiffy, TSC_DEADLINE_REGISTER, TimerAddr};
@@ -53,7 +49,22 @@ pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
 pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError, Unusable};
 pub use processes::Processes;
 pub(crate) use processes::running;
-pub use records::{Record, Records};
+pub use symbols::Symbols;
+
+/// One event, with the time, the CPU and the thread at which it occurred.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    pub time: Ns,
+    pub event: Event,
+    pub line: u32,
+    pub cpu: CpuId,
+    pub context: Context,
+    /// The thread that the CPU ran or interrupted; 0 for the idle task.
+    pub pid: u32,
+}
+
+// Keep records small: each byte more makes a trace of ten million events ten megabytes larger.
+const _: () = assert!(size_of::<Record>() == 56);
 
 #[derive(Debug)]
 pub struct Trace {
@@ -61,7 +72,7 @@ pub struct Trace {
     pub header: Header,
     /// The number of CPUs: every CPU number in the trace is below it.
     pub cpus: u16,
-    pub records: Records,
+    pub records: Vec<Record>,
     pub names: Names,
     /// The name of each thread, by the thread's number; the last one, if it has changed.
     pub tasks: HashMap<u32, Box<str>>,
@@ -93,21 +104,16 @@ impl Trace {
 
     /// Reads a trace from `input`. Messages about it call it `path`.
     pub fn parse(path: &str, input: impl Read) -> Result<Trace, TraceError> {
-        let read = open::open(input).and_then(|opened| match opened {
-            Opened::Text(lines) => reader::read(path, lines),
-            Opened::TraceDat(file) => binary::read_trace_dat(path, &file),
-            Opened::PerfData(file) => binary::read_perf_data(path, &file),
-        });
+        let read = open::open(input).and_then(|lines| reader::read(path, lines));
         read.map_err(|why| TraceError { path: path.to_owned(), why })
     }
 
     pub fn count(&self, kind: EventKind) -> usize {
-        self.records.kinds().filter(|other| *other == kind).count()
+        self.records.iter().filter(|record| record.event.kind() == kind).count()
     }
 
-    pub fn device_writes(&self) -> impl Iterator<Item = Record> {
-        let writes = self.records.of_kinds(&[EventKind::WriteMsr]);
-        writes.filter(|record| record.event.is_device_write())
+    pub fn device_writes(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.event.is_device_write())
     }
 
     pub fn span(&self) -> Ns {

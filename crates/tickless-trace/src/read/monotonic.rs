@@ -9,8 +9,8 @@
 
 use tickless_core::time::Ns;
 
-use super::Records;
-use super::event::{Event, EventKind};
+use super::Record;
+use super::event::Event;
 use super::names::Names;
 
 /// How far the trace's clock is ahead of CLOCK_MONOTONIC; negative when behind.
@@ -34,10 +34,10 @@ impl MonotonicOffset {
     /// Measures the offset with the expirations of the periodic tick, which is on CLOCK_MONOTONIC.
     /// If there are none, uses those of all timers: few timers are on other clocks, and the median
     /// ignores them. O(n log n).
-    pub(super) fn measure(records: &Records, names: &Names) -> Option<MonotonicOffset> {
+    pub(super) fn measure(records: &[Record], names: &Names) -> Option<MonotonicOffset> {
         let ticks = names.tick_functions();
         let (mut of_ticks, mut of_all) = (Vec::new(), Vec::new());
-        for record in records.of_kinds(&[EventKind::HrtimerExpireEntry]) {
+        for record in records {
             if let Event::HrtimerExpireEntry { now, function, .. } = record.event {
                 let ahead = i128::from(record.time.0) - i128::from(now.0);
                 let ahead = ahead.clamp(i64::MIN.into(), i64::MAX.into()) as i64;

@@ -1,7 +1,5 @@
 //! Stores each name in a trace once: a trace repeats a few dozen names many thousand times.
 
-use super::binary::Symbols;
-use super::build::Value;
 use super::fields::printable;
 use std::collections::HashMap;
 
@@ -30,9 +28,6 @@ pub struct Names {
     /// The names from id 1 on; id 0 is [`NameId::UNKNOWN`].
     known: Vec<Box<str>>,
     by_name: HashMap<Box<[u8]>, NameId>,
-    /// Finds the names of functions of a binary recording, which has only their addresses.
-    symbols: Symbols,
-    by_address: HashMap<u64, NameId>,
 }
 
 impl Names {
@@ -63,36 +58,13 @@ impl Names {
         false
     }
 
-    pub(crate) fn new(symbols: Symbols) -> Names {
-        Names { symbols, ..Names::default() }
-    }
-
-    pub(super) fn set_symbols(&mut self, symbols: Symbols) {
-        self.symbols = symbols;
-        self.by_address.clear();
-    }
-
-    /// Returns the id of a function's name. Text has the name, a binary recording the address.
-    pub(super) fn function(&mut self, function: Value<'_>) -> NameId {
-        match function {
-            Value::Missing => NameId::UNKNOWN,
-            Value::Word(word) => {
-                // Drop what follows the name: trace-cmd prints `tick_nohz_handler/0x0`, the
-                // kernel's `%pS` prints `name+0x0/0x90`.
-                let end = word.iter().position(|byte| matches!(byte, b'/' | b'+'));
-                let name = &word[..end.unwrap_or(word.len())];
-                if name.is_empty() { NameId::UNKNOWN } else { self.intern(name) }
-            }
-            Value::Number(address) => {
-                if let Some(&known) = self.by_address.get(&address) {
-                    return known;
-                }
-                let name = self.symbols.name(address).map(str::to_owned);
-                let id = name.map_or(NameId::UNKNOWN, |name| self.intern(name.as_bytes()));
-                self.by_address.insert(address, id);
-                id
-            }
-        }
+    /// Returns the id of a function's name.
+    pub(super) fn function(&mut self, word: &[u8]) -> NameId {
+        // Drop what follows the name: trace-cmd prints `tick_nohz_handler/0x0`, the kernel's `%pS`
+        // prints `name+0x0/0x90`.
+        let end = word.iter().position(|byte| matches!(byte, b'/' | b'+'));
+        let name = &word[..end.unwrap_or(word.len())];
+        if name.is_empty() { NameId::UNKNOWN } else { self.intern(name) }
     }
 
     /// Returns the id of `name`, which is added if it is new. Once all ids are taken, further names
@@ -114,7 +86,7 @@ mod tests {
 
     #[test]
     fn names_beyond_the_last_id_are_unknown() {
-        let mut names = Names::new(Symbols::default());
+        let mut names = Names::default();
         for number in 0..70_000u32 {
             names.intern(number.to_string().as_bytes());
         }

@@ -1,5 +1,5 @@
-//! Opens a trace: as lines of text, or as the bytes of a binary recording. Gzip and binary files
-//! are recognised by their first bytes, not by their names.
+//! Opens a trace as lines of text. Gzip and binary files are recognised by their first bytes, not
+//! by their names.
 //!
 //! One buffer holds one line at a time, so a trace of any size needs the memory of its longest
 //! line. If reading fails, the lines before the failure are still returned.
@@ -8,7 +8,6 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::binary::{is_perf_data, is_trace_dat};
 use super::problem::Unusable;
 
 /// No event prints a line this long. Longer lines are skipped, so that a file without line ends
@@ -31,13 +30,7 @@ pub(super) struct Lines<'a> {
     pub(super) error: Option<io::Error>,
 }
 
-pub(super) enum Opened<'a> {
-    Text(Lines<'a>),
-    TraceDat(Vec<u8>),
-    PerfData(Vec<u8>),
-}
-
-pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Opened<'a>, Unusable> {
+pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Lines<'a>, Unusable> {
     let mut head = Vec::new();
     input.by_ref().take(16).read_to_end(&mut head).map_err(Unusable::Read)?;
     if head.is_empty() {
@@ -55,17 +48,7 @@ pub(super) fn open<'a>(mut input: impl Read + 'a) -> Result<Opened<'a>, Unusable
     if let Some((what, with)) = other_format(head) {
         return Err(Unusable::Convert { what, with });
     }
-    let kind = match head {
-        head if is_trace_dat(head) => Opened::TraceDat,
-        head if is_perf_data(head) => Opened::PerfData,
-        _ => return Ok(Opened::Text(Lines { reader, buffer: Vec::new(), is_gzip, error: None })),
-    };
-    let mut file = Vec::new();
-    match reader.read_to_end(&mut file) {
-        Err(error) if file.is_empty() => Err(Unusable::Read(error)),
-        // If reading fails in the middle, the part before the failure is used.
-        _ => Ok(kind(file)),
-    }
+    Ok(Lines { reader, buffer: Vec::new(), is_gzip, error: None })
 }
 
 impl Lines<'_> {
@@ -92,10 +75,17 @@ impl Lines<'_> {
     }
 }
 
-/// Recognises a compressed file that only another program can unpack. Returns what the file is, and
-/// the command that unpacks it.
+/// Recognises a file that only another program can read. Returns what the file is, and the command
+/// that turns it into text.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
+        [0x17, 0x08, 0x44, b't', b'r', b'a', b'c', b'i', b'n', b'g', ..] => {
+            Some(("a recording of trace-cmd", "trace-cmd report -t -i"))
+        }
+        [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..]
+        | [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => {
+            Some(("a recording of perf", "perf script --ns --header -i"))
+        }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(("compressed with zstd", "zstd -dc")),
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(("compressed with xz", "xz -dc")),
         [b'B', b'Z', b'h', ..] => Some(("compressed with bzip2", "bzip2 -dc")),
@@ -108,7 +98,7 @@ mod tests {
     use super::*;
 
     fn all(input: &[u8]) -> Vec<String> {
-        let Ok(Opened::Text(mut lines)) = open(input) else { panic!("no text") };
+        let Ok(mut lines) = open(input) else { panic!("no text") };
         let mut found = Vec::new();
         while let Some(line) = lines.next() {
             found.push(match line {
@@ -139,16 +129,17 @@ mod tests {
 
     #[test]
     fn formats_are_recognised() {
-        for (head, with) in
-            [(&b"\x28\xb5\x2f\xfd...."[..], "zstd -dc"), (b"\xfd7zXZ\0......", "xz -dc")]
-        {
+        for (head, with) in [
+            (&b"\x28\xb5\x2f\xfd...."[..], "zstd -dc"),
+            (b"\xfd7zXZ\0......", "xz -dc"),
+            (b"\x17\x08\x44tracing6\0", "trace-cmd report -t -i"),
+            (b"PERFILE2........", "perf script --ns --header -i"),
+        ] {
             match open(head).err() {
                 Some(Unusable::Convert { with: found, .. }) => assert_eq!(found, with),
                 other => panic!("{other:?}"),
             }
         }
         assert!(matches!(open(&b""[..]).err(), Some(Unusable::Empty)));
-        assert!(matches!(open(&b"\x17\x08\x44tracing6\0"[..]), Ok(Opened::TraceDat(_))));
-        assert!(matches!(open(&b"PERFILE2........"[..]), Ok(Opened::PerfData(_))));
     }
 }

@@ -96,12 +96,6 @@ pub enum Cause {
     )]
     CpuOutOfOrder { of: u64 },
     #[error(
-        "perf.data has addresses of functions and not their names, and this is not the kernel \
-         that recorded it, as it was booted then. Give the text that `perf script --ns --header` \
-         prints where it was recorded, if names matter"
-    )]
-    NoFunctionNames,
-    #[error(
         "all events have the same time, so nothing can be said of when anything happened. Record \
          with a clock: echo mono > trace_clock"
     )]
@@ -251,8 +245,6 @@ pub enum Unusable {
     BrokenGzip(io::Error),
     #[error("this is {what}. Turn it into text first: {with} FILE > trace.txt")]
     Convert { what: &'static str, with: &'static str },
-    #[error("a {0} that ends too early, or is damaged. Copy the file again, or record again")]
-    DamagedBinary(&'static str),
     #[error("empty. Record a trace with the timer events, then try again")]
     Empty,
     #[error(

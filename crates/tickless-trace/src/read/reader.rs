@@ -1,10 +1,8 @@
-//! Turns the lines of a text, or the events of a binary recording, into a [`Trace`]. Each becomes a
-//! record, a fact of the header, or a counted problem.
+//! Turns the lines of a text into a [`Trace`]. Each becomes a record, a fact of the header, or a
+//! counted problem.
 
 use tickless_core::time::{CpuId, Ns};
 
-use super::attributes::Context;
-use super::binary::{Decoder, Symbols, Undecoded};
 use super::build::Fields;
 use super::event::EventKind;
 use super::fields::printable;
@@ -15,13 +13,13 @@ use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
 use super::problem::{Cause, MissingPlace, Problems, Unusable};
 use super::processes::Processes;
-use super::{Record, Records, Trace, jiffies, soundness};
+use super::{Record, Trace, jiffies, soundness};
 use crate::record::IDLE_NOT_RECORDED;
 use std::collections::HashMap;
 use std::io;
 
 pub(super) fn read(path: &str, mut lines: Lines<'_>) -> Result<Trace, Unusable> {
-    let mut reader = Reader::new(Format::Unknown, Symbols::default());
+    let mut reader = Reader::default();
     while let Some(line) = lines.next() {
         reader.line_number += 1;
         match line {
@@ -40,11 +38,11 @@ struct ReadFailure {
 }
 
 #[derive(Default)]
-pub(super) struct Reader {
+struct Reader {
     line_number: u64,
-    pub(super) header: Header,
-    records: Records,
-    pub(super) names: Names,
+    header: Header,
+    records: Vec<Record>,
+    names: Names,
     problems: Problems,
     skipped_lines: u64,
     /// How many lost events the trace reports in all, and the line of the first such report.
@@ -61,45 +59,6 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(format: Format, symbols: Symbols) -> Reader {
-        let header = Header { format, ..Header::default() };
-        Reader { header, names: Names::new(symbols), ..Reader::default() }
-    }
-
-    pub(super) fn binary_event(&mut self, time: Ns, cpu: CpuId, bytes: &[u8], by: &Decoder) {
-        self.line_number += 1;
-        match by.record(time, cpu, bytes, &mut self.names) {
-            // `perf script` does not print the context (task, softirq or interrupt). A perf.data
-            // must become the same trace as its text.
-            Ok(record) if self.header.format == Format::Perf => {
-                self.record(Record { context: Context::NotRecorded, ..record });
-            }
-            Ok(record) => self.record(record),
-            Err(Undecoded::Skipped(name)) => self.skip_unknown(name.as_bytes()),
-            Err(Undecoded::Unreadable(cause)) => self.skip(cause),
-        }
-    }
-
-    pub(super) fn finish_binary(
-        mut self,
-        path: &str,
-        mut tasks: HashMap<u32, Box<str>>,
-    ) -> Result<Trace, Unusable> {
-        // Keep only the names that a text would have: those of threads in which an event occurred.
-        let mut last = None;
-        for pid in self.records.pids() {
-            if last.replace(pid) == Some(pid) {
-                continue;
-            }
-            self.tasks.entry(pid).or_insert_with(|| {
-                let idle = (pid == 0).then(|| "<idle>".into());
-                let name = tasks.remove(&pid).or(idle).unwrap_or_else(|| "<...>".into());
-                printable(name.as_bytes()).into()
-            });
-        }
-        self.finish(path, None)
-    }
-
     fn line(&mut self, text: &[u8]) {
         if std::str::from_utf8(text).is_err() {
             self.note(Cause::NotUtf8);
@@ -193,7 +152,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn lose(&mut self, lost: Option<u64>) {
+    fn lose(&mut self, lost: Option<u64>) {
         self.lost = self.lost.saturating_add(lost.unwrap_or(0));
         let line = self.line_u32();
         self.lost_line.get_or_insert(line);
@@ -214,7 +173,7 @@ impl Reader {
         self.problems.note_many(line, count as u64, cause);
     }
 
-    pub(super) fn note_file(&mut self, cause: Cause) {
+    fn note_file(&mut self, cause: Cause) {
         self.problems.note(0, cause);
     }
 
@@ -227,7 +186,7 @@ impl Reader {
     }
 
     fn has_timer_event(&self) -> bool {
-        self.records.kinds().any(|kind| kind.family().is_some())
+        self.records.iter().any(|record| record.event.kind().family().is_some())
     }
 
     fn finish(mut self, path: &str, failure: Option<ReadFailure>) -> Result<Trace, Unusable> {
@@ -245,7 +204,7 @@ impl Reader {
         let dropped_events = self.note_dropped();
         let cpus = self.remove_unknown_cpus();
         if self.problems.find(&Cause::OutOfOrder).is_some() {
-            self.records.sort_by_time();
+            self.records.sort_by_key(|record| record.time);
         }
         self.remove_far_times();
         if !self.has_timer_event() {
@@ -260,7 +219,8 @@ impl Reader {
         {
             self.problems.note(1, Cause::HzContradicted { header, events: hz.value });
         }
-        let has_start = self.records.kinds().any(|kind| kind == EventKind::TimerStart);
+        let mut kinds = self.records.iter().map(|record| record.event.kind());
+        let has_start = kinds.any(|kind| kind == EventKind::TimerStart);
         if jiffies.is_none() && has_start {
             self.note_file(Cause::JiffiesNotPlaced);
         }
@@ -323,7 +283,7 @@ impl Reader {
                 self.skip_many(first, removed, Cause::CpuNotInHeader { known });
             }
         }
-        let seen = self.records.iter().map(|record| highest(&record).0 + 1).max();
+        let seen = self.records.iter().map(|record| highest(record).0 + 1).max();
         seen.unwrap_or(0).max(self.header.cpus.unwrap_or(0))
     }
 
@@ -332,7 +292,7 @@ impl Reader {
         let Some(near) = soundness::without_far_times(&self.records) else { return };
         let far = self.records.len() - near.len();
         let first = if near.start > 0 { 0 } else { near.end };
-        let line = self.records.at(first).line;
+        let line = self.records[first].line;
         let mut places = 0..;
         self.records.retain(|_| places.next().is_some_and(|place| near.contains(&place)));
         self.skip_many(line, far, Cause::TimeOutOfPlace);

@@ -3,11 +3,11 @@
 //! Such a file can often still be read, but it has lines twice, lacks lines, or has lines with
 //! another time. These checks find what no kernel can have recorded.
 
-use super::Records;
+use super::Record;
 use super::event::{EventKind, TimerAddr};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use tickless_core::time::{CpuId, Ns};
+use tickless_core::time::CpuId;
 
 /// Returns whether `count` suspicious events among `of` events are too many to be explained by
 /// chance, or by clocks that differ between CPUs.
@@ -21,7 +21,7 @@ pub(super) fn is_many(count: u64, of: u64) -> bool {
 /// timer, the last event) at the same time on the same CPU. Returns the line of the first one and
 /// their number; `None` if there are few. Equal events with another one in between may be right:
 /// times in text are cut to microseconds, in which a program may arm and cancel a timer twice.
-pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
+pub(super) fn repeated(records: &[Record]) -> Option<(u32, u64)> {
     let (mut count, mut first) = (0, 0);
     let (mut begin, mut time) = (0, None);
     for (at, record) in records.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
         // Compare with at most this many events of the same time. Otherwise a file in which all
         // events have the same time could take quadratic time.
         const NEAR: usize = 64;
-        let near = records.range(begin.max(at.saturating_sub(NEAR))..at);
+        let near = records[begin.max(at.saturating_sub(NEAR))..at].iter();
         let mut here = near.rev().filter(|other| other.cpu == record.cpu);
         let timer = record.event.timer();
         let related = here.find(|other| timer.is_none() || other.event.timer() == timer);
@@ -44,7 +44,7 @@ pub(super) fn repeated(records: &Records) -> Option<(u32, u64)> {
 }
 
 /// Returns whether all events have the same time, though there are too many for that to be right.
-pub(super) fn has_no_time(records: &Records) -> bool {
+pub(super) fn has_no_time(records: &[Record]) -> bool {
     const FEW: usize = 100;
     records.len() >= FEW
         && records.first().map(|record| record.time) == records.last().map(|record| record.time)
@@ -55,13 +55,13 @@ const LONG_NS: u64 = 3_600 * 1_000_000_000;
 
 /// Returns the range of all events but the few, at the beginning or the end, that are hours away
 /// from all others; `None` if there are none of these. `records` must be sorted by time.
-pub(super) fn without_far_times(records: &Records) -> Option<Range<usize>> {
+pub(super) fn without_far_times(records: &[Record]) -> Option<Range<usize>> {
     const PERCENT: usize = 1;
     let few = records.len() * PERCENT / 100;
     if few == 0 {
         return None;
     }
-    let is_gap = |at: &usize| records.at(*at).time.since(records.at(at - 1).time).0 > LONG_NS;
+    let is_gap = |at: &usize| records[*at].time.since(records[at - 1].time).0 > LONG_NS;
     let start = (1..=few).rev().find(is_gap).unwrap_or(0);
     let end = (records.len() - few..records.len()).find(is_gap).unwrap_or(records.len());
     (start > 0 || end < records.len()).then_some(start..end)
@@ -69,16 +69,16 @@ pub(super) fn without_far_times(records: &Records) -> Option<Range<usize>> {
 
 /// Returns the longest gap between two events, if it is longer than an hour: the line after the
 /// gap, and its length in seconds.
-pub(super) fn jump(records: &Records) -> Option<(u32, u64)> {
-    let gap = |((one, _), (next, line)): ((Ns, u32), (Ns, u32))| (next.since(one).0, line);
-    let (ns, line) = records.times().zip(records.times().skip(1)).map(gap).max()?;
+pub(super) fn jump(records: &[Record]) -> Option<(u32, u64)> {
+    let gap = |pair: &[Record]| (pair[1].time.since(pair[0].time).0, pair[1].line);
+    let (ns, line) = records.windows(2).map(gap).max()?;
     (ns > LONG_NS).then_some((line, ns / 1_000_000_000))
 }
 
 /// Returns the CPUs in the events that a machine of `known` CPUs cannot have. CPU numbers may have
 /// gaps, so a CPU above `known` can be right: if the events name no more than `known` CPUs in all,
 /// and more than a thousandth of the events are on that CPU.
-pub(super) fn unknown_cpus(records: &Records, known: u16) -> HashSet<CpuId> {
+pub(super) fn unknown_cpus(records: &[Record], known: u16) -> HashSet<CpuId> {
     const PER_MILLE: usize = 1;
     // For each CPU, the number of its events; `None` if no event names the CPU.
     let mut events: Vec<Option<usize>> = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn unknown_cpus(records: &Records, known: u16) -> HashSet<CpuId> {
         events.resize(events.len().max(cpu.index() + 1), None);
         *events[cpu.index()].get_or_insert(0) += count;
     };
-    for record in records.iter() {
+    for record in records {
         see(record.cpu, 1);
         if let Some(target) = record.event.target() {
             see(target, 0);
@@ -111,14 +111,14 @@ pub(super) struct Pairs {
 
 /// Matches the entries of callbacks and interrupts with their exits, CPU by CPU. A pair that began
 /// before the trace or ends after it does not count.
-pub(super) fn pairs(records: &Records) -> Pairs {
+pub(super) fn pairs(records: &[Record]) -> Pairs {
     const PAIRS: [[EventKind; 2]; 3] = [
         [EventKind::TimerExpireEntry, EventKind::TimerExpireExit],
         [EventKind::HrtimerExpireEntry, EventKind::HrtimerExpireExit],
         [EventKind::LocalTimerEntry, EventKind::LocalTimerExit],
     ];
     let mut has_exits = [false; PAIRS.len()];
-    for kind in records.kinds() {
+    for kind in records.iter().map(|record| record.event.kind()) {
         for (pair, has_exits) in PAIRS.iter().zip(&mut has_exits) {
             *has_exits |= kind == pair[1];
         }
@@ -128,7 +128,7 @@ pub(super) fn pairs(records: &Records) -> Pairs {
     let mut open: HashMap<CpuId, Vec<(usize, Option<TimerAddr>)>> = HashMap::new();
     let mut began: HashSet<(CpuId, usize)> = HashSet::new();
     let mut pairs = Pairs::default();
-    for record in records.of_kinds(PAIRS.as_flattened()) {
+    for record in records {
         let kind = record.event.kind();
         let Some(pair) = PAIRS.iter().position(|pair| pair.contains(&kind)) else { continue };
         if !has_exits[pair] {

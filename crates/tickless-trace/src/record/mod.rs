@@ -4,13 +4,11 @@
 //! tracefs instance is always removed.
 //!
 //! The trace is read after the recording has ended, so that the recorder does not record itself.
-//! [`Live`] is for callers that need events as they occur.
 
 mod error;
 mod idle;
 mod instance;
 mod kernel;
-mod live;
 mod recording;
 mod statistics;
 mod tracefs;
@@ -20,7 +18,6 @@ pub use error::RecordError;
 pub use idle::{IdleEvents, IdleStops};
 pub use instance::remove_leftovers;
 pub use kernel::{hz as kernel_hz, stops_idle_ticks};
-pub use live::Live;
 pub(crate) use recording::IDLE_NOT_RECORDED;
 pub use recording::{EXTRA_FOR_DOCTOR, Freezer, Options, Recording, TraceClock};
 pub use statistics::Statistics;

@@ -87,7 +87,8 @@ pub struct Recording {
     notes: Vec<String>,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
     _watcher: Option<Watcher>,
-    tracefs: Tracefs,
+    // Keeps the mount, if this process has made one.
+    _tracefs: Tracefs,
 }
 
 impl Recording {
@@ -135,21 +136,13 @@ impl Recording {
             buffer_kb,
             notes,
             _watcher: watcher,
-            tracefs,
+            _tracefs: tracefs,
         })
     }
 
     /// Returns remarks for the user: what a replay will lack, and what was cleaned up.
     pub fn notes(&self) -> &[String] {
         &self.notes
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.instance.path()
-    }
-
-    pub(super) fn root(&self) -> &Path {
-        self.tracefs.root()
     }
 
     pub fn buffer_kb(&self) -> u64 {

@@ -7,7 +7,7 @@
 //! are compared with those that [`Phase::Spread`] would have given them in the order of their
 //! appearance.
 
-use crate::read::{Event, EventKind, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
+use crate::read::{Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -109,8 +109,7 @@ fn deadlines(trace: &Trace) -> Vec<Deadlines> {
     let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
     let mut found: Vec<Deadlines> = Vec::new();
     // Cancels are ignored, because most kernels record one just before each expiry.
-    for record in trace.records.of_kinds(&[EventKind::HrtimerStart, EventKind::HrtimerExpireEntry])
-    {
+    for record in &trace.records {
         match record.event {
             Event::HrtimerStart { timer, soft_expires, function, .. } => {
                 let is_sleep = Some(function) == sleep && record.pid != 0;

@@ -6,7 +6,7 @@ use super::lateness::Quantiles;
 use super::overlap::{self, Overlap, Periodic};
 use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
-use crate::read::{Event, EventKind, Family, Trace};
+use crate::read::{Event, EventKind, Family, Record, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -176,7 +176,8 @@ fn spurious(trace: &Trace) -> Option<u64> {
     // For each CPU, whether its current interrupt has expired nothing so far.
     let mut is_empty: HashMap<CpuId, bool> = HashMap::new();
     let kinds = [needed[0], needed[1], EventKind::LocalTimerEntry];
-    for record in trace.records.of_kinds(&kinds) {
+    let is_meant = |record: &&Record| kinds.contains(&record.event.kind());
+    for record in trace.records.iter().filter(is_meant) {
         let is_entry = record.event == Event::LocalTimerEntry;
         let was_empty = is_empty.insert(record.cpu, is_entry) == Some(true);
         if record.event == Event::LocalTimerExit {

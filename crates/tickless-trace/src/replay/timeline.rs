@@ -113,7 +113,7 @@ impl Timeline<'_> {
             let Some(cpu) = cpus.get_mut(here.index()) else { continue };
             // Without `cpu_idle` events, a CPU is idle while it runs the idle task.
             let shows_idle = !has_states || record.event.kind() == EventKind::CpuIdle;
-            match idle_change(&record).filter(|_| shows_idle) {
+            match idle_change(record).filter(|_| shows_idle) {
                 Some(Idle::Begins(name)) => {
                     cpu.idle.get_or_insert((at, name));
                 }

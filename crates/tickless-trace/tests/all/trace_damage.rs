@@ -174,10 +174,8 @@ fn errors_advise_the_user() {
     assert!(matches!(broken.why, Unusable::BrokenGzip(_)), "{broken:?}");
     for (text, want) in [
         (&b""[..], "empty. Record a trace"),
-        (b"\x17\x08\x44tracing6", "a trace.dat that ends too early"),
-        (b"PERFILE2\0\0\0", "a perf.data that ends too early"),
-        // Its lengths are not read, which might be of any size.
-        (b"2ELIFREP\0\0\0", "recorded by perf on a big-endian machine"),
+        (b"\x17\x08\x44tracing6", "a recording of trace-cmd. Turn it into text first: trace-cmd"),
+        (b"PERFILE2\0\0\0", "a recording of perf. Turn it into text first: perf script"),
         (b"\x7fELF\x02\x01\x01\0\0\0\n", "not text. Give ftrace's"),
         (b"hello\nworld\n", "no timer event in 2 lines. Record timer:*"),
         (b"[000] 1.0: local_timer_entry: vector=236\n", "no timer event in 1 lines"),
@@ -208,8 +206,7 @@ fn lines_before_a_read_error_are_used() {
     assert!(matches!(error.why, Unusable::Read(_)));
 }
 
-/// A change of a file at a place, the square of which is in millionths of the file's length:
-/// lengths and offsets of binary files are at their beginning.
+/// A change of a file at a place, in thousandths of the file's length.
 #[derive(Clone, Debug)]
 enum Damage {
     Cut(usize),
@@ -236,7 +233,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 fn damaged(mut file: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     for damage in damages {
         let len = file.len();
-        let at = |place: &usize| len * place / 1_000 * place / 1_000;
+        let at = |place: &usize| len * place / 1_000;
         let range = |place: &usize, count: usize| at(place)..(at(place) + count).min(len);
         match damage {
             Damage::Cut(place) => file.truncate(at(place)),
@@ -280,7 +277,7 @@ pub fn seeded(test: &str, cases: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, rng_seed, cases, ..ProptestConfig::default() }
 }
 
-/// Returns texts of each tool, 300 lines of each committed recording, and binary recordings.
+/// Returns texts of each tool, and 300 lines of each committed recording.
 fn files() -> &'static [Vec<u8>] {
     static FILES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -292,7 +289,6 @@ fn files() -> &'static [Vec<u8>] {
             let head = format!("{HEADER}# HZ=250\n{EVENT}");
             files.push((head + &lines.join("\n") + "\n").into_bytes());
         }
-        files.extend(["trace-cmd-6.dat.gz", "trace-cmd-7.dat", "perf.data.gz"].map(data));
         files
     })
 }
@@ -302,7 +298,7 @@ proptest! {
 
     #[test]
     fn damaged_files_are_read_and_replayed(
-        which in 0..11_usize,
+        which in 0..8_usize,
         damages in prop::collection::vec(damage(), 0..20),
         packed in any::<bool>(),
     ) {

@@ -56,7 +56,7 @@ fn the_header_and_the_clocks_are_found() {
 fn contexts_and_clocks_fit_the_events() {
     let trace = nginx();
     let clock = trace.jiffies.unwrap();
-    for record in trace.records.iter() {
+    for record in &trace.records {
         match record.event {
             Event::HrtimerExpireEntry { now, .. } => {
                 assert_eq!(record.context.in_hard_irq(), Some(true));

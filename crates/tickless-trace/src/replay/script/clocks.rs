@@ -27,7 +27,7 @@ pub(super) struct Clocks {
     shift: Ns,
     jiffies: Option<JiffyClock>,
     /// For each clock, how far the trace's clock is ahead of it; `None` if unknown.
-    ahead: [Option<i64>; ClockId::ALL.len()],
+    ahead: [Option<i64>; ClockId::COUNT],
 }
 
 impl Clocks {
@@ -36,8 +36,7 @@ impl Clocks {
     pub(super) fn measure(trace: &Trace, timers: &Timers) -> Clocks {
         let monotonic = trace.monotonic.map_or(0, |offset| offset.ns);
         let jiffies = trace.jiffies.map(with_interrupt);
-        let mut clocks =
-            Clocks { shift: shift(jiffies), jiffies, ahead: [None; ClockId::ALL.len()] };
+        let mut clocks = Clocks { shift: shift(jiffies), jiffies, ahead: [None; ClockId::COUNT] };
         clocks.ahead[ClockId::Monotonic as usize] = Some(monotonic);
         let mut set_up = vec![None; timers.families.len()];
         for (place, record) in trace.records.iter().enumerate() {

@@ -135,10 +135,10 @@ pub(super) fn tick(trace: &Trace) -> Tick {
 
 impl Script {
     fn new(trace: &Trace, clocks: &clocks::Clocks, families: Vec<Family>) -> Script {
-        let has_interrupts = trace.records.kinds().any(|kind| kind == EventKind::LocalTimerEntry);
-        let mut families_seen = trace.records.kinds().map(EventKind::family);
+        let has_interrupts = trace.count(EventKind::LocalTimerEntry) > 0;
+        let mut families_seen = trace.records.iter().map(|record| record.event.kind().family());
         let has_queue = families_seen.any(|family| family == Some(Family::Queue));
-        let time = |record: Option<Record>| {
+        let time = |record: Option<&Record>| {
             record.map_or(Ns::ZERO, |record| clocks.replay_time(record.time))
         };
         Script {

@@ -35,11 +35,11 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
     let mut cancels: Vec<Option<usize>> = vec![None; timers.families.len()];
     for (place, record) in trace.records.iter().enumerate() {
         let Some(cpu) = cpus.get_mut(record.cpu.index()) else { continue };
-        let just_before = cpu.advance(&record);
+        let just_before = cpu.advance(record);
         let Some(timer) = timers.of(place) else { continue };
         let cancel = cancels[timer as usize].take();
         let adjacent = cancel.filter(|cancel| {
-            let apart = record.time.since(trace.records.at(*cancel).time);
+            let apart = record.time.since(trace.records[*cancel].time);
             just_before == Some(*cancel) && apart <= APART_MAX
         });
         let first = match record.event {
@@ -47,7 +47,7 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
             | Event::HrtimerStart { was_armed: None, .. }
             | Event::HrtimerExpireEntry { .. } => adjacent,
             Event::TimerExpireEntry { .. } => {
-                cancel.filter(|cancel| trace.records.at(*cancel).cpu == record.cpu)
+                cancel.filter(|cancel| trace.records[*cancel].cpu == record.cpu)
             }
             _ => None,
         };
@@ -55,7 +55,7 @@ pub(super) fn find(trace: &Trace, timers: &Timers) -> Vec<bool> {
             paired[first] = true;
         }
         if matches!(record.event, Event::TimerCancel { .. } | Event::HrtimerCancel { .. }) {
-            cpu.cancels[cpu.level(&record)] = Some(place);
+            cpu.cancels[cpu.level(record)] = Some(place);
             cancels[timer as usize] = Some(place);
         }
     }

@@ -21,7 +21,7 @@ impl Timers {
     pub(super) fn number(trace: &Trace) -> Timers {
         let mut numbers: HashMap<(Family, TimerAddr), u32> = HashMap::new();
         let mut families = Vec::new();
-        let mut number = |record: Record| {
+        let mut number = |record: &Record| {
             let timer = record.event.kind().family().zip(record.event.timer());
             let (Some(timer), false) = (timer, is_exit(&record.event)) else { return NONE };
             *numbers.entry(timer).or_insert_with(|| {

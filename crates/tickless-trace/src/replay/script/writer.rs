@@ -103,8 +103,8 @@ impl Writer {
             let at = self.clocks.replay_time(record.time);
             match self.timers.of(place) {
                 Some(timer) if is_paired => self.states[timer as usize].is_removed = true,
-                Some(timer) => self.timer(Seen { record: &record, timer, at }),
-                None => self.other(&record, at),
+                Some(timer) => self.timer(Seen { record, timer, at }),
+                None => self.other(record, at),
             }
         }
         for cpu in 0..self.cpus.len() {

@@ -1,7 +1,5 @@
 //! Finds the names of kernel functions by their addresses, and the reverse.
 
-use super::bytes::Bytes;
-
 #[derive(Debug, Default)]
 pub struct Symbols {
     text: String,
@@ -18,7 +16,7 @@ impl Symbols {
     }
 
     /// Reads lines of `ffffffff81000000 T name`. O(n log n).
-    pub fn parse(text: String) -> Symbols {
+    fn parse(text: String) -> Symbols {
         let start = text.as_ptr().addr();
         let place = |line: &str| {
             let mut words = line.split_ascii_whitespace();
@@ -54,43 +52,9 @@ impl Symbols {
     }
 }
 
-pub fn build_id_of_this_kernel() -> Option<Vec<u8>> {
-    build_id(&std::fs::read("/sys/kernel/notes").ok()?).map(<[u8]>::to_vec)
-}
-
-/// Finds the build ID among ELF notes. Each note has the length of its name, the length of its
-/// contents, a type, the name, and the contents. The latter two are padded to 4 bytes.
-fn build_id(notes: &[u8]) -> Option<&[u8]> {
-    const BUILD_ID: u32 = 3;
-    let mut notes = Bytes(notes);
-    loop {
-        let (name, content, kind) = (notes.u32()?, notes.u32()?, notes.u32()?);
-        let mut padded = |length: u32| {
-            let bytes = notes.take(length as usize)?;
-            notes.take(length.next_multiple_of(4) as usize - bytes.len())?;
-            Some(bytes)
-        };
-        let (name, content) = (padded(name)?, padded(content)?);
-        if kind == BUILD_ID && name == b"GNU\0" {
-            return Some(content);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_build_id_is_found_among_notes() {
-        let other = [&[6, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0][..], b"Linux\0\0\0", &[7, 0, 0, 0]];
-        let ours = [&[4, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0", &[1, 2, 3, 0]];
-        let notes = [other.concat(), ours.concat()].concat();
-        assert_eq!(build_id(&notes), Some(&[1, 2, 3][..]));
-        for length in 0..notes.len() {
-            assert_eq!(build_id(&notes[..length]), None, "{length}");
-        }
-    }
 
     #[test]
     fn an_address_belongs_to_the_function_before_it() {

@@ -6,24 +6,25 @@
 //! of its types (BTF). The programs belong to file descriptors of this process, so the kernel
 //! removes them when the process ends.
 
-use super::process::Processes;
-use super::{SourceError, own_ns, realtime_ahead, tick, time};
+use crate::error::CountError;
 use crate::period::Vote;
+use crate::process::Names;
 use crate::snapshot::{Counts, DISTANCES, Distances, Family, Row, Snapshot, Source};
 use aya::maps::{Array, MapData, MapError};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, EbpfLoader};
-use rustix::time::ClockId;
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use tickless_trace::read::binary::Symbols;
-use tickless_trace::read::{SLEEPER_FUNCTION, TICK_FUNCTIONS};
+use tickless_core::time::Ns;
+use tickless_trace::read::{SLEEPER_FUNCTION, Symbols, TICK_FUNCTIONS};
+use tickless_trace::record::kernel_hz;
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/top.bpf.o");
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../bpf/top.bpf.o");
 
 /// The eBPF programs, each named after its tracepoint. Programs that follow interrupts are attached
 /// first, so that they know whether the CPU is in an interrupt when the first timer event is
@@ -70,7 +71,7 @@ pub struct Ebpf {
     names: Vec<&'static str>,
     symbols: Symbols,
     functions: HashMap<u64, String>,
-    processes: Processes,
+    process_names: Names,
     sees_device_writes: bool,
     sees_wakeups: bool,
     sample: Sample,
@@ -95,6 +96,9 @@ struct Sample {
     kernel_ns: u64,
 }
 
+/// The tick rate that is assumed if the kernel's configuration cannot be read.
+const HZ_USUAL: u32 = 250;
+
 /// The length of a sample of the programs' CPU time, and of the pause after it.
 const SAMPLE_NS: u64 = 50_000_000;
 const PAUSE_NS: u64 = 450_000_000;
@@ -102,16 +106,16 @@ const PAUSE_NS: u64 = 450_000_000;
 impl Ebpf {
     /// Loads and attaches the programs, which count from then on. Takes some 50 ms, mostly for the
     /// kernel's check of the programs.
-    pub fn start() -> Result<Ebpf, SourceError> {
+    pub fn start() -> Result<Ebpf, CountError> {
         if !rustix::process::geteuid().is_root() {
-            return Err(SourceError::NotPermitted);
+            return Err(CountError::NotPermitted);
         }
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-            return Err(SourceError::NoBtf);
+            return Err(CountError::NoBtf);
         }
         let refused = |what: &str, why: &dyn fmt::Display| match is_locked_down() {
-            true => SourceError::LockedDown,
-            false => SourceError::Refused { what: what.to_string(), why: why.to_string() },
+            true => CountError::LockedDown,
+            false => CountError::Refused { what: what.to_string(), why: why.to_string() },
         };
         let types = Btf::from_sys_fs().map_err(|error| refused("its own types", &chain(&error)))?;
         let symbols = Symbols::of_this_kernel();
@@ -119,9 +123,10 @@ impl Ebpf {
         let sleeper = address(SLEEPER_FUNCTION);
         let [tick_now, tick_before] = TICK_FUNCTIONS.map(address);
         if sleeper == 0 {
-            return Err(SourceError::NoSymbols);
+            return Err(CountError::NoSymbols);
         }
-        let (tick_ns, ahead) = (tick().0, realtime_ahead().0);
+        let tick_ns = 1_000_000_000 / u64::from(kernel_hz().unwrap_or(HZ_USUAL));
+        let ahead = time(ClockId::Realtime).since(time(ClockId::Monotonic)).0;
         let mut programs = EbpfLoader::new()
             .btf(Some(&types))
             .override_global("tick_function", &tick_now, true)
@@ -146,7 +151,7 @@ impl Ebpf {
             names,
             symbols,
             functions: HashMap::new(),
-            processes: Processes::default(),
+            process_names: Names::default(),
             sees_device_writes,
             sees_wakeups,
             sample: Sample::default(),
@@ -154,8 +159,8 @@ impl Ebpf {
     }
 
     /// Ends the current sample of the programs' CPU time after [`SAMPLE_NS`], or begins the next
-    /// sample [`PAUSE_NS`] after the last one.
-    pub(super) fn poll(&mut self) {
+    /// sample [`PAUSE_NS`] after the last one. Call this several times a second.
+    pub fn poll(&mut self) {
         let now = time(ClockId::Monotonic).0;
         match self.sample.running.take() {
             Some((measuring, since, before)) if now - since >= SAMPLE_NS => {
@@ -190,7 +195,7 @@ impl Ebpf {
         self.names.iter().filter_map(of).sum()
     }
 
-    pub(super) fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+    pub fn snapshot(&mut self) -> Result<Snapshot, CountError> {
         self.poll();
         let at = time(ClockId::Monotonic);
         let [rows_used, rows_refused, sources_used, sources_refused] = self.used()?;
@@ -211,22 +216,20 @@ impl Ebpf {
             at,
             rows,
             sources: found.iter().map(source).collect(),
-            lost: 0,
             sees_device_writes: self.sees_device_writes,
             sees_wakeups: self.sees_wakeups,
             refused: rows_refused + sources_refused,
-            unseen_idle: Vec::new(),
-            own_ns: own_ns(),
+            own_ns: time(ClockId::ProcessCPUTime).0,
             kernel_ns,
         })
     }
 
-    fn map<V: aya::Pod>(&self, name: &str) -> Result<Array<&MapData, V>, SourceError> {
+    fn map<V: aya::Pod>(&self, name: &str) -> Result<Array<&MapData, V>, CountError> {
         let map = self.programs.map(name).ok_or_else(|| unreadable(&"no such table"))?;
         map.try_into().map_err(|error: MapError| unreadable(&error))
     }
 
-    fn used(&self) -> Result<UsedWords, SourceError> {
+    fn used(&self) -> Result<UsedWords, CountError> {
         self.map("used")?.get(&0, 0).map_err(|error| unreadable(&error))
     }
 
@@ -240,12 +243,12 @@ impl Ebpf {
         let name: Vec<u8> =
             words[9 + 2 * DISTANCES..].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let gone = || Some(String::from_utf8_lossy(name).into_owned());
+        let gone = || String::from_utf8_lossy(name).into_owned();
         let symbols = &self.symbols;
         let named = || symbols.name(function).unwrap_or("?").to_string();
         Row {
             pid,
-            process: self.processes.name(pid, |_| gone()),
+            process: self.process_names.name(pid, gone),
             function: self.functions.entry(function).or_insert_with(named).clone(),
             family: if is_wheel { Family::Wheel } else { Family::Queue },
             counts: Counts {
@@ -280,8 +283,13 @@ fn scaled(measured: u64, of: u64, all: u64) -> u64 {
     (u128::from(measured) * u128::from(all) / u128::from(of.max(1))) as u64
 }
 
-fn unreadable(why: &dyn fmt::Display) -> SourceError {
-    SourceError::Refused { what: "to hand over the counts".to_string(), why: why.to_string() }
+fn time(clock: ClockId) -> Ns {
+    let now = clock_gettime(clock);
+    Ns(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned())
+}
+
+fn unreadable(why: &dyn fmt::Display) -> CountError {
+    CountError::Refused { what: "to hand over the counts".to_string(), why: why.to_string() }
 }
 
 /// Returns whether the kernel is locked down so far that even root cannot read its memory.
