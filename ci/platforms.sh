@@ -87,15 +87,14 @@ timeout 900 cargo test --locked -q --target "$target" \
   "${no_std[@]}" --lib --tests -- \
   --skip histories --skip policies_trade
 # The library, with its futures and `tokio_time`. Skips five tests that start the test program again
-# as a child, which would run without the emulator; two whose sleeps end before the emulated program
-# has polled them; and one in which spinning threads take 60,000 turns, which is slow on one CPU.
+# as a child, which would run without the emulator; and two whose sleeps end before the emulated
+# program has polled them.
 timeout 900 cargo test --locked -q --target "$target" "${library[@]}" \
   --features stream,tokio-test-util --test all --test tokio_time -- \
   --skip a_failure_prints_its_seed \
   --skip a_program_ends_with_timers_in_statics --skip timers_are_kept_when_calls_are_refused \
   --skip a_drop_that_would_never_end_aborts --skip a_limit_on_threads_is_an_error \
-  --skip the_last_drop_ \
-  --skip no_call_is_lost
+  --skip the_last_drop_
 # Random histories of futures and of contended locks, a minute in all: with the atomic instructions
 # of Armv8.1, and with the load-exclusive loops of Armv8.0. On one CPU threads take turns, so this
 # shows no weak ordering; the models check the orderings (ci/models.sh).

@@ -87,7 +87,6 @@ impl Builder {
             set: 0,
             lifetime: Lifetime::Users,
             ticks: false,
-            recheck: Ns::NEVER,
             wakeup: Wakeup::default(),
             on_panic: None,
             times_callbacks: false,
@@ -161,23 +160,6 @@ impl Builder {
     pub fn back_off(mut self, passes: u32, longest: Duration) -> Builder {
         self.passes = Some(passes.max(1));
         self.setup.core.limits.backoff_max = Ns::from_duration(longest);
-        self
-    }
-
-    /// Makes a driver thread check its base at least this often, even if its device reports no
-    /// event: for unreliable devices. It is off by default. Each check costs a wakeup. The interval
-    /// is at least a millisecond, and whole milliseconds with a timerfd. An event loop ignores this
-    /// setting.
-    pub fn recheck(mut self, every: Duration) -> Builder {
-        self.setup.recheck = Ns::from_duration(every).max(Ns::from_ms(1));
-        self
-    }
-
-    /// Sets how late a driver's wakeup for a deadline may be before
-    /// [`DeviceCounts::late`](crate::stats::DeviceCounts::late) counts it; 1 ms by default. Only
-    /// that count depends on it.
-    pub fn late_after(mut self, tolerance: Duration) -> Builder {
-        self.setup.core.limits.tolerance = Ns::from_duration(tolerance);
         self
     }
 

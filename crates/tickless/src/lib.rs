@@ -62,7 +62,7 @@
 //! | `tokio-time` | `tokio_time`: the names of `tokio::time`; tokio's runtime drives the timers |
 //! | `tokio-test-util` | `pause`, `resume` and `advance` of `tokio_time`, for tokio's clock |
 
-#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc, missing_debug_implementations)]
 
 pub mod bandwidth;
 #[cfg(doctest)]

@@ -26,6 +26,7 @@ pub type CoarseSlot<F> = Slot<WheelLink, F>;
 pub type PreciseSlot<F> = Slot<QueueLink, F>;
 
 #[repr(C)]
+#[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct PeriodSlot<F> {
     slot: Slot<QueueLink, Beat<F>>,
     run: Mutex<Run>,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
-use support::{Gate, Place, shared_count, shared_flag, wait_until};
+use support::{Place, shared_count, shared_flag, wait_until};
 use tickless::bandwidth::AcquireError;
 use tickless::callback::{Cancel, StartError};
 use tickless::clock::TimeBase;
@@ -71,18 +71,6 @@ fn in_a_child_all_timers_are_shut_down() {
     let (heart, timeout, ..) = all.as_ref().expect("the parent has kept them");
     assert!(heart.is_active());
     assert_eq!(timeout.cancel(), Cancel::Pending);
-}
-
-#[test]
-fn a_child_does_not_wait_for_callbacks() {
-    let timers = Timers::builder().bases(1).start().unwrap();
-    let (gate, pass) = Gate::shared();
-    let timer = timers.hrtimer(move |_| pass.pass());
-    timer.start(Duration::ZERO).unwrap();
-    gate.wait_inside();
-    let mut both = Some((timer, timers));
-    in_child(|| drop(both.take()));
-    gate.open();
 }
 
 /// A callback whose type has a name.

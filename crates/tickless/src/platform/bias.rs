@@ -47,7 +47,7 @@ pub trait Barriers {
     /// Pauses for one round of a loop that waits for another thread; `round` counts up from zero.
     fn relax(round: u32);
 }
-
+#[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct Bias<W: Barriers> {
     /// The name of the slot of the thread that owns the bias, or 0. Written under the mutex.
     owner: W::Word,
@@ -68,6 +68,7 @@ pub struct Bias<W: Barriers> {
 }
 
 /// How long a heavy barrier takes in this process: a moving average, which falls at once.
+#[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct BarrierCost<W> {
     /// In nanoseconds; 0 before the first barrier.
     average: W,
@@ -115,6 +116,7 @@ impl<W: Word> BarrierCost<W> {
 
 /// Records which lock a thread has entered by its bias. A lock that the thread holds by the mutex
 /// is not recorded. Each thread has one slot.
+#[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct ThreadSlot<W: Barriers> {
     /// The name of the lock that the thread has entered by its bias, or 0. Only the thread that the
     /// slot belongs to writes it.

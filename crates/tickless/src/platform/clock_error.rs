@@ -110,17 +110,3 @@ impl std::error::Error for OpenClockError {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_state_problem_and_remedy() {
-        for fallback in [Fallback::NotInvariant, Fallback::NotTrusted, Fallback::NotKnown] {
-            assert!(fallback.to_string().ends_with("CLOCK_MONOTONIC instead"));
-        }
-        let text = OpenClockError::NoPermission { path: "/dev/ptp0".into() }.to_string();
-        assert!(text.starts_with("/dev/ptp0 may not be opened") && text.contains("udev"));
-    }
-}

@@ -122,30 +122,3 @@ unsafe impl<T: Copy + Send + 'static> Platform for Host<T> {
         wait::wake_all(word);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::Ordering;
-
-    /// Goal: a thread that parks before the change is woken, and a thread that parks after it does
-    /// not sleep (X7: a waiting thread spins briefly, then sleeps).
-    #[test]
-    fn parks_only_while_nothing_changes() {
-        let word = AtomicU32::new(u32::MAX);
-        let started = std::time::Instant::now();
-        std::thread::scope(|s| {
-            let sleeper = s.spawn(|| {
-                while word.load(Ordering::Acquire) == u32::MAX {
-                    wait::wait(&word, u32::MAX, Ns::NEVER);
-                }
-            });
-            std::thread::yield_now();
-            word.fetch_add(1, Ordering::Release);
-            wait::wake_all(&word);
-            assert!(sleeper.join().is_ok());
-        });
-        wait::wait(&word, 5, Ns::NEVER);
-        assert!(started.elapsed().as_millis() < 900, "a wakeup was lost");
-    }
-}

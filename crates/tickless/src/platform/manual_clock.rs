@@ -73,14 +73,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_earlier_time_is_ignored() {
-        let clock = ManualClock::at(Ns(5));
-        clock.set(Ns(9));
-        clock.set(Ns(7));
-        assert_eq!(clock.now(), Ns(9));
-    }
-
-    #[test]
     fn stops_and_moves_are_monotonic() {
         let clock = ManualClock::at(Ns::from_secs(1));
         let done = AtomicBool::new(false);

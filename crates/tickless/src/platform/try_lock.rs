@@ -18,6 +18,7 @@ pub struct TryLock<T, W> {
 // SAFETY: the value is only reached through a guard, and there is one guard at a time.
 unsafe impl<T: Send, W: Sync> Sync for TryLock<T, W> {}
 
+#[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct TryGuard<'a, T, W: Word>(&'a TryLock<T, W>);
 
 // SAFETY: threads that share a guard get only `&T` from it, which `T: Sync` allows. (The derived

@@ -40,11 +40,7 @@ impl Shared {
                 self.expirers.call(base, self.bases.tick(base));
                 next_tick = self.next_tick();
             }
-            let limit = match self.recheck {
-                Ns::NEVER => next_tick,
-                recheck => next_tick.min(self.now().after(recheck)),
-            };
-            device.sleep(&host.clock, limit, &self.stop, &mut waking);
+            device.sleep(&host.clock, next_tick, &self.stop, &mut waking);
         }
     }
 

@@ -39,7 +39,6 @@ pub(crate) struct Shared {
     pub(crate) expirers: Expirers,
     /// The ticks on which the drivers wake; `None` if they wake for deadlines only.
     pub(super) ticks: Option<Tick>,
-    pub(super) recheck: Ns,
     pub(super) wakeup: Wakeup,
     threads: Mutex<Vec<Worker>>,
     pub(super) stop: AtomicBool,
@@ -61,9 +60,6 @@ pub(crate) struct Setup {
     pub(crate) lifetime: Lifetime,
     pub(crate) core: bases::Settings,
     pub(crate) ticks: bool,
-    /// How often a driver checks for due timers although no event has woken it; [`Ns::NEVER`] for
-    /// never.
-    pub(crate) recheck: Ns,
     pub(crate) wakeup: Wakeup,
     pub(crate) on_panic: Option<Arc<PanicReporter>>,
     pub(crate) times_callbacks: bool,
@@ -239,7 +235,6 @@ impl OpenSet {
             users,
             expirers: Expirers::new(count),
             ticks: setup.ticks.then_some(setup.core.tick),
-            recheck: setup.recheck,
             wakeup: setup.wakeup,
             threads: Mutex::default(),
             stop: AtomicBool::new(false),

@@ -17,6 +17,7 @@ use tickless_core::link::Timer;
 
 /// Memory for one timer and its callback.
 #[repr(C)]
+#[allow(missing_debug_implementations, reason = "an internal type")]
 pub struct Slot<L, F> {
     timer: Timer<Host, L>,
     callback: F,

@@ -3,15 +3,12 @@
 
 use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds, shared_count, wait_until};
 use std::collections::BTreeSet;
-use std::future::{pending, poll_fn};
-use std::pin::pin;
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::task::Poll;
 use std::time::Duration;
 use tickless::driver::CpuId;
-use tickless::time::Instant;
 use tickless::{Timers, VirtualTime};
 use tokio::sync::oneshot;
 
@@ -342,33 +339,6 @@ fn a_running_clock_may_be_dropped_anywhere() {
     time.resume();
     drop(stops);
     drop(time);
-}
-
-#[test]
-fn wakers_outlive_their_futures() {
-    let time = VirtualTime::new();
-    let (tx, rx) = channel();
-    std::thread::scope(|s| {
-        s.spawn(move || {
-            let waker: std::task::Waker = rx.recv().unwrap();
-            waker.wake_by_ref();
-            std::thread::sleep(5 * MS);
-            waker.wake_by_ref();
-            waker.wake();
-        });
-        let mut polls = 0;
-        time.block_on(poll_fn(|cx| {
-            polls += 1;
-            if polls == 1 {
-                tx.send(cx.waker().clone()).unwrap();
-                return Poll::Pending;
-            }
-            Poll::Ready(())
-        }));
-    });
-    let mut done = pin!(time.timers().sleep(MS));
-    time.block_on(done.as_mut());
-    assert!(time.now() >= Instant::from_secs(1) + MS);
 }
 
 #[test]

@@ -153,51 +153,6 @@ fn a_waker_that_panics_is_counted() {
 }
 
 #[test]
-fn groups_are_spread() {
-    let time = VirtualTime::new();
-    let group = || time.timers().limiter(1, MS * 100).start().unwrap();
-    let (one, two) = (group(), group());
-    let places = [one.phase_offset().unwrap(), two.phase_offset().unwrap()];
-    assert_eq!(places[0].abs_diff(places[1]), 50 * MS);
-    assert_eq!(time.timers().phase_count(MS * 100), 2);
-    drop((one, two));
-    assert_eq!(time.timers().phase_count(MS * 100), 0);
-}
-
-#[test]
-fn a_period_that_cannot_be_kept_is_stretched() {
-    let time = Arc::new(VirtualTime::new());
-    let limiter = time.timers().limiter(10, MS * 10).start().unwrap();
-    // Blocks the only driver for three periods, again and again.
-    let clock = Arc::clone(&time);
-    let hog = time.timers().periodic(move |_| clock.advance(MS * 30));
-    hog.start(MS * 31).unwrap();
-    let begun = time.now();
-    limiter.try_acquire(10).unwrap();
-    let log = Log::new();
-    // A task always waits, so the timer runs.
-    let mut tasks: Vec<Task> = (0..200).map(|n| Task::new(&limiter, 10, n, &log)).collect();
-    tasks.iter_mut().for_each(|task| assert!(task.poll().is_pending()));
-    let served = || log.len() >= 50;
-    for _ in 0..10_000 {
-        assert!(served() || time.advance_to_next());
-    }
-    assert!(served());
-    let counts = limiter.counts();
-    assert!(counts.stretched >= 1 && counts.missed > 0, "{counts:?}");
-    let worth = (time.now() - begun).as_nanos() / 10_000_000 * 10;
-    assert!(counts.refilled.abs_diff(worth) <= 170, "{counts:?} for {worth}");
-    drop(hog);
-    // As many expiries as refills: the timer uses the stretched period.
-    let look = || (time.timers().stats().total().fired, limiter.counts().refills);
-    let before = look();
-    time.advance(MS * 10 * 40);
-    let after = look();
-    assert!(after.1 - before.1 <= 20, "stretched at least once");
-    assert_eq!(after.0 - before.0, after.1 - before.1);
-}
-
-#[test]
 fn impossible_groups_are_refused() {
     let time = VirtualTime::new();
     let timers = time.timers();

@@ -262,32 +262,3 @@ fn sets_on_one_clock_share_its_steps() {
     time.set_realtime(noon + SECOND);
     assert_eq!(log.take(), [noon + SECOND], "at once");
 }
-
-#[test]
-fn clock_timers_can_be_labelled_and_tried_to_cancel() {
-    let time = VirtualTime::new();
-    let (place, own) = Place::<ClockTimer>::shared();
-    let alarm = time.timers().clock_timer(TimeBase::Realtime, move |fired| {
-        let states = own.with(|timer| (timer.try_cancel(), timer.is_pending(), timer.is_active()));
-        assert_eq!(states, (Cancel::Running, false, true));
-        fired.restart(Duration::from_secs(60));
-    });
-    place.put(alarm.labelled("alarm"));
-    place.with(|timer| timer.start(Duration::from_secs(60))).unwrap();
-    assert_eq!(time.timers().leaks()[0].label, "alarm");
-    time.advance(Duration::from_secs(61));
-    assert_eq!(
-        (place.with(ClockTimer::is_active), place.with(ClockTimer::is_pending)),
-        (true, true)
-    );
-    assert_eq!(place.with(ClockTimer::try_cancel), Cancel::Pending);
-    // A step of the clock does not arm a cancelled timer again.
-    time.set_realtime(time.now_on(TimeBase::Realtime) + Duration::from_secs(3600));
-    time.advance(Duration::from_secs(600));
-    assert_eq!(
-        (place.with(ClockTimer::try_cancel), place.with(ClockTimer::is_active)),
-        (Cancel::Idle, false)
-    );
-    assert_eq!((time.timers().stats().total().fired, time.timers().stats().panics), (1, 0));
-    drop(place.take());
-}

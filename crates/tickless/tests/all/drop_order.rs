@@ -2,18 +2,12 @@
 //! thread or the program ends.
 
 use crate::support::{HOUR, MS, PATIENCE, bases, child_test, thread_names, wait_until};
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tickless::driver::CpuId;
 use tickless::{Periodic, Timeout, Timers};
-
-/// The number of clones of `value`, not counting itself.
-fn alive(value: &Arc<()>) -> usize {
-    Arc::strong_count(value) - 1
-}
 
 #[test]
 fn timers_outlive_their_set() {
@@ -65,38 +59,6 @@ fn dropped_sets_leave_no_threads() {
         drop(pending);
         // A joined thread may still be listed for a moment.
         wait_until("its driver has ended", || threads() == 0);
-    }
-}
-
-thread_local! {
-    static KEPT: RefCell<Vec<(Option<Timers>, Timeout, Periodic)>> =
-        const { RefCell::new(Vec::new()) };
-}
-
-#[test]
-fn handles_in_thread_locals_may_be_dropped_at_thread_end() {
-    for keeps_set in [true, false] {
-        let beats = Arc::new(AtomicU64::new(0));
-        let (counted, value) = (Arc::clone(&beats), Arc::new(()));
-        let captured = Arc::clone(&value);
-        let thread = std::thread::spawn(move || {
-            let timers = bases(2);
-            let timeout = timers.timeout(move |_| {
-                let _captured = &captured;
-            });
-            let periodic = timers.periodic(move |_| _ = counted.fetch_add(1, Ordering::Relaxed));
-            timeout.start(HOUR).unwrap();
-            periodic.start(Duration::from_micros(50)).unwrap();
-            KEPT.with_borrow_mut(|kept| {
-                kept.push((keeps_set.then(|| timers.clone()), timeout, periodic));
-            });
-            std::thread::sleep(MS * 5);
-        });
-        thread.join().unwrap();
-        assert_eq!(alive(&value), 0);
-        let stopped = beats.load(Ordering::Relaxed);
-        std::thread::sleep(MS * 2);
-        assert_eq!(beats.load(Ordering::Relaxed), stopped);
     }
 }
 

@@ -6,11 +6,11 @@ use mio::unix::SourceFd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tickless::driver::{CpuId, EventLoopDriver};
 use tickless::policy::Policy;
-use tickless::{CancelError, HrTimer, Timers};
+use tickless::{HrTimer, Timers};
 
 fn start() -> (Timers, EventLoopDriver) {
     Timers::builder().start_in_loop().unwrap()
@@ -127,41 +127,6 @@ fn a_later_deadline_does_not_call_the_callback() {
     assert!(driver.timeout() > Some(HOUR));
     far.cancel();
     assert_eq!((driver.timeout(), calls.load(Ordering::SeqCst)), (None, 0));
-}
-
-/// Goal: X6 (a wait that could never end is refused).
-#[test]
-fn waiting_cancels_of_a_loop_end() {
-    let (timers, mut driver) = start();
-    let place = Place::<HrTimer>::empty();
-    let (own, found) = (place.clone(), Arc::new(AtomicBool::new(false)));
-    let (begun, over) = <[Arc<AtomicBool>; 2]>::default().into();
-    let (announce, done, seen) = (Arc::clone(&begun), Arc::clone(&over), Arc::clone(&found));
-    place.put(timers.hrtimer(move |_| {
-        let error = own.with(HrTimer::cancel_sync);
-        seen.store(error == Err(CancelError::OwnCallback), Ordering::SeqCst);
-        announce.store(true, Ordering::SeqCst);
-        std::thread::sleep(MS * 20);
-        done.store(true, Ordering::SeqCst);
-    }));
-    let other = timers.hrtimer(|_| {});
-    place.with(|timer| timer.start(Duration::ZERO)).unwrap();
-    other.start(HOUR).unwrap();
-    assert_eq!(
-        other.cancel_sync(),
-        Ok(tickless::callback::Cancel::Pending),
-        "on the loop's thread"
-    );
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            wait_until("the callback runs", || begun.load(Ordering::SeqCst));
-            let timer = place.take().expect("it was put there");
-            timer.cancel_sync().unwrap();
-            assert!(over.load(Ordering::SeqCst), "it waited");
-        });
-        wait_until("it fires", || driver.run() == 1);
-    });
-    assert!(found.load(Ordering::SeqCst));
 }
 
 /// Goal: H4 (forks, exits, drops).

@@ -102,25 +102,6 @@ fn the_cost_of_an_expiry_does_not_grow_with_the_number_of_timers() {
 }
 
 #[test]
-fn coarse_and_precise_timers_fire_at_one_instant() {
-    let time = VirtualTime::new();
-    let log = Log::new();
-    let (coarse, precise) = (log.clone(), log.clone());
-    let timeout = time.timers().timeout(move |f| coarse.push((f.now(), "coarse")));
-    let hrtimer = time.timers().hrtimer(move |f| precise.push((f.now(), "precise")));
-    for after in [SECOND, 10 * SECOND, 86_400 * SECOND, Duration::from_nanos(1_234_567_891)] {
-        let at = time.now() + after;
-        timeout.start(after).expect("it is not shut down");
-        hrtimer.start(after).expect("it is not shut down");
-        assert_eq!(time.next_event(), Some(at));
-        while log.len() < 2 {
-            assert!(time.advance_to_next());
-        }
-        assert_eq!(log.take(), [(at, "precise"), (at, "coarse")]);
-    }
-}
-
-#[test]
 fn timers_fire_in_order_after_a_callback_advances_the_clock() {
     let time = Arc::new(VirtualTime::new());
     let log = Log::new();

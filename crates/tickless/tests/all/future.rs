@@ -2,7 +2,7 @@
 
 use crate::support::sleeps::{Kind, Sleeper, attack};
 use crate::support::woken::{calls, poll, woken};
-use crate::support::{HOUR, Place, Rng, rounds, seed, shared_flag, wait_until};
+use crate::support::{HOUR, Place, Rng, rounds, seed, wait_until};
 use async_executor::Executor;
 use std::future::{pending, ready};
 use std::pin::{Pin, pin};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tickless::future::{self, CoarseSleep, Elapsed, Sleep, coarse_sleep, interval, sleep, timeout};
+use tickless::future::{self, CoarseSleep, Sleep, coarse_sleep, interval, sleep, timeout};
 use tickless::periodic::Missed;
-use tickless::time::{Instant, Tick, from_std};
+use tickless::time::{Instant, from_std};
 use tickless::{Timers, VirtualTime};
 
 /// Longer under Miri, so that a deadline is still in the future when its future is polled.
@@ -66,22 +66,6 @@ fn a_future_is_armed_by_its_first_poll() {
     time.advance(20 * MS);
     assert!(poll(late.as_mut(), &waker).is_ready());
     assert_eq!((time.timers().stats().total().armed, count.count()), (0, 0));
-}
-
-#[test]
-fn dropping_a_future_cancels_it() {
-    let time = VirtualTime::new();
-    let (count, waker) = woken();
-    {
-        let mut precise = pin!(time.timers().sleep(10 * MS));
-        let mut coarse = pin!(time.timers().coarse_sleep(10 * MS));
-        assert!(poll(precise.as_mut(), &waker).is_pending());
-        assert!(poll(coarse.as_mut(), &waker).is_pending());
-        assert_eq!(time.timers().stats().pending(), 2);
-    }
-    assert_eq!(time.timers().stats().pending(), 0);
-    time.advance(HOUR);
-    assert_eq!(count.count(), 0);
 }
 
 #[test]
@@ -196,25 +180,6 @@ fn a_waker_may_drop_the_last_handle() {
         // If the waker panics, or waits for its own thread, this line is not reached.
         wait_until("the waker is through", || done.load(Ordering::SeqCst));
     }
-}
-
-#[test]
-fn completed_and_unpolled_futures_are_harmless() {
-    let time = VirtualTime::new();
-    let (count, waker) = woken();
-    let mut late = pin!(time.timers().timeout_after(MS, pending::<()>()));
-    let mut coarse = pin!(time.timers().coarse_sleep(MS));
-    assert!(poll(late.as_mut(), &waker).is_pending());
-    assert!(poll(coarse.as_mut(), &waker).is_pending());
-    time.advance(5 * MS);
-    for _ in 0..3 {
-        assert!(matches!(poll(late.as_mut(), &waker), Poll::Ready(Err(Elapsed { .. }))));
-        assert!(poll(coarse.as_mut(), &waker).is_ready());
-    }
-    std::mem::forget(time.timers().sleep(MS));
-    std::mem::forget(time.timers().interval(MS));
-    assert_eq!((time.timers().stats().total().armed, count.count()), (2, 2));
-    time.assert_idle();
 }
 
 /// A sleep of either kind.
@@ -333,39 +298,6 @@ fn reset_many_resets_every_sleep() {
     }
     time.advance(MS);
     assert_eq!(count.count(), 40);
-}
-
-/// Method: a busy loop, so that timers fire within some hundred nanoseconds of their deadline,
-/// which is when the task asks for an earlier deadline.
-#[test]
-fn a_sleep_brought_nearer_during_a_push_out_wakes_its_task() {
-    let seed = seed("future", "a_sleep_brought_nearer_during_a_push_out_wakes_its_task");
-    let mut rng = Rng::new(seed);
-    let tick = Tick::new(Duration::from_micros(1)).unwrap();
-    let (timers, mut driver) = Timers::builder().tick(tick).start_in_loop_with(|_| ());
-    let (is_over, over) = shared_flag();
-    let looping = std::thread::spawn(move || {
-        while !over.load(Ordering::Relaxed) {
-            driver.run();
-        }
-    });
-    for _ in 0..rounds(5_000) {
-        let begun = timers.now();
-        let mut sleep = pin!(timers.coarse_sleep(Duration::from_micros(5)));
-        let (count, waker) = woken();
-        if poll(sleep.as_mut(), &waker).is_ready() {
-            continue;
-        }
-        sleep.as_mut().reset(MS);
-        let meeting = begun + Duration::from_nanos(4_500 + rng.below(4_000));
-        while timers.now() < meeting {
-            std::hint::spin_loop();
-        }
-        sleep.as_mut().reset(Duration::from_micros(20));
-        wait_until("it is woken", || count.count() > 0);
-    }
-    is_over.store(true, Ordering::Relaxed);
-    looping.join().unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::{Gate, Log, MS, PATIENCE, Place, bases, rounds, wait_until};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tickless::callback::Started;
 use tickless::driver::CpuId;
@@ -120,31 +120,6 @@ fn a_drop_from_outside_waits_for_the_callback() {
         assert_eq!(Arc::strong_count(&shared), 1, "the closure is dropped too");
     }
     assert_eq!(driver.stats().panics + deferring.stats().panics, 0);
-}
-
-#[test]
-fn two_callbacks_drop_each_other() {
-    let timers = bases(2);
-    for _ in 0..rounds(50) {
-        let places = [Place::<HrTimer>::empty(), Place::empty()];
-        let (both, owned) = (Arc::new(Barrier::new(2)), Arc::new(()));
-        for (at, place) in places.iter().enumerate() {
-            let (other, both) = (places[1 - at].clone(), Arc::clone(&both));
-            let captured = Arc::clone(&owned);
-            let timer = timers.hrtimer(move |_| {
-                let _captured = &captured;
-                both.wait();
-                drop(other.take());
-                both.wait();
-            });
-            place.put(timer.pinned(CpuId(at as u16)));
-        }
-        for place in &places {
-            place.with(|timer| timer.start(Duration::ZERO)).unwrap();
-        }
-        wait_until("both closures are dropped", || Arc::strong_count(&owned) == 1);
-    }
-    assert_eq!((timers.stats().pending(), timers.stats().panics), (0, 0));
 }
 
 #[test]

@@ -70,30 +70,6 @@ impl Twin {
 }
 
 #[test]
-fn every_request_has_the_result_of_the_model() {
-    let mut rng = Rng::new(seed("limiter", "every_request_has_the_result_of_the_model"));
-    for _ in 0..rounds(60) {
-        let time = VirtualTime::new();
-        let (quota, extra) = (1 + rng.below(20), rng.below(3) * rng.below(20));
-        let limiter = time.timers().limiter(quota, MS * 100).extra(extra).phase(Phase::Aligned);
-        let limiter = limiter.start().unwrap();
-        let next = time.now() + PERIOD - Duration::from_nanos(time.now().as_nanos() % 100_000_000);
-        let (mut twin, mut used) = (Twin::new(quota, quota + extra, quota, next), 0);
-        for _ in 0..400 {
-            let most = if rng.below(10) == 0 { 1_000_000_000 } else { 30_000_000 };
-            time.advance(Duration::from_nanos(rng.below(most)));
-            let permits = rng.below(3) * rng.below(quota + extra + 2);
-            let took = limiter.try_acquire(permits);
-            assert_eq!(took, twin.take(permits, time.now()), "{permits} of {}", twin.left);
-            used += if took.is_ok() { permits } else { 0 };
-        }
-        let counts = limiter.counts();
-        assert_eq!((counts.used, limiter.available()), (u128::from(used), twin.left));
-        assert_eq!(counts.refilled, counts.used + counts.expired + u128::from(twin.left));
-    }
-}
-
-#[test]
 fn threads_never_get_more_than_the_quota() {
     let timers = Timers::process().unwrap();
     let limiter = timers.limiter(50, MS).extra(20).start().unwrap();

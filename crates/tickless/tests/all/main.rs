@@ -32,7 +32,6 @@ mod embed;
 mod event_loop;
 mod exact_time;
 mod extremes;
-mod far_futures;
 mod future;
 mod identity;
 mod in_callbacks;
@@ -42,8 +41,6 @@ mod panics;
 mod periodic;
 mod phases;
 mod placement;
-#[cfg(not(linux_platform))]
-mod portable;
 #[cfg(linux_platform)]
 #[expect(unsafe_code, reason = "seccomp(2) has no safe function")]
 mod refused;

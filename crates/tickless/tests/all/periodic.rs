@@ -167,17 +167,6 @@ fn a_callback_chooses_its_next_deadline() {
 }
 
 #[test]
-fn a_panic_ends_the_periods() {
-    let time = VirtualTime::new();
-    let timer = time.timers().periodic(|_| panic!("in a period"));
-    for panics in 1..4 {
-        timer.start(MS).unwrap();
-        time.advance(MS * 10);
-        assert_eq!((time.timers().stats().panics, timer.is_active()), (panics, false));
-    }
-}
-
-#[test]
 fn starts_and_stops_during_callbacks_never_mix() {
     let mut rng = Rng::new(seed("periodic", "starts_and_stops_during_callbacks_never_mix"));
     let timers = Timers::builder().bases(2).start().unwrap();

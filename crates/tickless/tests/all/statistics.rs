@@ -163,21 +163,6 @@ fn the_list_names_every_pending_timer() {
     assert!(!timers.timer_list().to_string().contains("conn idle"));
 }
 
-/// Goal: W8 (bounded holdings).
-#[test]
-fn a_list_of_many_timers_is_complete() {
-    let time = VirtualTime::new();
-    let timeouts: Vec<Timeout> = (0..2_000).map(|_| time.timers().timeout(|_| {})).collect();
-    let hrtimers: Vec<_> = (0..500).map(|_| time.timers().hrtimer(|_| {})).collect();
-    timeouts.iter().for_each(|timeout| _ = timeout.start(HOUR).unwrap());
-    hrtimers.iter().for_each(|hrtimer| _ = hrtimer.start(HOUR).unwrap());
-    let list = time.timers().timer_list();
-    assert_eq!((list.timers.len(), list.is_whole), (2_500, true));
-    assert_eq!(list.to_string().lines().filter(|line| line.contains("statistics")).count(), 2_500);
-    assert_eq!(time.timers().leaks().iter().map(|leak| leak.count).sum::<usize>(), 2_500);
-    assert_eq!(time.timers().stats().bases[0].longest_holding, 64);
-}
-
 #[test]
 fn leaks_are_named() {
     let time = VirtualTime::new();
@@ -239,33 +224,4 @@ fn labels_are_not_inherited() {
         let listed: Vec<&str> = time.timers().timer_list().timers.iter().map(|t| t.label).collect();
         assert_eq!((listed.len(), listed[0] == "even"), (1, round % 2 == 0), "{listed:?}");
     }
-}
-
-#[test]
-fn lists_may_be_taken_while_timers_change() {
-    let timers = Timers::builder().bases(2).note_armings().start().unwrap();
-    let stays = timers.timeout(|_| {}).labelled("stays");
-    stays.start(HOUR).unwrap();
-    std::thread::scope(|s| {
-        let movers: Vec<_> = (0..2)
-            .map(|_| {
-                s.spawn(|| {
-                    for round in 0..crate::support::rounds(3_000) as u32 {
-                        let timeout = timers.timeout(|_| {}).labelled("short-lived");
-                        let hrtimer = timers.hrtimer(|_| {});
-                        timeout.start(MS * (round % 100)).unwrap();
-                        hrtimer.start(MS * (round % 3)).unwrap();
-                        timeout.start(HOUR).unwrap();
-                    }
-                })
-            })
-            .collect();
-        while !movers.iter().all(|mover| mover.is_finished()) {
-            let list = timers.timer_list();
-            assert_eq!(list.timers.iter().filter(|timer| timer.label == "stays").count(), 1);
-            let leaks = timers.leaks();
-            assert!(leaks.iter().any(|leak| leak.label == "stays"));
-        }
-    });
-    assert_eq!(timers.stats().pending(), 1);
 }

@@ -180,18 +180,6 @@ fn the_last_drop_does_not_wait_for_wakers() {
     }
 }
 
-#[test]
-fn ending_auto_advance_does_not_wait_for_wakers() {
-    let time = VirtualTime::new();
-    let LocksOnWake { lock, is_waking, waker: waiting } = LocksOnWake::default();
-    let held = lock.lock().unwrap();
-    let sleep = polled(Box::pin(time.timers().sleep(MS)), &waiting);
-    let moves = time.auto_advance();
-    wait_until("the waker runs", || is_waking.load(Ordering::SeqCst));
-    ends("it has stopped", std::thread::spawn(move || drop((moves, sleep))));
-    drop(held);
-}
-
 /// Method: a callback of one set that advances the clock of another.
 #[test]
 fn a_nested_batch_does_not_call_the_wakers_of_the_outer_one() {

@@ -153,36 +153,3 @@ impl Rings for AtomicU32 {
         self.fetch_add(1, order);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::all_are_answered;
-    use super::*;
-
-    /// Method: two threads ring, and each time wait until the driver, which has no deadline, has
-    /// answered.
-    #[test]
-    fn no_ring_is_lost() {
-        let rounds = if cfg!(miri) { 20 } else { 15_000 };
-        let (bell, clock) = (&Doorbell::default(), HostClock::system());
-        let stop = &AtomicBool::new(false);
-        let arm = |me, round| {
-            bell.set(Ns(1));
-            (0..round % 53 * me).for_each(|_| core::hint::spin_loop());
-            bell.ring();
-        };
-        let serve = |answer: &dyn Fn()| {
-            bell.quiet();
-            answer();
-            bell.sleep(&clock, Ns::ZERO, Ns::NEVER, stop);
-        };
-        let end = || {
-            bell.set(Ns::ZERO);
-            // Wake the driver by the futex: `ring`, which this test checks, may be broken.
-            wait::wake_one(bell.bell.rings());
-        };
-        let counts = (&bell.wakes, &bell.sleeps);
-        assert!(all_are_answered(rounds, stop, arm, serve, end), "a ring was lost, {counts:?}");
-        println!("wake calls and sleeps: {counts:?}");
-    }
-}
