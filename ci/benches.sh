@@ -7,8 +7,7 @@
 #   peers      comparison with other Rust crates; rewrites their tables of the page; 3 minutes
 #   foreign    peers, and libraries in C, C++, Go and Java, which it builds first; 6 minutes
 #   futures    comparison with tokio's futures, and a web server; rewrites its tables; 3 minutes
-#   show       makes the page's picture and first table from the results of the last runs
-#   all        foreign, futures, show: the whole page; 10 to 12 minutes on two CPUs
+#   all        foreign, futures: the whole page; 10 to 12 minutes on two CPUs
 # Without a name: our own operations, and `all`. The page is docs/book/src/performance.md. Benches
 # that rewrite it need an idle machine and all CPUs. --quick uses fewer timers and operations and
 # does not change the page; --repetitions sets the number of samples of each figure. `futures` opens
@@ -67,18 +66,16 @@ calls() {
     done
   done
 }
-show() { "$program" --markdown "$page" --show "$results"/*.json; }
 
 for bench in "$@"; do
   case $bench in
     instructions | held_up) cargo bench --locked -p tickless --bench "$bench" ;;
     replay) cargo bench --locked -p tickless-trace --bench replay ;;
     calls) calls ;;
-    peers) build && section operations && show ;;
-    foreign) build && foreign && show ;;
-    futures) build && section futures && show ;;
-    show) build && show ;;
-    all) build && foreign && section futures && show ;;
+    peers) build && section operations ;;
+    foreign) build && foreign ;;
+    futures) build && section futures ;;
+    all) build && foreign && section futures ;;
     *) echo "there is no bench $bench; see the usage in $0" >&2 && exit 1 ;;
   esac
 done

@@ -10,14 +10,12 @@ mod cases;
 mod effort;
 mod latency;
 mod machine;
-#[expect(unsafe_code, reason = "an allocator that counts")]
+#[expect(unsafe_code, reason = "malloc_trim of the C library")]
 mod memory;
 mod peers;
-mod picture;
 mod random;
 mod report;
 mod sample;
-mod summary;
 mod targets;
 mod web;
 
@@ -53,10 +51,6 @@ struct Options {
     /// Writes everything to this file as JSON too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measures nothing: makes the picture of these files of `--json`, and the page's first table.
-    /// The table goes into the page of `--markdown`, the picture beside it.
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "markdown")]
-    show: Vec<PathBuf>,
     /// Puts the tables into this file, between the section's two `<!-- ... -->` lines.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -64,9 +58,6 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if let (false, Some(page)) = (options.show.is_empty(), &options.markdown) {
-        return ended(show(&options.show, page));
-    }
     let unknown = options.only.iter().find(|only| !CASES.iter().any(|case| is(case.0, only)));
     if let Some(unknown) = unknown {
         let known: Vec<&str> = CASES.iter().map(|case| case.0).collect();
@@ -136,25 +127,12 @@ fn write(report: &Report, options: &Options) -> Result<(), String> {
     }
 }
 
-fn show(results: &[PathBuf], page: &Path) -> Result<(), String> {
-    let results = summary::read(results)?;
-    let file = page.with_extension("svg");
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let drawn = picture::svg(&summary::panels(&results))?;
-    std::fs::write(&file, drawn).map_err(|e| cannot("write", &file, &e))?;
-    let alt = "What operations take with Tickless and with others, as bars";
-    let text = format!("![{alt}]({name})\n\n{}", summary::markdown(&results));
-    put_between(page, SUMMARY, &text)
-}
-
 fn put_between(path: &Path, [begin, end]: [&str; 2], tables: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|e| cannot("read", path, &e))?;
     let text = between_marks(&text, [begin, end], tables)
         .ok_or_else(|| format!("{} has no lines {begin} and {end}", path.display()))?;
     std::fs::write(path, text).map_err(|e| cannot("write", path, &e))
 }
-
-const SUMMARY: [&str; 2] = ["<!-- bench summary: begin -->\n", "<!-- bench summary: end -->\n"];
 
 fn marks(section: Section) -> [&'static str; 2] {
     match section {
@@ -176,15 +154,10 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
-
-    /// Cases count in statics, so they run one at a time.
-    pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     /// Goal: every case keeps working. Method: run it, tiny; its own assertions decide.
     #[test]
     fn every_case_runs() {
-        let _alone = ONE_AT_A_TIME.lock();
         let report = run(&Effort::TINY, CASES.iter().collect(), &Choice::default());
         assert!(report.tables.len() >= CASES.len());
         let text = report.markdown();
@@ -197,8 +170,7 @@ mod tests {
     #[test]
     fn text_between_the_marks_is_replaced() {
         let page = include_str!("../../docs/book/src/performance.md");
-        let sections = [Section::Operations, Section::Futures].map(marks);
-        for [begin, end] in sections.into_iter().chain([SUMMARY]) {
+        for [begin, end] in [Section::Operations, Section::Futures].map(marks) {
             let text = format!("a\n{begin}old\n{end}b\n");
             let replaced = between_marks(&text, [begin, end], "new").expect("both are there");
             assert_eq!(replaced, format!("a\n{begin}\nnew\n{end}b\n"));

@@ -1,7 +1,7 @@
 use crate::machine::Machine;
 use crate::sample::{Contender, Figure, Outcomes, interleave};
-use crate::targets::Verdict;
-use serde::{Deserialize, Serialize};
+use crate::targets::{self, Verdict};
+use serde::Serialize;
 use std::fmt::Write;
 
 #[derive(Debug, Serialize)]
@@ -13,7 +13,7 @@ pub struct Report {
     pub targets: Vec<Verdict>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Table {
     pub case: String,
     pub title: String,
@@ -23,14 +23,14 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Row {
     pub name: String,
     pub note: Option<String>,
     pub cells: Vec<Option<Cell>>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Cell {
     pub figure: Figure,
     pub unit: String,
@@ -194,10 +194,6 @@ impl Report {
         for table in &self.tables {
             let _ = write!(text, "\n{}", table.markdown(self.unit_ns));
         }
-        let verdicts = Verdict::markdown(&self.targets, self.unit_ns);
-        if !verdicts.is_empty() {
-            let _ = write!(text, "\n{verdicts}");
-        }
-        text
+        text + &targets::markdown(&self.targets, self.unit_ns)
     }
 }

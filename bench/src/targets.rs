@@ -81,39 +81,28 @@ pub fn judge(tables: &[Table], unit: Figure) -> Vec<Verdict> {
     judged.collect()
 }
 
-impl Verdict {
-    pub fn markdown(verdicts: &[Verdict], unit: Figure) -> String {
-        if verdicts.is_empty() {
-            return String::new();
-        }
-        let mut text = String::from(
-            "### Targets, met and missed\n\n\
-             | | | limit | measured | met | as a ratio: limit | measured | met |\n\
-             |---|---|--:|--:|---|--:|--:|---|\n",
-        );
-        for verdict in verdicts {
-            let Verdict { what, row, limit, measured, unit: name, met, met_as_ratio } = verdict;
-            let met = yes_no(*met);
-            let (limit_text, measured_text) = (number(*limit), number(*measured));
-            let _ = write!(
-                text,
-                "| {what} | {row} | {limit_text} {name} | {measured_text} {name} | {met} |"
-            );
-            let _ = match met_as_ratio {
-                Some(met) => writeln!(
-                    text,
-                    " {:.1}x | {:.1}x | {} |",
-                    limit / UNIT_NS,
-                    measured / unit.median,
-                    yes_no(*met)
-                ),
-                None => writeln!(text, " | | |"),
-            };
-        }
-        text
+/// Returns the table of the page; empty without verdicts.
+pub fn markdown(verdicts: &[Verdict], unit: Figure) -> String {
+    if verdicts.is_empty() {
+        return String::new();
     }
-}
-
-fn yes_no(met: bool) -> &'static str {
-    if met { "yes" } else { "**no**" }
+    let mut text = String::from(
+        "\n### Targets, met and missed\n\n\
+         | | | limit | measured | met | as a ratio: limit | measured | met |\n\
+         |---|---|--:|--:|---|--:|--:|---|\n",
+    );
+    let yes_no = |met| if met { "yes" } else { "**no**" };
+    for Verdict { what, row, limit, measured, unit: name, met, met_as_ratio } in verdicts {
+        let (shown, met) = (number(*measured), yes_no(*met));
+        let _ =
+            write!(text, "| {what} | {row} | {} {name} | {shown} {name} | {met} |", number(*limit));
+        let ratios = (limit / UNIT_NS, measured / unit.median);
+        let _ = match met_as_ratio {
+            Some(met) => {
+                writeln!(text, " {:.1}x | {:.1}x | {} |", ratios.0, ratios.1, yes_no(*met))
+            }
+            None => writeln!(text, " | | |"),
+        };
+    }
+    text
 }

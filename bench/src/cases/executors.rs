@@ -2,13 +2,13 @@
 
 use super::{Choice, contender, short};
 use crate::effort::Effort;
-#[cfg(feature = "runtimes")]
-use crate::peers::executors::runtimes::{Compio, Glommio, Monoio};
-use crate::peers::executors::{Executor, Ours, PRECISE, Smol, Tokio, poll_once};
+use crate::peers::executors::{Ours, PRECISE, Smol};
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::{Figure, Stopwatch, interleave};
-use std::future::Future;
+#[cfg(feature = "runtimes")]
+use conformance_peers::executors::{Compio, Glommio, Monoio};
+use conformance_peers::executors::{Executor, Tokio, poll_once};
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
@@ -62,20 +62,20 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
 type Sample = fn(Work, &Plan) -> f64;
 
 fn executors() -> Vec<(&'static str, Sample)> {
-    fn row<E: Executor>() -> (&'static str, Sample) {
-        (E::NAME, |work, plan| E::run(|timers| measure::<E>(timers, work, plan)))
+    fn row<E: Executor>(name: &'static str) -> (&'static str, Sample) {
+        (name, |work, plan| E::new().run(|timers| measure::<E>(timers, work, plan)))
     }
     vec![
-        row::<Ours<false>>(),
-        row::<Ours<true>>(),
-        row::<Tokio>(),
-        row::<Smol>(),
+        row::<Ours<false>>(PRECISE),
+        row::<Ours<true>>("**local Sleep**, coarse"),
+        row::<Tokio>("tokio `sleep`, current thread"),
+        row::<Smol>("async-io `Timer`"),
         #[cfg(feature = "runtimes")]
-        row::<Monoio>(),
+        row::<Monoio>("monoio `sleep`"),
         #[cfg(feature = "runtimes")]
-        row::<Compio>(),
+        row::<Compio>("compio `sleep`"),
         #[cfg(feature = "runtimes")]
-        row::<Glommio>(),
+        row::<Glommio>("glommio `Timer`"),
     ]
 }
 

@@ -2,11 +2,12 @@
 
 use super::{Choice, short};
 use crate::effort::Effort;
-use crate::memory::{bytes_in_use, bytes_resident};
+use crate::memory::bytes_resident;
 use crate::peers::tables;
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::Figure;
+use tickless_conformance::bytes_in_use;
 
 /// Rows whose timers equal those of the row above.
 const SAME: [&str; 2] = ["reads the clock", "in batches"];
@@ -29,7 +30,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
         let (grown, resident_now) = (bytes_in_use() - before, bytes_resident());
         assert_eq!(timers.pending(), after.len());
         let handles = peer.handle_bytes * after.len().next_power_of_two();
-        let each = (grown - handles as f64) / after.len() as f64;
+        let each = (grown - handles as i64) as f64 / after.len() as f64;
         table.put(peer.name, heap, "B", Figure::of(vec![each]));
         if let (Some(before), Some(now)) = (resident_before, resident_now) {
             let each = (now - before) / after.len() as f64 - peer.handle_bytes as f64;

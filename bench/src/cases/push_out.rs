@@ -9,7 +9,7 @@
 use super::{Choice, contender, foreigner, short};
 use crate::effort::Effort;
 use crate::peers::foreign;
-use crate::peers::{Table as Timers, equal_tables, tables};
+use crate::peers::{Table as Timers, equal_tables, table, tables};
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::Stopwatch;
@@ -45,7 +45,7 @@ enum Later {
 /// The time between pushes. All pushes of a run fit into a few minutes.
 const STEP: Duration = Duration::from_micros(100);
 
-fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, choice: &Choice) {
+fn of_pending(page: &mut Table, pending: usize, later: Later, effort: &Effort, choice: &Choice) {
     let plans = RefCell::new(Plans::new(pending, later, effort));
     let first = plans.borrow().deadlines.clone();
     let plans = &plans;
@@ -54,7 +54,9 @@ fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, 
     if let Later::ThanAll = later {
         peers.extend(equal_tables());
     }
-    for peer in peers.into_iter().filter(|peer| choice.wants(peer.name)) {
+    peers.retain(|peer| choice.wants(peer.name));
+    peers.extend([table::<Nodes, ()>(TOUCH), table::<Handles, ()>(SWAP)]);
+    for peer in peers {
         let mut table = (peer.new)();
         table.add_all(&first);
         let mut round = 0;
@@ -78,24 +80,7 @@ fn of_pending(table: &mut Table, pending: usize, later: Later, effort: &Effort, 
         };
         contenders.push(foreigner(peer.name, ask, pending, sum));
     }
-    let mut bound = |name, mut push: Box<dyn FnMut(&[(u32, Duration)])>| {
-        let mut round = 0;
-        contenders.push(contender(name, move || {
-            round += 1;
-            plans.borrow_mut().go_to(round);
-            let plans = plans.borrow();
-            let (before, plan) = plans.plan.split_at(plans.plan.len() / 2);
-            push(before);
-            let watch = Stopwatch::start();
-            push(plan);
-            watch.ns_per(plan.len())
-        }));
-    };
-    let mut nodes = vec![Node([0; 8]); pending];
-    bound(TOUCH, Box::new(move |plan| touch(&mut nodes, plan)));
-    let handles: Vec<Handle> = (0..pending).map(|_| Handle::default()).collect();
-    bound(SWAP, Box::new(move |plan| swap(&handles, plan)));
-    table.measure(&short(pending), contenders, effort.repetitions);
+    page.measure(&short(pending), contenders, effort.repetitions);
 }
 
 struct Plans {
@@ -150,28 +135,51 @@ fn sample(table: &mut dyn Timers, plan: &[(u32, Duration)], pending: usize) -> f
 #[repr(align(64))]
 struct Node([u64; 8]);
 
-fn touch(nodes: &mut [Node], plan: &[(u32, Duration)]) {
-    for &(node, after) in plan {
-        nodes[node as usize].0[0] = u64::from(after.subsec_nanos());
-        nodes[node as usize].0[2] += 1;
+#[derive(Default)]
+struct Nodes(Vec<Node>);
+
+impl Timers for Nodes {
+    fn add(&mut self, _: Duration) {
+        self.0.push(Node([0; 8]));
     }
-    std::hint::black_box(nodes);
+
+    fn pair(&mut self, _: Duration) {}
+
+    fn push_out(&mut self, node: usize, after: Duration) {
+        let Node(words) = std::hint::black_box(&mut self.0[node]);
+        words[0] = u64::from(after.subsec_nanos());
+        words[2] += 1;
+    }
+
+    fn pending(&mut self) -> usize {
+        self.0.len()
+    }
 }
 
-/// As large as a `Timeout`.
+/// Each is as large as a `Timeout`.
 #[derive(Default)]
-struct Handle(Box<SharedNode>, [u64; 2]);
+struct Handles(Vec<(Box<SharedNode>, [u64; 2])>);
 
 #[derive(Default)]
 #[repr(align(64))]
 struct SharedNode(AtomicU64);
 
-fn swap(handles: &[Handle], plan: &[(u32, Duration)]) {
-    for &(handle, after) in plan {
-        let Handle(node, rest) = &handles[handle as usize];
+impl Timers for Handles {
+    fn add(&mut self, _: Duration) {
+        self.0.push(Default::default());
+    }
+
+    fn pair(&mut self, _: Duration) {}
+
+    fn push_out(&mut self, handle: usize, after: Duration) {
+        let (node, rest) = &self.0[handle];
         let from = node.0.load(Ordering::Relaxed);
         let to = from.wrapping_add(after.as_nanos() as u64 + rest[0]);
         let swapped = node.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
         assert!(swapped.is_ok(), "only this thread writes");
+    }
+
+    fn pending(&mut self) -> usize {
+        self.0.len()
     }
 }

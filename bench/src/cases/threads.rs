@@ -8,12 +8,12 @@ use super::{Choice, contender};
 use crate::affinity;
 use crate::effort::Effort;
 use crate::peers::foreign::{self, Kind};
-use crate::peers::{
-    Shared, Table as _, async_io_timer, heap::LazyHeap, local, timeout, tokio_sleep, tree,
-};
+use crate::peers::queues::Locked;
+use crate::peers::{Shared, Table as _, local, timeout, tokio_sleep};
 use crate::random::Random;
 use crate::report::Table;
 use crate::sample::Contender;
+use conformance_peers::heaps::{LazyHeap, Tree};
 use rtrb::RingBuffer;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
@@ -26,11 +26,10 @@ pub fn run_own(effort: &Effort, choice: &Choice) -> Vec<Table> {
     run(table, effort, choice, foreign::OWN, |after| {
         vec![
             contender("**LocalTimers**, one for each thread", || local_each(after)),
-            own::<timeout::Anywhere>(after),
-            own::<tokio_sleep::TwoWorkers>(after),
-            own::<async_io_timer::Anywhere>(after),
-            own::<Mutex<LazyHeap>>(after),
-            own::<tree::LockedTree>(after),
+            own::<timeout::Anywhere>(timeout::FROM_NOW_NAME, after),
+            own::<tokio_sleep::TwoWorkers>("tokio `Sleep`, 2 workers", after),
+            own::<Locked<LazyHeap>>("std BinaryHeap in a mutex", after),
+            own::<Locked<Tree>>("std BTreeMap in a mutex", after),
         ]
     })
 }
@@ -41,12 +40,11 @@ pub fn run_crossed(effort: &Effort, choice: &Choice) -> Vec<Table> {
     run(table, effort, choice, foreign::CROSSED, |after| {
         vec![
             contender("(the hand-over alone)", || crossed(&Nothing, after)),
-            crossing::<timeout::Anywhere>(after),
-            crossing::<timeout::Anywhere<true>>(after),
-            crossing::<tokio_sleep::TwoWorkers>(after),
-            crossing::<async_io_timer::Anywhere>(after),
-            crossing::<Mutex<LazyHeap>>(after),
-            crossing::<tree::LockedTree>(after),
+            crossing::<timeout::Anywhere>(timeout::FROM_NOW_NAME, after),
+            crossing::<timeout::Anywhere<true>>("**Timeout**, `cancel_sync` waits", after),
+            crossing::<tokio_sleep::TwoWorkers>("tokio `Sleep`, 2 workers", after),
+            crossing::<Locked<LazyHeap>>("std BinaryHeap in a mutex", after),
+            crossing::<Locked<Tree>>("std BTreeMap in a mutex", after),
         ]
     })
 }
@@ -77,9 +75,9 @@ fn run(
     vec![table]
 }
 
-fn own<S: Shared>(after: &[Duration]) -> Contender<'_> {
+fn own<'a, S: Shared>(name: &'static str, after: &'a [Duration]) -> Contender<'a> {
     let timers = S::new();
-    contender(S::NAME, move || {
+    contender(name, move || {
         let work = |lap: &Lap| {
             timers.around(|| {
                 let mut timer = timers.timer();
@@ -136,9 +134,9 @@ pub(super) fn at_once(work: &[Work<'_>]) -> f64 {
     ended.zip(began).map_or(0.0, |(ended, began)| (*ended - *began).as_nanos() as f64)
 }
 
-fn crossing<S: Shared>(after: &[Duration]) -> Contender<'_> {
+fn crossing<'a, S: Shared>(name: &'static str, after: &'a [Duration]) -> Contender<'a> {
     let timers = S::new();
-    contender(S::NAME, move || crossed(&timers, after))
+    contender(name, move || crossed(&timers, after))
 }
 
 fn crossed<S: Shared>(timers: &S, after: &[Duration]) -> f64 {
@@ -192,7 +190,6 @@ fn wait_for<T>(mut next: impl FnMut() -> Option<T>) -> T {
 struct Nothing;
 
 impl Shared for Nothing {
-    const NAME: &'static str = "nothing";
     type Timer = Box<u64>;
 
     fn new() -> Nothing {

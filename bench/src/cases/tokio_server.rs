@@ -31,6 +31,9 @@ const SERVERS: [Server; 4] = [
     ("**tickless**, 50 us of slack", try_out::<InRuntime<50>>),
 ];
 
+/// A server without requests, and a function that measures it.
+type Idle<T> = (&'static str, fn(&Trial) -> T);
+
 const SCENES: [(Scene, usize, &str, &str); 3] = [
     (
         Scene::Sleeps,
@@ -70,7 +73,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     let mut tables: Vec<Table> = SCENES.into_iter().map(of_scene).collect();
     let about = "64 connections without requests, and a task that ticks every 100 ms.";
     let mut table = Table::new("W12", "an idle server", about);
-    let idle: Vec<(&'static str, fn(&Trial) -> f64)> = vec![
+    let idle: Vec<Idle<f64>> = vec![
         (THEIRS, switches_when_idle::<Tokio>),
         (OURS, switches_when_idle::<InRuntime<DEFAULT>>),
     ];
@@ -79,7 +82,7 @@ pub fn run(effort: &Effort, choice: &Choice) -> Vec<Table> {
     tables.push(table);
     let about = "One task, which sleeps for 250 us each time. The default slack is 16 us.";
     let mut table = Table::new("W12", "late sleeps of an idle server", about);
-    let late: Vec<(&'static str, fn(&Trial) -> [f64; 2])> = vec![
+    let late: Vec<Idle<[f64; 2]>> = vec![
         (THEIRS, lateness_when_idle::<Tokio>),
         (OURS, lateness_when_idle::<InRuntime<DEFAULT>>),
     ];

@@ -52,7 +52,7 @@ impl Table for Fixed {
     fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
         // A loop advances the time once a batch.
         for batch in plan.chunks(64) {
-            self.now = self.now + STEP * 64;
+            self.now += STEP * 64;
             let fired = self.timeouts.advance(self.now, |_, _| ());
             debug_assert_eq!(fired, 0);
             batch.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));

@@ -6,32 +6,37 @@
 //! peers that read the clock themselves count from there.
 
 pub mod async_io_timer;
-pub mod bit_wheel;
-pub mod delay_queue;
 pub mod executors;
 pub mod fixed;
 pub mod foreign;
-pub mod hash_wheel;
-pub mod heap;
 pub mod local;
 pub mod naive;
-pub mod nexus;
+pub mod queues;
 pub mod timeout;
 pub mod tokio_sleep;
-pub mod tree;
 
-use crate::latency::Latencies;
+use crate::latency::{Latencies, Recorder, next_delay};
+use crate::random::Random;
 use crate::sample::Stopwatch;
+use conformance_peers::Queue;
+use conformance_peers::heaps::{LazyHeap, Tree};
+use conformance_peers::tasks::DelayQueue;
+use conformance_peers::wheels::{HashWheel, Nexus};
+use queues::Handles;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::runtime::EnterGuard;
+use tokio::runtime::Handle;
+
+/// With more places than the suite has: it holds a million timers.
+type BitWheel = conformance_peers::wheels::BitWheel<1024>;
 
 /// Timers of one thread, of which some are always pending.
 ///
 /// The provided methods are compiled for each peer: a call for many operations is one indirect
 /// call.
 pub trait Table {
-    /// Enters what these timers need around them on a thread.
-    fn enter(&self) -> Option<EnterGuard<'static>> {
+    /// Returns the runtime inside of which these timers must be used, if they need one.
+    fn runtime(&self) -> Option<Handle> {
         None
     }
 
@@ -48,7 +53,8 @@ pub trait Table {
     fn pending(&mut self) -> usize;
 
     fn add_all(&mut self, after: &[Duration]) {
-        let entered = self.enter();
+        let runtime = self.runtime();
+        let entered = runtime.as_ref().map(Handle::enter);
         after.iter().for_each(|&after| self.add(after));
         drop(entered);
         self.settle();
@@ -56,13 +62,15 @@ pub trait Table {
 
     /// Pairs one after the other, unless a peer takes them in batches.
     fn pairs(&mut self, after: &[Duration]) {
-        let _entered = self.enter();
+        let runtime = self.runtime();
+        let _entered = runtime.as_ref().map(Handle::enter);
         after.iter().for_each(|&after| self.pair(after));
     }
 
     /// Push-outs one after the other, unless a peer takes them in batches.
     fn push_all_out(&mut self, plan: &[(u32, Duration)]) {
-        let _entered = self.enter();
+        let runtime = self.runtime();
+        let _entered = runtime.as_ref().map(Handle::enter);
         plan.iter().for_each(|&(timer, after)| self.push_out(timer as usize, after));
     }
 }
@@ -74,8 +82,12 @@ pub struct TablePeer {
     pub handle_bytes: usize,
 }
 
-fn table<T: Table + Default + 'static, Handle>(name: &'static str) -> TablePeer {
+pub fn table<T: Table + Default + 'static, Handle>(name: &'static str) -> TablePeer {
     TablePeer { name, new: || Box::new(T::default()), handle_bytes: size_of::<Handle>() }
+}
+
+fn queue<Q: Queue>(name: &'static str) -> TablePeer {
+    table::<Handles<Q>, Q::Handle>(name)
 }
 
 pub fn tables() -> Vec<TablePeer> {
@@ -88,14 +100,13 @@ pub fn tables() -> Vec<TablePeer> {
         table::<timeout::Timeouts<{ timeout::READS_CLOCK }>, Timeout>(
             "**Timeout**, `start(d)`, reads the clock",
         ),
-        table::<heap::LazyHeap, u32>("std BinaryHeap, lazy deletion"),
-        table::<tree::Tree, tree::Key>("std BTreeMap"),
+        queue::<LazyHeap>("std BinaryHeap, lazy deletion"),
+        queue::<Tree>("std BTreeMap"),
         table::<tokio_sleep::Sleeps, tokio_sleep::Handle>("tokio `Sleep`, current thread"),
-        table::<delay_queue::Delays, delay_queue::Key>("tokio-util `DelayQueue`"),
-        table::<hash_wheel::HashWheel, u64>("hierarchical_hash_wheel_timer"),
-        table::<nexus::Nexus, nexus::Handle>("nexus-timer `Wheel`"),
-        table::<bit_wheel::BitWheel, bitwheel::timer::TimerHandle>("bitwheel, with failover"),
-        table::<async_io_timer::AsyncIo, async_io::Timer>(async_io_timer::NAME),
+        queue::<DelayQueue>("tokio-util `DelayQueue`"),
+        queue::<HashWheel>("hierarchical_hash_wheel_timer"),
+        queue::<Nexus>("nexus-timer `Wheel`"),
+        queue::<BitWheel>("bitwheel, with failover"),
     ]
 }
 
@@ -118,7 +129,6 @@ pub fn throwaway_tables() -> Vec<TablePeer> {
 }
 
 pub trait Shared: Send + Sync + 'static {
-    const NAME: &'static str;
     /// What travels from thread to thread: one word.
     type Timer: Send;
 
@@ -142,6 +152,7 @@ pub struct Expire {
     pub run: fn(&[Duration]) -> (u64, Duration),
 }
 
+pub const CAUGHT_UP: &str = "all due when the driver looks, one thread";
 pub const STEPS: &str = "steps of 1 ms, one thread";
 /// A wheel may be late by 13 % of the distance.
 const STEPS_MS: u64 = 1_150;
@@ -180,14 +191,13 @@ pub fn expirations() -> Vec<Expire> {
         in_steps::<local::Local<{ local::BATCHES }>>("**LocalTimers**, keys only: `advance_into`"),
         timeout::EXPIRE_VIRTUAL,
         timeout::EXPIRE_LIVE,
-        in_steps::<heap::LazyHeap>("std BinaryHeap, lazy deletion"),
-        in_steps::<tree::Tree>("std BTreeMap"),
+        in_steps::<Handles<LazyHeap>>("std BinaryHeap, lazy deletion"),
+        in_steps::<Handles<Tree>>("std BTreeMap"),
         tokio_sleep::EXPIRE,
-        delay_queue::EXPIRE,
-        in_steps::<hash_wheel::HashWheel>("hierarchical_hash_wheel_timer"),
-        in_steps::<nexus::Nexus>("nexus-timer `Wheel`"),
-        in_steps::<bit_wheel::BitWheel>("bitwheel, with failover"),
-        async_io_timer::EXPIRE,
+        queues::caught_up::<DelayQueue>("tokio-util `DelayQueue`"),
+        in_steps::<Handles<HashWheel>>("hierarchical_hash_wheel_timer"),
+        in_steps::<Handles<Nexus>>("nexus-timer `Wheel`"),
+        in_steps::<Handles<BitWheel>>("bitwheel, with failover"),
     ]
 }
 
@@ -203,4 +213,18 @@ pub fn sleepers() -> Vec<Sleeper> {
         async_io_timer::SLEEPER,
         tokio_sleep::SLEEPER,
     ]
+}
+
+/// Sleeps for 1 to 10 ms after each sleep, and records its lateness.
+async fn sleep_again_and_again<S: Future>(
+    nth: usize,
+    recorder: Arc<Mutex<Recorder>>,
+    sleep_until: impl Fn(Instant) -> S,
+) {
+    let mut random = Random::seeded(nth as u64);
+    loop {
+        let due = Instant::now() + next_delay(&mut random);
+        sleep_until(due).await;
+        recorder.lock().expect("no task panics").note(due, Instant::now());
+    }
 }

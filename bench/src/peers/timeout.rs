@@ -100,8 +100,6 @@ impl<const USE: u8> Table for Timeouts<USE> {
 pub struct Anywhere<const SYNC: bool = false>(Instant);
 
 impl<const SYNC: bool> Shared for Anywhere<SYNC> {
-    const NAME: &'static str =
-        if SYNC { "**Timeout**, `cancel_sync` waits" } else { FROM_NOW_NAME };
     type Timer = Box<Timeout>;
 
     fn new() -> Self {
@@ -217,7 +215,9 @@ fn sleepers<T>(
 fn hrtimers(count: usize, run: Duration, slack: Duration) -> Latencies {
     sleepers(count, run, |timers, mut state, after| {
         let timer = timers.hrtimer(move |fired| {
-            let soft = fired.now() + state.note();
+            // In this order: a deadline that was noted after the clock was read would seem early.
+            let delay = state.note();
+            let soft = fired.now() + delay;
             fired.restart_range(soft, soft + slack);
         });
         timer.start(after).expect("not shut down");

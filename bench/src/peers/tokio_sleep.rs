@@ -3,9 +3,8 @@
 //! The runtimes here have time but no I/O, so that waking a driver is no system call: the
 //! cheapest form.
 
-use super::{Expire, Shared, Sleeper, Table};
-use crate::latency::{Latencies, measured, next_delay};
-use crate::random::Random;
+use super::{CAUGHT_UP, Expire, Shared, Sleeper, Table, sleep_again_and_again};
+use crate::latency::{Latencies, measured};
 use crate::sample::Stopwatch;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,13 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use tokio::runtime::{Builder, EnterGuard, Runtime};
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 /// A current-thread runtime, in which no thread blocks while it is measured.
-pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
-});
+pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(conformance_peers::tasks::runtime);
 
 /// The 112 bytes of the `Sleep` itself are on the heap.
 pub type Handle = Pin<Box<Sleep>>;
@@ -41,8 +38,8 @@ impl Default for Sleeps {
 }
 
 impl Table for Sleeps {
-    fn enter(&self) -> Option<EnterGuard<'static>> {
-        Some(RUNTIME.enter())
+    fn runtime(&self) -> Option<tokio::runtime::Handle> {
+        Some(RUNTIME.handle().clone())
     }
 
     fn settle(&mut self) {
@@ -78,7 +75,6 @@ pub struct TwoWorkers {
 }
 
 impl Shared for TwoWorkers {
-    const NAME: &'static str = "tokio `Sleep`, 2 workers";
     type Timer = Pin<Box<Option<Sleep>>>;
 
     fn new() -> TwoWorkers {
@@ -107,7 +103,6 @@ impl Shared for TwoWorkers {
     }
 }
 
-pub const CAUGHT_UP: &str = "all due when the driver looks, one thread";
 pub const EXPIRE: Expire =
     Expire { name: "tokio `Sleep`, current thread", how: CAUGHT_UP, run: expire };
 
@@ -154,15 +149,7 @@ fn run_sleepers(count: usize, run: Duration) -> Latencies {
     let (latencies, ()) = measured(run, |recorder| {
         for nth in 0..count {
             let recorder = Arc::clone(recorder);
-            let mut random = Random::seeded(nth as u64);
-            runtime.spawn(async move {
-                loop {
-                    let due = std::time::Instant::now() + next_delay(&mut random);
-                    sleep_until(due.into()).await;
-                    let now = std::time::Instant::now();
-                    recorder.lock().expect("no task panics").note(due, now);
-                }
-            });
+            runtime.spawn(sleep_again_and_again(nth, recorder, |at| sleep_until(at.into())));
         }
     });
     runtime.shutdown_background();

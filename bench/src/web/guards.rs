@@ -1,9 +1,8 @@
-use std::cell::Cell;
 use std::future::{Future, Pending, pending};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tickless::{future, tokio_time};
+use tickless::future;
 
 /// How long a connection may be silent.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -48,25 +47,6 @@ impl Time for Nothing {
     }
 }
 
-impl Time for Tokio {
-    type Sleep = tokio::time::Sleep;
-
-    fn sleep(after: Duration) -> Self::Sleep {
-        tokio::time::sleep(after)
-    }
-
-    fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration) {
-        sleep.reset(tokio::time::Instant::now() + after);
-    }
-
-    async fn timeout<F: Future<Output: Send> + Send>(
-        after: Duration,
-        future: F,
-    ) -> Option<F::Output> {
-        tokio::time::timeout(after, future).await.ok()
-    }
-}
-
 impl Time for Tickless {
     type Sleep = future::CoarseSleep;
 
@@ -86,28 +66,39 @@ impl Time for Tickless {
     }
 }
 
-impl<const SLACK_US: u64> Time for InRuntime<SLACK_US> {
-    type Sleep = tokio_time::Sleep;
+/// Implements [`Time`] by a module with tokio's interface.
+macro_rules! like_tokio {
+    ([$($generics:tt)*] $type:ty, $($module:ident)::+, $set_up:expr) => {
+        impl $($generics)* Time for $type {
+            type Sleep = $($module)::+::Sleep;
 
-    fn sleep(after: Duration) -> Self::Sleep {
-        let sleep = tokio_time::sleep(after);
-        match SLACK_US {
-            DEFAULT => sleep,
-            us => sleep.slack(Duration::from_micros(us)),
+            fn sleep(after: Duration) -> Self::Sleep {
+                let set_up: fn(Self::Sleep) -> Self::Sleep = $set_up;
+                set_up($($module)::+::sleep(after))
+            }
+
+            fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration) {
+                sleep.reset($($module)::+::Instant::now() + after);
+            }
+
+            async fn timeout<F: Future<Output: Send> + Send>(
+                after: Duration,
+                future: F,
+            ) -> Option<F::Output> {
+                $($module)::+::timeout(after, future).await.ok()
+            }
         }
-    }
-
-    fn push_out(sleep: Pin<&mut Self::Sleep>, after: Duration) {
-        sleep.reset(tokio_time::Instant::now() + after);
-    }
-
-    async fn timeout<F: Future<Output: Send> + Send>(
-        after: Duration,
-        future: F,
-    ) -> Option<F::Output> {
-        tokio_time::timeout(after, future).await.ok()
-    }
+    };
 }
+
+like_tokio!([] Tokio, tokio::time, |sleep| sleep);
+
+like_tokio!([<const SLACK_US: u64>] InRuntime<SLACK_US>, tickless::tokio_time, |sleep| {
+    match SLACK_US {
+        DEFAULT => sleep,
+        us => sleep.slack(Duration::from_micros(us)),
+    }
+});
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scene {
@@ -148,35 +139,22 @@ impl Scene {
 }
 
 /// The number of timed push-outs, and their total time, two reads of the clock included.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct PushOuts {
     count: u64,
     ns: u64,
 }
 
-const BATCH: u64 = 256;
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static NS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    static BATCHED: Cell<PushOuts> = const { Cell::new(PushOuts { count: 0, ns: 0 }) };
-}
 
 impl PushOuts {
     fn note(took: Duration) {
         // A longer time means that the thread lost its CPU.
-        if took > Duration::from_micros(50) {
-            return;
+        if took <= Duration::from_micros(50) {
+            COUNT.fetch_add(1, Ordering::Relaxed);
+            NS.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
         }
-        let PushOuts { count, ns } = BATCHED.get();
-        let sum = PushOuts { count: count + 1, ns: ns + took.as_nanos() as u64 };
-        if sum.count < BATCH {
-            BATCHED.set(sum);
-            return;
-        }
-        BATCHED.set(PushOuts::default());
-        COUNT.fetch_add(sum.count, Ordering::Relaxed);
-        NS.fetch_add(sum.ns, Ordering::Relaxed);
     }
 
     pub fn so_far() -> PushOuts {

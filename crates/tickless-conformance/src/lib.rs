@@ -14,7 +14,7 @@ mod timers;
 
 pub use fault::Fault;
 pub use history::Op;
-pub use measure::{CLUSTER, CountingAllocator, Measured};
+pub use measure::{CLUSTER, CountingAllocator, Measured, bytes_in_use};
 pub use play::play;
 pub use report::{Checked, Effort, Report, Verdict, check};
 pub use shrink::shrink;

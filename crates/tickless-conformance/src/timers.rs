@@ -65,16 +65,7 @@ pub trait Timers: Sized {
     ///
     /// Implement this for timers that promise a lateness in proportion to the delay.
     fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
-        let tick = Self::GRANULARITY.max(1);
-        let down = |time: u64| time - time % tick;
-        let up = |time: u64| down(time.saturating_add(tick - 1));
-        let due = deadline.max(now);
-        let (first, last) = match Self::ROUNDING {
-            Rounding::Up => (due, up(due)),
-            Rounding::Down => (down(due), due),
-            Rounding::Nearest => (due.saturating_sub(tick / 2), due.saturating_add(tick / 2)),
-        };
-        first..=if deadline <= now { up(last).saturating_add(tick) } else { last }
+        Self::ROUNDING.may_fire(Self::GRANULARITY, now, deadline)
     }
 }
 
@@ -87,6 +78,22 @@ pub enum Rounding {
     Down,
     /// To the nearer tick.
     Nearest,
+}
+
+impl Rounding {
+    /// Returns the default of [`Timers::may_fire`] for timers of this granularity.
+    pub fn may_fire(self, granularity: u64, now: u64, deadline: u64) -> RangeInclusive<u64> {
+        let tick = granularity.max(1);
+        let down = |time: u64| time - time % tick;
+        let up = |time: u64| down(time.saturating_add(tick - 1));
+        let due = deadline.max(now);
+        let (first, last) = match self {
+            Rounding::Up => (due, up(due)),
+            Rounding::Down => (down(due), due),
+            Rounding::Nearest => (due.saturating_sub(tick / 2), due.saturating_add(tick / 2)),
+        };
+        first..=if deadline <= now { up(last).saturating_add(tick) } else { last }
+    }
 }
 
 /// What [`Timers::cancel`] promises.

@@ -4,9 +4,13 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used, clippy::panic)]
 
 use core::ops::RangeInclusive;
+use core::pin::Pin;
+use core::task::{Context, Waker};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::task::Wake;
 use std::time::Duration;
+use tickless::local::future;
 use tickless::local::{Class, FixedKey, FixedTimeouts, Key};
 use tickless::time::Instant;
 use tickless::{LocalTimers, Timeout, VirtualTime};
@@ -83,6 +87,81 @@ impl<const PRECISE: bool> Timers for Local<PRECISE> {
         let distance = deadline.saturating_sub(now);
         let late = if PRECISE { 0 } else { distance / 100 * 13 + 2 * MS };
         deadline..=deadline.max(now).saturating_add(late)
+    }
+}
+
+/// Sleeps of one thread, each polled when it is made, with the waker that adds its key to `woken`.
+struct Sleeps<const PRECISE: bool> {
+    executor: future::Sleeps,
+    sleeps: HashMap<u32, future::Sleep>,
+    woken: Arc<Mutex<Vec<u32>>>,
+}
+
+struct Task(u32, Arc<Mutex<Vec<u32>>>);
+
+impl Wake for Task {
+    fn wake(self: Arc<Task>) {
+        self.1.lock().expect("no panic").push(self.0);
+    }
+}
+
+impl<const PRECISE: bool> Sleeps<PRECISE> {
+    fn poll(&mut self, key: u32) -> bool {
+        let waker = Waker::from(Arc::new(Task(key, Arc::clone(&self.woken))));
+        let sleep = Pin::new(self.sleeps.get_mut(&key).expect("it is pending"));
+        sleep.poll(&mut Context::from_waker(&waker)).is_ready()
+    }
+}
+
+impl<const PRECISE: bool> Timers for Sleeps<PRECISE> {
+    const NAME: &str = if PRECISE { "local sleeps" } else { "local sleeps, coarse" };
+    const NEXT_EVENT: NextEvent = if PRECISE { NextEvent::Exact } else { NextEvent::Bound };
+    const ORDER: Order = if PRECISE { Order::Deadline } else { Order::Any };
+    const ARM_REPLACES: bool = true;
+
+    fn new() -> Self {
+        let executor = future::Sleeps::new(at(0));
+        Sleeps { executor, sleeps: HashMap::new(), woken: Arc::default() }
+    }
+
+    fn arm(&mut self, key: u32, deadline: u64) {
+        let timers = self.executor.handle();
+        // Due sleeps are ready when they are polled, without a timer.
+        let deadline = at(deadline).max(timers.now() + Duration::from_nanos(1));
+        let sleep = if PRECISE {
+            timers.sleep_until(deadline)
+        } else {
+            timers.coarse_sleep(deadline - timers.now())
+        };
+        self.sleeps.insert(key, sleep);
+        assert!(!self.poll(key), "early");
+    }
+
+    fn push_out(&mut self, key: u32, deadline: u64) {
+        self.sleeps.get_mut(&key).expect("it is pending").reset_at(at(deadline));
+    }
+
+    fn cancel(&mut self, key: u32) -> bool {
+        self.sleeps.remove(&key).is_some()
+    }
+
+    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Self, u32)) {
+        self.executor.advance(at(now));
+        let woken = std::mem::take(&mut *self.woken.lock().expect("no panic"));
+        for key in woken {
+            assert!(self.poll(key), "woken early");
+            self.sleeps.remove(&key);
+            fire(self, key);
+        }
+    }
+
+    fn next_event(&mut self) -> Option<u64> {
+        self.executor.next_event().map(Instant::as_nanos)
+    }
+
+    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+        let due = Local::<PRECISE>::may_fire(now, deadline.max(now + 1));
+        *due.start().min(&deadline)..=*due.end()
     }
 }
 
@@ -194,6 +273,12 @@ fn coarse_local_timers() {
 #[test]
 fn precise_local_timers() {
     assert_clean::<Local<true>>();
+}
+
+#[test]
+fn sleeps_of_one_thread() {
+    assert_clean::<Sleeps<false>>();
+    assert_clean::<Sleeps<true>>();
 }
 
 #[test]

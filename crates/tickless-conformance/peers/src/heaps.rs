@@ -1,141 +1,250 @@
-//! Priority queues that are used as timers, and embassy's queue.
+//! Heaps and trees that are used as timers, and embassy's queue.
 
+use crate::Queue;
 use core::cmp::Reverse;
-use embassy_time_queue_utils::queue_generic::ConstGenericQueue;
-use std::sync::{Arc, Mutex};
-use std::task::{Wake, Waker};
-use tickless_conformance::{Cancel, NextEvent, Order, Timers};
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+#[cfg(feature = "suite")]
+use tickless_conformance::NextEvent;
+use tickless_conformance::Order;
 
-/// A heap and a hash map.
-#[derive(Default)]
-pub struct PriorityQueue(priority_queue::PriorityQueue<u32, Reverse<u64>>);
+/// A deadline in ns, and the timer's key.
+type Place = (u64, u32);
 
-impl Timers for PriorityQueue {
-    const NAME: &str = "priority-queue 2.7.0";
-    const NEXT_EVENT: NextEvent = NextEvent::Exact;
+/// The timers of many programs: a `std` B-tree, keyed by deadline.
+pub struct Tree(BTreeMap<Place, u64>);
+
+impl Queue for Tree {
+    const NAME: &str = "std BTreeMap";
+    const ORDER: Order = Order::Deadline;
+    type Handle = Place;
+
+    fn new() -> Tree {
+        Tree(BTreeMap::new())
+    }
+
+    fn arm(&mut self, key: u32, after: Duration) -> Place {
+        let place = (after.as_nanos() as u64, key);
+        self.0.insert(place, 0);
+        place
+    }
+
+    fn push_out(&mut self, place: &mut Place, key: u32, after: Duration) {
+        self.cancel(*place);
+        *place = self.arm(key, after);
+    }
+
+    fn cancel(&mut self, place: Place) -> bool {
+        self.0.remove(&place).is_some()
+    }
+
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        let now = now.as_nanos() as u64;
+        while let Some(first) = self.0.first_entry().filter(|first| first.key().0 <= now) {
+            fired.push(first.remove_entry().0.1);
+        }
+    }
+
+    fn pending(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The timers of many programs: a `std` binary heap with lazy deletion.
+///
+/// An entry whose timer has been cancelled or moved stays in the heap until it comes to the top.
+/// Without a bound that keeps more garbage than timers (most timeouts are cancelled), so the
+/// heap is swept whenever half of it is garbage.
+pub struct LazyHeap {
+    /// A deadline in ns, a timer's key, and which arming of it.
+    heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    timers: Vec<Timer>,
+    armed: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Timer {
+    arming: u32,
+    is_armed: bool,
+}
+
+impl LazyHeap {
+    /// Garbage that is not worth a sweep.
+    const GARBAGE_MIN: usize = 1024;
+
+    fn sweep(&mut self) {
+        if self.heap.len() > 2 * self.armed + Self::GARBAGE_MIN {
+            let timers = &self.timers;
+            self.heap.retain(|&Reverse((_, key, arming))| {
+                let timer = timers[key as usize];
+                timer.is_armed && timer.arming == arming
+            });
+        }
+    }
+}
+
+impl Queue for LazyHeap {
+    const NAME: &str = "std BinaryHeap, lazy deletion";
     const ORDER: Order = Order::Deadline;
     const ARM_REPLACES: bool = true;
-    const REENTRANT: bool = true;
+    type Handle = u32;
 
-    fn new() -> PriorityQueue {
-        PriorityQueue::default()
+    fn new() -> LazyHeap {
+        LazyHeap { heap: BinaryHeap::new(), timers: Vec::new(), armed: 0 }
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        self.0.push(key, Reverse(deadline));
+    fn arm(&mut self, key: u32, after: Duration) -> u32 {
+        if self.timers.len() <= key as usize {
+            self.timers.resize(key as usize + 1, Timer::default());
+        }
+        let timer = &mut self.timers[key as usize];
+        timer.arming = timer.arming.wrapping_add(1);
+        self.armed += usize::from(!timer.is_armed);
+        timer.is_armed = true;
+        self.heap.push(Reverse((after.as_nanos() as u64, key, timer.arming)));
+        self.sweep();
+        key
     }
 
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        self.0.change_priority(&key, Reverse(deadline));
+    fn push_out(&mut self, handle: &mut u32, _: u32, after: Duration) {
+        self.arm(*handle, after);
     }
 
     fn cancel(&mut self, key: u32) -> bool {
-        self.0.remove(&key).is_some()
+        let was_armed = core::mem::take(&mut self.timers[key as usize].is_armed);
+        self.armed -= usize::from(was_armed);
+        was_armed
     }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut PriorityQueue, u32)) {
-        while let Some((&key, _)) = self.0.peek().filter(|(_, deadline)| deadline.0 <= now) {
-            self.0.remove(&key);
-            fire(self, key);
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        let now = now.as_nanos() as u64;
+        while let Some(&Reverse((_, key, arming))) =
+            self.heap.peek().filter(|first| first.0.0 <= now)
+        {
+            self.heap.pop();
+            if self.timers[key as usize].arming == arming && self.cancel(key) {
+                fired.push(key);
+            }
         }
     }
 
-    fn next_event(&mut self) -> Option<u64> {
-        self.0.peek().map(|(_, deadline)| deadline.0)
+    fn pending(&self) -> usize {
+        self.armed
     }
 }
 
-/// A heap and a hash map.
-#[derive(Default)]
-pub struct KeyedPriorityQueue(keyed_priority_queue::KeyedPriorityQueue<u32, Reverse<u64>>);
+/// Implements [`Queue`] for a priority queue: a heap and a hash map.
+#[cfg(feature = "suite")]
+macro_rules! priority_queue {
+    ($type:ident, $name:literal, $queue:ty, $change:ident) => {
+        #[derive(Default)]
+        pub struct $type($queue);
 
-impl Timers for KeyedPriorityQueue {
-    const NAME: &str = "keyed_priority_queue 0.4.2";
-    const NEXT_EVENT: NextEvent = NextEvent::Exact;
-    const ORDER: Order = Order::Deadline;
-    const ARM_REPLACES: bool = true;
-    const REENTRANT: bool = true;
+        impl Queue for $type {
+            const NAME: &str = $name;
+            const NEXT_EVENT: NextEvent = NextEvent::Exact;
+            const ORDER: Order = Order::Deadline;
+            const ARM_REPLACES: bool = true;
+            const REENTRANT: bool = true;
+            type Handle = u32;
 
-    fn new() -> KeyedPriorityQueue {
-        KeyedPriorityQueue::default()
-    }
+            fn new() -> $type {
+                $type::default()
+            }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        self.0.push(key, Reverse(deadline));
-    }
+            fn arm(&mut self, key: u32, after: Duration) -> u32 {
+                self.0.push(key, Reverse(after));
+                key
+            }
 
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        self.0.set_priority(&key, Reverse(deadline)).expect("the key is pending");
-    }
+            fn push_out(&mut self, _: &mut u32, key: u32, after: Duration) {
+                let _ = self.0.$change(&key, Reverse(after));
+            }
 
-    fn cancel(&mut self, key: u32) -> bool {
-        self.0.remove(&key).is_some()
-    }
+            fn cancel(&mut self, key: u32) -> bool {
+                self.0.remove(&key).is_some()
+            }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut KeyedPriorityQueue, u32)) {
-        while self.0.peek().is_some_and(|(_, deadline)| deadline.0 <= now) {
-            let (key, _) = self.0.pop().expect("one was there");
-            fire(self, key);
+            fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+                if self.0.peek().is_some_and(|(_, deadline)| deadline.0 <= now) {
+                    fired.extend(self.0.pop().map(|(key, _)| key));
+                }
+            }
+
+            fn next_event(&mut self) -> Option<Duration> {
+                self.0.peek().map(|(_, deadline)| deadline.0)
+            }
         }
-    }
-
-    fn next_event(&mut self) -> Option<u64> {
-        self.0.peek().map(|(_, deadline)| deadline.0)
-    }
+    };
 }
 
-/// The queue of embassy's time drivers: it wakes tasks, and a task that is scheduled twice is woken
-/// at the earlier time. There is room for 64 tasks; if it is full, it wakes some early, as
-/// documented.
-pub struct Embassy {
-    queue: ConstGenericQueue<64>,
-    wakers: Vec<Waker>,
-    fired: Arc<Mutex<Vec<u32>>>,
-    now: u64,
-}
+#[cfg(feature = "suite")]
+priority_queue!(
+    PriorityQueue,
+    "priority-queue 2.7.0",
+    priority_queue::PriorityQueue<u32, Reverse<Duration>>,
+    change_priority
+);
 
-/// A task that notes its key when it is woken.
-struct Task(u32, Arc<Mutex<Vec<u32>>>);
+#[cfg(feature = "suite")]
+priority_queue!(
+    KeyedPriorityQueue,
+    "keyed_priority_queue 0.4.2",
+    keyed_priority_queue::KeyedPriorityQueue<u32, Reverse<Duration>>,
+    set_priority
+);
 
-impl Wake for Task {
-    fn wake(self: Arc<Task>) {
-        self.1.lock().expect("no panic").push(self.0);
+#[cfg(feature = "suite")]
+pub use suite::Embassy;
+
+#[cfg(feature = "suite")]
+mod suite {
+    use crate::Queue;
+    use crate::tasks::Woken;
+    use embassy_time_queue_utils::queue_generic::ConstGenericQueue;
+    use std::task::Waker;
+    use std::time::Duration;
+    use tickless_conformance::{Cancel, NextEvent};
+
+    /// The queue of embassy's time drivers: it wakes tasks, and a task that is scheduled twice is
+    /// woken at the earlier time. There is room for 64 tasks; if it is full, it wakes some early,
+    /// as documented.
+    pub struct Embassy {
+        queue: ConstGenericQueue<64>,
+        wakers: Vec<Waker>,
+        woken: Woken,
+        now: u64,
     }
-}
 
-impl Timers for Embassy {
-    const NAME: &str = "embassy-time-queue-utils 0.3.2";
-    const NEXT_EVENT: NextEvent = NextEvent::Bound;
-    const CANCEL: Cancel = Cancel::None;
+    impl Queue for Embassy {
+        const NAME: &str = "embassy-time-queue-utils 0.3.2";
+        const NEXT_EVENT: NextEvent = NextEvent::Bound;
+        const CANCEL: Cancel = Cancel::None;
+        type Handle = ();
 
-    fn new() -> Embassy {
-        let queue = ConstGenericQueue::new();
-        Embassy { queue, wakers: Vec::new(), fired: Arc::default(), now: 0 }
-    }
-
-    fn arm(&mut self, key: u32, deadline: u64) {
-        while self.wakers.len() <= key as usize {
-            let task = Task(self.wakers.len() as u32, Arc::clone(&self.fired));
-            self.wakers.push(Arc::new(task).into());
+        fn new() -> Embassy {
+            let queue = ConstGenericQueue::new();
+            Embassy { queue, wakers: Vec::new(), woken: Woken::default(), now: 0 }
         }
-        self.queue.schedule_wake(deadline, &self.wakers[key as usize]);
-    }
 
-    fn cancel(&mut self, _: u32) -> bool {
-        unreachable!("it has no cancel")
-    }
+        fn arm(&mut self, key: u32, after: Duration) {
+            while self.wakers.len() <= key as usize {
+                self.wakers.push(self.woken.waker(self.wakers.len() as u32));
+            }
+            self.queue.schedule_wake(after.as_nanos() as u64, &self.wakers[key as usize]);
+        }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Embassy, u32)) {
-        self.now = now;
-        self.queue.next_expiration(now);
-        let fired = std::mem::take(&mut *self.fired.lock().expect("no panic"));
-        fired.into_iter().for_each(|key| fire(self, key));
-    }
+        fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+            self.now = now.as_nanos() as u64;
+            self.queue.next_expiration(self.now);
+            fired.append(&mut self.woken.take());
+        }
 
-    fn next_event(&mut self) -> Option<u64> {
-        // It wakes what is due, and returns `u64::MAX` if nothing is left.
-        let next = self.queue.next_expiration(self.now);
-        let is_due = !self.fired.lock().expect("no panic").is_empty();
-        if is_due { Some(self.now) } else { Some(next).filter(|&next| next != u64::MAX) }
+        fn next_event(&mut self) -> Option<Duration> {
+            // It wakes what is due, and returns `u64::MAX` if nothing is left.
+            let next = self.queue.next_expiration(self.now);
+            let next = if self.woken.is_empty() { next } else { self.now };
+            Some(next).filter(|&next| next != u64::MAX).map(Duration::from_nanos)
+        }
     }
 }

@@ -1,13 +1,16 @@
 //! Holds published timers to their promises with `tickless-conformance`:
 //! `cargo run --release -- [NAME]... [--json]`, in this folder.
 //!
-//! Timers that read a clock which cannot be set, such as async-io's, are not here.
+//! Timers that a thread of their own drives, such as async-io's, are not here.
 
-mod heaps;
-mod tasks;
-mod wheels;
+#[expect(unsafe_code, reason = "the system's clock")]
+mod clock;
+mod suite;
 
 use clap::Parser;
+use conformance_peers::executors::{self, Sleeps};
+use conformance_peers::{heaps, tasks, wheels};
+use suite::Queued;
 use tickless_conformance::{CountingAllocator, Effort, Report, Timers, check};
 
 #[global_allocator]
@@ -33,18 +36,20 @@ fn peer<T: Timers + 'static>() -> Peer {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let Arguments { names, json } = Arguments::parse();
     let peers = [
-        peer::<wheels::BitWheel>(),
-        peer::<wheels::HashWheel>(),
-        peer::<wheels::Nexus>(),
-        peer::<wheels::TimerQueue>(),
-        peer::<wheels::RingWheel>(),
-        peer::<wheels::MultiWheel>(),
-        peer::<heaps::PriorityQueue>(),
-        peer::<heaps::KeyedPriorityQueue>(),
-        peer::<heaps::Embassy>(),
-        peer::<tasks::TokioSleep>(),
-        peer::<tasks::DelayQueue>(),
-        peer::<tasks::DelayMap>(),
+        peer::<Queued<wheels::BitWheel>>(),
+        peer::<Queued<wheels::HashWheel>>(),
+        peer::<Queued<wheels::Nexus>>(),
+        peer::<Queued<wheels::TimerQueue>>(),
+        peer::<Queued<wheels::RingWheel>>(),
+        peer::<Queued<wheels::MultiWheel>>(),
+        peer::<Queued<heaps::PriorityQueue>>(),
+        peer::<Queued<heaps::KeyedPriorityQueue>>(),
+        peer::<Queued<heaps::Embassy>>(),
+        peer::<Queued<tasks::DelayQueue>>(),
+        peer::<Queued<tasks::DelayMap>>(),
+        peer::<Queued<Sleeps<executors::Tokio>>>(),
+        peer::<Queued<Sleeps<executors::Compio>>>(),
+        peer::<Queued<Sleeps<executors::Monoio>>>(),
     ];
     // Panics are results here.
     std::panic::set_hook(Box::new(|_| {}));

@@ -1,197 +1,158 @@
-//! Timers of tokio, on its paused clock.
+//! Tasks that are woken, and the timers of tokio-util.
 
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
-use futures_core::Stream;
-use std::collections::HashMap;
+use crate::{HOUR, MS, Queue};
+use core::task::Poll;
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
 use std::time::Duration;
-use tickless_conformance::Timers;
-use tokio::runtime::Runtime;
-use tokio::time::Instant;
-use tokio_util::time::delay_queue::Key;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep_until};
 
-const MS: u64 = 1_000_000;
-/// Tokio's timers reach two years ahead.
-const HORIZON: u64 = 365 * 24 * 3_600_000 * MS;
+/// The keys of tasks that have been woken.
+#[derive(Clone, Default)]
+pub struct Woken(Arc<Mutex<Vec<u32>>>);
 
-/// A runtime whose clock stands still until it is advanced.
-struct Clock {
-    runtime: Runtime,
-    start: Instant,
-    now: u64,
-}
+struct Task(u32, Woken);
 
-impl Clock {
-    fn new() -> Clock {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_time().start_paused(true).build().expect("a runtime starts");
-        let start = runtime.block_on(async { Instant::now() });
-        Clock { runtime, start, now: 0 }
-    }
-
-    fn at(&self, nanos: u64) -> Instant {
-        self.start + Duration::from_nanos(nanos)
-    }
-
-    fn advance(&mut self, now: u64) {
-        let by = Duration::from_nanos(now - self.now);
-        self.now = now;
-        self.runtime.block_on(tokio::time::advance(by));
+impl Wake for Task {
+    fn wake(self: Arc<Task>) {
+        self.1.0.lock().expect("no panic under this lock").push(self.0);
     }
 }
 
-/// A sleep for each key.
-pub struct TokioSleep {
-    clock: Clock,
-    sleeps: HashMap<u32, Pin<Box<tokio::time::Sleep>>>,
-}
-
-impl Timers for TokioSleep {
-    const NAME: &str = "tokio 1.54.1, sleep";
-    const GRANULARITY: u64 = MS;
-    const ARM_REPLACES: bool = true;
-    const HORIZON: u64 = HORIZON;
-
-    fn new() -> TokioSleep {
-        TokioSleep { clock: Clock::new(), sleeps: HashMap::new() }
+impl Woken {
+    /// Returns a waker that adds `key`.
+    pub fn waker(&self, key: u32) -> Waker {
+        Arc::new(Task(key, self.clone())).into()
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let at = self.clock.at(deadline);
-        let _entered = self.clock.runtime.enter();
-        let mut sleep = Box::pin(tokio::time::sleep_until(at));
-        // Registers it. A deadline that has passed is ready at once.
-        let _ = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        self.sleeps.insert(key, sleep);
+    pub fn take(&self) -> Vec<u32> {
+        core::mem::take(&mut *self.0.lock().expect("no panic under this lock"))
     }
 
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        let at = self.clock.at(deadline);
-        let _entered = self.clock.runtime.enter();
-        let sleep = self.sleeps.get_mut(&key).expect("a pending key has a sleep");
-        sleep.as_mut().reset(at);
-    }
-
-    fn cancel(&mut self, key: u32) -> bool {
-        let _entered = self.clock.runtime.enter();
-        self.sleeps.remove(&key).is_some()
-    }
-
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut TokioSleep, u32)) {
-        self.clock.advance(now);
-        let fired: Vec<u32> = self
-            .sleeps
-            .iter()
-            .filter_map(|(&key, sleep)| sleep.is_elapsed().then_some(key))
-            .collect();
-        for key in fired {
-            self.sleeps.remove(&key);
-            fire(self, key);
-        }
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().expect("no panic under this lock").is_empty()
     }
 }
 
-/// `DelayQueue`.
+/// A runtime without I/O, so that waking its driver is no system call: the cheapest form.
+pub fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().expect("a runtime without I/O")
+}
+
+/// A sleep until the rest of a tick has passed would wait.
+fn whole_ticks(now: Duration) -> Duration {
+    Duration::from_millis(now.as_millis() as u64)
+}
+
+/// tokio-util's `DelayQueue`: a wheel over a slab, behind `&mut`.
 pub struct DelayQueue {
     queue: tokio_util::time::DelayQueue<u32>,
-    keys: HashMap<u32, Key>,
-    clock: Clock,
+    start: Instant,
+    runtime: Runtime,
 }
 
-impl Timers for DelayQueue {
+impl Queue for DelayQueue {
     const NAME: &str = "tokio-util 0.7.20, DelayQueue";
     const GRANULARITY: u64 = MS;
-    const HORIZON: u64 = HORIZON;
+    // Tokio's timers reach two years ahead.
+    const HORIZON: u64 = 365 * 24 * HOUR;
+    type Handle = tokio_util::time::delay_queue::Key;
 
     fn new() -> DelayQueue {
-        let clock = Clock::new();
-        let queue = clock.runtime.block_on(async { tokio_util::time::DelayQueue::new() });
-        DelayQueue { queue, keys: HashMap::new(), clock }
+        let (runtime, start) = (runtime(), Instant::now());
+        let queue = runtime.block_on(async { tokio_util::time::DelayQueue::new() });
+        DelayQueue { queue, start, runtime }
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let at = self.clock.at(deadline);
-        let _entered = self.clock.runtime.enter();
-        self.keys.insert(key, self.queue.insert_at(key, at));
+    fn runtime(&self) -> Option<Handle> {
+        Some(self.runtime.handle().clone())
     }
 
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        let at = self.clock.at(deadline);
-        let _entered = self.clock.runtime.enter();
-        self.queue.reset_at(&self.keys[&key], at);
+    fn arm(&mut self, key: u32, after: Duration) -> Self::Handle {
+        self.queue.insert_at(key, self.start + after)
     }
 
-    fn cancel(&mut self, key: u32) -> bool {
-        let _entered = self.clock.runtime.enter();
-        self.keys.remove(&key).is_some_and(|key| self.queue.try_remove(&key).is_some())
+    fn push_out(&mut self, handle: &mut Self::Handle, _: u32, after: Duration) {
+        self.queue.reset_at(handle, self.start + after);
     }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut DelayQueue, u32)) {
-        self.clock.advance(now);
-        loop {
-            let next = {
-                let _entered = self.clock.runtime.enter();
-                Pin::new(&mut self.queue).poll_next(&mut Context::from_waker(Waker::noop()))
-            };
-            let Poll::Ready(Some(expired)) = next else { return };
-            let key = expired.into_inner();
-            self.keys.remove(&key);
-            fire(self, key);
-        }
+    fn cancel(&mut self, handle: Self::Handle) -> bool {
+        self.queue.try_remove(&handle).is_some()
+    }
+
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        let (queue, now) = (&mut self.queue, self.start + whole_ticks(now));
+        self.runtime.block_on(unconstrained(async {
+            // The runtime fires the queue's own sleep while it waits.
+            sleep_until(now).await;
+            core::future::poll_fn(|cx| {
+                while let Poll::Ready(Some(expired)) = queue.poll_expired(cx) {
+                    fired.push(expired.into_inner());
+                }
+                Poll::Ready(())
+            })
+            .await;
+        }));
+    }
+
+    fn pending(&self) -> usize {
+        self.queue.len()
     }
 }
 
 /// `HashMapDelay`, over a `DelayQueue`.
+#[cfg(feature = "suite")]
 pub struct DelayMap {
     map: delay_map::HashMapDelay<u32, ()>,
-    clock: Clock,
+    start: Instant,
+    runtime: Runtime,
 }
 
-impl DelayMap {
-    fn delay(&self, deadline: u64) -> Duration {
-        Duration::from_nanos(deadline.saturating_sub(self.clock.now))
-    }
-}
-
-impl Timers for DelayMap {
+#[cfg(feature = "suite")]
+impl Queue for DelayMap {
     const NAME: &str = "delay_map 0.4.1, HashMapDelay";
     const GRANULARITY: u64 = MS;
     const ARM_REPLACES: bool = true;
-    const HORIZON: u64 = HORIZON;
+    const HORIZON: u64 = DelayQueue::HORIZON;
+    type Handle = u32;
 
     fn new() -> DelayMap {
-        let clock = Clock::new();
-        let map =
-            clock.runtime.block_on(async { delay_map::HashMapDelay::new(Duration::from_secs(1)) });
-        DelayMap { map, clock }
+        let (runtime, start) = (runtime(), Instant::now());
+        let map = runtime.block_on(async { delay_map::HashMapDelay::new(Duration::from_secs(1)) });
+        DelayMap { map, start, runtime }
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let delay = self.delay(deadline);
-        let _entered = self.clock.runtime.enter();
-        self.map.insert_at(key, (), delay);
+    fn runtime(&self) -> Option<Handle> {
+        Some(self.runtime.handle().clone())
     }
 
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        let delay = self.delay(deadline);
-        let _entered = self.clock.runtime.enter();
+    fn arm(&mut self, key: u32, after: Duration) -> u32 {
+        self.map.insert_at(key, (), (self.start + after).saturating_duration_since(Instant::now()));
+        key
+    }
+
+    fn push_out(&mut self, _: &mut u32, key: u32, after: Duration) {
+        let delay = (self.start + after).saturating_duration_since(Instant::now());
         self.map.update_timeout(&key, delay);
     }
 
     fn cancel(&mut self, key: u32) -> bool {
-        let _entered = self.clock.runtime.enter();
         self.map.remove(&key).is_some()
     }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut DelayMap, u32)) {
-        self.clock.advance(now);
-        loop {
-            let next = {
-                let _entered = self.clock.runtime.enter();
-                self.map.poll_expired(&mut Context::from_waker(Waker::noop()))
-            };
-            let Poll::Ready(Some(Ok((key, ())))) = next else { return };
-            fire(self, key);
-        }
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        let (map, now) = (&mut self.map, self.start + whole_ticks(now));
+        self.runtime.block_on(unconstrained(async {
+            sleep_until(now).await;
+            core::future::poll_fn(|cx| {
+                while let Poll::Ready(Some(Ok((key, ())))) = map.poll_expired(cx) {
+                    fired.push(key);
+                }
+                Poll::Ready(())
+            })
+            .await;
+        }));
     }
 }

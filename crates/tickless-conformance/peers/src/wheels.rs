@@ -1,17 +1,15 @@
 //! Wheels that are driven by their caller's clock.
 
+use crate::{HOUR, MS, Queue};
 use bitwheel::timer::{BitWheelWithFailover, Timer, TimerHandle};
 use core::ops::RangeInclusive;
 use hierarchical_hash_wheel_timer::IdOnlyTimerEntry;
 use hierarchical_hash_wheel_timer::wheels::Skip;
 use hierarchical_hash_wheel_timer::wheels::cancellable::QuadWheelWithOverflow;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tickless_conformance::{Cancel, NextEvent, Rounding, Timers};
+use tickless_conformance::{NextEvent, Rounding};
 
-const MS: u64 = 1_000_000;
-const HOUR: u64 = 3_600_000 * MS;
+const TICK: Duration = Duration::from_millis(1);
 
 /// A timer of bitwheel that reports its key.
 pub struct Reports(u32);
@@ -24,47 +22,50 @@ impl Timer for Reports {
     }
 }
 
-/// Gears of 64 slots; a timer fires from the gear of its delay, so far ones are rounded coarsely.
-pub struct BitWheel {
+/// Five gears of 64 slots with `PLACES` places each. A timer fires from the gear of its delay, so
+/// far ones are rounded coarsely. One that finds no place goes to a `BTreeMap`; the variant without
+/// this failover refuses it.
+pub struct BitWheel<const PLACES: usize = 64> {
     epoch: Instant,
-    wheel: Box<BitWheelWithFailover<Reports, 5, 1, 64>>,
-    handles: HashMap<u32, TimerHandle>,
+    wheel: Box<BitWheelWithFailover<Reports, 5, 1, PLACES>>,
 }
 
-impl Timers for BitWheel {
+impl<const PLACES: usize> Queue for BitWheel<PLACES> {
     const NAME: &str = "bitwheel 0.6.0";
     const GRANULARITY: u64 = MS;
     const NEXT_EVENT: NextEvent = NextEvent::Bound;
     const HORIZON: u64 = 4 * HOUR;
+    /// `None` while the timer is being moved.
+    type Handle = Option<TimerHandle>;
 
-    fn new() -> BitWheel {
+    fn new() -> Self {
         let epoch = Instant::now();
-        let wheel = BitWheelWithFailover::boxed_with_epoch(epoch);
-        BitWheel { epoch, wheel, handles: HashMap::new() }
+        BitWheel { epoch, wheel: BitWheelWithFailover::boxed_with_epoch(epoch) }
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let at = self.epoch + Duration::from_nanos(deadline);
-        self.handles.insert(key, self.wheel.insert(at, Reports(key)));
+    fn arm(&mut self, key: u32, after: Duration) -> Option<TimerHandle> {
+        Some(self.wheel.insert(self.epoch + after, Reports(key)))
     }
 
-    fn cancel(&mut self, key: u32) -> bool {
-        let handle = self.handles.remove(&key);
+    fn push_out(&mut self, handle: &mut Option<TimerHandle>, key: u32, after: Duration) {
+        self.cancel(handle.take());
+        *handle = self.arm(key, after);
+    }
+
+    fn cancel(&mut self, handle: Option<TimerHandle>) -> bool {
         handle.is_some_and(|handle| self.wheel.cancel(handle).is_some())
     }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut BitWheel, u32)) {
-        let mut fired = Vec::new();
-        self.wheel.poll(self.epoch + Duration::from_nanos(now), &mut fired);
-        for key in fired {
-            self.handles.remove(&key);
-            fire(self, key);
-        }
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        self.wheel.poll(self.epoch + now, fired);
     }
 
-    fn next_event(&mut self) -> Option<u64> {
-        let at = self.wheel.peek_next_fire()?;
-        Some(u64::try_from((at - self.epoch).as_nanos()).unwrap_or(u64::MAX))
+    fn next_event(&mut self) -> Option<Duration> {
+        Some(self.wheel.peek_next_fire()? - self.epoch)
+    }
+
+    fn pending(&self) -> usize {
+        self.wheel.len()
     }
 
     /// Its README: "A 1-hour timer might fire within a ~64ms window".
@@ -74,246 +75,257 @@ impl Timers for BitWheel {
     }
 }
 
-/// Four levels of 256 slots, and a list of what is farther. It is told each tick.
+/// Four levels of 256 slots, a list of what is farther, and a hash map. It is told each tick.
 pub struct HashWheel {
     wheel: QuadWheelWithOverflow<IdOnlyTimerEntry<u64>>,
-    ticks: u64,
+    now: Duration,
+    /// Counted here, because the wheel has no such number.
+    pending: usize,
     late: Vec<u32>,
 }
 
-impl Timers for HashWheel {
+impl Queue for HashWheel {
     const NAME: &str = "hierarchical_hash_wheel_timer 1.4.0";
     const GRANULARITY: u64 = MS;
     const HORIZON: u64 = 1_000 * HOUR; // within 2^32 ticks
+    type Handle = u64;
 
     fn new() -> HashWheel {
-        HashWheel { wheel: QuadWheelWithOverflow::new(), ticks: 0, late: Vec::new() }
+        let wheel = QuadWheelWithOverflow::new();
+        HashWheel { wheel, now: Duration::ZERO, pending: 0, late: Vec::new() }
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let delay = deadline.div_ceil(MS).saturating_sub(self.ticks);
-        let entry = IdOnlyTimerEntry { id: u64::from(key), delay: Duration::from_millis(delay) };
+    fn arm(&mut self, key: u32, after: Duration) -> u64 {
+        let id = u64::from(key);
+        // The wheel rounds down.
+        let delay = (after + (TICK - Duration::from_nanos(1))).saturating_sub(self.now);
+        self.pending += 1;
         // It refuses a timer that is due at once, for its caller to fire.
-        if self.wheel.insert(entry).is_err() {
+        if self.wheel.insert(IdOnlyTimerEntry { id, delay }).is_err() {
             self.late.push(key);
         }
+        id
     }
 
-    fn cancel(&mut self, key: u32) -> bool {
-        let before = self.late.len();
-        self.late.retain(|&other| other != key);
-        before != self.late.len() || self.wheel.cancel(&u64::from(key)).is_ok()
+    fn push_out(&mut self, handle: &mut u64, key: u32, after: Duration) {
+        self.cancel(*handle);
+        *handle = self.arm(key, after);
     }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut HashWheel, u32)) {
-        for key in std::mem::take(&mut self.late) {
-            fire(self, key);
+    fn cancel(&mut self, id: u64) -> bool {
+        let late = self.late.len();
+        if late > 0 {
+            self.late.retain(|&other| u64::from(other) != id);
         }
-        while self.ticks < now / MS {
+        let was_pending = late != self.late.len() || self.wheel.cancel(&id).is_ok();
+        self.pending -= usize::from(was_pending);
+        was_pending
+    }
+
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        let before = fired.len();
+        fired.append(&mut self.late);
+        while self.now + TICK <= now {
             // As its own thread does, which sleeps through ticks without timers.
-            let left = now / MS - self.ticks;
+            let left = (now - self.now).as_millis() as u64 - 1;
             let skipped = match self.wheel.can_skip() {
                 Skip::None => 0,
-                Skip::Empty => left - 1,
-                Skip::Millis(most) => u64::from(most).min(left - 1),
+                Skip::Empty => left,
+                Skip::Millis(most) => u64::from(most).min(left),
             };
             self.wheel.skip(skipped as u32);
-            self.ticks += skipped + 1;
-            for entry in self.wheel.tick() {
-                fire(self, entry.id as u32);
-            }
+            self.now += Duration::from_millis(skipped + 1);
+            fired.extend(self.wheel.tick().into_iter().map(|entry| entry.id as u32));
         }
+        self.pending -= fired.len() - before;
+    }
+
+    fn pending(&self) -> usize {
+        self.pending
     }
 }
 
-/// Levels of 64 slots; timers move down as they come near.
+/// Levels of 64 slots over a slab; timers move down as they come near.
 pub struct Nexus {
     epoch: Instant,
     wheel: nexus_timer::Wheel<u32>,
-    handles: HashMap<u32, nexus_timer::TimerHandle<u32>>,
 }
 
-impl Timers for Nexus {
+type NexusHandle = Option<nexus_timer::TimerHandle<u32>>;
+
+impl Queue for Nexus {
     const NAME: &str = "nexus-timer 1.5.0";
     const GRANULARITY: u64 = MS;
     const ROUNDING: Rounding = Rounding::Down;
     const NEXT_EVENT: NextEvent = NextEvent::Bound;
     // The range of its levels; a farther deadline is an error of the caller.
     const HORIZON: u64 = 4 * HOUR;
+    /// `None` while the timer is being moved.
+    type Handle = NexusHandle;
 
     fn new() -> Nexus {
         let epoch = Instant::now();
-        let wheel = nexus_timer::Wheel::unbounded(4096, epoch);
-        Nexus { epoch, wheel, handles: HashMap::new() }
+        Nexus { epoch, wheel: nexus_timer::Wheel::unbounded(4096, epoch) }
     }
 
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let at = self.epoch + Duration::from_nanos(deadline);
-        self.handles.insert(key, self.wheel.schedule(at, key));
+    fn arm(&mut self, key: u32, after: Duration) -> NexusHandle {
+        Some(self.wheel.schedule(self.epoch + after, key))
     }
 
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        let at = self.epoch + Duration::from_nanos(deadline);
-        let handle = self.handles.remove(&key).expect("a pending timer has a handle");
-        self.handles.insert(key, self.wheel.reschedule(handle, at));
+    fn arm_and_forget(&mut self, key: u32, after: Duration) {
+        self.wheel.schedule_forget(self.epoch + after, key);
     }
 
-    fn cancel(&mut self, key: u32) -> bool {
-        let handle = self.handles.remove(&key);
+    fn push_out(&mut self, handle: &mut NexusHandle, _: u32, after: Duration) {
+        *handle = handle.take().map(|old| self.wheel.reschedule(old, self.epoch + after));
+    }
+
+    fn cancel(&mut self, handle: NexusHandle) -> bool {
         handle.is_some_and(|handle| self.wheel.cancel(handle).is_some())
     }
 
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut Nexus, u32)) {
-        let mut fired = Vec::new();
-        self.wheel.poll_and_rebalance(self.epoch + Duration::from_nanos(now), &mut fired);
-        for key in fired {
-            if let Some(handle) = self.handles.remove(&key) {
-                self.wheel.free(handle);
-            }
-            fire(self, key);
+    fn free(&mut self, handle: NexusHandle) {
+        handle.into_iter().for_each(|handle| self.wheel.free(handle));
+    }
+
+    fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+        self.wheel.poll_and_rebalance(self.epoch + now, fired);
+    }
+
+    fn next_event(&mut self) -> Option<Duration> {
+        Some(self.wheel.next_deadline()? - self.epoch)
+    }
+
+    fn pending(&self) -> usize {
+        self.wheel.len()
+    }
+}
+
+#[cfg(feature = "suite")]
+pub use suite::{MultiWheel, RingWheel, TimerQueue};
+
+#[cfg(feature = "suite")]
+mod suite {
+    use super::{HOUR, MS, NextEvent, Queue, Rounding, TICK};
+    use core::ops::RangeInclusive;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+    use tickless_conformance::Cancel;
+
+    /// The wheel of quinn's author: any 64-bit time, in this case nanoseconds.
+    pub struct TimerQueue(timer_queue::TimerQueue<u32>);
+
+    impl Queue for TimerQueue {
+        const NAME: &str = "timer-queue 0.1.1";
+        const NEXT_EVENT: NextEvent = NextEvent::Bound;
+        type Handle = timer_queue::Timer;
+
+        fn new() -> TimerQueue {
+            TimerQueue(timer_queue::TimerQueue::new())
+        }
+
+        fn arm(&mut self, key: u32, after: Duration) -> timer_queue::Timer {
+            self.0.insert(after.as_nanos() as u64, key)
+        }
+
+        fn push_out(&mut self, timer: &mut timer_queue::Timer, _: u32, after: Duration) {
+            self.0.reset(*timer, after.as_nanos() as u64);
+        }
+
+        fn cancel(&mut self, timer: timer_queue::Timer) -> bool {
+            self.0.remove(timer);
+            true
+        }
+
+        fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+            fired.extend(core::iter::from_fn(|| self.0.poll(now.as_nanos() as u64)));
+        }
+
+        fn next_event(&mut self) -> Option<Duration> {
+            self.0.next_timeout().map(Duration::from_nanos)
         }
     }
 
-    fn next_event(&mut self) -> Option<u64> {
-        let at = self.wheel.next_deadline()?;
-        Some(u64::try_from((at - self.epoch).as_nanos()).unwrap_or(u64::MAX))
+    /// One ring of slots; it is told each tick and returns what is in the slot.
+    pub struct RingWheel {
+        wheel: wheel_timer::WheelTimer<u32>,
+        now: Duration,
     }
-}
 
-impl Drop for Nexus {
-    fn drop(&mut self) {
-        for (_, handle) in self.handles.drain() {
-            self.wheel.free(handle);
+    impl RingWheel {
+        const SLOTS: u64 = 1 << 16;
+    }
+
+    impl Queue for RingWheel {
+        const NAME: &str = "wheel_timer 0.3.1";
+        const GRANULARITY: u64 = MS;
+        const CANCEL: Cancel = Cancel::None;
+        const HORIZON: u64 = (RingWheel::SLOTS - 2) * MS;
+        type Handle = ();
+
+        fn new() -> RingWheel {
+            let wheel = wheel_timer::WheelTimer::new(RingWheel::SLOTS as usize);
+            RingWheel { wheel, now: Duration::ZERO }
         }
-    }
-}
 
-/// The wheel of quinn's author: any 64-bit time, in this case nanoseconds.
-pub struct TimerQueue {
-    queue: timer_queue::TimerQueue<u32>,
-    timers: HashMap<u32, timer_queue::Timer>,
-}
-
-impl Timers for TimerQueue {
-    const NAME: &str = "timer-queue 0.1.1";
-    const NEXT_EVENT: NextEvent = NextEvent::Bound;
-
-    fn new() -> TimerQueue {
-        TimerQueue { queue: timer_queue::TimerQueue::new(), timers: HashMap::new() }
-    }
-
-    fn arm(&mut self, key: u32, deadline: u64) {
-        self.timers.insert(key, self.queue.insert(deadline, key));
-    }
-
-    fn push_out(&mut self, key: u32, deadline: u64) {
-        self.queue.reset(self.timers[&key], deadline);
-    }
-
-    fn cancel(&mut self, key: u32) -> bool {
-        let timer = self.timers.remove(&key);
-        timer.is_some_and(|timer| self.queue.remove(timer) == key)
-    }
-
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut TimerQueue, u32)) {
-        while let Some(key) = self.queue.poll(now) {
-            self.timers.remove(&key);
-            fire(self, key);
+        fn arm(&mut self, key: u32, after: Duration) {
+            let delay = after.saturating_sub(self.now).as_nanos();
+            self.wheel.schedule(delay.div_ceil(u128::from(MS)) as usize, key);
         }
-    }
 
-    fn next_event(&mut self) -> Option<u64> {
-        self.queue.next_timeout()
-    }
-}
-
-/// One ring of slots; it is told each tick and returns what is in the slot.
-pub struct RingWheel {
-    wheel: wheel_timer::WheelTimer<u32>,
-    ticks: u64,
-}
-
-impl RingWheel {
-    const SLOTS: u64 = 1 << 16;
-}
-
-impl Timers for RingWheel {
-    const NAME: &str = "wheel_timer 0.3.1";
-    const GRANULARITY: u64 = MS;
-    const CANCEL: Cancel = Cancel::None;
-    const HORIZON: u64 = (RingWheel::SLOTS - 2) * MS;
-
-    fn new() -> RingWheel {
-        RingWheel { wheel: wheel_timer::WheelTimer::new(RingWheel::SLOTS as usize), ticks: 0 }
-    }
-
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let ticks = deadline.div_ceil(MS).saturating_sub(self.ticks);
-        self.wheel.schedule(ticks as usize, key);
-    }
-
-    fn cancel(&mut self, _: u32) -> bool {
-        unreachable!("it has no cancel")
-    }
-
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut RingWheel, u32)) {
-        while self.ticks < now / MS {
-            self.ticks += 1;
-            for key in self.wheel.tick() {
-                fire(self, key);
+        fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+            while self.now + TICK <= now {
+                self.now += TICK;
+                fired.extend(self.wheel.tick());
             }
         }
-    }
 
-    /// A value is available after its ticks have passed: in the call after them.
-    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
-        let due = deadline.max(now);
-        due..=due.div_ceil(MS) * MS + MS
-    }
-}
-
-/// Several layers of slots; durations are rounded to the nearest tick.
-pub struct MultiWheel {
-    wheel: wheel_timer2::MultiWheel,
-    fired: Arc<Mutex<Vec<u32>>>,
-    ticks: u64,
-}
-
-impl Timers for MultiWheel {
-    const NAME: &str = "wheel-timer2 0.1.2";
-    const GRANULARITY: u64 = MS;
-    const ROUNDING: Rounding = Rounding::Nearest;
-    const CANCEL: Cancel = Cancel::None;
-    const HORIZON: u64 = HOUR;
-
-    fn new() -> MultiWheel {
-        let wheel = wheel_timer2::MultiWheel::new(5, 60, Duration::from_millis(1));
-        MultiWheel { wheel, fired: Arc::default(), ticks: 0 }
-    }
-
-    fn arm(&mut self, key: u32, deadline: u64) {
-        let fired = Arc::clone(&self.fired);
-        let report = move || fired.lock().expect("no panic").push(key);
-        let delay = Duration::from_nanos(deadline.saturating_sub(self.ticks * MS));
-        self.wheel.add_handle().add(report, delay).expect("the wheel exists");
-    }
-
-    fn cancel(&mut self, _: u32) -> bool {
-        unreachable!("it has no cancel")
-    }
-
-    fn advance(&mut self, now: u64, fire: &mut dyn FnMut(&mut MultiWheel, u32)) {
-        while self.ticks < now / MS {
-            self.ticks += 1;
-            self.wheel.tick();
+        /// A value is available after its ticks have passed: in the call after them.
+        fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+            let due = deadline.max(now);
+            due..=due.div_ceil(MS) * MS + MS
         }
-        let fired = std::mem::take(&mut *self.fired.lock().expect("no panic"));
-        fired.into_iter().for_each(|key| fire(self, key));
     }
 
-    /// A task is added in the next tick, and its time counts from there.
-    fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
-        let due = deadline.max(now);
-        due.saturating_sub(MS)..=due + 2 * MS
+    /// Several layers of slots; durations are rounded to the nearest tick.
+    pub struct MultiWheel {
+        wheel: wheel_timer2::MultiWheel,
+        fired: Arc<Mutex<Vec<u32>>>,
+        now: Duration,
+    }
+
+    impl Queue for MultiWheel {
+        const NAME: &str = "wheel-timer2 0.1.2";
+        const GRANULARITY: u64 = MS;
+        const ROUNDING: Rounding = Rounding::Nearest;
+        const CANCEL: Cancel = Cancel::None;
+        const HORIZON: u64 = HOUR;
+        type Handle = ();
+
+        fn new() -> MultiWheel {
+            let wheel = wheel_timer2::MultiWheel::new(5, 60, TICK);
+            MultiWheel { wheel, fired: Arc::default(), now: Duration::ZERO }
+        }
+
+        fn arm(&mut self, key: u32, after: Duration) {
+            let fired = Arc::clone(&self.fired);
+            let report = move || fired.lock().expect("no panic under this lock").push(key);
+            let delay = after.saturating_sub(self.now);
+            self.wheel.add_handle().add(report, delay).expect("the wheel exists");
+        }
+
+        fn advance(&mut self, now: Duration, fired: &mut Vec<u32>) {
+            while self.now + TICK <= now {
+                self.now += TICK;
+                self.wheel.tick();
+            }
+            fired.append(&mut self.fired.lock().expect("no panic under this lock"));
+        }
+
+        /// A task is added in the next tick, and its time counts from there.
+        fn may_fire(now: u64, deadline: u64) -> RangeInclusive<u64> {
+            let due = deadline.max(now);
+            due.saturating_sub(MS)..=due + 2 * MS
+        }
     }
 }
