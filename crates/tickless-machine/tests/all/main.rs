@@ -7,6 +7,5 @@
 mod engine;
 mod fuzz;
 mod spec;
-mod speed;
 mod trace;
 mod validate;

@@ -129,3 +129,30 @@ fn smt_rates_and_idle_states_must_be_complete() {
     assert_eq!(without("rate_5").key, "smt.rate_5");
     assert_eq!(without("residency_us").key, "idle.snooze.residency_us");
 }
+
+/// Goal: files that are almost valid are read or refused, without a panic, and what is read is
+/// written and read back. Method: each line missing, twice, or with another number.
+#[test]
+fn almost_valid_files_are_read_or_refused() {
+    const NUMBERS: [&str; 8] = ["0", "9", "-", "18446744073709551615", ".", "\"", "inf", "nan"];
+    let mut read = 0;
+    for (name, text) in FILES {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let number = NUMBERS[at % NUMBERS.len()];
+            let changed = line.replacen(|c: char| c.is_ascii_digit(), number, 1);
+            for instead in [&[][..], &[*line, *line], &[&changed]] {
+                let mistaken = [&lines[..at], instead, &lines[at + 1..]].concat().join("\n");
+                match Spec::parse(name, &mistaken) {
+                    Ok(spec) => {
+                        let again = Spec::parse("again", &spec.to_toml()).unwrap();
+                        assert_eq!(again.fingerprint(), spec.fingerprint(), "{name}, line {at}");
+                        read += 1;
+                    }
+                    Err(error) => assert!(!error.to_string().is_empty()),
+                }
+            }
+        }
+    }
+    assert!(read > 100, "{read}");
+}
