@@ -3,9 +3,9 @@
 //! Only threads that run can wake others. So the threads that may have run without a report are
 //! read twice, state and number of runs: if none has run between the two readings, then at one
 //! moment all of them were asleep. If none has run since the last census, that one was the first
-//! reading. A thread in a trapped wait reports its end before it does
-//! anything else, so it is read once, between the two. A thread that the tracer holds, and one that
-//! only a signal can wake, are not read at all, unless a signal has been sent.
+//! reading. A thread in a trapped wait reports its end before it does anything else, so it is read
+//! once, between the two. A thread that the tracer holds, and one that only a signal can wake, are
+//! not read at all, unless a signal has been sent.
 //!
 //! A thread that waits for a disk (state D) is not asleep: what it waits for is under way.
 
@@ -37,7 +37,9 @@ pub(crate) fn census(tree: &mut Tree, first: pid_t, signals: Signals) -> Census 
     let mut changed = Vec::new();
     for thread in tree.threads.values_mut() {
         match thread.state {
-            State::New | State::Ending(_) | State::Calling(..) => return Census::Awake(thread.tid),
+            State::New | State::Ending(_) | State::CreatingTimer { .. } => {
+                return Census::Awake(thread.tid);
+            }
             State::Held(_) | State::Stopped | State::Lending | State::Waiting(_) => {}
             State::Free => {
                 if has_slept_on(thread) {
@@ -104,8 +106,7 @@ fn has_slept_on(thread: &mut Thread) -> bool {
 fn is_asleep(thread: &mut Thread) -> bool {
     match state(thread) {
         // A thread gets this state a little before it leaves its CPU, and may yet find that it need
-        // not wait. The file `syscall` has
-        // the word "running" for a thread on a CPU.
+        // not wait. The file `syscall` has the word "running" for a thread on a CPU.
         Some(b'S') => !runs_now(thread),
         state => matches!(state, Some(b'Z' | b'X')),
     }

@@ -38,71 +38,74 @@ enum Trap {
     Missing,
 }
 
-/// io_pgetevents(2) has a mask of signals, which the kernel reads only with a timeout.
-const CALLS: &[(c_long, Trap)] = &[
-    (libc::SYS_futex, Trap::Futex),
-    (libc::SYS_epoll_wait, Trap::Positive(3)),
-    (libc::SYS_epoll_pwait, Trap::Positive(3)),
-    (libc::SYS_poll, Trap::Positive(2)),
-    (libc::SYS_ppoll, Trap::Pointer(2)),
-    (libc::SYS_epoll_pwait2, Trap::Pointer(3)),
-    (libc::SYS_select, Trap::Pointer(4)),
-    (libc::SYS_pselect6, Trap::Pointer(4)),
-    (libc::SYS_nanosleep, Trap::Always),
-    (libc::SYS_clock_nanosleep, Trap::Clock),
-    (libc::SYS_clock_gettime, Trap::Clock),
-    (libc::SYS_gettimeofday, Trap::Always),
-    (libc::SYS_time, Trap::Always),
-    (libc::SYS_futex_waitv, Trap::Pointer(3)),
-    (SYS_FUTEX_WAIT, Trap::Pointer(4)),
-    (libc::SYS_rt_sigtimedwait, Trap::Pointer(2)),
-    (libc::SYS_semtimedop, Trap::Pointer(3)),
-    (libc::SYS_mq_timedsend, Trap::Pointer(4)),
-    (libc::SYS_mq_timedreceive, Trap::Pointer(4)),
-    (libc::SYS_recvmmsg, Trap::Pointer(4)),
-    (libc::SYS_io_getevents, Trap::Pointer(4)),
-    (libc::SYS_timerfd_settime, Trap::Always),
-    (libc::SYS_timerfd_gettime, Trap::Always),
-    (libc::SYS_timer_create, Trap::Clock),
-    (libc::SYS_timer_settime, Trap::Always),
-    (libc::SYS_timer_gettime, Trap::Always),
-    (libc::SYS_timer_getoverrun, Trap::Always),
-    (libc::SYS_timer_delete, Trap::Always),
-    (libc::SYS_setitimer, Trap::Zero),
-    (libc::SYS_getitimer, Trap::Zero),
-    (libc::SYS_alarm, Trap::Always),
-    (libc::SYS_setsockopt, Trap::SocketTimeout),
-    (libc::SYS_getsockopt, Trap::SocketTimeout),
+/// A system call: its number, its name for the report, and when it is trapped.
+type Call = (c_long, &'static str, Trap);
+
+/// The calls that are trapped in all processes.
+const CALLS: &[Call] = &[
+    (libc::SYS_futex, "futex", Trap::Futex),
+    (libc::SYS_epoll_wait, "epoll_wait", Trap::Positive(3)),
+    (libc::SYS_epoll_pwait, "epoll_pwait", Trap::Positive(3)),
+    (libc::SYS_poll, "poll", Trap::Positive(2)),
+    (libc::SYS_ppoll, "ppoll", Trap::Pointer(2)),
+    (libc::SYS_epoll_pwait2, "epoll_pwait2", Trap::Pointer(3)),
+    (libc::SYS_select, "select", Trap::Pointer(4)),
+    (libc::SYS_pselect6, "pselect6", Trap::Pointer(4)),
+    (libc::SYS_nanosleep, "nanosleep", Trap::Always),
+    (libc::SYS_clock_nanosleep, "clock_nanosleep", Trap::Clock),
+    (libc::SYS_clock_gettime, "clock_gettime", Trap::Clock),
+    (libc::SYS_gettimeofday, "gettimeofday", Trap::Always),
+    (libc::SYS_time, "time", Trap::Always),
+    (libc::SYS_futex_waitv, "futex_waitv", Trap::Pointer(3)),
+    (SYS_FUTEX_WAIT, "futex_wait", Trap::Pointer(4)),
+    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait", Trap::Pointer(2)),
+    (libc::SYS_semtimedop, "semtimedop", Trap::Pointer(3)),
+    (libc::SYS_mq_timedsend, "mq_timedsend", Trap::Pointer(4)),
+    (libc::SYS_mq_timedreceive, "mq_timedreceive", Trap::Pointer(4)),
+    (libc::SYS_recvmmsg, "recvmmsg", Trap::Pointer(4)),
+    (libc::SYS_io_getevents, "io_getevents", Trap::Pointer(4)),
+    (libc::SYS_timerfd_settime, "timerfd_settime", Trap::Always),
+    (libc::SYS_timerfd_gettime, "timerfd_gettime", Trap::Always),
+    (libc::SYS_timer_create, "timer_create", Trap::Clock),
+    (libc::SYS_timer_settime, "timer_settime", Trap::Always),
+    (libc::SYS_timer_gettime, "timer_gettime", Trap::Always),
+    (libc::SYS_timer_getoverrun, "timer_getoverrun", Trap::Always),
+    (libc::SYS_timer_delete, "timer_delete", Trap::Always),
+    (libc::SYS_setitimer, "setitimer", Trap::Zero),
+    (libc::SYS_getitimer, "getitimer", Trap::Zero),
+    (libc::SYS_alarm, "alarm", Trap::Always),
+    (libc::SYS_setsockopt, "setsockopt", Trap::SocketTimeout),
+    (libc::SYS_getsockopt, "getsockopt", Trap::SocketTimeout),
     // It may lead beyond loopback.
-    (libc::SYS_connect, Trap::Always),
-    (libc::SYS_clock_settime, Trap::Clock),
-    (libc::SYS_settimeofday, Trap::Always),
-    (libc::SYS_adjtimex, Trap::Always),
-    (libc::SYS_clock_adjtime, Trap::Always),
+    (libc::SYS_connect, "connect", Trap::Always),
+    (libc::SYS_clock_settime, "clock_settime", Trap::Clock),
+    (libc::SYS_settimeofday, "settimeofday", Trap::Always),
+    (libc::SYS_adjtimex, "adjtimex", Trap::Always),
+    (libc::SYS_clock_adjtime, "clock_adjtime", Trap::Always),
     // A signal may end a wait; see the rules on threads that are held.
-    (libc::SYS_kill, Trap::Always),
-    (libc::SYS_tkill, Trap::Always),
-    (libc::SYS_tgkill, Trap::Always),
-    (libc::SYS_rt_sigqueueinfo, Trap::Always),
-    (libc::SYS_rt_tgsigqueueinfo, Trap::Always),
-    (libc::SYS_pidfd_send_signal, Trap::Always),
-    (libc::SYS_io_uring_setup, Trap::Missing),
+    (libc::SYS_kill, "kill", Trap::Always),
+    (libc::SYS_tkill, "tkill", Trap::Always),
+    (libc::SYS_tgkill, "tgkill", Trap::Always),
+    (libc::SYS_rt_sigqueueinfo, "rt_sigqueueinfo", Trap::Always),
+    (libc::SYS_rt_tgsigqueueinfo, "rt_tgsigqueueinfo", Trap::Always),
+    (libc::SYS_pidfd_send_signal, "pidfd_send_signal", Trap::Always),
+    (libc::SYS_io_uring_setup, "io_uring_setup", Trap::Missing),
 ];
 
 /// The calls that may wait for a socket. They are trapped in processes that have set a timeout of a
 /// socket, by a second filter.
-const SOCKET_CALLS: &[(c_long, Trap)] = &[
-    (libc::SYS_read, Trap::Always),
-    (libc::SYS_readv, Trap::Always),
-    (libc::SYS_recvfrom, Trap::Always),
-    (libc::SYS_recvmsg, Trap::Always),
-    (libc::SYS_accept, Trap::Always),
-    (libc::SYS_accept4, Trap::Always),
-    (libc::SYS_write, Trap::Always),
-    (libc::SYS_writev, Trap::Always),
-    (libc::SYS_sendto, Trap::Always),
-    (libc::SYS_sendmsg, Trap::Always),
-    (libc::SYS_connect, Trap::Always),
+const SOCKET_CALLS: &[Call] = &[
+    (libc::SYS_read, "read", Trap::Always),
+    (libc::SYS_readv, "readv", Trap::Always),
+    (libc::SYS_recvfrom, "recvfrom", Trap::Always),
+    (libc::SYS_recvmsg, "recvmsg", Trap::Always),
+    (libc::SYS_accept, "accept", Trap::Always),
+    (libc::SYS_accept4, "accept4", Trap::Always),
+    (libc::SYS_write, "write", Trap::Always),
+    (libc::SYS_writev, "writev", Trap::Always),
+    (libc::SYS_sendto, "sendto", Trap::Always),
+    (libc::SYS_sendmsg, "sendmsg", Trap::Always),
+    (libc::SYS_connect, "connect", Trap::Always),
 ];
 
 /// The options `SO_RCVTIMEO` and `SO_SNDTIMEO`, each with its older number first.
@@ -174,43 +177,11 @@ pub(crate) fn bytes(ops: &[Op]) -> Vec<u8> {
 
 /// Returns the name of a call that waits, for the report.
 pub(crate) fn call_name(number: i64) -> &'static str {
-    let name = NAMES.iter().find(|(call, _)| *call == number);
-    name.map_or("?", |(_, name)| *name)
+    let call = CALLS.iter().chain(SOCKET_CALLS).find(|(call, ..)| *call == number);
+    call.map_or("?", |(_, name, _)| *name)
 }
 
-const NAMES: &[(c_long, &str)] = &[
-    (libc::SYS_futex, "futex"),
-    (libc::SYS_futex_waitv, "futex_waitv"),
-    (SYS_FUTEX_WAIT, "futex_wait"),
-    (libc::SYS_epoll_wait, "epoll_wait"),
-    (libc::SYS_epoll_pwait, "epoll_pwait"),
-    (libc::SYS_epoll_pwait2, "epoll_pwait2"),
-    (libc::SYS_poll, "poll"),
-    (libc::SYS_ppoll, "ppoll"),
-    (libc::SYS_select, "select"),
-    (libc::SYS_pselect6, "pselect6"),
-    (libc::SYS_nanosleep, "nanosleep"),
-    (libc::SYS_clock_nanosleep, "clock_nanosleep"),
-    (libc::SYS_rt_sigtimedwait, "rt_sigtimedwait"),
-    (libc::SYS_semtimedop, "semtimedop"),
-    (libc::SYS_mq_timedsend, "mq_timedsend"),
-    (libc::SYS_mq_timedreceive, "mq_timedreceive"),
-    (libc::SYS_recvmmsg, "recvmmsg"),
-    (libc::SYS_io_getevents, "io_getevents"),
-    (libc::SYS_read, "read"),
-    (libc::SYS_readv, "readv"),
-    (libc::SYS_recvfrom, "recvfrom"),
-    (libc::SYS_recvmsg, "recvmsg"),
-    (libc::SYS_accept, "accept"),
-    (libc::SYS_accept4, "accept4"),
-    (libc::SYS_write, "write"),
-    (libc::SYS_writev, "writev"),
-    (libc::SYS_sendto, "sendto"),
-    (libc::SYS_sendmsg, "sendmsg"),
-    (libc::SYS_connect, "connect"),
-];
-
-fn program(calls: &[(c_long, Trap)]) -> Vec<Op> {
+fn program(calls: &[Call]) -> Vec<Op> {
     let mut ops = vec![
         op(LOAD, ARCH_AT),
         jump(EQUAL, ARCH, 1, 0),
@@ -219,7 +190,7 @@ fn program(calls: &[(c_long, Trap)]) -> Vec<Op> {
         jump(AT_LEAST, X32, 0, 1),
         op(RETURN, MISSING),
     ];
-    for (number, trap) in calls {
+    for (number, _, trap) in calls {
         let block = block(*trap);
         ops.push(jump(EQUAL, *number as u32, 0, block.len() as u8));
         ops.extend(block);
@@ -227,6 +198,9 @@ fn program(calls: &[(c_long, Trap)]) -> Vec<Op> {
     ops.push(op(RETURN, ALLOW));
     ops
 }
+
+/// The length of the block of [`Trap::Pointer`].
+const POINTER_LENGTH: u8 = 6;
 
 /// Returns the instructions that decide on one call, which end with a return on every path.
 fn block(trap: Trap) -> Vec<Op> {
@@ -256,7 +230,7 @@ fn block(trap: Trap) -> Vec<Op> {
             let last = WAITING_FUTEX_OPS.len() - 1;
             for (at, value) in WAITING_FUTEX_OPS.into_iter().enumerate() {
                 let to_block = (last - at) as u8;
-                let otherwise = if at == last { Ops::POINTER } else { 0 };
+                let otherwise = if at == last { POINTER_LENGTH } else { 0 };
                 ops.push(jump(EQUAL, value, to_block, otherwise));
             }
             ops.extend(block(Trap::Pointer(3)));
@@ -273,13 +247,6 @@ fn block(trap: Trap) -> Vec<Op> {
             ops
         }
     }
-}
-
-struct Ops;
-
-impl Ops {
-    /// The length of the block of [`Trap::Pointer`].
-    const POINTER: u8 = 6;
 }
 
 #[cfg(test)]

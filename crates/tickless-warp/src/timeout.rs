@@ -1,6 +1,7 @@
 //! What the timeout of a system call means: when it ends, what the call returns then, and how to
 //! make the kernel wait without it. Pure: the caller passes the arguments and reads the memory.
 
+use crate::line::NS;
 use libc::{EAGAIN, ETIMEDOUT, c_long};
 
 /// When a wait ends.
@@ -45,7 +46,6 @@ pub(crate) struct TimedCall {
     pub(crate) remaining: Remaining,
 }
 
-const NS: u64 = 1_000_000_000;
 const CLOCK_REALTIME: u64 = libc::CLOCK_REALTIME as u64;
 const CLOCK_MONOTONIC: u64 = libc::CLOCK_MONOTONIC as u64;
 const FUTEX_CLOCK_REALTIME: u64 = libc::FUTEX_CLOCK_REALTIME as u64;

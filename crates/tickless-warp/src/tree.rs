@@ -28,27 +28,11 @@ pub(crate) struct Interrupted {
     pub(crate) deadline: Option<Ns>,
 }
 
-/// A system call whose result the tracer has to see.
-#[derive(Clone, Copy)]
-pub(crate) enum Awaited {
-    /// timer_create(2).
-    TimerCreate { clock: u64, event: u64, id: u64 },
-}
-
 /// Whether a signal may be on its way to a thread that only sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signals {
     None,
     UnderWay,
-}
-
-/// What ended a wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
-    /// What the thread waited for, or a signal.
-    Event,
-    /// Its deadline.
-    Deadline,
 }
 
 /// What a thread does.
@@ -65,8 +49,8 @@ pub(crate) enum State {
     Waiting(Wait),
     /// As above, and its wait has been interrupted, because its deadline has come.
     Ending(Wait),
-    /// In a call whose result the tracer has to see.
-    Calling(Awaited),
+    /// In timer_create(2), whose result the tracer has to see.
+    CreatingTimer { clock: u64, event: u64, id: u64 },
     /// Its process has been stopped by a signal.
     Stopped,
     /// It waits for its child of vfork(2).

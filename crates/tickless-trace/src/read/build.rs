@@ -83,14 +83,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns whether the timer has a 32-bit address: 8 digits, or at most 8 after `0x`.
-    pub(super) fn has_narrow_address(&self) -> bool {
-        self.values[0].is_some_and(|word| match word.strip_prefix(b"0x") {
-            Some(digits) => digits.len() <= 8,
-            None => word.len() == 8,
-        })
-    }
-
     pub(super) fn event(&self, cpu: CpuId, names: &mut Names) -> Result<Event, Cause> {
         Event::read(&mut Reading { fields: self, cpu, names, next: 0 })
     }

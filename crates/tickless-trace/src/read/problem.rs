@@ -66,8 +66,6 @@ pub enum Cause {
          cannot be seen. Keep the lines that begin with `#` (or `cpus=`)"
     )]
     NoHeader,
-    #[error("32-bit addresses; used as names, as addresses always are")]
-    NarrowAddresses,
     #[error(
         "{events} events were dropped while recording: timers of those gaps are unknown. \
          Record with a larger buffer (buffer_size_kb, trace-cmd -b, perf record -m)"

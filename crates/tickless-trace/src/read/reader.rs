@@ -93,17 +93,12 @@ impl Reader {
             return self.unknown_event(prefix);
         };
         let &Prefix { task, cpu, context, time, text, .. } = prefix;
-        let built = Fields::of_text(kind, text).and_then(|fields| {
-            let event = fields.event(cpu, &mut self.names)?;
-            Ok((event, kind.family().is_some() && fields.has_narrow_address()))
-        });
-        let (event, is_narrow) = match built {
-            Ok(built) => built,
+        let built =
+            Fields::of_text(kind, text).and_then(|fields| fields.event(cpu, &mut self.names));
+        let event = match built {
+            Ok(event) => event,
             Err(cause) => return self.skip(cause),
         };
-        if is_narrow {
-            self.note(Cause::NarrowAddresses);
-        }
         match self.tasks.get(&task.pid) {
             Some(known) if known.as_bytes() == task.name => {}
             _ => drop(self.tasks.insert(task.pid, printable(task.name).into())),

@@ -1,13 +1,12 @@
 //! System calls that read or set a clock, answered from the virtual clock.
 
 use super::state::{Engine, FAULT, arguments};
-use crate::line::Offsets;
+use crate::line::{NS, Offsets};
 use crate::sys::memory;
 use crate::sys::ptrace::Registers;
 use crate::timeout::timespec;
 use libc::{c_long, pid_t};
 
-const NS: u64 = 1_000_000_000;
 const INVALID: i64 = -(libc::EINVAL as i64);
 const NOT_PERMITTED: i64 = -(libc::EPERM as i64);
 

@@ -4,7 +4,7 @@ use super::state::{Due, Engine};
 use super::timer::TimerId;
 use crate::filter::call_name;
 use crate::report::{Ending, Waiter};
-use crate::tree::{End, Wait};
+use crate::tree::Wait;
 use libc::pid_t;
 use std::fs;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const TIMERS: [(i64, &str); 3] = [(-1, "alarm"), (-2, "timer_create"), (-3, "tim
 
 impl Engine<'_> {
     /// Records a wait that ends now.
-    pub(crate) fn log_wait(&mut self, tid: pid_t, wait: &Wait, end: End) {
+    pub(crate) fn log_wait(&mut self, tid: pid_t, wait: &Wait, how: Ending) {
         if self.log.is_none() {
             return;
         }
@@ -22,7 +22,6 @@ impl Engine<'_> {
         let now = self.clock.passed();
         let call = wait.registers.orig_rax.cast_signed();
         let row = self.log_row(tid, call);
-        let how = if end == End::Deadline { Ending::Timeout } else { Ending::Event };
         if let Some((log, row)) = self.log.as_mut().zip(row) {
             log.waited(row, begin, now, how);
         }

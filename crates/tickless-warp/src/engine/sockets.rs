@@ -5,12 +5,12 @@
 
 use super::state::{Engine, FAULT, arguments};
 use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
+use crate::line::NS;
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, memory};
 use crate::timeout::{Endless, Remaining, TimedCall, When};
 use libc::{c_long, pid_t};
 
-const NS: u64 = 1_000_000_000;
 const WRONG_TIME: i64 = -(libc::EDOM as i64);
 
 impl Engine<'_> {

@@ -4,12 +4,12 @@ use super::state::{Engine, arguments};
 use super::timer::TimerId;
 use super::timers::correct_alarm;
 use crate::options::{Ended, Note};
+use crate::report::Ending;
 use crate::sys::events::Event;
 use crate::sys::{events, memory, ptrace};
 use crate::timeout::timed_call;
-use crate::tree::{Awaited, End, Signals, State};
+use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
-use std::fs;
 
 impl Engine<'_> {
     /// Handles an event of a thread.
@@ -100,9 +100,9 @@ impl Engine<'_> {
 
     fn after_call(&mut self, tid: pid_t, state: State) {
         match state {
-            State::Waiting(wait) => self.wait_has_ended(tid, wait, End::Event),
-            State::Ending(wait) => self.wait_has_ended(tid, wait, End::Deadline),
-            State::Calling(Awaited::TimerCreate { clock, event, id }) => {
+            State::Waiting(wait) => self.wait_has_ended(tid, wait, Ending::Event),
+            State::Ending(wait) => self.wait_has_ended(tid, wait, Ending::Timeout),
+            State::CreatingTimer { clock, event, id } => {
                 if ptrace::registers(tid).is_some_and(|registers| registers.rax == 0) {
                     self.timer_was_created(tid, clock, event, id);
                 }
@@ -191,8 +191,5 @@ impl Engine<'_> {
 
 /// Returns whether a process has a handler for a signal.
 fn has_handler(tid: pid_t, signal: c_int) -> bool {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_none_or(|mask| mask >> (signal - 1) & 1 != 0)
+    events::signal_mask(tid, "SigCgt:").is_none_or(|mask| mask >> (signal - 1) & 1 != 0)
 }

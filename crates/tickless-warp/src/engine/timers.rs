@@ -5,15 +5,13 @@
 
 use super::state::{Due, Engine, FAULT, arguments};
 use super::timer::{Effect, Timer, TimerId};
-use crate::line::Ns;
+use crate::line::{NS, Ns};
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, events, memory, ptrace};
 use crate::timeout::{When, timespec};
-use crate::tree::{Awaited, Signals, State};
+use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
-use std::fs;
 
-const NS: u64 = 1_000_000_000;
 const SI_TIMER: u64 = 0xffff_fffe;
 const INVALID: i64 = -(libc::EINVAL as i64);
 
@@ -31,8 +29,8 @@ impl Engine<'_> {
         let of_process = TimerId::Process(process, first & u64::from(u32::MAX));
         let result = match number {
             libc::SYS_timer_create => {
-                let call = Awaited::TimerCreate { clock: first, event: second, id: third };
-                self.tree.set(tid, State::Calling(call));
+                let state = State::CreatingTimer { clock: first, event: second, id: third };
+                self.tree.set(tid, state);
                 ptrace::resume_to_exit(tid);
                 return true;
             }
@@ -271,10 +269,6 @@ pub(crate) fn correct_alarm(tid: pid_t) {
 
 /// Returns whether a signal waits to be delivered to a thread or its process.
 fn is_pending(tid: pid_t, signal: c_int) -> bool {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let mask = |name| {
-        let line = status.lines().find_map(|line: &str| line.strip_prefix(name));
-        line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
-    };
-    (mask("SigPnd:") | mask("ShdPnd:")) >> (signal - 1) & 1 != 0
+    let waits = |name| events::signal_mask(tid, name).unwrap_or(0) >> (signal - 1) & 1 != 0;
+    waits("SigPnd:") || waits("ShdPnd:")
 }

@@ -12,9 +12,10 @@
 
 use super::state::{Due, Engine, arguments};
 use crate::line::Ns;
+use crate::report::Ending;
 use crate::sys::{memory, ptrace};
 use crate::timeout::{Endless, Remaining, TimedCall, When, remaining_words};
-use crate::tree::{End, Interrupted, Signals, State, Wait};
+use crate::tree::{Interrupted, Signals, State, Wait};
 use libc::pid_t;
 use ptrace::Registers;
 
@@ -85,7 +86,7 @@ impl Engine<'_> {
         let Some(thread) = self.tree.threads.get_mut(&tid) else { return };
         match thread.state {
             State::Held(wait) => {
-                self.log_wait(tid, &wait, End::Deadline);
+                self.log_wait(tid, &wait, Ending::Timeout);
                 self.answer(tid, wait.registers, wait.call.timed_out);
             }
             State::Waiting(mut wait) => {
@@ -99,7 +100,7 @@ impl Engine<'_> {
     }
 
     /// Handles the end of a call that waited.
-    pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, end: End) {
+    pub(crate) fn wait_has_ended(&mut self, tid: pid_t, wait: Wait, end: Ending) {
         if let Some(key) = wait.key {
             self.deadlines.cancel(key);
         }
@@ -111,7 +112,7 @@ impl Engine<'_> {
         // The kernel has stored the address of the next instruction and the flags there.
         (registers.rcx, registers.r11) = (now.rcx, now.r11);
         let is_interrupted = is_interrupted(result);
-        if end == End::Deadline && is_interrupted {
+        if end == Ending::Timeout && is_interrupted {
             result = wait.call.timed_out;
             write_remaining_always(tid, wait.call.remaining, 0);
         } else if is_interrupted {

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "waitpid(2) and signals")]
 
 use libc::{c_int, pid_t};
+use std::fs;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
@@ -172,6 +173,13 @@ impl Drop for Handling {
 pub(crate) fn kill(pid: pid_t, signal: c_int) {
     // SAFETY: takes numbers only.
     unsafe { libc::kill(pid, signal) };
+}
+
+/// Returns a mask of signals in a thread's `/proc/TID/status`.
+pub(crate) fn signal_mask(tid: pid_t, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix(name))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 /// Queues a signal for a process, or for one thread of it, as an expired timer of timer_create(2)
