@@ -4,9 +4,6 @@
 /// The number of clocks that Linux gives a number to: `CLOCK_REALTIME` (0) to `CLOCK_TAI` (11).
 pub(crate) const CLOCKS: usize = 12;
 
-/// Nanoseconds in a second.
-pub(crate) const NS: u64 = 1_000_000_000;
-
 /// Nanoseconds of virtual `CLOCK_MONOTONIC`.
 pub(crate) type Ns = u64;
 

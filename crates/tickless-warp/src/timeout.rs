@@ -1,7 +1,6 @@
 //! What the timeout of a system call means: when it ends, what the call returns then, and how to
 //! make the kernel wait without it. Pure: the caller passes the arguments and reads the memory.
 
-use crate::line::NS;
 use libc::{EAGAIN, ETIMEDOUT, c_long};
 
 /// When a wait ends.
@@ -46,6 +45,8 @@ pub(crate) struct TimedCall {
     pub(crate) remaining: Remaining,
 }
 
+/// Nanoseconds in a second.
+pub(crate) const NS: u64 = 1_000_000_000;
 const CLOCK_REALTIME: u64 = libc::CLOCK_REALTIME as u64;
 const CLOCK_MONOTONIC: u64 = libc::CLOCK_MONOTONIC as u64;
 const FUTEX_CLOCK_REALTIME: u64 = libc::FUTEX_CLOCK_REALTIME as u64;

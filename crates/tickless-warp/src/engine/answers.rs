@@ -1,10 +1,10 @@
 //! System calls that read or set a clock, answered from the virtual clock.
 
 use super::state::{Engine, FAULT, arguments};
-use crate::line::{NS, Offsets};
+use crate::line::Offsets;
 use crate::sys::memory;
 use crate::sys::ptrace::Registers;
-use crate::timeout::timespec;
+use crate::timeout::{NS, timespec};
 use libc::{c_long, pid_t};
 
 const INVALID: i64 = -(libc::EINVAL as i64);

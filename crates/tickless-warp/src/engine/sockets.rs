@@ -5,10 +5,9 @@
 
 use super::state::{Engine, FAULT, arguments};
 use crate::filter::{TIMEOUT_OPTIONS, socket_filter};
-use crate::line::NS;
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, memory};
-use crate::timeout::{Endless, Remaining, TimedCall, When};
+use crate::timeout::{Endless, NS, Remaining, TimedCall, When};
 use libc::{c_long, pid_t};
 
 const WRONG_TIME: i64 = -(libc::EDOM as i64);

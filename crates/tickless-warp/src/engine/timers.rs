@@ -5,10 +5,10 @@
 
 use super::state::{Due, Engine, FAULT, arguments};
 use super::timer::{Effect, Timer, TimerId};
-use crate::line::{NS, Ns};
+use crate::line::Ns;
 use crate::sys::ptrace::Registers;
 use crate::sys::{descriptors, events, memory, ptrace};
-use crate::timeout::{When, timespec};
+use crate::timeout::{NS, When, timespec};
 use crate::tree::{Signals, State};
 use libc::{c_int, c_long, pid_t};
 
