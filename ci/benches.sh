@@ -26,17 +26,18 @@ while [[ ${1:-} == --* ]]; do
 done
 [ $# -gt 0 ] || set -- instructions held_up replay all
 
-results=bench/results
-[ "$page" ] || results=bench/target/quick
-mkdir -p "$results"
-[ "$page" ] || { page=$results/performance.md && cp docs/book/src/performance.md "$page"; }
+if [ -z "$page" ]; then
+  mkdir -p bench/target/quick
+  page=bench/target/quick/performance.md
+  cp docs/book/src/performance.md "$page"
+fi
 program=bench/target/release/tickless-bench
 build() { cargo build --locked --release --manifest-path bench/Cargo.toml; }
 # Rewrites the tables of section $1, with the other arguments as options.
 section() {
   local name=$1
   shift
-  "$program" --section "$name" --markdown "$page" --json "$results/$name.json" "${options[@]}" "$@"
+  "$program" --section "$name" --markdown "$page" "${options[@]}" "$@"
 }
 foreign() {
   bench/foreign/build.sh bench/target/foreign

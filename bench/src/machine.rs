@@ -1,12 +1,11 @@
 //! The machine and the peers of a run.
 
 use crate::peers::foreign;
-use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Machine {
     date: String,
     cpu: String,

@@ -48,9 +48,6 @@ struct Options {
     /// Only contenders with this in their name.
     #[arg(long, value_name = "TEXT")]
     peer: Option<String>,
-    /// Writes everything to this file as JSON too.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
     /// Puts the tables into this file, between the section's two `<!-- ... -->` lines.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -77,11 +74,8 @@ fn main() -> ExitCode {
         &Choice { peer: options.peer.clone(), foreign: options.foreign.clone() },
     );
     print!("{}", report.markdown());
-    ended(write(&report, &options))
-}
-
-fn ended(outcome: Result<(), String>) -> ExitCode {
-    match outcome {
+    let Some(page) = &options.markdown else { return ExitCode::SUCCESS };
+    match put_between(page, marks(options.section), &report.markdown()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -114,17 +108,6 @@ fn run(effort: &Effort, cases: Vec<&Case>, choice: &Choice) -> Report {
     let unit_ns = sample::unit();
     let targets = targets::judge(&tables, unit_ns);
     Report { machine, unit_ns, tables, targets }
-}
-
-fn write(report: &Report, options: &Options) -> Result<(), String> {
-    if let Some(path) = &options.json {
-        let text = serde_json::to_string_pretty(report).map_err(|e| e.to_string())?;
-        std::fs::write(path, text + "\n").map_err(|e| cannot("write", path, &e))?;
-    }
-    match &options.markdown {
-        Some(page) => put_between(page, marks(options.section), &report.markdown()),
-        None => Ok(()),
-    }
 }
 
 fn put_between(path: &Path, [begin, end]: [&str; 2], tables: &str) -> Result<(), String> {
@@ -164,7 +147,6 @@ mod tests {
         for case in CASES {
             assert!(text.contains(&format!("### {}: ", case.0)), "{} is shown", case.0);
         }
-        serde_json::to_string(&report).expect("a report has a JSON form");
     }
 
     #[test]

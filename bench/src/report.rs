@@ -1,10 +1,9 @@
 use crate::machine::Machine;
 use crate::sample::{Contender, Figure, Outcomes, interleave};
 use crate::targets::{self, Verdict};
-use serde::Serialize;
 use std::fmt::Write;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Report {
     pub machine: Machine,
     /// An uncontended atomic add in the same run, ns.
@@ -13,7 +12,7 @@ pub struct Report {
     pub targets: Vec<Verdict>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Table {
     pub case: String,
     pub title: String,
@@ -23,14 +22,14 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Row {
     pub name: String,
     pub note: Option<String>,
     pub cells: Vec<Option<Cell>>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Cell {
     pub figure: Figure,
     pub unit: String,

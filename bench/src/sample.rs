@@ -3,13 +3,12 @@
 
 use crate::affinity;
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Figure {
     pub median: f64,
     pub least: f64,

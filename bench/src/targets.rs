@@ -6,7 +6,6 @@
 use crate::cases::http::TICKLESS;
 use crate::report::{Table, number};
 use crate::sample::Figure;
-use serde::Serialize;
 use std::fmt::Write;
 
 /// An atomic add on the machine that the limits were set on, ns.
@@ -50,7 +49,7 @@ const TARGETS: &[Target] = &[
     ("share of 100k idle timeouts", "W10", TICKLESS, "share, timed", 1.0),
 ];
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Verdict {
     what: &'static str,
     row: &'static str,
