@@ -46,7 +46,7 @@ pub use header::{Format, Header};
 pub use jiffies::{Hz, JiffyClock};
 pub use monotonic::MonotonicOffset;
 pub use names::{NameId, Names, SLEEPER_FUNCTION, TICK_FUNCTIONS};
-pub use problem::{Cause, MissingPlace, Problem, Problems, TraceError, Unusable};
+pub use problem::{Cause, Problem, Problems, TraceError, Unusable};
 pub use processes::Processes;
 pub(crate) use processes::running;
 pub use symbols::Symbols;

@@ -75,8 +75,11 @@ pub enum Cause {
         /// number.
         events: u64,
     },
-    #[error("the header promises {promised} events, the file has {found}: {place}")]
-    FewerThanPromised { promised: u64, found: u64, place: MissingPlace },
+    #[error(
+        "the header promises {promised} events, the file has {found}. Copy the file again, or \
+         record again"
+    )]
+    FewerThanPromised { promised: u64, found: u64 },
     #[error(
         "of {} expiries and interrupts, {broken} have a beginning or an end and not both: lines \
          are missing, and the trace does not say so. Record again, and do not filter the events",
@@ -130,19 +133,6 @@ pub enum Cause {
          Put `# HZ=<CONFIG_HZ of that kernel>` in the first line"
     )]
     JiffiesNotPlaced,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-pub enum MissingPlace {
-    /// The last lines are missing: the file breaks off, or it lacks many lines, and yet no entry of
-    /// a callback or interrupt lacks its exit. A gap in the middle would have separated some of
-    /// these.
-    #[error("its end is missing")]
-    End,
-    #[error("lines are missing in the middle, the first before line {line}")]
-    Middle { line: u32 },
-    #[error("where they are missing cannot be told")]
-    Unknown,
 }
 
 impl Cause {

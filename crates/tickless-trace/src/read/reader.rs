@@ -11,7 +11,7 @@ use super::monotonic::MonotonicOffset;
 use super::names::Names;
 use super::open::{Line, Lines};
 use super::prefix::{self, Prefix};
-use super::problem::{Cause, MissingPlace, Problems, Unusable};
+use super::problem::{Cause, Problems, Unusable};
 use super::processes::Processes;
 use super::{Record, Trace, jiffies, soundness};
 use crate::record::IDLE_NOT_RECORDED;
@@ -205,8 +205,8 @@ impl Reader {
         if !self.has_timer_event() {
             return Err(self.unusable(path, failure));
         }
-        let missing = self.note_unsound();
-        self.note_header(found, missing);
+        self.note_unsound();
+        self.note_header(found);
         let monotonic = MonotonicOffset::measure(&self.records, &self.names);
         let (hz, jiffies) = jiffies::measure(&self.records, &self.names, self.header.hz, monotonic);
         if let (Some(header), Some(hz)) = (self.header.hz, hz)
@@ -237,24 +237,13 @@ impl Reader {
         })
     }
 
-    fn note_header(&mut self, found: u64, missing: Option<u32>) {
+    fn note_header(&mut self, found: u64) {
         if self.header.format == Format::Unknown {
             self.note_file(Cause::NoHeader);
         }
         let promised = self.header.promised;
         if found < promised {
-            let ends = [Cause::LastLineCut, Cause::GzipCut, Cause::GzipDamaged, Cause::ReadFailed];
-            let is_cut = ends.iter().any(|cause| self.problems.find(cause).is_some());
-            // About every second line is one half of a pair, such as the entry or exit of an
-            // interrupt. If more than `UNSEEN_MAX` lines were missing in the middle, some pair
-            // would lack a half.
-            const UNSEEN_MAX: u64 = 20;
-            let place = match missing {
-                Some(line) => MissingPlace::Middle { line },
-                None if is_cut || promised - found > UNSEEN_MAX => MissingPlace::End,
-                None => MissingPlace::Unknown,
-            };
-            self.note_file(Cause::FewerThanPromised { promised, found, place });
+            self.note_file(Cause::FewerThanPromised { promised, found });
         }
     }
 
@@ -294,8 +283,8 @@ impl Reader {
     }
 
     /// Adds a problem for each kind of damage: lines shuffled, repeated or missing, times equal or
-    /// impossible. If lines are missing in the middle, returns the first line that shows the gap.
-    fn note_unsound(&mut self) -> Option<u32> {
+    /// impossible.
+    fn note_unsound(&mut self) {
         let of = self.records.len() as u64;
         let (count, line) = self.cpu_out_of_order;
         if soundness::is_many(count, of) {
@@ -313,11 +302,12 @@ impl Reader {
         // Events that the kernel dropped leave half pairs, too. The trace reports dropped events,
         // so such half pairs are no damage.
         if self.lost_line.is_some() || self.header.overwritten > 0 {
-            return None;
+            return;
         }
         let soundness::Pairs { whole, broken, first } = soundness::pairs(&self.records);
-        self.problems.note(first?, Cause::HalvesMissing { whole, broken });
-        first
+        if let Some(line) = first {
+            self.problems.note(line, Cause::HalvesMissing { whole, broken });
+        }
     }
 
     /// Returns how many events were dropped, and adds a problem if any were. The header counts

@@ -3,7 +3,7 @@
 use crate::support::{sample_path, sample_text};
 use std::collections::HashMap;
 use tickless_core::time::Ns;
-use tickless_trace::read::{Cause, Context, Event, EventKind, Format, Jiffy, MissingPlace, Trace};
+use tickless_trace::read::{Cause, Context, Event, EventKind, Format, Jiffy, Trace};
 
 fn nginx() -> Trace {
     Trace::read(&sample_path("nginx")).unwrap_or_else(|error| panic!("{error}"))
@@ -42,8 +42,7 @@ fn the_header_and_the_clocks_are_found() {
     assert_eq!(trace.span(), Ns(331_505_000));
     let messages: Vec<String> = trace.messages().collect();
     assert_eq!(messages.len(), 1, "{messages:?}");
-    let cause =
-        Cause::FewerThanPromised { promised: 810_406, found: 129_986, place: MissingPlace::End };
+    let cause = Cause::FewerThanPromised { promised: 810_406, found: 129_986 };
     assert!(trace.problems.find(&cause).is_some());
     assert_eq!(trace.dropped_events, 0);
     // HZ and the time of jiffies are found without the header's line.
