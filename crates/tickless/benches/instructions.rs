@@ -19,7 +19,7 @@ use std::pin::{Pin, pin};
 use std::process::{Command, ExitCode};
 use std::task::{Context, Waker};
 use std::time::Duration;
-use tickless::bandwidth::{KeyedLimiter, Limiter};
+use tickless::bandwidth::Limiter;
 use tickless::local::Key;
 use tickless::local::future::{Handle, Sleep, Sleeps};
 use tickless::time::Instant;
@@ -59,9 +59,7 @@ const COUNTED: &[Counted] = &[
     ("coarse_sleep_once", Some(438.0), || coarse_sleep_once(&mut Shared::new())),
     ("limiter_take", Some(45.0), || limiter_take(&Permits::open())),
     ("limiter_refuse", Some(42.0), || limiter_refuse(&Permits::open())),
-    ("limiter_of_key", None, || limiter_of_key(&Permits::open())),
     ("timeout_expiry", Some(182.0), || timeout_expiry(&Virtual::new(Timers::builder()))),
-    ("timed_expiry", None, || timed_expiry(&Virtual::new(Timers::builder().time_callbacks()))),
 ];
 
 fn main() -> ExitCode {
@@ -186,20 +184,18 @@ impl Shared {
 struct Permits {
     plenty: Limiter,
     none: Limiter,
-    keys: KeyedLimiter<u64>,
 }
 
 impl Permits {
     fn open() -> Permits {
         let timers = Timers::builder().bases(1).start().expect("one driver can be started");
-        let limiter = |permits| timers.limiter(permits, Duration::from_secs(3600));
-        let started = |permits| limiter(permits).start().expect("a good limit");
+        let started = |permits| {
+            timers.limiter(permits, Duration::from_secs(3600)).start().expect("a good limit")
+        };
         let (plenty, none) = (started(1 << 40), started(1));
-        let keys = limiter(1 << 40).keyed().expect("a good limit");
-        let permits = Permits { plenty, none, keys };
+        let permits = Permits { plenty, none };
         permits.plenty.try_acquire(1).expect("many are there");
         permits.none.try_acquire(1).expect("one is there");
-        permits.keys.try_acquire(&7, 1).expect("many are there");
         permits
     }
 }
@@ -452,20 +448,6 @@ fn limiter_refuse(permits: &Permits) {
 }
 
 #[inline(never)]
-fn limiter_of_key(permits: &Permits) {
-    for _ in 0..OPERATIONS {
-        black_box(permits.keys.try_acquire(black_box(&7), 1)).expect("many are there");
-    }
-}
-
-#[inline(never)]
 fn timeout_expiry(virtual_timers: &Virtual) {
     virtual_timers.fire();
-}
-
-#[inline(never)]
-fn timed_expiry(virtual_timers: &Virtual) {
-    virtual_timers.fire();
-    // Makes it different from the function above. Otherwise the compiler would merge the two.
-    black_box(virtual_timers.time.timers().stats().callbacks().is_some());
 }

@@ -38,7 +38,7 @@
 //!
 //! `#[tokio::test(start_paused = true)]`, `tokio::time::pause` and `tokio::time::advance` move
 //! these timers, too. All timers of the runtime then fire in the order of their deadlines, and with
-//! tokio's resolution of a millisecond. [`pause`], [`resume`] and [`advance`] require the feature
+//! tokio's resolution of a millisecond. `pause`, `resume` and `advance` require the feature
 //! `tokio-test-util`, as tokio's require `test-util`.
 //!
 //! Tokio can pause current-thread runtimes only. A [`VirtualTime`](crate::VirtualTime) works with
@@ -53,6 +53,7 @@
 //! For each row of the table, `tests/tokio_time.rs` runs the same test with tokio's timers and with
 //! these.
 
+#[cfg(feature = "tokio-test-util")]
 mod clock;
 pub mod error;
 #[cfg(feature = "tokio-test-util")]
@@ -62,6 +63,7 @@ mod interval;
 mod sleep;
 mod timeout;
 
+#[cfg(feature = "tokio-test-util")]
 pub use clock::{advance, pause, resume};
 #[cfg(feature = "tokio-test-util")]
 pub use in_virtual_time::run_in_virtual_time;

@@ -22,7 +22,6 @@
 //! ```
 
 mod auto;
-mod running;
 mod shuffle;
 
 pub use auto::Busy;
@@ -35,7 +34,6 @@ use crate::timer::waits;
 use crate::timer::wakers::Wakers;
 use crate::timers::Timers;
 use auto::Work;
-use running::Runner;
 use shuffle::Shuffle;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -75,14 +73,12 @@ const END: Ns = Ns(Ns::NEVER.0 - 1);
 ///
 /// One thread at a time advances the clock; others wait, so a callback must not wait for a thread
 /// that advances it. The clock can also advance automatically when every task and thread waits for
-/// time, see [`block_on`](VirtualTime::block_on) and [`busy`](VirtualTime::busy), or run with real
-/// time, see [`resume`](VirtualTime::resume).
+/// time, see [`block_on`](VirtualTime::block_on) and [`busy`](VirtualTime::busy).
 ///
 /// # Fork
 ///
-/// In a forked child the parent's timers are shut down, as real ones are, and methods that advance,
-/// run or stop the clock, or wait for it, panic. Drops do not wait. A child can create a virtual
-/// time of its own.
+/// In a forked child the parent's timers are shut down, as real ones are, and methods that advance
+/// the clock or wait for it panic. Drops do not wait. A child can create a virtual time of its own.
 #[derive(Clone, Debug)]
 pub struct VirtualTime {
     inner: Arc<Inner>,
@@ -98,7 +94,6 @@ struct Inner {
     /// The number of the thread that holds `moving`, or 0.
     holder: AtomicU64,
     work: Work,
-    runner: Runner,
     shuffle: Option<Shuffle>,
 }
 
@@ -142,7 +137,6 @@ impl VirtualTime {
             moving: Mutex::default(),
             holder: AtomicU64::new(0),
             work: Work::default(),
-            runner: Runner::default(),
             shuffle,
         };
         VirtualTime { inner: Arc::new(inner) }

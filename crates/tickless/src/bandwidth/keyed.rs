@@ -48,14 +48,14 @@ use tickless_core::time::Ns;
 /// limiter.try_acquire(&IpAddr::from([192, 0, 2, 2]), 1)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct KeyedLimiter<K, S = RandomState> {
-    inner: Arc<Inner<K, S>>,
+pub struct KeyedLimiter<K> {
+    inner: Arc<Inner<K>>,
 }
 
-struct Inner<K, S> {
+struct Inner<K> {
     timers: Timers,
     plan: Plan,
-    hasher: S,
+    hasher: RandomState,
     shards: Box<[RwLock<Shard<K>>]>,
 }
 
@@ -81,13 +81,13 @@ const SHARDS: usize = 64;
 /// A shard with fewer keys is not swept.
 const SWEEP_MIN: usize = 32;
 
-impl<K, S> Clone for KeyedLimiter<K, S> {
+impl<K> Clone for KeyedLimiter<K> {
     fn clone(&self) -> Self {
         KeyedLimiter { inner: Arc::clone(&self.inner) }
     }
 }
 
-impl<K, S> fmt::Debug for KeyedLimiter<K, S> {
+impl<K> fmt::Debug for KeyedLimiter<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyedLimiter").field("plan", &self.inner.plan).finish_non_exhaustive()
     }
@@ -101,30 +101,19 @@ impl BandwidthBuilder<Limiter> {
     ///
     /// Fails as [`start`](BandwidthBuilder::<Limiter>::start) does.
     pub fn keyed<K: Hash + Eq>(self) -> Result<KeyedLimiter<K>, BandwidthError> {
-        self.keyed_with_hasher(RandomState::new())
-    }
-
-    /// Starts a rate limit for each key, with the given hasher. Allocates.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`start`](BandwidthBuilder::<Limiter>::start) does.
-    pub fn keyed_with_hasher<K: Hash + Eq, S: BuildHasher>(
-        self,
-        hasher: S,
-    ) -> Result<KeyedLimiter<K, S>, BandwidthError> {
         self.plan.settings.check()?;
         if self.timers.shared.is_forked_child() {
             return Err(BandwidthError::NoTimers);
         }
         let shard = || RwLock::new(Shard { keys: HashTable::new(), sweep_at: SWEEP_MIN });
         let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
+        let hasher = RandomState::new();
         let inner = Inner { timers: self.timers, plan: self.plan, hasher, shards };
         Ok(KeyedLimiter { inner: Arc::new(inner) })
     }
 }
 
-impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
+impl<K: Hash + Eq> KeyedLimiter<K> {
     /// Takes a key's permits if they are available. Never waits for permits. Hashes the key once
     /// and locks one of 64 shards for reading; for writing on the first call of a period. Clones
     /// the key and allocates for a new key.
@@ -257,7 +246,7 @@ impl<K: Hash + Eq, S: BuildHasher> KeyedLimiter<K, S> {
     }
 }
 
-impl<K: Hash + Eq, S: BuildHasher> Inner<K, S> {
+impl<K: Hash + Eq> Inner<K> {
     /// Returns the key's hash and the current time. Fails in a forked child.
     fn enter<Q: Hash + ?Sized>(&self, key: &Q) -> Result<(u64, Ns), AcquireError> {
         if self.timers.shared.is_forked_child() {
@@ -360,7 +349,7 @@ impl<K> Shard<K> {
 
     /// Removes the keys that have all their permits, and turns keys whose limiter no caller uses
     /// any more into compact ones. O(keys). The caller drops the results after unlocking the shard.
-    fn sweep<S>(&mut self, inner: &Inner<K, S>, now: Ns) -> (Vec<Keyed<K>>, Vec<Limiter>) {
+    fn sweep(&mut self, inner: &Inner<K>, now: Ns) -> (Vec<Keyed<K>>, Vec<Limiter>) {
         let (mut removed, mut limiters) = (Vec::new(), Vec::new());
         let settings = &inner.plan.settings;
         for keyed in self.keys.iter_mut() {

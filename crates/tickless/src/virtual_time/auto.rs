@@ -154,7 +154,7 @@ impl VirtualTime {
         &'a self,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        let may = state.busy == 0 && state.stepping.is_none() && self.is_paused();
+        let may = state.busy == 0 && state.stepping.is_none();
         if !may || self.moves_here() {
             return (state, false);
         }

@@ -1,11 +1,10 @@
-//! Virtual time that advances automatically, runs with real time, drives several sets, and
-//! shuffles.
+//! Virtual time that advances automatically, drives several sets, and shuffles.
 
-use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds, shared_count, wait_until};
+use crate::support::{HOUR, Log, MS, SECOND, child_test, rounds};
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tickless::driver::CpuId;
@@ -289,56 +288,6 @@ fn a_failure_prints_its_seed() {
     assert!(!output.status.success());
     assert_eq!(stderr.matches("TICKLESS_SEED=4711").count(), 1, "{stderr}");
     assert!(stderr.contains("on purpose, with Some(4711)"), "{stderr}");
-}
-
-#[test]
-fn a_clock_runs_with_real_time_until_paused() {
-    let time = VirtualTime::new();
-    let (fired, counted) = shared_count();
-    let every = time.timers().periodic(move |period| {
-        assert!(period.found_at() >= period.deadline(), "early");
-        counted.fetch_add(1, Ordering::Relaxed);
-    });
-    every.start(2 * MS).unwrap();
-    for round in 0..3 {
-        let (begun, from) = (std::time::Instant::now(), time.now());
-        time.resume();
-        time.resume();
-        assert!(!time.is_paused() && !time.idle());
-        let before = fired.load(Ordering::Relaxed);
-        wait_until("it fires by itself", || fired.load(Ordering::Relaxed) > before + 3);
-        if round == 1 {
-            time.advance(HOUR);
-        }
-        time.pause();
-        let passed = time.now() - from;
-        let jumped = if round == 1 { HOUR } else { Duration::ZERO };
-        assert!(passed >= jumped + 6 * MS && passed <= begun.elapsed() + jumped, "{passed:?}");
-        let (now, count) = (time.now(), fired.load(Ordering::Relaxed));
-        std::thread::sleep(5 * MS);
-        assert_eq!((time.now(), fired.load(Ordering::Relaxed)), (now, count), "it is paused");
-        time.advance(2 * MS);
-        assert!(fired.load(Ordering::Relaxed) > count, "and moved by hand again");
-    }
-    assert_eq!(time.timers().stats().panics, 0);
-}
-
-#[test]
-fn a_running_clock_may_be_dropped_anywhere() {
-    let time = VirtualTime::new();
-    let paused = Arc::new(AtomicBool::new(false));
-    let (clock, sets_paused) = (time.clone(), Arc::clone(&paused));
-    let stops = time.timers().timeout(move |_| {
-        clock.pause();
-        sets_paused.store(true, Ordering::SeqCst);
-    });
-    stops.start(MS).unwrap();
-    time.resume();
-    wait_until("it has been paused", || paused.load(Ordering::SeqCst));
-    assert!(time.is_paused());
-    time.resume();
-    drop(stops);
-    drop(time);
 }
 
 #[test]

@@ -33,7 +33,7 @@ const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_wait;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_EPOLL_WAIT: libc::c_long = libc::SYS_epoll_pwait;
 
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 9] = [
     "barriers",
     "cpus",
     "later timerfd_settime",
@@ -42,7 +42,6 @@ const OTHERS: [&str; 10] = [
     "loop",
     "clock",
     "ptp",
-    "threads",
     "names",
 ];
 
@@ -75,7 +74,6 @@ fn child(case: &str) {
         None if case == "barriers" => no_barriers(),
         None if case == "cpus" => fewer_cpus(),
         None if case == "loop" => a_loop_without_a_descriptor(),
-        None if case == "threads" => no_threads(),
         None if case == "names" => no_names(),
         None if case == "ptp" => a_clock_without_permission(),
         None if case == "clock" => a_clock_without_step_notifications(),
@@ -116,17 +114,6 @@ fn refused_at_start(call: &str) {
     let timers = start();
     assert_fallback(&timers, call);
     assert_fires(&timers);
-}
-
-/// Drivers need threads: without threads, timers are available only in an event loop of the
-/// program.
-fn no_threads() {
-    #[cfg(target_arch = "x86_64")]
-    let calls = [libc::SYS_clone3, libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
-    #[cfg(not(target_arch = "x86_64"))]
-    let calls = [libc::SYS_clone3, libc::SYS_clone];
-    refuse(&calls, Whom::ThisThread);
-    crate::shortage::assert_no_threads();
 }
 
 /// Bases whose drivers the system refuses when they are first used: their timers fire on another

@@ -18,7 +18,7 @@ fn counting(timers: &Timers, fired: &Arc<AtomicU64>) -> Timeout {
 
 /// Asserts, in a process that may start no threads, that starting drivers is an error and leaks
 /// nothing. An event loop of the program and virtual time need no threads.
-pub fn assert_no_threads() {
+fn assert_no_threads() {
     let refused = Timers::builder().bases(3).start();
     assert!(matches!(refused, Err(StartTimersError::Thread { .. })), "{refused:?}");
     let message = refused.map(drop).expect_err("no threads").to_string();
