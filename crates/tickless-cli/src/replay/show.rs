@@ -4,8 +4,8 @@ use crate::output::{Results, bare, paragraph, write_csv, write_table};
 use std::io::{self, Write};
 use tickless_lab::text::time;
 use tickless_trace::replay::{
-    Agreement, Comparison, FamilyCounts, Measure, OperationCounts, Overlap, Periodic, PhaseSet,
-    Quantiles, Summary, Verdict,
+    Agreement, Comparison, FamilyCounts, Measure, OperationCounts, Overlap, PhaseSet, Quantiles,
+    Summary, Verdict,
 };
 
 impl Results for Summary {
@@ -19,10 +19,6 @@ impl Results for Summary {
         if !self.top_functions.is_empty() {
             writeln!(out, "\nArmed most:")?;
             top_functions(self, out)?;
-        }
-        if !self.periodic.is_empty() {
-            writeln!(out, "\nAt one interval:")?;
-            periodic(self, out)?;
         }
         for group in self.overlap.iter().take(OVERLAPS_SHOWN) {
             overlap(group, out)?;
@@ -223,22 +219,6 @@ fn distinction(other: &Comparison, kernel: &str) -> String {
         }
         Verdict::CannotTell => format!("{policy} instead cannot be told from it: only {by}"),
     }
-}
-
-fn periodic(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    const SHOWN: usize = 5;
-    const NAME_LEN_MAX: usize = 40;
-    let mut table = bare(&["what", "every", "times"], 1);
-    for Periodic { function, thread, pid, period_ns, expirations, .. } in
-        summary.periodic.iter().take(SHOWN)
-    {
-        let name = match (thread, pid) {
-            (Some(thread), Some(pid)) => format!("{thread}-{pid}"),
-            _ => function.chars().take(NAME_LEN_MAX).collect(),
-        };
-        table.add_row([name, time(*period_ns), expirations.to_string()]);
-    }
-    write_table(&table, out)
 }
 
 fn known(value: Option<u64>) -> String {

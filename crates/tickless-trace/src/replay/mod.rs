@@ -28,7 +28,7 @@ mod timeline;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Verdict};
 pub use lateness::Quantiles;
-pub use overlap::{Overlap, Periodic, PhaseSet};
+pub use overlap::{Overlap, PhaseSet};
 pub use policy::ReplayPolicy;
 pub use script::{FamilyCounts, Inference};
 pub use summary::{

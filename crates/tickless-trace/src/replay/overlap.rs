@@ -10,7 +10,7 @@
 use crate::read::{Event, NameId, SLEEPER_FUNCTION, TimerAddr, Trace};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use tickless_core::phase::{Phase, Phases};
 use tickless_core::time::Ns;
 
@@ -33,38 +33,11 @@ pub struct PhaseSet {
     pub together_timers: usize,
 }
 
-/// Something that expires periodically: a timer, or a thread that sleeps.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Periodic {
-    pub function: String,
-    pub thread: Option<String>,
-    pub pid: Option<u32>,
-    pub period_ns: u64,
-    pub expirations: u64,
-    pub addresses: usize,
-}
-
-/// Identifies something that expires repeatedly: a timer, by its address; or a thread, by its
-/// number, since each of its sleeps may have a timer on its stack at another address.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Source {
-    Timer(TimerAddr, NameId),
-    Thread(u32, NameId),
-}
-
-/// The deadlines of one timer or sleeping thread, in the order in which it expired.
-struct Deadlines {
-    source: Source,
-    function: NameId,
-    deadlines: Vec<u64>,
-    addresses: HashSet<TimerAddr>,
-}
-
 /// Finds groups of periodic timers that may expire together, the group with the most expiries
 /// first. O(n log n) in the number of expiries.
 pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     let mut groups: BTreeMap<(NameId, u64), Vec<Vec<u64>>> = BTreeMap::new();
-    for Deadlines { function, deadlines, .. } in deadlines(trace) {
+    for (function, deadlines) in deadlines(trace) {
         if let Some(period) = period(&deadlines) {
             groups.entry((function, period)).or_default().push(deadlines);
         }
@@ -77,44 +50,21 @@ pub(super) fn find(trace: &Trace) -> Vec<Overlap> {
     found
 }
 
-/// Finds all timers and sleeping threads that expire periodically. O(n log n) in the number of
-/// expiries.
-pub(super) fn periodic(trace: &Trace) -> Vec<Periodic> {
-    const LISTED_MAX: usize = 50;
-    let periodic = |found: Deadlines| {
-        let pid = match found.source {
-            Source::Thread(pid, _) => Some(pid),
-            Source::Timer(..) => None,
-        };
-        Some(Periodic {
-            function: trace.names.name(found.function).to_string(),
-            thread: pid.and_then(|pid| trace.tasks.get(&pid)).map(|name| name.to_string()),
-            pid,
-            period_ns: period(&found.deadlines)?,
-            expirations: found.deadlines.len() as u64,
-            addresses: found.addresses.len(),
-        })
-    };
-    let mut found: Vec<Periodic> = deadlines(trace).into_iter().filter_map(periodic).collect();
-    found.sort_by_key(|periodic| Reverse(periodic.expirations));
-    found.truncate(LISTED_MAX);
-    found
-}
-
-/// Returns the deadlines at which each high-resolution timer expired, in the order in which the
-/// timers first expired.
-fn deadlines(trace: &Trace) -> Vec<Deadlines> {
+/// Returns the deadlines at which each high-resolution timer expired, with the timer's function, in
+/// the order in which the timers first expired. The sleeps of a thread count as one timer, since
+/// each may have a timer on the thread's stack at another address.
+fn deadlines(trace: &Trace) -> Vec<(NameId, Vec<u64>)> {
     let sleep = trace.names.find(SLEEPER_FUNCTION);
     let mut places: HashMap<Source, usize> = HashMap::new();
     let mut armed: HashMap<TimerAddr, (u64, Source)> = HashMap::new();
-    let mut found: Vec<Deadlines> = Vec::new();
+    let mut found: Vec<(NameId, Vec<u64>)> = Vec::new();
     // Cancels are ignored, because most kernels record one just before each expiry.
     for record in &trace.records {
         match record.event {
             Event::HrtimerStart { timer, soft_expires, function, .. } => {
                 let is_sleep = Some(function) == sleep && record.pid != 0;
                 let source = match is_sleep && record.context.in_hard_irq() != Some(true) {
-                    true => Source::Thread(record.pid, function),
+                    true => Source::Thread(record.pid),
                     false => Source::Timer(timer, function),
                 };
                 armed.insert(timer, (soft_expires.0, source));
@@ -122,17 +72,22 @@ fn deadlines(trace: &Trace) -> Vec<Deadlines> {
             Event::HrtimerExpireEntry { timer, function, .. } => {
                 let Some((deadline, source)) = armed.remove(&timer) else { continue };
                 let at = *places.entry(source).or_insert_with(|| {
-                    let (deadlines, addresses) = (Vec::new(), HashSet::new());
-                    found.push(Deadlines { source, function, deadlines, addresses });
+                    found.push((function, Vec::new()));
                     found.len() - 1
                 });
-                found[at].deadlines.push(deadline);
-                found[at].addresses.insert(timer);
+                found[at].1.push(deadline);
             }
             _ => {}
         }
     }
     found
+}
+
+/// Something that expires repeatedly: a timer, by its address, or a thread, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Source {
+    Timer(TimerAddr, NameId),
+    Thread(u32),
 }
 
 fn frequencies(values: impl Iterator<Item = u64>) -> BTreeMap<u64, usize> {

@@ -3,7 +3,7 @@
 use super::agreement::Agreement;
 use super::engine::{self, Outcome};
 use super::lateness::Quantiles;
-use super::overlap::{self, Overlap, Periodic};
+use super::overlap::{self, Overlap};
 use super::policy::ReplayPolicy;
 use super::script::{self, FamilyCounts, Inference, Script};
 use crate::read::{Event, EventKind, Family, Record, Trace};
@@ -23,7 +23,6 @@ pub struct Summary {
     pub cancelled_percent: f64,
     pub top_functions: Vec<FunctionStarts>,
     pub overlap: Vec<Overlap>,
-    pub periodic: Vec<Periodic>,
     pub agreement: Option<Agreement>,
     pub skipped_lines: u64,
     pub dropped_events: u64,
@@ -127,7 +126,6 @@ pub fn summarise(trace: &Trace, policies: &[ReplayPolicy], inference: Inference)
         operations,
         top_functions: top_functions(trace, &script),
         overlap: overlap::find(trace),
-        periodic: overlap::periodic(trace),
         skipped_lines: trace.skipped_lines,
         dropped_events: trace.dropped_events,
         pending_at_start: script.pending_at_start.len(),

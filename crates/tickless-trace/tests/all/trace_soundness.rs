@@ -257,23 +257,28 @@ fn another_policy_than_the_kernels_is_detected() {
     assert_eq!(verdicts(&summary), want, "{agreement:?}");
 }
 
+/// Goal: the sleeps of a thread are one periodic timer, at whatever addresses. Method: two threads
+/// that sleep until the same times.
 #[test]
-fn a_thread_that_sleeps_is_one_source() {
+fn a_thread_that_sleeps_is_one_timer() {
     let mut text = HEADER.to_string();
     for step in 0..200_u64 {
         let due = 1_000 * (step + 1);
-        let timer = format!("hrtimer={:016x} function=hrtimer_wakeup", 0xffff_0000 + step % 7 * 64);
-        let start = format!("hrtimer_start: {timer} expires={due}000 softexpires={due}000");
-        let expire = format!("hrtimer_expire_entry: {timer} now={}000", due + 3);
-        text += &line_of("cyclictest-77", due - 940, 0, "d..1.", &start);
-        text += &line_of("<idle>-0", due + 3, 0, "d.h1.", &expire);
-        text += &line_of("<idle>-0", due + 4, 0, "d.h1.", &format!("hrtimer_expire_exit: {timer}"));
+        for pid in [77, 78] {
+            let address = 0xffff_0000 + step % 7 * 64 + pid;
+            let timer = format!("hrtimer={address:016x} function=hrtimer_wakeup");
+            let start = format!("hrtimer_start: {timer} expires={due}000 softexpires={due}000");
+            let expire = format!("hrtimer_expire_entry: {timer} now={}000", due + 3);
+            text += &line_of(&format!("a-{pid}"), due - 940, 0, "d..1.", &start);
+            text += &line_of("<idle>-0", due + 3, 0, "d.h1.", &expire);
+            text +=
+                &line_of("<idle>-0", due + 4, 0, "d.h1.", &format!("hrtimer_expire_exit: {timer}"));
+        }
     }
     let summary = replay(&text);
-    assert_eq!(summary.periodic.len(), 1, "{:?}", summary.periodic);
-    let found = &summary.periodic[0];
-    assert_eq!((found.thread.as_deref(), found.pid), (Some("cyclictest"), Some(77)));
-    assert_eq!((found.period_ns, found.expirations, found.addresses), (1_000_000, 200, 7));
+    let [group] = &summary.overlap[..] else { panic!("{:?}", summary.overlap) };
+    assert_eq!((group.period_ns, group.expirations, group.together), (1_000_000, 400, 400));
+    assert_eq!(group.recorded.phases_ns.len(), 2);
 }
 
 #[test]
