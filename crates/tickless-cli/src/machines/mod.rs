@@ -3,14 +3,13 @@
 
 mod list;
 
-use crate::command::{Command, Exit, Failure, complain};
+use crate::command::{Command, Exit, Failure};
 use crate::output::{Format, print, print_with};
 use crate::progress::Bar;
 use crate::study;
 use clap::ArgGroup;
 use std::path::PathBuf;
 use tickless_lab::machines::measured::{self, IfBusy};
-use tickless_lab::machines::{Histories, run_histories};
 use tickless_lab::machines::{find, validate};
 use tickless_lab::studies::Effort;
 
@@ -23,12 +22,10 @@ use tickless_lab::studies::Effort;
     tickless machines\n  \
     tickless machines ivybridge-ex-16s\n  \
     tickless machines --measure -o here.toml\n  \
-    tickless machines --validate\n  \
-    tickless machines --fuzz 1 --histories 1000\n\n\
-    Exit status: 0 if shown, 1 if that was not possible or a history broke a rule,\n\
-    2 for a wrong command line, 3 with --strict if a prediction is not in its band,\n\
-    130 if interrupted.")]
-#[command(group = ArgGroup::new("what").args(["name", "measure", "validate", "fuzz"]))]
+    tickless machines --validate\n\n\
+    Exit status: 0 if shown, 1 if that was not possible, 2 for a wrong command line,\n\
+    3 with --strict if a prediction is not in its band, 130 if interrupted.")]
+#[command(group = ArgGroup::new("what").args(["name", "measure", "validate"]))]
 pub struct MachinesArgs {
     /// Show every number of this machine: a name from the list, or a file
     name: Option<String>,
@@ -38,12 +35,6 @@ pub struct MachinesArgs {
     /// Predict this host by simulation, and measure what was predicted
     #[arg(long)]
     validate: bool,
-    /// Run random histories of the timer core on simulated machines, from this seed on
-    #[arg(long, value_name = "SEED")]
-    fuzz: Option<u64>,
-    /// How many histories
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "fuzz")]
-    histories: u64,
     /// Measure it even while it is busy with other work
     #[arg(long, requires = "measure")]
     anyway: bool,
@@ -80,17 +71,7 @@ impl MachinesArgs {
             print(&study, self.format)?;
             return Ok(if self.strict { study::verdict(&study) } else { Exit::Success });
         }
-        if let Some(seed) = self.fuzz {
-            let histories = run_histories(seed, self.histories, progress).map_err(Failure::lab)?;
-            progress.end();
-            match histories {
-                Histories::Sound(text) => print_with(|out| write!(out, "{text}"))?,
-                Histories::Broken(violation) => {
-                    complain(violation);
-                    return Ok(Exit::Failure);
-                }
-            }
-        } else if self.measure {
+        if self.measure {
             let if_busy = if self.anyway { IfBusy::Measure } else { IfBusy::Refuse };
             let host = measured::quiet_host(effort, if_busy, progress).map_err(Failure::lab)?;
             let file = host.to_toml();

@@ -1,8 +1,6 @@
 //! `tickless machines`, and simulated studies on other machines, run as a user runs them.
 
 use crate::run::{file, fits, json, path, prints, tickless};
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tickless_lab::measure;
@@ -72,38 +70,6 @@ fn a_study_on_another_machine_has_no_published_figures() {
     assert_ne!(cells("--seed 5"), elsewhere);
     let notes = json("study rearm --sim")["notes"].to_string();
     assert!(notes.contains("the seed changes nothing"), "{notes}");
-}
-
-#[test]
-fn a_timeline_has_a_named_track_for_each_cpu() {
-    for (study, cpus, wanted) in [
-        ("rearm", 24, &["task", "halted", "device write", "timer interrupt"][..]),
-        ("deferred", 2, &["expiry thread", "timer interrupt"]),
-        ("clock", 72, &["counter read", "timer interrupt"]),
-    ] {
-        prints(&format!("study {study} --sim --timeline {study}.json"));
-        let text = fs::read_to_string(path(&format!("{study}.json"))).unwrap();
-        let trace: Value = serde_json::from_str(&text).unwrap();
-        let events = trace["traceEvents"].as_array().unwrap();
-        let tracks = events.iter().filter(|event| event["name"] == "thread_name");
-        let names: BTreeSet<&str> =
-            tracks.map(|track| track["args"]["name"].as_str().unwrap()).collect();
-        assert_eq!(names.len(), cpus, "{study}: {names:?}");
-        assert!(names.contains("CPU 0") && names.contains("CPU 1"));
-        for name in wanted {
-            assert!(events.iter().any(|event| event["name"] == *name), "{study}: no {name}");
-        }
-        let count = |phase| events.iter().filter(|event| event["ph"] == phase).count();
-        assert!(count("B") > 0 && count("E") <= count("B"), "{study}");
-    }
-}
-
-#[test]
-fn histories_are_functions_of_their_seed() {
-    let two = prints("machines --fuzz 7 --histories 2");
-    assert_eq!(two, prints("machines --fuzz 7 --histories 2"));
-    assert_eq!(two.lines().nth(1), prints("machines --fuzz 8").lines().next());
-    assert!(two.contains("no rule broken"));
 }
 
 #[test]

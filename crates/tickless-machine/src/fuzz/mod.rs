@@ -68,32 +68,6 @@ pub struct FaultCounts {
     pub noticed: u64,
 }
 
-impl FaultCounts {
-    pub fn total(&self) -> u64 {
-        self.offline + self.deaths + self.lost + self.late + self.thefts + self.wrong_times
-    }
-}
-
-impl fmt::Display for History {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let History { cpus, armed, fired, cancelled, faults, .. } = self;
-        write!(
-            f,
-            "{cpus} CPUs, {armed} armed, {fired} fired, {cancelled} cancelled; {} CPUs died, {} \
-             of them in a callback, {} bases went offline, {} events lost ({} noticed), {} late, \
-             {} CPUs stolen, {} wrong times",
-            faults.deaths,
-            faults.deaths_in_callbacks,
-            faults.offline,
-            faults.lost,
-            faults.noticed,
-            faults.late,
-            faults.thefts,
-            faults.wrong_times
-        )
-    }
-}
-
 #[derive(Debug)]
 pub struct Violation {
     pub seed: u64,
@@ -104,7 +78,11 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Violation { seed, at, what } = self;
-        write!(f, "at {at:?}: {what}; again with: tickless machines --fuzz {seed}")
+        write!(
+            f,
+            "at {at:?}: {what}; again with: TICKLESS_SEED={seed} cargo test -p tickless-machine \
+             --test all fuzz"
+        )
     }
 }
 
