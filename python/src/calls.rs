@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use tickless_fleet::campaign::{Cell, Project, Replay, Simulate, VERSION};
+use tickless_fleet::campaign::{Cell, Kind, VERSION};
 use tickless_fleet::perform::{replayed, simulate_on};
 use tickless_fleet::project::{Clock, Request, project as project_onto};
 use tickless_fleet::row::{Figure, Outcome, Row};
@@ -16,6 +16,7 @@ use tickless_lab::progress::Progress;
 use tickless_lab::report::files::Files;
 use tickless_lab::report::{Plan, make, page};
 use tickless_lab::studies::{Effort, STUDIES, World};
+use tickless_machine::spec::Spec;
 use tickless_trace::Trace;
 use tickless_trace::read::{Event, NameId, TimerAddr};
 use tickless_trace::replay::streams::Streams;
@@ -39,23 +40,32 @@ pub fn simulate(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Table> {
     let spec = machine.spec;
-    let cell = Simulate {
-        study: named("study", study)?,
-        machine: spec.name.clone(),
-        machine_hash: format!("{:016x}", spec.fingerprint()),
-        cpus: cpus.unwrap_or_else(|| spec.costs().topology.cpus()),
+    let cell = Cell {
+        study: Some(named("study", study)?),
         policy: policy.map(|policy| named("policy", policy)).transpose()?,
         hz,
-        seed,
         length,
+        ..on(Kind::Simulate, &spec, cpus.unwrap_or_else(|| spec.costs().topology.cpus()), seed)
     };
     let rows = run(py, progress, AfterInterrupt::Abandon, move |steps, _| {
         steps.begin("simulating", 1);
         let figures = simulate_on(&spec, &cell)?;
         steps.step();
-        Ok::<_, String>(rows(&Cell::Simulate(cell), figures))
+        Ok::<_, String>(rows(&cell, figures))
     })?;
     Table::of_rows(&rows)
+}
+
+/// A cell on this machine.
+fn on(kind: Kind, spec: &Spec, cpus: u16, seed: u64) -> Cell {
+    Cell {
+        kind,
+        machine: Some(spec.name.clone()),
+        machine_hash: Some(format!("{:016x}", spec.fingerprint())),
+        cpus: Some(cpus),
+        seed: Some(seed),
+        ..Cell::default()
+    }
 }
 
 /// Parses the names of policies; the usual three by default.
@@ -100,13 +110,15 @@ fn replay_one(path: &Path, policies: &[ReplayPolicy], inference: bool) -> Result
     let trace = Trace::read(path).map_err(|error| error.to_string())?;
     let inferred = if inference { Inference::On } else { Inference::Off };
     let figures = replayed(&summarise(&trace, policies, inferred));
-    let cell = Replay {
-        trace: path.display().to_string(),
-        bytes: bytes(path),
+    let cell = Cell {
+        kind: Kind::Replay,
+        trace: Some(path.display().to_string()),
+        bytes: Some(bytes(path)),
         policies: policies.to_vec(),
-        inference,
+        inference: Some(inference),
+        ..Cell::default()
     };
-    Ok(rows(&Cell::Replay(cell), figures))
+    Ok(rows(&cell, figures))
 }
 
 fn bytes(path: &Path) -> u64 {
@@ -145,17 +157,14 @@ pub fn project(
         for request in requests.take_while(|_| !stop.load(Ordering::Relaxed)) {
             let point = project_onto(&streams, &spec, &request);
             let point = point.map_err(|error| error.to_string())?;
-            let cell = Project {
-                trace: path.display().to_string(),
-                bytes: bytes(&path),
-                machine: spec.name.clone(),
-                machine_hash: format!("{:016x}", spec.fingerprint()),
-                cpus: point.cpus,
-                clock,
-                policy: request.policy,
-                seed,
+            let cell = Cell {
+                trace: Some(path.display().to_string()),
+                bytes: Some(bytes(&path)),
+                clock: Some(clock),
+                policy: Some(request.policy),
+                ..on(Kind::Project, &spec, point.cpus, seed)
             };
-            all.extend(self::rows(&Cell::Project(cell), point.figures()));
+            all.extend(rows(&cell, point.figures()));
             steps.step();
         }
         Ok::<_, String>(all)

@@ -5,8 +5,8 @@
 //! computer. A failure, even a panic in the simulated machine, becomes the result of that cell and
 //! does not affect other cells.
 
-use crate::campaign::{Cell, Key, Plan, Project, Replay, Simulate, StudyName};
-use crate::project::{Request, project};
+use crate::campaign::{Cell, Key, Kind, Plan, StudyName};
+use crate::project::{Clock, Request, project};
 use crate::row::{Figure, Outcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tickless_core::bases::Settings;
@@ -22,10 +22,11 @@ type Figures = Result<Vec<Figure>, String>;
 
 /// Computes one cell. That takes from milliseconds to minutes.
 pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
-    let done = catch_unwind(AssertUnwindSafe(|| match cell {
-        Cell::Simulate(cell) => simulate_on(&plan.machine(&cell.machine)?, cell),
-        Cell::Replay(cell) => replay(plan, cell),
-        Cell::Project(cell) => projected(plan, cell),
+    let machine = || plan.machine(cell.machine.as_deref().unwrap_or_default());
+    let done = catch_unwind(AssertUnwindSafe(|| match cell.kind {
+        Kind::Simulate => simulate_on(&machine()?, cell),
+        Kind::Replay => replay(plan, cell),
+        Kind::Project => projected(plan, &machine()?, cell),
     }));
     let done = done.unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().map(String::as_str);
@@ -40,20 +41,21 @@ pub fn perform(plan: &Plan, cell: &Cell, key: Key) -> Outcome {
 
 /// Runs a study on a simulated machine in which operations cost as much time as on `like`, and
 /// which has the cell's number of CPUs, tick rate and seed.
-pub fn simulate_on(like: &Spec, cell: &Simulate) -> Figures {
-    let mut spec = sized(like, cell.cpus).spec;
+pub fn simulate_on(like: &Spec, cell: &Cell) -> Figures {
+    let mut spec = sized(like, cpus(like, cell)).spec;
     if let Some(hz) = cell.hz {
         spec = spec.with("workload.hz", f64::from(hz));
     }
-    spec.seed = cell.seed;
-    let Some(study) = Study::named(cell.study.name()) else {
+    spec.seed = cell.seed.unwrap_or(0);
+    let name = cell.study.map_or("", StudyName::name);
+    let Some(study) = Study::named(name) else {
         return slices(&spec, cell, cell.policy);
     };
     spec.require(study.needs).map_err(|error| error.to_string())?;
-    if let (StudyName::REARM, Some(policy)) = (cell.study, cell.policy) {
+    if let (Some(StudyName::REARM), Some(policy)) = (cell.study, cell.policy) {
         return ping_pong(&spec, policy, cell.length);
     }
-    let cells = (study.cells)(&spec).map_err(|error| format!("{}: {error}", cell.machine))?;
+    let cells = (study.cells)(&spec).map_err(|error| format!("{}: {error}", like.name))?;
     Ok(cells.into_iter().map(|cell| figure(&cell.unpublished())).collect())
 }
 
@@ -70,7 +72,7 @@ fn ping_pong(spec: &Spec, policy: ReplayPolicy, rounds: Option<u32>) -> Figures 
     ])
 }
 
-fn slices(spec: &Spec, cell: &Simulate, policy: Option<ReplayPolicy>) -> Figures {
+fn slices(spec: &Spec, cell: &Cell, policy: Option<ReplayPolicy>) -> Figures {
     let hz = cell.hz.map_or_else(|| (spec.value("workload.hz") as u64).max(1), u64::from);
     let wanted = policy.map(|policy| policy.set(Settings::default()));
     let is_wanted = |way: &&schedule::DevicePolicy| {
@@ -96,18 +98,29 @@ fn slices(spec: &Spec, cell: &Simulate, policy: Option<ReplayPolicy>) -> Figures
     Ok(figures)
 }
 
-fn replay(plan: &Plan, cell: &Replay) -> Figures {
-    let trace = Trace::read(&plan.trace(&cell.trace)).map_err(|error| error.to_string())?;
-    let inference = if cell.inference { Inference::On } else { Inference::Off };
-    Ok(replayed(&summarise(&trace, &cell.policies, inference)))
+fn cpus(like: &Spec, cell: &Cell) -> u16 {
+    cell.cpus.unwrap_or_else(|| like.costs().topology.cpus())
 }
 
-fn projected(plan: &Plan, cell: &Project) -> Figures {
-    let trace = Trace::read(&plan.trace(&cell.trace)).map_err(|error| error.to_string())?;
-    let Project { cpus, policy, clock, seed, .. } = *cell;
-    let request = Request { cpus, policy, clock, seed, seconds: None };
-    let spec = plan.machine(&cell.machine)?;
-    let projection = project(&Streams::of(&trace, Inference::On), &spec, &request);
+fn trace(plan: &Plan, cell: &Cell) -> Result<Trace, String> {
+    let path = plan.trace(cell.trace.as_deref().unwrap_or_default());
+    Trace::read(&path).map_err(|error| error.to_string())
+}
+
+fn replay(plan: &Plan, cell: &Cell) -> Figures {
+    let inference = if cell.inference == Some(false) { Inference::Off } else { Inference::On };
+    Ok(replayed(&summarise(&trace(plan, cell)?, &cell.policies, inference)))
+}
+
+fn projected(plan: &Plan, like: &Spec, cell: &Cell) -> Figures {
+    let request = Request {
+        cpus: cpus(like, cell),
+        policy: cell.policy.unwrap_or(ReplayPolicy::RestartAware),
+        clock: cell.clock.unwrap_or(Clock::Tsc),
+        seed: cell.seed.unwrap_or(0),
+        seconds: None,
+    };
+    let projection = project(&Streams::of(&trace(plan, cell)?, Inference::On), like, &request);
     projection.map(|projection| projection.figures()).map_err(|error| error.to_string())
 }
 

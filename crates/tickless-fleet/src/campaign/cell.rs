@@ -1,7 +1,6 @@
 //! One cell of a campaign (one computation of the many that the campaign's file requests), and the
 //! key under which its results are stored.
 
-use super::AxisValues;
 use crate::project::Clock;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -11,52 +10,97 @@ use std::hash::Hasher;
 use tickless_lab::studies::STUDIES;
 use tickless_trace::replay::ReplayPolicy;
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Cell {
-    Simulate(Simulate),
-    Replay(Replay),
-    Project(Project),
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    #[default]
+    Simulate,
+    Replay,
+    Project,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Simulate {
-    pub study: StudyName,
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::Simulate, Kind::Replay, Kind::Project];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Simulate => "simulate",
+            Kind::Replay => "replay",
+            Kind::Project => "project",
+        }
+    }
+
+    /// Returns the axes that a table of this kind must have, and those that it may have.
+    pub const fn axes(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Kind::Simulate => (
+                &["studies", "machines"],
+                &["cpus", "policies", "hz", "seeds", "rounds", "messages"],
+            ),
+            Kind::Replay => (&["traces"], &["policies", "inference"]),
+            Kind::Project => (&["traces", "machines"], &["cpus", "clocks", "policies", "seeds"]),
+        }
+    }
+}
+
+/// A cell: its kind and its parameters. A parameter that the kind does not have is `None`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Cell {
+    pub kind: Kind,
+    pub study: Option<StudyName>,
     /// The machine's name or file, as it is written in the campaign's file.
-    pub machine: String,
+    pub machine: Option<String>,
     /// A hash of the numbers in the machine's file, so that results are computed again if they
     /// change.
-    pub machine_hash: String,
-    pub cpus: u16,
+    pub machine_hash: Option<String>,
+    /// The path of the trace, relative to the campaign's folder.
+    pub trace: Option<String>,
+    /// The size of the trace in bytes, so that results are computed again if another trace replaces
+    /// it.
+    pub bytes: Option<u64>,
+    pub cpus: Option<u16>,
+    pub clock: Option<Clock>,
+    /// The policy, or `None` for a study that always runs under all its policies. A replay covers
+    /// several `policies`, and each of its results names one.
     pub policy: Option<ReplayPolicy>,
+    pub policies: Vec<ReplayPolicy>,
     pub hz: Option<u32>,
-    pub seed: u64,
+    pub seed: Option<u64>,
     /// The number of round trips or messages that the study simulates; `None` for the study's
     /// default, or if the study has no such number.
     pub length: Option<u32>,
+    pub inference: Option<bool>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Replay {
-    /// The path of the trace, relative to the campaign's folder.
-    pub trace: String,
-    /// The size of the trace in bytes, so that results are computed again if another trace replaces
-    /// it.
-    pub bytes: u64,
-    pub policies: Vec<ReplayPolicy>,
-    pub inference: bool,
+/// An `exclude` entry of a campaign's file: leaves out all cells that have the given values.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Excluded {
+    study: Option<StudyName>,
+    machine: Option<String>,
+    trace: Option<String>,
+    cpus: Option<u16>,
+    policy: Option<ReplayPolicy>,
+    clock: Option<Clock>,
+    hz: Option<u32>,
+    seed: Option<u64>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Project {
-    pub trace: String,
-    pub bytes: u64,
-    pub machine: String,
-    pub machine_hash: String,
-    pub cpus: u16,
-    pub clock: Clock,
-    pub policy: ReplayPolicy,
-    pub seed: u64,
+impl Excluded {
+    /// Returns whether the entry leaves out this cell with this policy.
+    pub(super) fn matches(&self, cell: &Cell, policy: Option<ReplayPolicy>) -> bool {
+        fn agrees<T: PartialEq>(excluded: &Option<T>, value: &Option<T>) -> bool {
+            excluded.is_none() || excluded == value
+        }
+        agrees(&self.study, &cell.study)
+            && agrees(&self.machine, &cell.machine)
+            && agrees(&self.trace, &cell.trace)
+            && agrees(&self.cpus, &cell.cpus)
+            && agrees(&self.policy, &policy)
+            && agrees(&self.clock, &cell.clock)
+            && agrees(&self.hz, &cell.hz)
+            && agrees(&self.seed, &cell.seed)
+    }
 }
 
 /// The name of a study that a campaign can run: one of [`STUDIES`], or `schedule`.
@@ -120,43 +164,6 @@ impl Cell {
         let text = serde_json::to_string(self).unwrap_or_default();
         Key::of([version.as_bytes(), text.as_bytes()])
     }
-
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Cell::Simulate(_) => "simulate",
-            Cell::Replay(_) => "replay",
-            Cell::Project(_) => "project",
-        }
-    }
-
-    /// The values that this cell has on the campaign's axes (the parameters that the campaign
-    /// varies). A replay has no policy here, because it covers several policies: each of its
-    /// results names one.
-    pub fn values(&self) -> AxisValues {
-        match self.clone() {
-            Cell::Simulate(cell) => AxisValues {
-                study: Some(cell.study),
-                machine: Some(cell.machine),
-                machine_hash: Some(cell.machine_hash),
-                cpus: Some(cell.cpus),
-                policy: cell.policy,
-                hz: cell.hz,
-                seed: Some(cell.seed),
-                ..AxisValues::default()
-            },
-            Cell::Replay(cell) => AxisValues { trace: Some(cell.trace), ..AxisValues::default() },
-            Cell::Project(cell) => AxisValues {
-                machine: Some(cell.machine),
-                machine_hash: Some(cell.machine_hash),
-                trace: Some(cell.trace),
-                cpus: Some(cell.cpus),
-                policy: Some(cell.policy),
-                clock: Some(cell.clock),
-                seed: Some(cell.seed),
-                ..AxisValues::default()
-            },
-        }
-    }
 }
 
 impl Key {
@@ -216,11 +223,8 @@ mod tests {
     #[test]
     fn a_key_depends_on_every_parameter_and_on_the_version() {
         let key = |seed, version| {
-            let (machine, machine_hash) = ("host".to_string(), "1".to_string());
-            let (study, cpus, hz) = (StudyName::REARM, 2, Some(250));
-            let (policy, length) = (None, None);
-            let cell = Simulate { study, machine, machine_hash, cpus, policy, hz, seed, length };
-            Cell::Simulate(cell).key(version)
+            let study = Some(StudyName::REARM);
+            Cell { study, seed: Some(seed), ..Cell::default() }.key(version)
         };
         assert_eq!(key(1, "1.0"), key(1, "1.0"));
         assert_ne!(key(1, "1.0"), key(2, "1.0"));

@@ -1,19 +1,19 @@
 //! A campaign: a file that requests many computations, each of which is a *cell*.
 //!
-//! A campaign's file names values for each of its parameters (*axes*). Its cells are all
-//! combinations of these values, except those that the file excludes. No list of cells is stored: a
-//! cell is derived from its number when it is needed, so a campaign of 10^9 cells takes as little
-//! memory as one of ten.
+//! A campaign's file has a table for each kind of computation, which names values for its
+//! parameters (*axes*). The cells of a table are all combinations of these values, except those
+//! that it excludes. No list of cells is stored: a cell is derived from its number when it is
+//! needed, so a campaign of 10^9 cells takes as little memory as one of ten.
 
+mod axes;
 mod cell;
-mod file;
 mod numbers;
 mod plan;
 
-pub use cell::{Cell, Key, Project, Replay, Simulate, StudyName};
-pub use file::{AxisValues, Campaign, ProjectAxes, ReplayAxes, SimulateAxes};
+pub use axes::{Axes, Campaign};
+pub use cell::{Cell, Excluded, Key, Kind, StudyName};
 pub use numbers::Numbers;
-pub use plan::{MachineFile, Plan, TraceFile, VERSION};
+pub use plan::{Plan, VERSION};
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(":{line}")))]

@@ -1,8 +1,8 @@
 //! A plan: a campaign's file with its patterns of files and its machines resolved. Returns each
 //! cell (each requested computation) by its number.
 
-use super::file::{AxisValues, Campaign};
-use super::{CampaignError, Cell, Numbers, Project, Replay, Simulate, StudyName};
+use super::{Axes, Campaign, CampaignError, Cell, Kind, Numbers, StudyName};
+use crate::project::Clock;
 use crate::row::parent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use tickless_lab::input;
 use tickless_lab::machines;
 use tickless_machine::size::sized;
 use tickless_machine::spec::Spec;
+use tickless_trace::replay::ReplayPolicy;
 
 /// Everything that a campaign's cells depend on: the campaign, the texts of the machine files, and
 /// the traces that its patterns match. It is stored in the folder of the results, so that the cells
@@ -20,27 +21,32 @@ pub struct Plan {
     pub version: String,
     pub campaign: Campaign,
     pub base: PathBuf,
-    simulate: Vec<MachineFile>,
-    project: Vec<MachineFile>,
-    replayed: Vec<TraceFile>,
-    projected: Vec<TraceFile>,
+    /// For each table of the campaign: the files that it names.
+    tables: Vec<Table>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Table {
+    kind: Kind,
+    machines: Vec<MachineFile>,
+    traces: Vec<TraceFile>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct MachineFile {
-    pub name: String,
-    pub text: Option<String>,
-    pub hash: String,
+struct MachineFile {
+    name: String,
+    text: Option<String>,
+    hash: String,
     /// For each number of CPUs that the campaign requests, the number to which it is rounded up
     /// because a machine can have only whole cores and sockets.
     sizes: Vec<u16>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct TraceFile {
-    pub path: String,
+struct TraceFile {
+    path: String,
     /// The size of the trace in bytes; 0 if the file does not exist or its size cannot be read.
-    pub bytes: u64,
+    bytes: u64,
 }
 
 /// The version of this program, which is hashed into each cell's key: another version computes all
@@ -61,70 +67,46 @@ impl Plan {
     pub fn new(file: &str, text: &str, base: &Path) -> Result<Plan, CampaignError> {
         let campaign = Campaign::parse(file, text)?;
         let wrong = |what| CampaignError { file: file.to_string(), line: None, what };
-        let mut plan = Plan {
-            version: VERSION.to_string(),
-            base: base.to_path_buf(),
-            simulate: Vec::new(),
-            project: Vec::new(),
-            replayed: Vec::new(),
-            projected: Vec::new(),
-            campaign,
-        };
-        let found = |files: Vec<TraceFile>, axis| match files.is_empty() {
-            true => Err(empty(&format!("{axis} matches no file"))),
-            false => Ok(files),
-        };
-        let resolve = |plan: &mut Plan| {
-            let Campaign { simulate, replay, project, .. } = &plan.campaign;
-            if simulate.is_none() && replay.is_none() && project.is_none() {
-                return Err(empty("write a table [simulate], [replay] or [project]"));
-            }
-            if let Some(axes) = simulate {
-                plan.simulate = machine_files(base, &axes.machines, axes.cpus.as_ref())?;
-            }
-            if let Some(axes) = replay {
-                plan.replayed = found(trace_files(base, &axes.traces)?, "replay.traces")?;
-            }
-            if let Some(axes) = project {
-                plan.project = machine_files(base, &axes.machines, axes.cpus.as_ref())?;
-                plan.projected = found(trace_files(base, &axes.traces)?, "project.traces")?;
-            }
-            // Checking this many cells is enough to report `exclude` entries that leave out
-            // everything.
-            const CHECKED: usize = 1_000_000;
-            match (0..plan.numbers()).take(CHECKED).all(|number| plan.cell(number).is_none()) {
-                true => Err(empty("exclude leaves nothing")),
-                false => Ok(()),
-            }
-        };
-        resolve(&mut plan).map_err(wrong)?;
-        Ok(plan)
+        let tables = campaign.tables().map(|(kind, axes)| Table::resolve(base, kind, axes));
+        let tables = tables.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let (version, base) = (VERSION.to_string(), base.to_path_buf());
+        let plan = Plan { version, base, tables, campaign };
+        // Checking this many cells is enough to report `exclude` entries that leave out everything.
+        const CHECKED: usize = 1_000_000;
+        if plan.tables.is_empty() {
+            Err(wrong(empty("write a table [simulate], [replay] or [project]")))
+        } else if (0..plan.numbers()).take(CHECKED).all(|number| plan.cell(number).is_none()) {
+            Err(wrong(empty("exclude leaves nothing")))
+        } else {
+            Ok(plan)
+        }
+    }
+
+    fn axes(&self) -> impl Iterator<Item = (&Table, &Axes)> {
+        self.tables.iter().filter_map(|table| Some((table, self.campaign.table(table.kind)?)))
     }
 
     /// Returns the number of combinations of all axes. Numbers below it identify cells, except
     /// those of excluded combinations.
     pub fn numbers(&self) -> u64 {
-        let all =
-            [self.simulate_axes().len(), self.replayed.len() as u64, self.project_axes().len()];
-        all.into_iter().fold(0, u64::saturating_add)
+        let count = |(table, axes): (&Table, &Axes)| {
+            table.lengths(axes).into_iter().fold(1, u64::saturating_mul)
+        };
+        self.axes().map(count).fold(0, u64::saturating_add)
     }
 
     /// Returns the cell of this number; `None` if the combination is excluded, has a policy that
     /// its study does not know, or has the same values as that of a smaller number.
-    pub fn cell(&self, number: u64) -> Option<Cell> {
-        let simulations = self.simulate_axes().len();
-        let replays = self.replayed.len() as u64;
-        let (cell, exclude) = if number < simulations {
-            (self.simulation(number)?, &self.campaign.simulate.as_ref()?.exclude)
-        } else if number - simulations < replays {
-            return self.replay((number - simulations) as usize);
-        } else {
-            let number = number - simulations - replays;
-            (self.projection(number)?, &self.campaign.project.as_ref()?.exclude)
-        };
-        let values = cell.values();
-        let is_excluded = exclude.iter().any(|excluded| excluded.match_cell(&values));
-        (!is_excluded).then_some(cell)
+    pub fn cell(&self, mut number: u64) -> Option<Cell> {
+        for (table, axes) in self.axes() {
+            let lengths = table.lengths(axes);
+            let count = lengths.into_iter().fold(1, u64::saturating_mul);
+            if number < count {
+                return table.cell(axes, places(lengths, number));
+            }
+            number -= count;
+        }
+        None
     }
 
     /// Returns the cells of shard `shard` if all cells are divided into `of` shards, in order:
@@ -137,7 +119,7 @@ impl Plan {
     /// Returns a cell's machine, from the text of the machine's file at the time when the plan was
     /// made.
     pub fn machine(&self, name: &str) -> Result<Spec, String> {
-        let mut all = self.simulate.iter().chain(&self.project);
+        let mut all = self.tables.iter().flat_map(|table| &table.machines);
         match all.find(|machine| machine.name == name).and_then(|machine| machine.text.as_ref()) {
             Some(text) => Spec::parse(name, text).map_err(|error| error.to_string()),
             None => machines::find(name).map_err(|error| error.to_string()),
@@ -152,110 +134,109 @@ impl Plan {
     /// files have not changed. The cells of these traces keep their results, or fail with an error
     /// that names the missing file.
     pub(crate) fn keep_traces(&mut self, former: &Plan) {
-        let replayed = |campaign: &Campaign| campaign.replay.as_ref().map(|it| it.traces.clone());
-        let projected = |campaign: &Campaign| campaign.project.as_ref().map(|it| it.traces.clone());
-        if replayed(&self.campaign) == replayed(&former.campaign) {
-            keep(&mut self.replayed, &former.replayed);
-        }
-        if projected(&self.campaign) == projected(&former.campaign) {
-            keep(&mut self.projected, &former.projected);
+        let Plan { campaign, tables, .. } = self;
+        for mine in tables {
+            let patterns = |of: &Campaign| of.table(mine.kind).map(|axes| axes.traces.clone());
+            let is_same = patterns(campaign) == patterns(&former.campaign);
+            let known = former.tables.iter().find(|table| is_same && table.kind == mine.kind);
+            if let Some(known) = known {
+                keep(&mut mine.traces, &known.traces);
+            }
         }
     }
 
     pub(crate) fn is_same_campaign(&self, other: &Plan) -> bool {
         Plan { base: other.base.clone(), ..self.clone() } == *other
     }
+}
 
-    fn simulate_axes(&self) -> Axes<6> {
-        let Some(axes) = &self.campaign.simulate else { return Axes([0; 6]) };
-        Axes([
-            axes.studies.len() as u64,
-            self.simulate.len() as u64,
-            axes.cpus.as_ref().map_or(1, Numbers::len),
-            axes.policies.len().max(1) as u64,
-            axes.hz.as_ref().map_or(1, Numbers::len),
-            axes.seeds.len(),
-        ])
+impl Table {
+    fn resolve(base: &Path, kind: Kind, axes: &Axes) -> Result<Table, String> {
+        let machines = machine_files(base, &axes.machines, axes.cpus.as_ref())?;
+        let traces = trace_files(base, &axes.traces)?;
+        if traces.is_empty() && !axes.traces.is_empty() {
+            return Err(empty(&format!("{}.traces matches no file", kind.name())));
+        }
+        Ok(Table { kind, machines, traces })
     }
 
-    fn simulation(&self, number: u64) -> Option<Cell> {
-        let axes = self.campaign.simulate.as_ref()?;
-        let [study, machine, size, policy, hz, seed] = self.simulate_axes().places(number);
-        let study = axes.studies[study as usize];
-        let machine = &self.simulate[machine as usize];
-        let policy = match axes.policies.get(policy as usize) {
-            Some(wanted) if !study.policies().is_empty() => {
-                Some(study.policies().contains(wanted).then_some(*wanted)?)
-            }
-            // A study that always runs under all its policies has one cell, that of the first
-            // policy.
-            _ if policy > 0 => return None,
-            _ => None,
-        };
-        let hz = match &axes.hz {
+    /// Returns the number of values on each axis, which is 1 for an axis that has none. A replay
+    /// covers all of its policies in one cell.
+    fn lengths(&self, axes: &Axes) -> [u64; 8] {
+        let policies = if self.kind == Kind::Replay { 0 } else { policies(self.kind, axes).len() };
+        let lists = [
+            axes.studies.len(),
+            self.traces.len(),
+            self.machines.len(),
+            axes.clocks.len(),
+            policies,
+        ];
+        let [studies, traces, machines, clocks, policies] =
+            lists.map(|length| length.max(1) as u64);
+        let numbers = |numbers: &Option<Numbers>| numbers.as_ref().map_or(1, Numbers::len);
+        let [cpus, hz, seeds] = [&axes.cpus, &axes.hz, &axes.seeds].map(numbers);
+        [studies, traces, machines, cpus, clocks, policies, hz, seeds]
+    }
+
+    fn cell(&self, axes: &Axes, places: [u64; 8]) -> Option<Cell> {
+        let [study, trace, machine, size, clock, policy, hz, seed] = places;
+        let mut cell = Cell { kind: self.kind, ..Cell::default() };
+        cell.study = axes.studies.get(study as usize).copied();
+        if let Some(TraceFile { path, bytes }) = self.traces.get(trace as usize) {
+            (cell.trace, cell.bytes) = (Some(path.clone()), Some(*bytes));
+        }
+        if let Some(machine) = self.machines.get(machine as usize) {
+            cell.machine = Some(machine.name.clone());
+            cell.machine_hash = Some(machine.hash.clone());
+            cell.cpus = Some(machine.size(size)?);
+            cell.seed = Some(axes.seeds.as_ref().map_or(Some(0), |seeds| seeds.get(seed))?);
+        }
+        cell.hz = match &axes.hz {
             Some(rates) => Some(u32::try_from(rates.get(hz)?).ok()?),
             None => None,
         };
-        Some(Cell::Simulate(Simulate {
-            study,
-            machine: machine.name.clone(),
-            machine_hash: machine.hash.clone(),
-            cpus: machine.size(size)?,
-            policy,
-            hz,
-            seed: axes.seeds.get(seed)?,
-            length: match study {
-                StudyName::REARM => policy.map(|_| axes.rounds.get()),
-                StudyName::SCHEDULE => Some(axes.messages.get()),
-                _ => None,
-            },
-        }))
+        let is_kept = |cell: &Cell, policy| !axes.exclude.iter().any(|it| it.matches(cell, policy));
+        let known = policies(self.kind, axes);
+        match (self.kind, cell.study) {
+            (Kind::Simulate, Some(study)) => {
+                cell.policy = match known.get(policy as usize) {
+                    Some(wanted) if !study.policies().is_empty() => {
+                        Some(study.policies().contains(wanted).then_some(*wanted)?)
+                    }
+                    // A study that always runs under all its policies has one cell, that of the
+                    // first policy.
+                    _ if policy > 0 => return None,
+                    _ => None,
+                };
+                cell.length = match study {
+                    StudyName::REARM => {
+                        cell.policy.map(|_| axes.rounds.map_or(20_000, |it| it.get()))
+                    }
+                    StudyName::SCHEDULE => Some(axes.messages.map_or(20, |it| it.get())),
+                    _ => None,
+                };
+            }
+            (Kind::Replay, _) => {
+                let kept = known.iter().copied().filter(|&policy| is_kept(&cell, Some(policy)));
+                cell.policies = kept.collect();
+                cell.inference = Some(axes.inference.unwrap_or(true));
+                return (!cell.policies.is_empty()).then_some(cell);
+            }
+            _ => {
+                cell.clock = Some(axes.clocks.get(clock as usize).copied().unwrap_or(Clock::Tsc));
+                cell.policy = known.get(policy as usize).copied();
+            }
+        }
+        is_kept(&cell, cell.policy).then_some(cell)
     }
+}
 
-    fn replay(&self, place: usize) -> Option<Cell> {
-        let axes = self.campaign.replay.as_ref()?;
-        let TraceFile { path, bytes } = self.replayed.get(place)?.clone();
-        let is_kept = |policy: &_| {
-            let values = AxisValues {
-                trace: Some(path.clone()),
-                policy: Some(*policy),
-                ..AxisValues::default()
-            };
-            !axes.exclude.iter().any(|excluded| excluded.match_cell(&values))
-        };
-        let policies: Vec<_> = axes.policies.iter().copied().filter(is_kept).collect();
-        let inference = axes.inference;
-        let is_any = !policies.is_empty();
-        is_any.then_some(Cell::Replay(Replay { bytes, inference, policies, trace: path }))
-    }
-
-    fn project_axes(&self) -> Axes<6> {
-        let Some(axes) = &self.campaign.project else { return Axes([0; 6]) };
-        Axes([
-            self.projected.len() as u64,
-            self.project.len() as u64,
-            axes.cpus.as_ref().map_or(1, Numbers::len),
-            axes.clocks.len() as u64,
-            axes.policies.len() as u64,
-            axes.seeds.len(),
-        ])
-    }
-
-    fn projection(&self, number: u64) -> Option<Cell> {
-        let axes = self.campaign.project.as_ref()?;
-        let [trace, machine, size, clock, policy, seed] = self.project_axes().places(number);
-        let trace = self.projected.get(trace as usize)?;
-        let machine = &self.project[machine as usize];
-        Some(Cell::Project(Project {
-            trace: trace.path.clone(),
-            bytes: trace.bytes,
-            machine: machine.name.clone(),
-            machine_hash: machine.hash.clone(),
-            cpus: machine.size(size)?,
-            clock: axes.clocks[clock as usize],
-            policy: axes.policies[policy as usize],
-            seed: axes.seeds.get(seed)?,
-        }))
+/// Returns the policies of a table: if it names none, all of them in a simulation, and the usual
+/// ones otherwise.
+fn policies(kind: Kind, axes: &Axes) -> &[ReplayPolicy] {
+    match (kind, axes.policies.as_slice()) {
+        (Kind::Replay | Kind::Project, []) => &ReplayPolicy::DEFAULT,
+        (_, policies) => policies,
     }
 }
 
@@ -269,29 +250,16 @@ impl MachineFile {
     }
 }
 
-/// The number of values on each axis of a campaign. Cells are all combinations of these values.
-struct Axes<const N: usize>([u64; N]);
-
-impl<const N: usize> Axes<N> {
-    fn len(&self) -> u64 {
-        self.0.into_iter().fold(1, u64::saturating_mul)
+/// Splits a cell's number into an index for each axis. Consecutive numbers differ in the last axis
+/// first.
+fn places<const N: usize>(lengths: [u64; N], mut number: u64) -> [u64; N] {
+    let mut places = lengths;
+    for place in places.iter_mut().rev() {
+        let length = *place;
+        *place = number % length;
+        number /= length;
     }
-
-    /// Splits a cell's number into an index for each axis. Consecutive numbers differ in the last
-    /// axis first.
-    fn places(&self, mut number: u64) -> [u64; N] {
-        let mut places = self.0;
-        for place in places.iter_mut().rev() {
-            let length = (*place).max(1);
-            *place = number % length;
-            number /= length;
-        }
-        // The number is larger than that of the last cell: return an index that no axis has.
-        if let (Some(first), true) = (places.first_mut(), number > 0) {
-            *first = u64::MAX;
-        }
-        places
-    }
+    places
 }
 
 fn keep(traces: &mut Vec<TraceFile>, former: &[TraceFile]) {

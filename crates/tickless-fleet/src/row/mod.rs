@@ -8,7 +8,7 @@ mod table;
 pub use table::{TableError, TableWriter};
 pub(crate) use table::{parent, persist, temporary};
 
-use crate::campaign::{AxisValues, Cell, Key};
+use crate::campaign::{Cell, Key};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -88,12 +88,12 @@ impl Figure {
 
 impl Outcome {
     pub fn rows(self, cell: &Cell, version: &str) -> impl Iterator<Item = Row> {
-        let AxisValues { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed } =
-            cell.values();
+        let Cell { study, machine, machine_hash, trace, cpus, policy, clock, hz, seed, .. } =
+            cell.clone();
         let of_cell = Row {
             key: self.key.to_string(),
             version: version.to_string(),
-            kind: cell.kind().to_string(),
+            kind: cell.kind.name().to_string(),
             study: study.map(|study| study.name().to_string()),
             machine,
             machine_hash,

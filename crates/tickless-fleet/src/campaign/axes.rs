@@ -1,0 +1,123 @@
+//! The content of a campaign's file, a TOML file that requests many computations. The keys are
+//! described in docs/book/src/fleet.md.
+
+use super::{CampaignError, Excluded, Kind, Numbers, StudyName};
+use crate::project::Clock;
+use serde::de::{DeserializeOwned, Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::num::NonZeroU32;
+use tickless_trace::replay::ReplayPolicy;
+
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Campaign {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulate: Option<Axes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Axes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Axes>,
+}
+
+/// A table of a campaign's file: the values on each axis. [`Kind::axes`] lists the axes that a kind
+/// of cell has.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Axes {
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub studies: Vec<StudyName>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub traces: Vec<String>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Numbers>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<Clock>,
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<ReplayPolicy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hz: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<Numbers>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inference: Option<bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<Excluded>,
+}
+
+impl Campaign {
+    pub fn parse(file: &str, text: &str) -> Result<Campaign, CampaignError> {
+        let wrong = |line, what| CampaignError { file: file.to_string(), line, what };
+        let campaign: Campaign = toml::from_str(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start.min(text.len()));
+            let line = 1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
+            wrong(Some(line), error.message().to_string())
+        })?;
+        for (kind, axes) in campaign.tables() {
+            axes.check(kind).map_err(|what| wrong(None, format!("{}.{what}", kind.name())))?;
+        }
+        Ok(campaign)
+    }
+
+    pub fn tables(&self) -> impl Iterator<Item = (Kind, &Axes)> {
+        Kind::ALL.into_iter().filter_map(|kind| Some((kind, self.table(kind)?)))
+    }
+
+    pub fn table(&self, kind: Kind) -> Option<&Axes> {
+        match kind {
+            Kind::Simulate => self.simulate.as_ref(),
+            Kind::Replay => self.replay.as_ref(),
+            Kind::Project => self.project.as_ref(),
+        }
+    }
+}
+
+impl Axes {
+    /// Checks that the required axes are given, no others than those of the kind, and that numbers
+    /// are in their ranges.
+    fn check(&self, kind: Kind) -> Result<(), String> {
+        // This cannot fail: axes are numbers and texts.
+        let given = serde_json::to_value(self).unwrap_or_default();
+        let (required, optional) = kind.axes();
+        if let Some(axis) = required.iter().find(|axis| given.get(axis).is_none()) {
+            return Err(format!("{axis} is missing"));
+        }
+        let is_known = |axis: &&String| {
+            let axis = axis.as_str();
+            axis == "exclude" || required.contains(&axis) || optional.contains(&axis)
+        };
+        if let Some(axis) = given.as_object().and_then(|all| all.keys().find(|it| !is_known(it))) {
+            let known = [required, optional].concat().join(", ");
+            return Err(format!("{axis} is no axis of such cells, which are {known}"));
+        }
+        for (axis, numbers, most) in [("cpus", &self.cpus, 4_096), ("hz", &self.hz, 100_000)] {
+            let outside = |number: &u64| !(1..=most).contains(number);
+            if let Some(number) = numbers.iter().flat_map(Numbers::iter).find(outside) {
+                return Err(format!("{axis}: {number} is not a number from 1 to {most}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: DeserializeOwned + PartialEq + Debug,
+{
+    let list = Vec::<T>::deserialize(deserializer)?;
+    if list.is_empty() {
+        return Err(D::Error::custom("the list is empty; name at least one value"));
+    }
+    let twice = |(place, one): &(usize, &T)| list[..*place].contains(one);
+    match list.iter().enumerate().find(twice) {
+        Some((_, one)) => Err(D::Error::custom(format!("{one:?} is in the list twice"))),
+        None => Ok(list),
+    }
+}
