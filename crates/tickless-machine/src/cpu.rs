@@ -7,7 +7,6 @@ use crate::engine::clock;
 use crate::fiber;
 use crate::machine_state::{MachineState, with_running};
 use crate::ps::Ps;
-use crate::trace::Event;
 
 pub use crate::cpu_state::{Usage, Waited};
 
@@ -82,7 +81,6 @@ pub fn power_off(until: Ps) {
         let state = &mut machine.cpus[cpu];
         state.masked += 1;
         state.mode = Mode::Waiting(until);
-        machine.record(cpu, Event::Begin("off"));
         machine.leave_core(cpu);
     });
     if is_off.is_none() {
@@ -93,7 +91,6 @@ pub fn power_off(until: Ps) {
         let state = &mut machine.cpus[cpu];
         state.inbox.clear();
         state.masked = state.masked.saturating_sub(1);
-        machine.record(cpu, Event::End);
         machine.join_core(cpu);
     });
 }

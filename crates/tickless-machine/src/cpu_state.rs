@@ -217,18 +217,6 @@ pub enum Vector {
     Stop,
 }
 
-impl Vector {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Vector::Timer => "timer interrupt",
-            Vector::Look => "look interrupt",
-            Vector::Reschedule => "reschedule interrupt",
-            Vector::Barrier => "barrier interrupt",
-            Vector::Stop => "stop interrupt",
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Inbox {
     timer: Ps,

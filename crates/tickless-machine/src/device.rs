@@ -4,7 +4,6 @@
 use crate::act::act;
 use crate::machine_state::{Counter, MachineState, with};
 use crate::ps::Ps;
-use crate::trace::Event;
 use tickless_core::time::Ns;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,21 +15,17 @@ impl MachineState {
         if counter.0 >= self.counters.len() {
             return Ns::ZERO;
         }
-        self.record(cpu, Event::Begin("counter read"));
         let (costs, device) = (self.costs.counter, &mut self.counters[counter.0]);
         let clock = &mut self.cpus[cpu].clock;
         device.free = device.free.max(*clock) + costs.service;
         device.reads += 1;
         *clock = device.free.max(*clock + costs.latency);
         // The counter shows the simulated time at which it has served the read.
-        let value = device.free.to_ns();
-        self.record(cpu, Event::End);
-        value
+        device.free.to_ns()
     }
 
     fn program(&mut self, cpu: usize, at: Ns) {
         self.count(cpu);
-        self.record(cpu, Event::Instant("device write"));
         let delay = match &mut self.faults {
             Some(faults) => faults.device(at),
             None => Some(Ns::ZERO),

@@ -35,7 +35,6 @@ use crate::fault::FaultPlan;
 use crate::fiber::{self, Fiber, Resumed};
 use crate::machine_state::{MachineState, install, uninstall, with, with_cpu};
 use crate::ps::Ps;
-use crate::trace::Trace;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -78,14 +77,6 @@ impl Machine {
 
     pub(crate) fn inject(&mut self, faults: FaultPlan) {
         self.change(|state| state.faults = Some(faults));
-    }
-
-    pub fn record(&mut self) {
-        self.change(|state| state.trace = Some(Trace::default()));
-    }
-
-    pub fn trace(&self) -> Option<&Trace> {
-        self.state.as_ref()?.trace.as_ref()
     }
 
     /// Switches a CPU on, which then runs `body` on a new fiber. The CPU is switched off when

@@ -10,7 +10,6 @@ use crate::cpu_state::Mode;
 use crate::machine_state::{Handler, MachineState, with, with_cpu, with_running};
 use crate::ps::Ps;
 use crate::topology::Distance;
-use crate::trace::Event;
 use tickless_core::time::{CpuId, Ns};
 
 pub use crate::cpu_state::Vector;
@@ -115,7 +114,6 @@ impl MachineState {
         state.interrupts += 1;
         self.inside += 1;
         self.count(cpu);
-        self.record(cpu, Event::Begin(vector.name()));
         Some((vector, self.handler.clone()))
     }
 
@@ -125,7 +123,6 @@ impl MachineState {
         state.clock += self.costs.irq.exit;
         state.handlers = state.handlers.saturating_sub(1);
         state.masked = state.masked.saturating_sub(1);
-        self.record(cpu, Event::End);
     }
 }
 

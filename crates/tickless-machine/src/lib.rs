@@ -9,7 +9,7 @@
 //! | `machine_state`, `cpu_state` | the state of its CPUs, counters and interrupts |
 //! | `act` | actions in the order of the clocks |
 //! | `power` | idle states, power, and the speed of SMT threads |
-//! | `cpu`, `device`, `irq`, `trace` | the functions that programs on the machine call |
+//! | `cpu`, `device`, `irq` | the functions that programs on the machine call |
 //! | `shared_clock` | a clock that all CPUs share |
 //! | `platform` | what the timer library needs from a platform, on the simulated machine |
 //! | `spec`, `prices`, `size` | machine files, each number with its source; other numbers of CPUs |
@@ -43,5 +43,4 @@ pub mod shared_clock;
 pub mod size;
 pub mod spec;
 pub mod topology;
-pub mod trace;
 pub mod validate;

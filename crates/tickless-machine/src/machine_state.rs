@@ -12,7 +12,6 @@ use crate::fault::FaultPlan;
 use crate::fiber::{FiberId, Resumed};
 use crate::order::{Order, before};
 use crate::ps::Ps;
-use crate::trace::{self, Event, Trace};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -63,7 +62,6 @@ pub(crate) struct MachineState {
     pub(crate) on_return: Option<OnReturn>,
     pub(crate) faults: Option<FaultPlan>,
     pub(crate) broken_rule: Option<&'static str>,
-    pub(crate) trace: Option<Trace>,
     pub(crate) nearest: Ps,
     pub(crate) words: HashMap<usize, LineId>,
     pub(crate) stopping: bool,
@@ -77,14 +75,6 @@ pub(crate) struct MachineState {
     pub(crate) events: u64,
     pub(crate) digest: u64,
     pub(crate) waking: Vec<Watcher>,
-}
-
-impl Drop for MachineState {
-    fn drop(&mut self) {
-        if let Some(trace) = self.trace.take() {
-            trace::end_machine(trace);
-        }
-    }
 }
 
 /// The energy that a core has used from the start until the time `until`.
@@ -127,7 +117,6 @@ impl MachineState {
             on_return: None,
             faults: None,
             broken_rule: None,
-            trace: trace::begin_machine(),
             nearest: costs.line.nearest(),
             words: HashMap::new(),
             stopping: false,
@@ -227,12 +216,6 @@ impl MachineState {
         self.events += 1;
         let what = self.cpus[cpu].clock.0 ^ (cpu as u64) << 48;
         self.digest = (self.digest ^ what).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
-    }
-
-    pub(crate) fn record(&mut self, cpu: usize, event: Event) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(self.cpus[cpu].clock, cpu, event);
-        }
     }
 
     #[inline]

@@ -4,7 +4,6 @@
 use crate::cpu_state::{Mode, Segment};
 use crate::machine_state::MachineState;
 use crate::ps::Ps;
-use crate::trace::Event;
 use tickless_core::time::CpuId;
 
 impl MachineState {
@@ -19,7 +18,6 @@ impl MachineState {
         let state = &mut self.cpus[cpu];
         state.mode = Mode::Halted { since: state.clock, exit };
         state.watts = watts;
-        self.record(cpu, Event::Begin("halted"));
         self.leave_core(cpu);
     }
 
@@ -31,7 +29,6 @@ impl MachineState {
         state.joules += state.watts * slept.as_ns_f64() * 1e-9;
         state.clock += exit;
         state.mode = Mode::Running;
-        self.record(cpu, Event::End);
         self.join_core(cpu);
     }
 

@@ -8,11 +8,9 @@ use crate::choice::policy;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::output::{Format, print};
 use crate::traces;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tickless_trace::replay::{
-    Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, summarise, write_timeline,
+    Comparison, Inference, Measure, ReplayPolicy, Summary, Verdict, summarise,
 };
 
 /// Drive a recorded kernel timer trace through the timer core, once for each policy
@@ -40,12 +38,6 @@ pub struct ReplayArgs {
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Also write a timeline of one trace, for ui.perfetto.dev
-    ///
-    /// A track for each CPU's idling, its timers by function, and the writes of its timer device,
-    /// recorded and under each policy.
-    #[arg(long, value_name = "FILE")]
-    timeline: Option<PathBuf>,
     /// Replay what is recorded and nothing else
     ///
     /// Otherwise an operation without a record is inferred where the record contradicts itself
@@ -64,11 +56,6 @@ impl Command for ReplayArgs {
             let summary = self.replay(file)?;
             print(&summary, self.format)?;
             return Ok(self.verdict(&summary));
-        }
-        if self.timeline.is_some() {
-            return Err(Failure::usage(
-                "--timeline is of one trace, and these are several. Give one of them",
-            ));
         }
         // A trace that cannot be used is left out of the table. The command continues with the next
         // trace, and fails at the end.
@@ -101,14 +88,6 @@ impl ReplayArgs {
         let inference = if self.no_inference { Inference::Off } else { Inference::On };
         let trace = traces::read(file)?;
         trace.messages().for_each(complain);
-        if let Some(timeline) = &self.timeline {
-            let write = || {
-                let mut out = BufWriter::new(File::create(timeline)?);
-                write_timeline(&trace, policies, inference, &mut out)?;
-                out.flush()
-            };
-            write().map_err(Failure::output)?;
-        }
         Ok(summarise(&trace, policies, inference))
     }
 

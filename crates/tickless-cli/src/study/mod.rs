@@ -9,9 +9,8 @@ use crate::output::{Format, print};
 use crate::progress::Bar;
 use clap::ArgGroup;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use std::path::PathBuf;
 use tickless_fleet::campaign::Numbers;
-use tickless_lab::studies::{Effort, Request, STUDIES, SimOptions, Study, StudyResult, World};
+use tickless_lab::studies::{Effort, Request, STUDIES, Study, StudyResult, World};
 
 /// Measure a mechanism beside the behaviour that it replaced
 ///
@@ -61,9 +60,6 @@ pub struct StudyArgs {
     /// a file
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "live")]
     machine: Option<String>,
-    /// Write a timeline of a short stretch, for ui.perfetto.dev or chrome://tracing
-    #[arg(long, value_name = "FILE", conflicts_with = "live")]
-    timeline: Option<PathBuf>,
     /// Fail if a figure is not in the band where it should be
     #[arg(long)]
     strict: bool,
@@ -105,7 +101,7 @@ impl StudyArgs {
             cpus: self.cpus.as_ref().map(|cpus| cpus.iter().map(|one| one as u32).collect()),
             seed: self.seed,
             sensitivity: self.sensitivity,
-            sim: SimOptions { machine: self.machine.clone(), timeline: self.timeline.clone() },
+            machine: self.machine.clone(),
         }
     }
 }

@@ -19,7 +19,6 @@ fn a_wrong_command_line_exits_2_with_advice() {
             ("replay a --no-such-option", "--no-such-option"),
             ("replay a --policy busy", "restart-aware"),
             ("replay a --format xml", "csv"),
-            ("replay traces/idle.txt.gz b --timeline c", "--timeline"),
             ("study rearm --live --sim", both),
             ("study rearm --live --quick --full", both),
             ("study rearm --live --cpus 0", "not a number from 1 to"),
@@ -65,7 +64,6 @@ fn an_unusable_file_exits_1_with_advice() {
             ("replay .", "Name a file, not a directory"),
             ("replay empty.txt", "Record a trace"),
             ("replay /no/such/*", "Check the pattern"),
-            ("replay traces/idle.txt.gz --timeline /no/such/place", "another place"),
             ("man nonsense", "tickless help"),
             ("man --dir /proc/nowhere", "Name another place"),
             ("record -o /no/such/place", "-o"),
@@ -215,12 +213,4 @@ fn several_traces_are_one_table() {
     let named = prints("replay traces/idle.txt.gz");
     let rest = |text: &str| text.split_once(": ").unwrap().1.to_string();
     assert_eq!(rest(&piped), rest(&named));
-}
-
-#[test]
-fn a_timeline_is_written() {
-    prints("replay traces/idle.txt.gz --timeline timeline.json");
-    let text = std::fs::read(path("timeline.json")).unwrap();
-    let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    assert!(document["traceEvents"].as_array().unwrap().len() > 1_000);
 }

@@ -49,7 +49,7 @@ mod sim;
 pub use cell::{Band, Cell, Claim, Role, Scale, claim, wanted};
 pub use fit::{Sensitivity, fitted, sensitivity};
 pub use plot::Plot;
-pub use request::{Effort, Request, SimOptions, World};
+pub use request::{Effort, Request, World};
 pub use result::{Answer, Exhibit, Grid, StudyResult, grids};
 
 use crate::LabError;

@@ -2,7 +2,6 @@
 
 use crate::LabError;
 use serde::Serialize;
-use std::path::PathBuf;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
@@ -15,13 +14,14 @@ pub struct Request {
     /// Whether to show how much the predicted figures depend on those parameters of the simulated
     /// machine whose values are only assumed. Live studies ignore this.
     pub sensitivity: bool,
-    pub sim: SimOptions,
+    /// The simulated machine: a name or a file. `None` for the machines of the published report.
+    /// Live studies ignore this.
+    pub machine: Option<String>,
 }
 
 impl Request {
     pub fn new(world: World, effort: Effort, seed: u64) -> Request {
-        let sim = SimOptions::default();
-        Request { world, effort, cpus: None, seed, sensitivity: false, sim }
+        Request { world, effort, cpus: None, seed, sensitivity: false, machine: None }
     }
 
     pub fn reject_cpus(&self, what: impl Into<String>) -> Result<(), LabError> {
@@ -30,14 +30,6 @@ impl Request {
             Some(_) => Err(LabError::Request { what: what.into() }),
         }
     }
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SimOptions {
-    /// The machine: a name or a file. `None` for the machines of the published report.
-    pub machine: Option<String>,
-    /// The file to which a timeline of a short run is written, for a trace viewer.
-    pub timeline: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -2,8 +2,8 @@
 //!
 //! A study runs on the machine of its published report, whose figures it tries to reproduce. With
 //! `--machine` it runs on another machine. `--cpus` asks for a curve over the number of CPUs
-//! instead of the published figures, `--sensitivity` for how much the predicted figures change with
-//! each assumed parameter, and `--timeline` for a record of what each CPU did.
+//! instead of the published figures, and `--sensitivity` for how much the predicted figures change
+//! with each assumed parameter.
 
 use super::plot::Line;
 use super::{Cell, Exhibit, Request, Sensitivity, StudyResult, sensitivity};
@@ -13,7 +13,6 @@ use crate::{LabError, machines};
 use std::io;
 use tickless_machine::size::{Sized, sized};
 use tickless_machine::spec::Spec;
-use tickless_machine::trace;
 
 /// The note that studies without random input show.
 pub const SEED_UNUSED: &str = "Nothing here is drawn by chance: the seed changes nothing";
@@ -21,7 +20,7 @@ pub const SEED_UNUSED: &str = "Nothing here is drawn by chance: the seed changes
 /// Returns the machine that the user requested, or otherwise the machine named `usual`. It is an
 /// error if the machine's file lacks a parameter in `needs`.
 pub fn machine(request: &Request, usual: &str, needs: &[&str]) -> Result<Spec, LabError> {
-    let mut spec = machines::find(request.sim.machine.as_deref().unwrap_or(usual))?;
+    let mut spec = machines::find(request.machine.as_deref().unwrap_or(usual))?;
     spec.require(needs).map_err(|error| LabError::Request { what: error.to_string() })?;
     spec.seed = request.seed;
     Ok(spec)
@@ -52,7 +51,7 @@ pub fn add(
     cells: io::Result<Vec<Cell>>,
 ) -> Result<(), LabError> {
     let cells = cells.map_err(no_memory)?;
-    if request.sim.machine.is_some() {
+    if request.machine.is_some() {
         result.cells.extend(cells.into_iter().map(Cell::unpublished));
     } else {
         result.cells.extend(cells);
@@ -90,24 +89,6 @@ pub fn reject_cpus(request: &Request, study: &str) -> Result<(), LabError> {
     request.reject_cpus(format!("study {study} --sim has no curve over CPUs; leave --cpus out"))
 }
 
-pub fn timeline(
-    result: &mut StudyResult,
-    request: &Request,
-    short_run: impl FnOnce() -> io::Result<()>,
-) -> Result<(), LabError> {
-    let Some(path) = &request.sim.timeline else { return Ok(()) };
-    let (done, trace) = trace::of(short_run);
-    done.map_err(no_memory)?;
-    let json = trace.unwrap_or_default().to_chrome_json();
-    std::fs::write(path, json)
-        .map_err(LabError::system("the timeline could not be written; name another file"))?;
-    result.notes.push(format!(
-        "A timeline of a short stretch is in {}: open it in ui.perfetto.dev or chrome://tracing",
-        path.display()
-    ));
-    Ok(())
-}
-
 /// Adds a table with the effects of the machine's assumed parameters on the predicted figures, if
 /// it was requested. `refit` fits the calibrated parameters again after each change.
 pub fn add_sensitivity(
@@ -133,7 +114,7 @@ pub fn add_sensitivity(
         ]
     };
     // A machine that the user chose was not fitted to published figures, so nothing is refitted.
-    let is_fitted = request.sim.machine.is_none();
+    let is_fitted = request.machine.is_none();
     let refit = |spec: &Spec| match is_fitted {
         true => refit(spec).unwrap_or_else(|_| spec.clone()),
         false => spec.clone(),

@@ -11,7 +11,6 @@ use super::{Clocked, Kernel, NO_FIBER, TaskUsage};
 use crate::engine::{self, FiberId, Machine};
 use crate::irq::{self, Masked, Vector};
 use crate::ps::Ps;
-use crate::trace;
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -293,7 +292,6 @@ impl Kernel {
         engine::charge(self.costs.switch);
         let now = engine::clock();
         let cpu = engine::here();
-        self.trace_switch(me, next);
         self.with_task(me, |task| {
             task.usage.ran += now - task.since;
             task.on_cpu = false;
@@ -308,20 +306,6 @@ impl Kernel {
             engine::switch_to(fiber);
         }
         self.begin_turn();
-    }
-
-    /// Records a task switch in the trace. While the idle task runs, nothing is drawn on the CPU's
-    /// track.
-    fn trace_switch(&self, from: TaskId, to: TaskId) {
-        let mine = &self.cpus[engine::here().index()];
-        if from != mine.idle.get() {
-            trace::end();
-        }
-        match to {
-            to if to == mine.idle.get() => {}
-            to if mine.expirer.get() == Some(to) => trace::begin("expiry thread"),
-            _ => trace::begin("task"),
-        }
     }
 
     fn begin_turn(&self) {

@@ -7,5 +7,4 @@
 mod engine;
 mod fuzz;
 mod spec;
-mod trace;
 mod validate;

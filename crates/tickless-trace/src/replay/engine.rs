@@ -47,22 +47,6 @@ pub(super) struct Outcome {
 const DELIVERY_MAX: Ns = Ns::from_ms(1);
 
 pub(super) fn run(script: &Script, trace: &Trace, policy: ReplayPolicy) -> Outcome {
-    let (engine, before) = perform(script, trace, policy);
-    engine.outcome(policy, &before)
-}
-
-/// Replays a script, and returns all device writes as (time, CPU), including those of inferred
-/// operations.
-pub(super) fn writes(script: &Script, trace: &Trace, policy: ReplayPolicy) -> Vec<(Ns, CpuId)> {
-    perform(script, trace, policy).0.platform().take_writes()
-}
-
-/// Returns an engine that has performed the script, and the devices' counts before its first item.
-fn perform<'s>(
-    script: &'s Script,
-    trace: &Trace,
-    policy: ReplayPolicy,
-) -> (Engine<'s>, Vec<DeviceCounts>) {
     let settings = policy.set(Settings {
         tick: tick(trace),
         push_out: PushOut::Eager,
@@ -76,13 +60,12 @@ fn perform<'s>(
         engine.seen.borrow_mut().guessed[start.timer as usize] = true;
     }
     let before = engine.devices();
-    engine.platform().take_writes();
     for item in &script.items {
         engine.deliver_due(item.at);
         engine.perform(item);
     }
     engine.deliver_due(script.ends);
-    (engine, before)
+    engine.outcome(policy, &before)
 }
 
 struct Engine<'s> {

@@ -24,7 +24,6 @@ mod policy;
 mod script;
 pub mod streams;
 mod summary;
-mod timeline;
 
 pub use agreement::{AGREEMENT_PERCENT, Agreement, Comparison, Measure, Verdict};
 pub use lateness::Quantiles;
@@ -34,4 +33,3 @@ pub use script::{FamilyCounts, Inference};
 pub use summary::{
     FunctionStarts, OperationCounts, PolicyResult, Recorded, Summary, TraceFacts, summarise,
 };
-pub use timeline::write_timeline;

@@ -19,7 +19,6 @@ pub(super) struct ReplayPlatform {
     /// All times for which devices have been armed, the earliest first. [`Self::next_event`] skips
     /// a time for which the device is no longer armed.
     events: Uncontended<BinaryHeap<Reverse<(Ns, CpuId)>>>,
-    writes: Uncontended<Vec<(Ns, CpuId)>>,
 }
 
 impl ReplayPlatform {
@@ -29,7 +28,6 @@ impl ReplayPlatform {
             here: AtomicU16::new(0),
             devices: (0..cpus).map(|_| AtomicU64::new(Ns::NEVER.0)).collect(),
             events: Lock::new(BinaryHeap::new()),
-            writes: Lock::new(Vec::new()),
         }
     }
 
@@ -52,10 +50,6 @@ impl ReplayPlatform {
             }
         }
         None
-    }
-
-    pub(super) fn take_writes(&self) -> Vec<(Ns, CpuId)> {
-        std::mem::take(&mut self.writes.lock())
     }
 
     /// Delivers the event of a CPU's device. After that, the device is not armed.
@@ -82,7 +76,6 @@ unsafe impl Platform for ReplayPlatform {
 
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         self.devices[cpu.index()].store(at.0, Ordering::Relaxed);
-        self.writes.lock().push((self.now(), cpu));
         if at != Ns::NEVER {
             self.events.lock().push(Reverse((at, cpu)));
         }

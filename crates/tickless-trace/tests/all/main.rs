@@ -9,7 +9,6 @@ mod quota;
 mod replay_by_hand;
 mod replay_property;
 mod replay_samples;
-mod replay_timeline;
 mod trace_damage;
 mod trace_fixture;
 mod trace_formats;

@@ -213,11 +213,6 @@ pub fn cells_of(spec: &Spec) -> io::Result<Vec<Cell>> {
     cases.into_iter().map(cell).collect()
 }
 
-pub fn short_run(spec: &Spec) -> io::Result<()> {
-    let case = Case { calls: 20, ..Case::new(Scan::AllBases) };
-    cycles(spec, case, SEEDS[0] ^ spec.seed << 8).map(drop)
-}
-
 const UNIT: &str = "cycles/call";
 
 /// Simulates the points of a plot over the number of CPUs: the time of a call before and after,

@@ -14,7 +14,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let small = sim::machine(request, "itanium2-4p", &NEEDS)?;
     let specs = if small == big { vec![&big] } else { vec![&big, &small] };
     let mut result = sim::begin("cancel", request, progress, &specs);
-    match (sim::points(&mut result, request, &big)?, &request.sim.machine) {
+    match (sim::points(&mut result, request, &big)?, &request.machine) {
         (Some(cpus), _) => sim::add(&mut result, request, model::curve(&big, &cpus))?,
         (None, Some(_)) => sim::add(&mut result, request, model::cells_of(&big))?,
         (None, None) => {
@@ -41,7 +41,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             Ok(cells)
         });
     }
-    sim::timeline(&mut result, request, || model::short_run(&small))?;
     result.notes.push(
         "All CPUs do timer work, so what a base runs is in its CPU's cache and dirty. The \
          published cold cells are not consistent with each other and are not fitted."

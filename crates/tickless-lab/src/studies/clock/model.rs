@@ -139,10 +139,6 @@ pub fn curve(spec: &Spec, cpus: &[u16]) -> io::Result<Vec<Cell>> {
     Ok(cells)
 }
 
-pub fn short_run(spec: &Spec) -> io::Result<()> {
-    run(spec, Source::Direct, Ticks::Aligned).map(drop)
-}
-
 const JOBS: &str = "jobs/min";
 const PERCENT: &str = "% of CPU time";
 

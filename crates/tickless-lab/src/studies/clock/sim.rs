@@ -20,7 +20,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
         for spec in machines {
             sim::add(&mut result, request, model::cells(spec, model::SIDES))?;
         }
-        if request.sim.machine.is_none() {
+        if request.machine.is_none() {
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
             plots(&mut result, cpus, &curve);
@@ -29,7 +29,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     let refit = |spec: &_| model::refit(spec, &small);
     sim::add_sensitivity(&mut result, request, &big, refit, STUDY.cells);
-    sim::timeline(&mut result, request, || model::short_run(&small))?;
     result.notes.push(
         "The time in the read explains 5 of the 12 % that 72 CPUs lose, and 34 of the 65 % that \
          480 lose; the published throughput there is 1.9 times lower still. Reads that are \

@@ -138,16 +138,6 @@ fn contrast(hz: u64, unbound: &[f64], bound: &[f64]) -> [Cell; 2] {
     ]
 }
 
-pub fn short_run(spec: &Spec) -> io::Result<()> {
-    let case = Case {
-        deferral: Deferral::EveryTick,
-        binding: Binding::Unbound,
-        tick: Ns::from_ms(1),
-        samples: 2,
-    };
-    run(spec, case, 1 + spec.seed).map(drop)
-}
-
 const US: &str = "us";
 const PERCENT: &str = "%";
 

@@ -26,7 +26,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     answers(&mut result);
     // No parameter of this machine is fitted, so there is nothing to fit again.
     sim::add_sensitivity(&mut result, request, &spec, |spec| Ok(spec.clone()), STUDY.cells);
-    sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(
         "How far the two CPUs' ticks are apart decides, and nobody knows it of the published \
          machine: 20 skews of up to 10 us are drawn, and the claim is in how many of them the \

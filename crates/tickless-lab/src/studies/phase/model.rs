@@ -77,10 +77,6 @@ pub struct Windows {
     pub ran: Vec<(Ns, Ns)>,
 }
 
-pub fn short_run(spec: &Spec) -> io::Result<()> {
-    run(spec, &pair(Phase::Aligned)).map(drop)
-}
-
 /// The part of the work that is simulated. The resulting times are scaled up to the whole work.
 const SHARE: f64 = 0.1;
 

@@ -16,7 +16,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let spec = sim::machine(request, "power10-core", &NEEDS)?;
     let mut result = sim::begin("phase", request, progress, &[&spec]);
     sim::add(&mut result, request, model::cells(&spec))?;
-    if request.sim.machine.is_none() {
+    if request.machine.is_none() {
         let later = machines::find("power10-later")?;
         sim::add(&mut result, request, model::second_source(&later, model::SIDES))?;
     }
@@ -24,7 +24,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     plot_period(&mut result, &spec).map_err(sim::no_memory)?;
     answers(&mut result);
     sim::add_sensitivity(&mut result, request, &spec, model::refit, model::cells);
-    sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(
         "The thread does not name its runs' offsets. 30, 0 and 50 ms are those multiples of 10 ms \
          that fit its 131, 155 and 121 s."

@@ -136,10 +136,6 @@ pub fn refit(spec: &Spec) -> io::Result<Spec> {
     })
 }
 
-pub fn short_run(spec: &Spec) -> io::Result<()> {
-    run(spec, Policy::Eager, Others::Watchdog, 200).map(drop)
-}
-
 const US: &str = "us";
 const WRITES: &str = "writes";
 /// The expected writes per round trip with the eager policy. Going idle moves the tick, and leaving

@@ -26,7 +26,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     let shape = Shape::Bars { unit: "writes per round trip", bars: bars.map(bar).to_vec() };
     result.plots.push(Plot::new("writes", "Device writes per round trip", shape));
     answers(&mut result);
-    sim::timeline(&mut result, request, || model::short_run(&spec))?;
     result.notes.push(
         "Half of the eager policy's eight writes per round trip are made while the other CPU \
          works, so only the others are waited for. The tasks are on two sockets, because together \

@@ -69,11 +69,6 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             Ok(growth(&self::points(spec, &[2, 60], &stolen)?, [2, 60]))
         },
     );
-    sim::timeline(&mut result, request, || {
-        let small = sizes(&spec, &[2]);
-        let case = Case { contender: Ours, stolen: 100, span: Ns::from_us(30) };
-        small.iter().try_for_each(|small| model::run(&small.spec, case, SEED).map(drop))
-    })?;
     result.notes.push(
         "A thread keeps its CPU and runs at full speed; the server's queues and the connections' \
          own data cost nothing. No timer comes due in the simulated time. An operation's lines are \
