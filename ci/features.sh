@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Checks the library with each optional feature alone, and runs the tests that need features with
-# all of them: no other step builds features that are off by default. Checks the program's Parquet
-# feature; ci/python.sh tests it, because its wheel contains a program with that feature.
+# all of them: no other step builds features that are off by default.
 . "$(dirname "$0")/lib.sh"
 need_component clippy
 for feature in tracing metrics stream tokio-time tokio-test-util; do
@@ -10,5 +9,3 @@ done
 cargo test --locked -p tickless --all-features --lib --test observing --test tokio_time \
   --test tokio_runtime
 cargo test --locked -p tickless --all-features --test all statistics::
-cargo clippy --locked -p tickless-fleet -p tickless-cli --features tickless-cli/parquet -- \
-  -D warnings

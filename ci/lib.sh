@@ -53,7 +53,7 @@ fresh_python() {
   trap 'rm -rf "$venv" "$root/python/tickless._native.data"' EXIT
   python3 -m venv "$venv"
   "$bin/pip" install -q 'maturin>=1.9,<2' "$@"
-  cargo build --locked -q --profile "$profile" -p tickless-cli --features parquet
+  cargo build --locked -q --profile "$profile" -p tickless-cli
   mkdir -p python/tickless._native.data/scripts
   cp "target/$folder/tickless" python/tickless._native.data/scripts/
   (cd python && "$bin/maturin" build --locked -q --profile "$profile" --out "$venv/wheels")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints the licences of the crates that are compiled into a package, which programs that contain
 # them must carry. Checks nothing; ci/deny.sh checks which licences they have.
-# Usage: ci/notices.sh PACKAGE [FEATURES]
+# Usage: ci/notices.sh PACKAGE
 . "$(dirname "$0")/lib.sh"
 
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
@@ -14,6 +14,6 @@ while IFS='|' read -r crate licence; do
     -iregex '.*/(licen[cs]e|copying|copyright|notice|unlicense)[^/]*' -print0 |
     sort -z | xargs -0r cat
   echo
-done < <(cargo tree --locked --package "$1" --features "${2:-}" --target "$host" \
+done < <(cargo tree --locked --package "$1" --target "$host" \
   --edges normal,no-proc-macro --prefix none --no-dedupe --format '{p}|{l}' |
   grep -v "($PWD" | sort -u)

@@ -19,9 +19,7 @@ export TICKLESS_TRACES="$PWD/traces"
 (cd "$venv" && "$bin/pytest" -q -p no:cacheprovider --doctest-modules --doctest-glob=README.md \
   tests/test_tickless.py README.md "$installed/__init__.py")
 
-(cd "$venv" && "$bin/python" examples/fleet_of_traces.py "$TICKLESS_TRACES" 300 fleet.html)
-[ "$(grep -o '<svg' "$venv/fleet.html" | wc -l)" = 3 ] ||
-  { echo "the example has not drawn its three plots" >&2; exit 1; }
+(cd "$venv" && "$bin/python" examples/fleet_of_traces.py "$TICKLESS_TRACES" 300)
 
 # The Python code in python/README.md must draw a plot.
 awk '/^<!-- ci: python -->/ { marked = 1 } marked && /^```$/ { exit }

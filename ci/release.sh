@@ -79,9 +79,9 @@ done <"$work/order"
 program=tickless-$version-$host
 mkdir -p "$work/$program"
 RUSTFLAGS="$remap -Ctarget-feature=+crt-static" \
-  cargo build --locked --release --target "$host" --package tickless-cli --features parquet
+  cargo build --locked --release --target "$host" --package tickless-cli
 cp "$target/$host/release/tickless" README.md CHANGELOG.md LICENSE-* "$work/$program"
-ci/notices.sh tickless-cli parquet >"$work/$program/THIRD-PARTY"
+ci/notices.sh tickless-cli >"$work/$program/THIRD-PARTY"
 "$work/$program/tickless" --version
 ! readelf -l "$work/$program/tickless" | grep INTERP >/dev/null || fail "the program is not static"
 archive "$program"

@@ -36,7 +36,7 @@ def _build_program() -> None:
     # A source distribution has only what the library needs.
     if not (workspace / "crates" / "tickless-cli").is_dir():
         return
-    cargo = ["cargo", "build", "--release", "--package", "tickless-cli", "--features", "parquet"]
+    cargo = ["cargo", "build", "--release", "--package", "tickless-cli"]
     target = _HERE / "target"
     subprocess.run([*cargo, "--locked", "--target-dir", str(target)], cwd=workspace, check=True)
     _SCRIPTS.mkdir(parents=True, exist_ok=True)

@@ -1,11 +1,11 @@
 """A fleet, cell by cell: the committed traces, and machines that are made up.
 
-    python fleet_of_traces.py TRACES [MACHINES] [PAGE]
+    python fleet_of_traces.py TRACES [MACHINES]
 
-TRACES is the folder of the repository's traces; MACHINES is how many more are made up (300), and
-PAGE is where the page with plots goes (fleet.html). A made-up machine has a thread that sleeps, and
-requests whose timeouts are cancelled before they fire; each tenth machine has fifty times as many
-requests. What a device write costs is taken from simulated machines.
+TRACES is the folder of the repository's traces; MACHINES is how many more are made up
+(300). A made-up machine has a thread that sleeps, and requests whose timeouts are cancelled before
+they fire; each tenth machine has fifty times as many requests. What a device write costs is taken
+from simulated machines.
 """
 
 # %% What it is about
@@ -20,7 +20,6 @@ import tickless
 
 traces = pathlib.Path(sys.argv[1])
 count = int(sys.argv[2]) if len(sys.argv) > 2 else 300
-page = sys.argv[3] if len(sys.argv) > 3 else "fleet.html"
 
 
 # %% A machine that is made up: one CPU for a fifth of a second
@@ -65,7 +64,6 @@ with tempfile.TemporaryDirectory() as folder:
         path.write_text(made_up(seed))
         paths.append(path)
     fleet = tickless.fleet(paths)
-fleet.save(page)
 machines = polars.DataFrame(fleet.machines)
 print(machines.select("trace", "device_writes_per_cpu_s", "lazy_saves_percent", "arms_most").head(8))
 
@@ -81,4 +79,3 @@ for name in tickless.machine_names():
     if "event.program_ns" in machine.keys():
         ns = machine["event.program_ns"] * statistics.mean(saved.drop_nulls())
         print(f"{name}: {ns:.0f} ns of each CPU's second")
-print(f"{page}: the same with plots")

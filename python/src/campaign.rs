@@ -45,9 +45,8 @@ impl Campaign {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(u64, u64, u64)> {
         let folder = Arc::clone(&self.folder);
-        let environment = |name: &str| std::env::var(name).ok();
-        let shard = shard.map(|shard| Shard::find(Some(&shard), environment)).transpose();
-        let shard = shard.map_err(error)?.unwrap_or(Shard::WHOLE);
+        let shard = shard.map(|shard| shard.parse()).transpose();
+        let shard = shard.map_err(|what: String| error(what))?.unwrap_or(Shard::WHOLE);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
         let pool = pool.map_err(error)?;
         let done = run(py, progress, AfterInterrupt::Wait, move |steps, stop| {
@@ -70,7 +69,7 @@ impl Campaign {
         Table::of_rows(&all)
     }
 
-    /// Writes all results as a .parquet or .csv file. Returns the number of rows.
+    /// Writes all results as a .csv file. Returns the number of rows.
     fn merge(&self, py: Python<'_>, to: PathBuf) -> PyResult<u64> {
         let folder = Arc::clone(&self.folder);
         let merged = run(py, None, AfterInterrupt::Wait, move |_, _| {

@@ -1,13 +1,12 @@
 //! A summary of many traces.
 
-use crate::errors::{error, write};
 use crate::table::{Table, number, text, whole};
 use crate::wait::{AfterInterrupt, run};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use tickless_fleet::fleet::{self as traces, Differs, FIGURES, Figures, Spread};
 
-/// A summary of many traces, as tables and as a page.
+/// A summary of many traces, as tables.
 #[pyclass(frozen, module = "tickless")]
 pub struct Fleet {
     fleet: traces::Fleet,
@@ -73,16 +72,6 @@ impl Fleet {
             ("distance", figure(|it| it.distance)),
             ("why", text(all().map(|it| Some(&it.why)))),
         ])
-    }
-
-    /// The page with plots.
-    fn to_html(&self) -> PyResult<String> {
-        traces::page(&self.fleet).map_err(error)
-    }
-
-    /// Writes the page.
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        write(path, &self.to_html()?)
     }
 
     fn __len__(&self) -> usize {

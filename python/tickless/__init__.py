@@ -84,7 +84,7 @@ class Campaign:
         return self._native.results()
 
     def merge(self, to: Path) -> int:
-        """Writes all rows as a ``.parquet`` or ``.csv`` file; returns how many."""
+        """Writes all rows as a ``.csv`` file; returns how many."""
         return self._native.merge(to)
 
 

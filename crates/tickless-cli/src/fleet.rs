@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tickless_fleet::fleet::{FIGURES, Figures, Fleet, fleet, page};
+use tickless_fleet::fleet::{FIGURES, Figures, Fleet, fleet};
 use tickless_lab::text::figure;
 
 /// Summarise the traces of many machines
@@ -19,7 +19,7 @@ use tickless_lab::text::figure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tickless fleet traces/*.txt.gz\n  \
-    tickless fleet 'traces/*.dat' --html fleet.html\n  \
+    tickless fleet 'traces/*.dat'\n  \
     tickless fleet traces/*.txt.gz --format csv > machines.csv\n\n\
     Exit status: 0 if done, 1 if no trace can be used or the results not written, 2 for a\n\
     wrong command line, 130 if interrupted.")]
@@ -27,9 +27,6 @@ pub struct FleetArgs {
     /// The traces, one for each machine: files, or patterns such as 'traces/*.gz'
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Also write a page with plots
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// How to print the results
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -46,11 +43,6 @@ impl Command for FleetArgs {
         if stop.load(Ordering::Relaxed) {
             let failure = Failure::new("interrupted; nothing is written");
             return Err(Failure { exit: Exit::Interrupted, ..failure });
-        }
-        if let Some(file) = &self.html {
-            page(&fleet)
-                .and_then(|page| std::fs::write(file, page))
-                .map_err(|error| Failure::file(file, error))?;
         }
         print(&fleet, self.format)?;
         Ok(if fleet.failed() == fleet.machines.len() { Exit::Failure } else { Exit::Success })

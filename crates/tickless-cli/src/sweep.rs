@@ -20,7 +20,6 @@ use tickless_fleet::sweep::{Folder, Merged, Retry, Shard, Status, merge, run};
 #[command(after_help = "Examples:\n  \
     tickless sweep campaign.toml --out results\n  \
     tickless sweep campaign.toml --out results --shard 0/8\n  \
-    sbatch --array=0-99 --wrap 'tickless sweep campaign.toml --out results'\n  \
     tickless sweep status results\n  \
     tickless sweep merge results -o results.csv\n\n\
     Exit status: 0 if done, failed cells included, 1 if files cannot be written or a merge is\n\
@@ -36,11 +35,8 @@ pub struct SweepArgs {
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
     /// Only every N-th cell, from the I-th, counted from 0
-    ///
-    /// With N alone the index is that of a Slurm array's task (SLURM_ARRAY_TASK_ID) or of an
-    /// indexed Kubernetes job (JOB_COMPLETION_INDEX). In a Slurm array both are found without it.
-    #[arg(long, value_name = "I/N")]
-    shard: Option<String>,
+    #[arg(long, value_name = "I/N", default_value = "0/1")]
+    shard: Shard,
     /// Perform cells that failed before once more
     #[arg(long)]
     retry: bool,
@@ -65,7 +61,7 @@ struct MergeArgs {
     /// Folders of one campaign
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// The table: a name in .csv, or in .parquet if the program is built with that feature
+    /// The table: a name that ends in .csv
     #[arg(long, short, value_name = "FILE", default_value = "results.csv")]
     output: PathBuf,
 }
@@ -117,8 +113,6 @@ impl SweepArgs {
             // Never happens: clap requires both arguments if no subcommand is given.
             return Ok(Exit::Usage);
         };
-        let shard = Shard::find(self.shard.as_deref(), |name| std::env::var(name).ok())
-            .map_err(Failure::usage)?;
         let plan = Plan::read(spec).map_err(Failure::usage)?;
         let cells = HumanCount(plan.numbers());
         let is_confirmed = plan.numbers() <= CONFIRM_ABOVE
@@ -139,7 +133,7 @@ impl SweepArgs {
         let stop = Arc::new(AtomicBool::new(false));
         let progress = Bar::on_terminal();
         progress.stop_on_interrupt(Arc::clone(&stop));
-        let done = run(&folder, shard, retry, &pool, &stop, &progress);
+        let done = run(&folder, self.shard, retry, &pool, &stop, &progress);
         progress.end();
         let done = done?;
         let [before, performed, left] = [done.before, done.performed, done.left].map(HumanCount);

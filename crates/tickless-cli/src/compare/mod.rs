@@ -1,7 +1,6 @@
 //! The command `tickless compare`, which shows what has changed between two results.
 
 mod change;
-mod page;
 mod results;
 
 use self::change::{Change, Comparison, Verdict, compare};
@@ -21,7 +20,7 @@ use tickless_lab::text::figure;
 /// costs: times, and counts of work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tickless compare before/report.json after/report.json --html moved.html\n  \
+    tickless compare before/report.json after/report.json\n  \
     tickless compare monday.json today.json --fail-above 10%\n  \
     sudo tickless top --batch 10 --format json > top.jsonl\n\n\
     Exit status: 0 if compared, 1 if that was not possible or the results not written,\n\
@@ -34,9 +33,6 @@ pub struct CompareArgs {
     /// Fail if a figure moved for the worse by more than this
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_above: Option<f64>,
-    /// Also write a page; both must be reports
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// Show also what did not move, and what was measured too few times to tell
     #[arg(long)]
     all: bool,
@@ -63,16 +59,6 @@ impl Command for CompareArgs {
         let names = [&self.a, &self.b].map(|path| path.display().to_string());
         let mut comparison = compare([&names[0], &names[1]], &a, &b);
         comparison.shows_all = self.all;
-        if let Some(path) = &self.html {
-            if a.kind != "report" {
-                return Err(Failure::new(format_args!(
-                    "--html compares reports, and these are of {}. Leave it out",
-                    a.kind
-                )));
-            }
-            let page = page::page(&comparison);
-            std::fs::write(path, page).map_err(|error| Failure::file(path, error))?;
-        }
         print(&comparison, self.format)?;
         let is_worse =
             |change: &&Change| self.fail_above.is_some_and(|percent| change.is_worse_by(percent));

@@ -60,7 +60,7 @@ impl Breaking {
         let tracefs = Tracefs::find()?;
         let output = Output::open(path)?;
         let more = tracefs.having(&EVENTS);
-        let options = Options { buffer_kb: Some(BUFFER_KB), more, ..Options::default() };
+        let options = Options { buffer_kb: Some(BUFFER_KB), more };
         let program = std::env::current_exe().ok();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(complain);

@@ -7,10 +7,8 @@ mod size;
 pub(crate) use output::{Output, may_overwrite};
 
 use self::command::{End, Waiting};
-use crate::choice;
 use crate::command::{Command, Exit, Failure, complain};
 use crate::duration::parse_seconds;
-use clap::builder::TypedValueParser;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -20,9 +18,7 @@ use tickless_trace::cgroup::Watch;
 use tickless_trace::late;
 use tickless_trace::quota;
 use tickless_trace::read::Cause;
-use tickless_trace::record::{
-    IdleStops, Options, RecordError, Recording, Statistics, TraceClock, Tracefs,
-};
+use tickless_trace::record::{IdleStops, Options, RecordError, Recording, Statistics, Tracefs};
 
 /// Record what the kernel does with its timers, for replay
 ///
@@ -55,9 +51,6 @@ pub struct RecordArgs {
     /// An event takes about 70 bytes. 32M, or less where memory is short, if left out.
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse)]
     buffer: Option<u64>,
-    /// The clock of the time stamps
-    #[arg(long, value_name = "CLOCK", value_parser = clocks(), default_value = "mono")]
-    clock: TraceClock,
     /// Record this too, such as sched:sched_switch; may be given several times
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
@@ -76,20 +69,6 @@ pub struct RecordArgs {
 enum Purpose {
     Late,
     Quota,
-}
-
-fn clocks() -> impl TypedValueParser<Value = TraceClock> {
-    choice::of(&TraceClock::ALL, |clock| {
-        let about = match clock {
-            TraceClock::Mono => "CLOCK_MONOTONIC, the clock of most timers",
-            TraceClock::MonoRaw => "CLOCK_MONOTONIC_RAW, which is never slewed",
-            TraceClock::Boot => "CLOCK_BOOTTIME, which advances while the machine sleeps",
-            TraceClock::Tai => "CLOCK_TAI",
-            TraceClock::Local => "The scheduler's clock: fast, and may differ between CPUs",
-            TraceClock::Global => "The scheduler's clock, in one order for all CPUs: slow",
-        };
-        (clock.name(), about)
-    })
 }
 
 #[derive(Debug)]
@@ -136,7 +115,7 @@ impl RecordArgs {
             Some(Purpose::Quota) => more.extend(quota::EVENTS.map(str::to_string)),
             None => {}
         }
-        let options = Options { buffer_kb: self.buffer, clock: self.clock, more };
+        let options = Options { buffer_kb: self.buffer, more };
         let program = std::env::current_exe().ok();
         let recording = Recording::prepare(tracefs, &options, program.as_deref())?;
         recording.notes().iter().for_each(complain);

@@ -1,7 +1,7 @@
 //! The JSON of every command against `docs/book/src/json.md`: each key that is printed is on the
 //! page with its type, and each key on the page is printed.
 
-use crate::run::{fails, file, fits, json, page, path, prints, tickless};
+use crate::run::{fails, file, fits, json, page, prints, tickless};
 use crate::study::quick;
 use crate::support::sample_text;
 use serde_json::{Value, json};
@@ -147,15 +147,10 @@ fn compare_prints_what_is_documented() {
     let shown = prints("compare report.json other.json");
     fits(shown.lines());
     assert!(shown.contains(&format!("rearm.sim.{long}\n")), "a name is cut: {shown}");
-    prints("compare report.json report.json --html moved.html");
-    let html = std::fs::read_to_string(path("moved.html")).unwrap();
-    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("rearm.sim.x"), "{html}");
     fails(
         1,
         [
             ("compare a.json late.json", "Give two results of one kind"),
-            ("compare a.json b.json --html /dev/null", "compares reports"),
-            ("compare report.json report.json --html /no/such/place", "Name another place"),
             ("compare a.json nowhere", "Check its name"),
         ],
     );

@@ -12,7 +12,6 @@ use crate::campaign::{Cell, Key};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "parquet", derive(parquet_derive::ParquetRecordWriter))]
 pub struct Row {
     pub key: String,
     pub version: String,

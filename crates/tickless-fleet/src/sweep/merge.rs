@@ -18,7 +18,7 @@ pub struct Merged {
 /// use is a few dozen bytes for each cell.
 pub fn merge(folders: &[Folder], to: &Path) -> Result<Merged, SweepError> {
     let mut writer = TableWriter::create(to)?;
-    let merged = rows(folders, |row| Ok(writer.add(row)?))?;
+    let merged = rows(folders, |row| Ok(writer.add(&row)?))?;
     writer.finish()?;
     Ok(merged)
 }

@@ -10,39 +10,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use tickless_core::time::CpuId;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TraceClock {
-    #[default]
-    Mono,
-    MonoRaw,
-    Boot,
-    Tai,
-    Local,
-    Global,
-}
-
-impl TraceClock {
-    pub const ALL: [TraceClock; 6] = [
-        TraceClock::Mono,
-        TraceClock::MonoRaw,
-        TraceClock::Boot,
-        TraceClock::Tai,
-        TraceClock::Local,
-        TraceClock::Global,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TraceClock::Mono => "mono",
-            TraceClock::MonoRaw => "mono_raw",
-            TraceClock::Boot => "boot",
-            TraceClock::Tai => "tai",
-            TraceClock::Local => "local",
-            TraceClock::Global => "global",
-        }
-    }
-}
-
 /// The events that `tickless doctor` records in addition to those that a replay needs.
 pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
 
@@ -50,7 +17,6 @@ pub const EXTRA_FOR_DOCTOR: [&str; 1] = ["sched:sched_wakeup"];
 pub struct Options {
     /// The size of each CPU's buffer; `None` for a default that suits the machine.
     pub buffer_kb: Option<u64>,
-    pub clock: TraceClock,
     /// Events to record in addition to those that a replay needs, as `SYSTEM:EVENT` or `SYSTEM`.
     pub more: Vec<String>,
 }
@@ -82,7 +48,6 @@ const WANTED: [Wanted; 3] = [
 #[derive(Debug)]
 pub struct Recording {
     instance: Instance,
-    clock: TraceClock,
     buffer_kb: u64,
     notes: Vec<String>,
     // Fields are dropped in order: the watcher ends after the instance has been removed.
@@ -130,14 +95,7 @@ impl Recording {
                 other => other,
             })?;
         }
-        Ok(Recording {
-            instance,
-            clock: options.clock,
-            buffer_kb,
-            notes,
-            _watcher: watcher,
-            _tracefs: tracefs,
-        })
+        Ok(Recording { instance, buffer_kb, notes, _watcher: watcher, _tracefs: tracefs })
     }
 
     /// Returns remarks for the user: what a replay will lack, and what was cleaned up.
@@ -173,9 +131,9 @@ impl Recording {
     /// was recorded, the kernel's release and the clock.
     pub fn text(&self, recorded: &str) -> Result<impl BufRead + use<>, RecordError> {
         let hz = kernel::hz().map(|hz| format!(" HZ={hz}")).unwrap_or_default();
-        let (release, clock) = (kernel::release(), self.clock.name());
+        let release = kernel::release();
         let recorded = recorded.replace(char::is_control, " ");
-        let head = format!("# recorded: {recorded}\n# kernel {release}{hz} clock={clock}\n");
+        let head = format!("# recorded: {recorded}\n# kernel {release}{hz} clock=mono\n");
         let trace = File::open(self.instance.path().join("trace")).map_err(RecordError::Read)?;
         Ok(io::Read::chain(io::Cursor::new(head), BufReader::with_capacity(1 << 16, trace)))
     }
@@ -270,7 +228,7 @@ fn settings(
     }
     let mut settings = vec![
         (BUFFER.to_string(), buffer_kb.to_string()),
-        ("trace_clock".to_string(), options.clock.name().to_string()),
+        ("trace_clock".to_string(), "mono".to_string()),
     ];
     let enable = |path: &str| (format!("events/{path}/enable"), "1".to_string());
     settings.push(enable("timer"));
@@ -322,7 +280,7 @@ mod tests {
             notes: &mut Vec<String>,
         ) -> Result<Vec<String>, RecordError> {
             let more = more.iter().map(ToString::to_string).collect();
-            let options = Options { clock: TraceClock::MonoRaw, more, ..Options::default() };
+            let options = Options { more, buffer_kb: None };
             let settings = settings(&self.0, &options, 64, notes)?;
             Ok(settings.iter().map(|(file, value)| format!("{file} {value}")).collect())
         }
@@ -348,7 +306,7 @@ mod tests {
         let written = fake.settings(&["sched:sched_switch", "sched"], &mut notes).unwrap();
         let needed = [
             "buffer_size_kb 64",
-            "trace_clock mono_raw",
+            "trace_clock mono",
             "events/timer/enable 1",
             "events/irq_vectors/local_timer_entry/enable 1",
             "events/irq_vectors/local_timer_exit/enable 1",
