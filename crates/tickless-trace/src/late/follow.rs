@@ -36,7 +36,6 @@ pub(super) enum HopKind {
     Callback,
     Wakeup,
     Run,
-    After,
 }
 
 impl HopKind {
@@ -48,7 +47,6 @@ impl HopKind {
             HopKind::Callback => "callback",
             HopKind::Wakeup => "wakeup",
             HopKind::Run => "run",
-            HopKind::After => "after",
         }
     }
 }
