@@ -111,7 +111,7 @@ fn a_slow_counter_is_found() {
     assert_eq!(verdict("clock-source", &calls), Verdict::Warn, "a system call for each read");
     // What other work may have made slow is not called bad.
     let busy = Facts { busy: Some("load average 9 on 2 CPUs".to_string()), ..slow };
-    let source = finding("clock-source", &busy);
+    let source = Check::named("clock-source").unwrap().judge(&busy);
     assert_eq!((source.verdict, source.advice.as_str()), (Verdict::Unknown, ""));
     assert!(source.how.starts_with("busy: look again. load average 9"), "{}", source.how);
 }

@@ -103,7 +103,8 @@ mod tests {
     const STAT: &str = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 10 0 20 60 5 1 4 0 9 9\n\
                         cpu1 1 1 1 1 1 1 1 1 0 0\ncpu2 0 0 0 50 0 0 50 0 0 0\n";
 
-    /// Goal: columns are found by the number of the CPU. `/proc/stat` has lines for offline CPUs too.
+    /// Goal: columns are found by the number of the CPU. `/proc/stat` has lines for offline CPUs,
+    /// too.
     #[test]
     fn counters_are_found_by_cpu() {
         let cpus = read(INTERRUPTS, STAT).unwrap();

@@ -1,8 +1,8 @@
 //! Gathers the data that the chosen checks need, and nothing else.
 //!
 //! The kernel's counters and the recording of timer events cover the same time, during which this
-//! process only sleeps. Reading the clock causes load itself, so it follows after that time and does
-//! not appear in the counts.
+//! process only sleeps. Reading the clock causes load itself, so it follows after that time and
+//! does not appear in the counts.
 
 pub mod clock;
 pub mod counted;

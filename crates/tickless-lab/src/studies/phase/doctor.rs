@@ -1,5 +1,5 @@
-//! The doctor's checks for the CPU quotas of cgroups: groups that use theirs up, and groups that are
-//! refilled together.
+//! The doctor's checks for the CPU quotas of cgroups: groups that use theirs up, and groups that
+//! are refilled together.
 
 use crate::doctor::facts::{Facts, Quota};
 use crate::doctor::{Check, Judged, Judgement, Need, Verdict};
