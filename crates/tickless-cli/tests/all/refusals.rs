@@ -81,8 +81,7 @@ fn every_command_reports_a_kernel_without_timer_events() {
     let message: &[&str] = &["has no timer events. Record on a kernel with"];
     let [record, late] = [RECORD, LATE].map(|line| (line, 1, message, ""));
     let doctor = "doctor -D 50ms --check tick-wakers";
-    let runs =
-        [record, late, (doctor, 0, &[], "unknown"), (doctor, 0, &[], "has no timer events")];
+    let runs = [record, late, (doctor, 0, &[], "unknown"), (doctor, 0, &[], "has no timer events")];
     without("mount -t tmpfs none \"$TRACEFS/events\"", AS_ROOT, &runs);
 }
 
