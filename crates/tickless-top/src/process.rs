@@ -7,8 +7,8 @@ use std::fs;
 pub(crate) struct Names(HashMap<u32, String>);
 
 impl Names {
-    /// Returns the name of a process, which is read once from `/proc`; that of `ended` if the
-    /// process has ended.
+    /// Returns the name of a process, which is read once from `/proc`. If the process has ended,
+    /// returns the name that `ended` returns.
     pub(crate) fn name(&mut self, process: u32, ended: impl FnOnce() -> String) -> String {
         if process == 0 {
             return "kernel".to_string();
