@@ -43,8 +43,8 @@ impl Header {
         if text.starts_with(b"tracer:") {
             self.format = Format::Ftrace;
         } else if text.starts_with(b"recorded:") {
-            // Skip this line: it describes in free words what was recorded, and may contain text that
-            // looks like a fact, such as `HZ=`.
+            // Skip this line: it describes in free words what was recorded, and may contain text
+            // that looks like a fact, such as `HZ=`.
         } else if let Some(release) = text.strip_prefix(b"os release :") {
             self.kernel = Some(printable(release.trim_ascii()));
         } else if let Some(cpus) = text.strip_prefix(b"nrcpus online :") {
