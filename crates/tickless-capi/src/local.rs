@@ -320,31 +320,4 @@ mod tests {
             assert_eq!(tickless_local_destroy(local), Status::Ok);
         }
     }
-
-    struct SendLocal(*mut Local);
-    // SAFETY: the receiving thread adopts the timers before it uses them.
-    unsafe impl Send for SendLocal {}
-
-    #[test]
-    fn other_threads_are_refused_until_they_adopt() {
-        // SAFETY: one thread at a time uses the timers.
-        unsafe {
-            let mut local = core::ptr::null_mut();
-            assert_eq!(tickless_local_create(0, 0, 0, &mut local), Status::Ok);
-            let sent = SendLocal(local);
-            let other = std::thread::spawn(move || {
-                let SendLocal(local) = { sent };
-                let mut next = 0;
-                let ask = |next: &mut u64| tickless_local_next_event(local, next);
-                assert_eq!(ask(&mut next), Status::WrongThread);
-                assert_eq!(tickless_local_destroy(local), Status::WrongThread);
-                assert_eq!(tickless_local_adopt(local), Status::Ok);
-                assert_eq!((ask(&mut next), next), (Status::Ok, u64::MAX));
-            });
-            assert!(other.join().is_ok());
-            assert_eq!(tickless_local_destroy(local), Status::WrongThread);
-            assert_eq!(tickless_local_adopt(local), Status::Ok);
-            assert_eq!(tickless_local_destroy(local), Status::Ok);
-        }
-    }
 }

@@ -10,10 +10,8 @@
 //!   that was pushed out, or cancelled and armed again, may fire anywhere among them.
 //! - [`next_event`](LocalTimers::next_event) is never late. It is early where all timers of a
 //!   bucket, a list of timers that come due together, were pushed out or cancelled: an advance at
-//!   that time moves them and fires nothing, which [`idle_wakeups`](LocalTimers::idle_wakeups)
-//!   counts. [`settled_next_event`](LocalTimers::settled_next_event) is exact and costs a little
-//!   more. A timer beyond the last level of the wheel, 12 days with a tick of 1 ms, causes a wakeup
-//!   every 12 days in any case.
+//!   that time moves them and fires nothing. A timer beyond the last level of the wheel, 12 days
+//!   with a tick of 1 ms, causes a wakeup every 12 days in any case.
 //! - With [`PushOut::Eager`] the order is exact, the next event is exact within these 12 days, and
 //!   every arming moves its timer.
 //! - Deadlines are 64-bit nanoseconds. At no distance does a timer fire early or get lost.
@@ -89,7 +87,6 @@ pub struct LocalTimers<T> {
     wheel: LocalWheel,
     precise: Table<T>,
     heap: PreciseHeap,
-    idle_wakeups: u64,
 }
 
 impl<T> fmt::Debug for LocalTimers<T> {
@@ -122,7 +119,6 @@ impl<T> LocalTimers<T> {
             wheel: LocalWheel::new(tick, push_out, now.into()),
             precise: Table::new(),
             heap: PreciseHeap::new(),
-            idle_wakeups: 0,
         }
     }
 

@@ -50,8 +50,8 @@ pub unsafe trait Platform: Sized + Send + Sync + 'static {
 
     /// Programs a CPU's event device. Called under the lock of that CPU's base, so that the device
     /// is written in the order in which its deadlines were decided. Returns what the caller must do
-    /// after it has unlocked. Returns [`Rearm::Arm`] if the device refuses the deadline, for
-    /// example because it has passed; then the core programs a later one.
+    /// after it has unlocked: [`Rearm::Keep`] or [`Rearm::Kick`]. A deadline that has passed makes
+    /// the device fire at once.
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm;
 
     /// Makes a CPU run the handler of its base. Called without a lock.

@@ -253,25 +253,6 @@ impl Device {
         is_overdue
     }
 
-    /// Records that the device has refused a deadline that was too near or had passed. Returns a
-    /// deadline to program instead, farther ahead with each try. Returns `None` after the last try:
-    /// the device stays as it is until the next handler programs it (R13).
-    #[cold]
-    pub fn refused(&mut self, tries: u32, now: Ns) -> Option<Ns> {
-        self.counts.refused += 1;
-        if tries >= TRIES || self.armed == Ns::NEVER {
-            return None;
-        }
-        let delta = self.limits.min_delta.max(FIRST_TRY).0.saturating_mul(1 << tries);
-        self.armed = self.armed.max(now).after(Ns(delta));
-        self.phase = match self.phase {
-            Phase::BackingOff => Phase::BackingOff,
-            _ => Phase::Forced,
-        };
-        self.counts.writes += 1;
-        Some(self.armed)
-    }
-
     /// Returns whether operations must leave the device alone, because the handler, the end of a
     /// back-off or `settle` will program it.
     #[inline]
@@ -314,10 +295,3 @@ impl Device {
         Rearm::Arm(self.armed)
     }
 }
-
-/// How many more deadlines are tried after a device has refused one, each moved twice as far ahead
-/// as the one before. The last is about a second ahead if the first was moved by `FIRST_TRY`.
-const TRIES: u32 = 20;
-/// How far the first deadline after a refusal is moved ahead, unless the device's minimum is
-/// larger.
-const FIRST_TRY: Ns = Ns::from_us(1);

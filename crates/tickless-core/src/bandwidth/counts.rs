@@ -24,8 +24,4 @@ pub struct Counts {
     pub released: u64,
     /// The total time that members have waited until they were released.
     pub waited: Duration,
-    /// The number of times that the period was doubled, because refills came too late.
-    pub stretched: u64,
-    /// The number of times that a doubled period was halved again.
-    pub relaxed: u64,
 }

@@ -7,20 +7,16 @@ mod refill;
 use crate::bandwidth::counts::Counts;
 use crate::bandwidth::period::refilled_at;
 use crate::bandwidth::permits::Permits;
-use crate::bandwidth::settings::{AMOUNT_MAX, BandwidthError, Settings};
+use crate::bandwidth::settings::{BandwidthError, Settings};
 use crate::time::Ns;
 use crate::word::Word;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-pub use refill::Refill;
-
 /// A group of members that share a quota.
 #[derive(Debug)]
 pub struct Group {
     settings: Settings,
-    /// How many times the period has been doubled and not halved again.
-    stretch: u32,
     /// When the next refill is due.
     next: Ns,
     /// The amount that members may take. Negative if members have left in debt.
@@ -37,8 +33,6 @@ pub struct Group {
     /// When the next batch of waiting members may be released, once all members of the current
     /// batch have been released.
     batch_at: Ns,
-    late_in_row: u32,
-    kept_in_row: u32,
     /// The amount that callers could take without a lock when [`Group::open`] was last called.
     opened: u64,
     counts: Counts,
@@ -112,7 +106,6 @@ impl Group {
         let pool = pool.min(settings.most());
         Ok(Group {
             settings,
-            stretch: 0,
             next: first,
             pool: i128::from(pool),
             lent: 0,
@@ -122,8 +115,6 @@ impl Group {
             stale: 0,
             batch_left: settings.release.batch,
             batch_at: Ns::ZERO,
-            late_in_row: 0,
-            kept_in_row: 0,
             opened: 0,
             counts: Counts { refilled: u128::from(pool), ..Counts::default() },
         })
@@ -234,7 +225,8 @@ impl Group {
             State::Running | State::Free => 0,
         });
         let missing = i128::from(amount) + owed.sum::<i128>() - self.pool;
-        Ok(refilled_at(missing, self.quota(), self.next, self.period(), now))
+        let Settings { quota, period, .. } = self.settings;
+        Ok(refilled_at(missing, quota, self.next, period, now))
     }
 
     /// Lets callers take from the pool without a lock until the next refill. While a member waits,
@@ -242,9 +234,8 @@ impl Group {
     /// called.
     pub fn open<W: Word>(&mut self, permits: &Permits<W>) {
         let is_free = self.waiting() == 0;
-        // While the period and the quota are doubled, the pool may hold more than `AMOUNT_MAX`. The
-        // excess stays in the pool.
-        self.opened = if is_free { self.pool.clamp(0, i128::from(AMOUNT_MAX)) as u64 } else { 0 };
+        // The cast is exact: the pool holds at most the capacity, which is at most `AMOUNT_MAX`.
+        self.opened = if is_free { self.pool.max(0) as u64 } else { 0 };
         permits.open(self.opened, self.next);
     }
 
@@ -287,8 +278,8 @@ impl Group {
         }
     }
 
-    /// Removes from the pool what exceeds the capacity, after a refund or after the quota was
-    /// halved. Members keep their balances.
+    /// Removes from the pool what exceeds the capacity, after a refund. Members keep their
+    /// balances.
     fn expire_excess(&mut self) {
         let over = (self.held() - self.capacity()).clamp(0, self.pool.max(0));
         self.pool -= over;

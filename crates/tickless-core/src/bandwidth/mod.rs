@@ -17,10 +17,8 @@
 //! - First come, first served: a member that asks while others wait is queued behind them.
 //! - After a refill, members are released in batches ([`Release`]) rather than all at once, and
 //!   only while the pool has quota for them.
-//! - A late refill adds the quota of every period since the last one, up to the capacity. If three
-//!   refills in a row miss a whole period, and the group was in use, the period is too short for
-//!   its timer: period and quota are doubled, which keeps the rate. After 64 refills in time they
-//!   are halved again. Both events are counted.
+//! - A late refill adds the quota of every period since the last one, up to the capacity.
+//!   Periods without a refill of their own are counted, unless the group was idle in them.
 //! - A clock that steps back only delays a refill. A clock that steps ahead adds no more than the
 //!   capacity.
 //!
@@ -36,7 +34,7 @@ mod permits;
 mod settings;
 
 pub use counts::Counts;
-pub use group::{AskError, Grant, Group, MemberId, Refill};
+pub use group::{AskError, Grant, Group, MemberId};
 pub use period::{PERIOD_LIMIT, PERIOD_MIN};
 pub use permits::{Permits, Take};
 pub use settings::{AMOUNT_MAX, BandwidthError, Release, Settings};

@@ -383,7 +383,7 @@ impl<P: Platform> Bases<P> {
         let BaseState { queues, device, deferred, .. } = state;
         let earliest = || deferred.earliest(queues);
         let rearm = device.removed(expiry, locality, earliest, || self.platform.now());
-        self.carry_out(cpu, device, rearm)
+        self.carry_out(cpu, rearm)
     }
 }
 

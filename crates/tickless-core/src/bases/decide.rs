@@ -176,29 +176,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn only_a_start_moves_a_timer() {
-        for life in [IDLE, PENDING, CANCELLED, IDLE.shut()] {
-            for is_running in [false, true] {
-                let [here, elsewhere] = [true, false].map(|is_target| {
-                    OPERATIONS.map(|one| one.decide(life, Seen { is_running, is_target }))
-                });
-                for nth in 0..OPERATIONS.len() {
-                    let moves = nth < 3 && here[nth] == Action::Arm && !is_running;
-                    let expected = if moves { Action::Move } else { here[nth] };
-                    assert_eq!(elsewhere[nth], expected, "{:?} of {life:?}", OPERATIONS[nth]);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_pending_single_shot_checks_no_runner() {
-        for operation in OPERATIONS {
-            assert!(operation.checks_running(IDLE));
-            let checks = operation != Operation::CancelSingleShot;
-            assert_eq!(operation.checks_running(PENDING), checks);
-        }
-    }
 }

@@ -147,7 +147,7 @@ impl<P: Platform> Bases<P> {
         // them.
         let earliest = state.earliest();
         let rearm = state.device.started(earliest, || now);
-        self.carry_out(cpu, &mut state.device, rearm)
+        self.carry_out(cpu, rearm)
     }
 
     /// Returns which expiry thread a handler must wake when it has fired its own timers. Under the

@@ -3,7 +3,7 @@
 
 use super::base::{Bases, Guard};
 use crate::platform::{Lock, Platform};
-use crate::rearm::{Device, Rearm};
+use crate::rearm::Rearm;
 use crate::time::{CpuId, Ns};
 
 impl<P: Platform> Bases<P> {
@@ -34,35 +34,18 @@ impl<P: Platform> Bases<P> {
         let mut state = base.state.lock();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.settle(earliest, now);
-        let left = self.carry_out(cpu, &mut state.device, rearm);
+        let left = self.carry_out(cpu, rearm);
         self.finish(state, left);
     }
 
     /// Programs the device if necessary, under the base's lock. Returns what the caller must do
     /// after it has unlocked.
     #[inline]
-    pub(crate) fn carry_out(&self, cpu: CpuId, device: &mut Device, rearm: Rearm) -> Rearm {
+    pub(crate) fn carry_out(&self, cpu: CpuId, rearm: Rearm) -> Rearm {
         match rearm {
-            Rearm::Arm(at) => match self.platform().program(cpu, at) {
-                Rearm::Arm(_) => self.program_later(cpu, device),
-                left => left,
-            },
+            Rearm::Arm(at) => self.platform().program(cpu, at),
             rest => rest,
         }
-    }
-
-    /// Programs a device that has refused a deadline: tries later and later ones until the device
-    /// accepts one (R13).
-    #[cold]
-    fn program_later(&self, cpu: CpuId, device: &mut Device) -> Rearm {
-        let mut tries = 0;
-        while let Some(at) = device.refused(tries, self.platform().now()) {
-            match self.platform().program(cpu, at) {
-                Rearm::Arm(_) => tries += 1,
-                left => return left,
-            }
-        }
-        Rearm::Keep
     }
 
     /// Unlocks, and kicks another CPU if [`carry_out`](Bases::carry_out) has returned

@@ -225,7 +225,7 @@ impl<P: Platform> Bases<P> {
             self.refresh(base, &mut state);
         }
         let next = state.device.armed();
-        let left = self.carry_out(cpu, &mut state.device, rearm);
+        let left = self.carry_out(cpu, rearm);
         self.end_handling(cpu, state, left);
         Collected { expired: Expired { fired, next }, call }
     }
@@ -363,7 +363,7 @@ impl<P: Platform> Bases<P> {
             state.deferred.forget_call();
             let earliest = state.earliest();
             let rearm = state.device.leave(earliest, fired, now);
-            self.carry_out(cpu, &mut state.device, rearm)
+            self.carry_out(cpu, rearm)
         };
         self.end_handling(cpu, state, left);
     }

@@ -99,7 +99,7 @@ impl<P: Platform> Bases<P> {
         state.device.forget();
         let (earliest, now) = (state.earliest(), self.platform().now());
         let rearm = state.device.started(earliest, || now);
-        let left = self.carry_out(cpu, &mut state.device, rearm);
+        let left = self.carry_out(cpu, rearm);
         self.finish(state, left);
         Ok(())
     }

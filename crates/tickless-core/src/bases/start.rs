@@ -377,6 +377,6 @@ impl<P: Platform> Bases<P> {
                 device.restarted(armed.urgency(), old, new, locality, earliest, now)
             }
         };
-        self.carry_out(cpu, device, rearm)
+        self.carry_out(cpu, rearm)
     }
 }

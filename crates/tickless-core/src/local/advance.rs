@@ -17,23 +17,6 @@ impl<T> LocalTimers<T> {
         event(self.wheel.next_event().min(self.heap.next_event()))
     }
 
-    /// Returns when to call [`advance`](Self::advance) next, exact to the tick; `None` if nothing
-    /// is pending. Moves timers that were pushed out (armed again for a later time) to their proper
-    /// buckets, until the earliest bucket has a timer that is due when the bucket is.
-    ///
-    /// O(1) for each moved timer. Use it where a needless wakeup costs more, such as before a long
-    /// sleep.
-    pub fn settled_next_event(&mut self) -> Option<Instant> {
-        event(self.wheel.settle(&mut self.coarse.records).min(self.heap.next_event()))
-    }
-
-    /// Returns how many advances fired nothing because all timers in the buckets that came due had
-    /// been cancelled or armed again for a later time: needless wakeups, if
-    /// [`next_event`](Self::next_event) caused them.
-    pub fn idle_wakeups(&self) -> u64 {
-        self.idle_wakeups
-    }
-
     /// Sets the current time and calls `fire` for each timer that is due. Returns how many fired.
     ///
     /// A time before [`now`](Self::now) counts as `now`. The callback may arm, cancel, insert and
@@ -67,7 +50,6 @@ impl<T> LocalTimers<T> {
             fired += 1;
             fire(self, Key::of_coarse(slot));
         }
-        self.idle_wakeups += u64::from(fired == 0 && left < budget);
         fired
     }
 
@@ -97,9 +79,7 @@ impl<T> LocalTimers<T> {
             fired.push(key);
         }
         self.wheel.pop_all(&mut self.coarse, &mut left, |due| fired.extend_from_slice(due));
-        let count = fired.len() - before;
-        self.idle_wakeups += u64::from(count == 0 && left < budget);
-        count
+        fired.len() - before
     }
 
     /// Begins a pass over the timers that are due by `now`. Timers that callbacks arm for the past

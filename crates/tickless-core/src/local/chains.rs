@@ -170,15 +170,6 @@ impl Chains {
         self.join(tail, END | onto as u32);
     }
 
-    pub(super) fn first(&self, chain: usize) -> Option<u32> {
-        let head = self.ends[chain].head;
-        if head == self.batch_of {
-            return self.batch.remaining().first().copied();
-        }
-        let chunk = self.chunks.get(head as usize)?;
-        chunk.0[..NEXT].iter().copied().find(|&slot| slot != NO_SLOT)
-    }
-
     #[inline(never)]
     fn push_on_new(&mut self, chain: usize, slot: u32, records: &mut Records) -> u32 {
         let tail = self.ends[chain].tail;

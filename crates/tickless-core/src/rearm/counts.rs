@@ -20,8 +20,6 @@ pub struct DeviceCounts {
     pub late: u64,
     /// Events that another CPU found overdue.
     pub lost: u64,
-    /// Writes that the device refused.
-    pub refused: u64,
 }
 
 impl DeviceCounts {
@@ -46,7 +44,6 @@ impl DeviceCounts {
             hangs: of(self.hangs, other.hangs),
             late: of(self.late, other.late),
             lost: of(self.lost, other.lost),
-            refused: of(self.refused, other.refused),
         }
     }
 }

@@ -29,9 +29,6 @@ struct Twin {
     /// The waiting members and the amounts that they asked for, longest waiting first.
     line: Vec<(usize, u64)>,
     next: u64,
-    doubled: u32,
-    late: u32,
-    kept: u32,
     batch: u32,
     batch_at: u64,
     expired: i128,
@@ -45,9 +42,6 @@ impl Twin {
             members: BTreeMap::new(),
             line: Vec::new(),
             next: first,
-            doubled: 0,
-            late: 0,
-            kept: 0,
             batch: settings.release.batch,
             batch_at: 0,
             expired: 0,
@@ -73,8 +67,7 @@ impl Twin {
     }
 
     fn expire_excess(&mut self) {
-        let capacity =
-            (i128::from(self.settings.quota) << self.doubled) + i128::from(self.settings.extra);
+        let capacity = i128::from(self.settings.most());
         while self.held() > capacity && self.pool > 0 {
             self.pool -= 1;
             self.expired += 1;
@@ -96,34 +89,14 @@ impl Twin {
         if now < self.next {
             return;
         }
-        let doubled = self.doubled;
-        let mut periods = 0;
-        let capacity =
-            (i128::from(self.settings.quota) << doubled) + i128::from(self.settings.extra);
-        let rests = self.held() >= capacity && self.line.is_empty();
         while self.next <= now {
-            self.next += self.settings.period.0 << doubled;
-            let quota = i128::from(self.settings.quota) << doubled;
+            self.next += self.settings.period.0;
+            let quota = i128::from(self.settings.quota);
             let room = (quota + i128::from(self.settings.extra) - self.held()).max(0);
             self.pool += room.min(quota);
             self.expired += quota - room.min(quota);
-            periods += 1;
         }
         self.batch = self.settings.release.batch;
-        if rests {
-            return;
-        }
-        (self.late, self.kept) = if periods > 1 { (self.late + 1, 0) } else { (0, self.kept + 1) };
-        if self.late == 3 && doubled < 4 {
-            self.doubled += 1;
-            self.next += self.settings.period.0 << doubled;
-            self.late = 0;
-        } else if self.kept >= 64 && doubled > 0 {
-            self.doubled -= 1;
-            self.next -= self.settings.period.0 << self.doubled;
-            self.kept = 0;
-            self.expire_excess();
-        }
     }
 
     fn release(&mut self, now: u64) -> Option<usize> {
@@ -152,8 +125,7 @@ struct Pair {
     members: Vec<(MemberId, usize)>,
     joined: usize,
     now: u64,
-    /// The upper bound of a clock step. Above the period, refills are mostly late, and the group
-    /// stretches its period.
+    /// The upper bound of a clock step. Above the period, refills are mostly late.
     pace: u64,
 }
 
@@ -414,7 +386,7 @@ fn releases_are_bounded() {
         assert_eq!(group.ask(member, 1, Ns::ZERO), Ok(Grant::Wait), "queued once");
     }
     assert_eq!((group.counts().throttled, group.next_release()), (10, None));
-    group.refill(group.next_refill()).unwrap();
+    assert_eq!(group.refill(group.next_refill()), 1);
     let mut now = Ns::from_ms(100);
     let mut batches = Vec::new();
     while let Some(at) = group.next_release() {
@@ -430,47 +402,18 @@ fn releases_are_bounded() {
     assert_eq!(group.counts().waited, Duration::from_millis(300 + 306 + 312 + 106));
 }
 
-/// Goal: a period whose refills keep coming late is doubled at an unchanged rate, and halved again.
+/// Goal: a late refill adds the quota of every period, and missed periods are counted unless the
+/// group was idle.
 #[test]
-fn a_period_that_cannot_be_kept_is_stretched() {
+fn late_refills_are_counted() {
     let period = 100 * MS;
     let mut group = group(settings(50, 1));
-    // An idle group misses no period, however late its refills are.
-    for now in [200, 400, 600] {
-        group.refill(Ns(now * period)).unwrap();
-    }
-    assert_eq!((group.counts().missed, group.counts().stretched), (0, 0));
-    group.try_take(1).unwrap();
-    group.refill(Ns(1_000 * period)).unwrap();
-    assert_eq!((group.counts().missed, group.counts().stretched), (399, 0));
-    let mut now = 1_001 * period;
-    group.try_take(1).unwrap();
-    assert_eq!(group.refill(Ns(now)).unwrap().periods, 1, "on time: the count restarts");
-    for doubled in 1..=5u32 {
-        let one = group.period().0;
-        for _ in 0..3 {
-            now += 2 * one;
-            group.try_take(1).unwrap();
-            assert_eq!(group.refill(Ns(now)).unwrap().periods, 2);
-        }
-        let doubled = doubled.min(4);
-        assert_eq!(group.period(), Ns(period << doubled), "at most 16 times");
-        assert_eq!(group.counts().stretched, u64::from(doubled));
-        assert!(group.next_refill() > Ns(now));
-        now = group.next_refill().0 - group.period().0;
-    }
-    // The rate is unchanged: a period of 16 times the length brings 16 quotas.
-    let before = group.counts().refilled;
-    group.refill(group.next_refill()).unwrap();
-    assert_eq!(group.counts().refilled - before, 50 << 4);
-    for _ in 0..4 * 64 {
-        group.try_take(1).unwrap();
-        group.refill(group.next_refill()).unwrap();
-        group.check().unwrap();
-    }
-    assert_eq!((group.period(), group.counts().relaxed), (Ns(period), 4));
-    assert_eq!(group.held(), 50, "units beyond the shorter period's capacity have expired");
-    assert_eq!((group.next_refill().0 - 100 * MS) % period, 0, "back on the original phase");
+    assert_eq!(group.refill(Ns(600 * period)), 600);
+    assert_eq!(group.counts().missed, 0, "an idle group misses no period");
+    group.try_take(20).unwrap();
+    assert_eq!(group.refill(Ns(1_000 * period + 1)), 400);
+    assert_eq!((group.counts().missed, group.next_refill()), (399, Ns(1_001 * period)));
+    assert_eq!((group.held(), group.refill(Ns(1_001 * period - 1))), (50, 0));
 }
 
 /// Goal: settings and requests that cannot work are refused, each with its reason.
@@ -511,6 +454,6 @@ fn invalid_settings_and_requests_are_refused() {
     assert_eq!(group.ask(member, 108, Ns::ZERO), never);
     assert_eq!(group.try_take(108), Err(AskError::NeverEnough { most: 107 }));
     assert_eq!(group.ask(member, 107, Ns::ZERO), Ok(Grant::Wait), "after a refill");
-    group.refill(Ns::from_ms(100)).unwrap();
+    group.refill(Ns::from_ms(100));
     assert_eq!(group.pop_released(Ns::from_ms(100)), Some(member));
 }

@@ -1,5 +1,5 @@
-//! R13: event devices that lose events, deliver them early or late, or refuse deadlines: no timer
-//! is early or lost, and late ones are counted.
+//! R13: event devices that lose events or deliver them early or late: no timer is early or lost,
+//! and late ones are counted.
 
 use crate::support::on;
 use crate::support::random::{Random, is_replay, with_seeds};
@@ -21,8 +21,6 @@ struct Faults {
     late_max: Ns,
     /// It delivers a spurious event at one of this many times; 0 for none.
     spurious: u64,
-    /// It refuses events that are due sooner than this.
-    refuses_within: Ns,
 }
 
 impl Faults {
@@ -31,7 +29,6 @@ impl Faults {
             loses: random.pick(&[0, 1, 3, 10]),
             late_max: random.pick(&[Ns::ZERO, Ns(1), Ns::from_us(100), ms(30)]),
             spurious: random.pick(&[0, 2, 10]),
-            refuses_within: random.pick(&[Ns::ZERO, Ns(1), Ns::from_us(100), ms(1)]),
         }
     }
 }
@@ -54,7 +51,6 @@ impl Stage {
         let family = |id: usize| Family::BOTH[id % 2];
         let timers = (0..10).map(|id| (scene.timer(family(id), id), family(id))).collect();
         let faults = Faults::random(random);
-        scene.platform().refuse_within(HERE, faults.refuses_within);
         let recheck_at = scene.platform().time().after(RECHECK);
         Stage { scene, timers, faults, recheck_at, event: (0, Ns::NEVER), fired: 0, fired_late: 0 }
     }
@@ -112,7 +108,7 @@ impl Stage {
         assert_eq!(self.scene.platform().time(), now);
         self.scene.bases.check(HERE).expect("a consistent base");
         let device = self.device().since(before);
-        if late > 0 && self.faults.refuses_within == Ns::ZERO {
+        if late > 0 {
             assert_eq!(device.late, 1, "{late} timers were late and not counted");
         }
         self.fired += fired;
@@ -146,7 +142,6 @@ impl Stage {
         assert_eq!(view.coarse + view.precise, 0, "lost: {:?}", self.faults);
         assert_eq!(view.counts.armed, view.counts.fired + view.counts.cancelled);
         assert_eq!(view.counts.fired, self.fired);
-        assert_eq!(view.device.refused, self.scene.platform().refused(HERE));
     }
 }
 
@@ -154,7 +149,7 @@ impl Stage {
 /// every 10 ms, and each late check is counted (R13, W1).
 #[test]
 fn histories_on_faulty_devices_lose_nothing() {
-    let seen = [const { Cell::new(0) }; 4];
+    let seen = [const { Cell::new(0) }; 3];
     let see = |place: usize, count: u64| seen[place].set(seen[place].get() + count);
     with_seeds(if cfg!(miri) { 3 } else { 600 }, |seed| {
         let mut random = Random::new(seed);
@@ -162,47 +157,13 @@ fn histories_on_faulty_devices_lose_nothing() {
         stage.play(&mut random);
         let device = stage.device();
         see(0, device.late);
-        see(1, device.refused);
-        see(2, device.spurious);
-        see(3, stage.fired_late);
+        see(1, device.spurious);
+        see(2, stage.fired_late);
     });
     // Each fault must have occurred.
     if !is_replay() && !cfg!(miri) {
         assert!(seen.iter().all(|count| count.get() > 1_000), "{seen:?}");
     }
-}
-
-/// Goal: a refused deadline is retried at the minimum delta, then at twice that, and counted (R13).
-#[test]
-fn a_refused_deadline_is_retried_later() {
-    let limits = Limits { min_delta: Ns::from_us(10), ..Limits::NONE };
-    let scene = Scene::new(Settings { limits, ..Settings::default() }, 1);
-    scene.platform().refuse_within(HERE, Ns::from_us(35));
-    let timer = scene.timer(Family::Precise, 1);
-    scene.start(&timer, HERE, Ns::ZERO);
-    // First 10 us ahead, the minimum; then 10 us more, then 20 us more.
-    assert_eq!(scene.armed(HERE), Some(Ns::from_us(40)));
-    let device = scene.bases.view(HERE).unwrap().device;
-    assert_eq!((device.writes, device.refused, device.forced), (3, 2, 1));
-    scene.go(Ns::from_us(40));
-    assert_eq!(scene.fire(HERE), [1]);
-}
-
-/// Goal: after refusals without end, the next check of the base fires everything (R13).
-#[test]
-fn programming_a_device_that_refuses_everything_is_given_up() {
-    let scene = Scene::new(Settings::default(), 1);
-    scene.platform().refuse_within(HERE, Ns(u64::MAX / 2));
-    let timer = scene.timer(Family::Precise, 1);
-    scene.start(&timer, HERE, ms(1));
-    let refused = scene.platform().refused(HERE);
-    assert!((2..50).contains(&refused), "refused {refused} times");
-    scene.start(&timer, HERE, Ns::from_us(5));
-    scene.platform().refuse_within(HERE, Ns::ZERO);
-    scene.go(ms(3));
-    assert_eq!(scene.fire(HERE), [1], "at the next check");
-    scene.start(&timer, HERE, ms(5));
-    assert_eq!(scene.armed(HERE), Some(ms(5)));
 }
 
 /// Goal: after a lost event the next check fires everything and counts one late event (R13).

@@ -193,11 +193,8 @@ fn local_timers_are_shortened_from_never() {
             };
             started.expect("it is there");
         }
-        let settles = random.one_in(2);
-        let next_event = |timers: &mut LocalTimers<()>| {
-            let next = if settles { timers.settled_next_event() } else { timers.next_event() };
-            next.map_or(Ns::NEVER, Ns::from)
-        };
+        let next_event =
+            |timers: &mut LocalTimers<()>| timers.next_event().map_or(Ns::NEVER, Ns::from);
         let latest = armed.latest(family, tick);
         check_expiry(&mut timers, armed, latest, next_event, |timers, now| {
             timers.advance(now.into(), |_, _| ())

@@ -9,7 +9,6 @@ mod twin;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::time::Duration;
 use tickless_core::local::{Key, LocalTimers};
 use tickless_core::time::Instant;
 
@@ -82,30 +81,4 @@ fn values_are_dropped_once() {
     assert_eq!(Rc::strong_count(&value), 1 + 480);
     drop(timers);
     assert_eq!(Rc::strong_count(&value), 1);
-}
-
-#[test]
-fn idle_wakeups_are_counted() {
-    for settle in [false, true] {
-        let mut timers = LocalTimers::new(Instant::ZERO);
-        let key = insert(&mut timers, Family::Coarse, 0);
-        timers.start_at(key, ms(60)).expect("inserted");
-        assert_eq!(fire(&mut timers, ms(40)), []);
-        timers.start_at(key, ms(100)).expect("inserted");
-        assert_eq!(timers.next_event(), Some(ms(60)), "the time of its bucket");
-        if settle {
-            assert_eq!(timers.settled_next_event(), Some(ms(100)));
-            assert_eq!(timers.next_event(), Some(ms(100)));
-        }
-        let mut wakeups = 0;
-        while let Some(next) = timers.next_event() {
-            wakeups += 1;
-            fire(&mut timers, next);
-        }
-        assert_eq!((wakeups, timers.idle_wakeups()), if settle { (1, 0) } else { (2, 1) });
-        assert_eq!(timers.now(), ms(100));
-        timers.start(key, Duration::from_millis(5)).expect("inserted");
-        assert_eq!(timers.cancel(key), Ok(true));
-        assert_eq!(timers.next_event(), None, "nothing is pending");
-    }
 }

@@ -17,7 +17,6 @@ models! {
     watching_its_parts_against_fire,
     waiting_for_one_of_two,
     cancel_against_restart,
-    cancel_against_start_inside,
     shutdown_sync_against_restarts,
     cancel_sync_against_fire,
     cancel_sync_against_restarts,
@@ -120,22 +119,15 @@ fn watching_against_cancel_against_fire<L: Kind>() {
     assert_eq!(seen, expected, "X1: what the callback wrote");
 }
 
-/// Cancels a timer whose callback restarts it: before the restart or after it, none lost (X10).
-fn never_finds_it_idle<L: Kind>(handler: impl FnOnce(&Arc<Stage<L>>) -> Thread) {
+/// Goal: the cancel of a timer that its callback restarts comes before the restart or after it, and
+/// no arming is lost (X10).
+fn cancel_against_restart<L: Kind>() {
     let stage = Stage::<L>::new(1).armed([NOW]);
-    let handler = handler(&stage);
+    let handler = stage.handler_with(RESTART);
     let canceller = stage.on(CPU1, |stage| {
         assert_ne!(stage.cancel(0), Cancel::Idle, "pending or running all the time (R10)");
     });
     stage.join_and_drain([handler, canceller]);
-}
-
-fn cancel_against_restart<L: Kind>() {
-    never_finds_it_idle::<L>(|stage| stage.handler_with(RESTART));
-}
-
-fn cancel_against_start_inside<L: Kind>() {
-    never_finds_it_idle::<L>(Stage::handler_that_rearms);
 }
 
 fn always_restarts<L: Kind>(stage: &Arc<Stage<L>>) -> Thread {

@@ -31,7 +31,7 @@ fn handle<L: Kind>(stage: &Stage<L>) {
     }
 }
 
-/// Goal: the scenario of the withdrawn patch (`temporary_heads`) with our core: a timer that a tick
+/// Goal: the schedule in which the withdrawn patch of 2016 lost a timer: a timer that a tick
 /// collects while the thread fires others is fired as well, or the device is armed for it (D6).
 fn collect_against_fire<L: Kind>() {
     let stage = Stage::<L>::deferring(2).armed([NOW]);

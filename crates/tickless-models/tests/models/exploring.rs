@@ -1,7 +1,7 @@
 //! How far a model is explored, and what both checkers provide under the same names.
 //!
 //! `crate::checker` is `under_loom.rs` or `under_shuttle.rs`. Beside the items that [`primitives`]
-//! makes, each has `NAME`, `IS_RANDOM`, `CheckedWord` and `explore`.
+//! makes, each has `NAME`, `CheckedWord` and `explore`.
 
 use crate::checker;
 use std::env;

@@ -2,8 +2,7 @@
 //! checkers.
 //!
 //! The core is compiled unchanged; its platform consists of a checker's words and locks
-//! (`platform`). Models of two protocols from the kernel's history show the schedules that break
-//! them. Models of the library compile its files over the checkers' words.
+//! (`platform`). Models of the library compile its files over the checkers' words.
 //!
 //! A model is plain code that runs again for every schedule. Runs must not share state, except for
 //! counts that are read at the end of the test; otherwise a checker would explore something else.
@@ -24,11 +23,9 @@ mod biased_lock;
 mod cancelling;
 mod cpu_locks;
 mod deferring;
-mod diagram;
 mod doorbells;
 pub mod exploring;
 mod freeing;
-mod last_running;
 mod offline;
 mod owner;
 mod permits;
@@ -39,7 +36,6 @@ mod platform;
 mod pushing_out;
 mod set_users;
 mod stage;
-mod temporary_heads;
 pub mod word;
 
 /// Makes two tests of each model, for coarse and precise timers. `shallow`: three threads.

@@ -13,7 +13,6 @@ use tickless_core::bases::migrate::OnlineError;
 use tickless_core::bases::running::Runner;
 
 models! {
-    offline_against_cancel,
     offline_against_cancel_sync,
     offline_against_fire,
     offline_against_restart,
@@ -49,12 +48,6 @@ fn offline_while<L: Kind>(
     assert_eq!(stage.pending_on(CPU0), 0, "D8: left on a base that is offline");
     assert!(pending.contains(&stage.pending()), "{} are pending", stage.pending());
     stage.settle_and_drain();
-}
-
-fn offline_against_cancel<L: Kind>() {
-    offline_while(&Stage::<L>::new(1).armed([LATER]), 0..=0, |stage| {
-        assert_eq!(stage.cancel(0), Cancel::Pending, "pending all the time");
-    });
 }
 
 /// Goal: after a cancel that waits, the timer may be freed, on whichever base it was.

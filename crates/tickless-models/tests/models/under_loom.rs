@@ -7,7 +7,6 @@ use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::CpuId;
 
 pub const NAME: &str = "loom";
-pub const IS_RANDOM: bool = false;
 
 primitives!(loom);
 

@@ -10,7 +10,6 @@ use tickless_core::platform::{Lock, Ordering, Word};
 use tickless_core::time::CpuId;
 
 pub const NAME: &str = "shuttle";
-pub const IS_RANDOM: bool = true;
 
 primitives!(shuttle);
 

@@ -191,7 +191,7 @@ impl Controller {
     pub(super) fn finish(&self, mut state: MutexGuard<'_, State>, now: Ns) {
         let effects = state.release(now);
         if !state.is_active && !state.group.is_idle() {
-            let period = state.group.period().to_duration();
+            let period = state.group.settings().period.to_duration();
             let next = state.group.next_refill();
             // Starting the timer fails only in a forked child. That is not reported here, because
             // the caller's next call on the group returns an error.
@@ -259,8 +259,8 @@ impl Controller {
             state.is_active = false;
             period.stop();
         } else {
-            // Ask the group for the time of its next refill. Do not add a period to the timer's
-            // deadline: a group whose refills are repeatedly late lengthens its period.
+            // Ask the group for the time of its next refill, which may be several periods after
+            // the timer's deadline if this refill is late.
             let next = state.group.next_refill();
             period.restart_window(Window::new(next, next + self.slack()));
         }
@@ -271,7 +271,8 @@ impl Controller {
     /// itself.
     pub(super) fn patience(&self) -> Duration {
         let now = self.timers.shared.now();
-        let patience = |group: &Group| group.next_refill().since(now).after(group.period());
+        let patience =
+            |group: &Group| group.next_refill().since(now).after(group.settings().period);
         self.read(patience).unwrap_or(Ns::ZERO).to_duration()
     }
 

@@ -27,10 +27,6 @@ impl Batch {
         self.at == self.end
     }
 
-    pub(super) fn remaining(&self) -> &[u32] {
-        &self.slots[self.at..self.end]
-    }
-
     /// Replaces the slot numbers by those of a chunk: of its first `used` words, `held` are numbers
     /// and the others are holes.
     #[inline]

@@ -5,7 +5,6 @@ use super::{DUE, LocalWheel, OVERDUE};
 use crate::local::chains::PER_CHUNK;
 use crate::local::key::Key;
 use crate::local::table::{NO_SLOT, Records, SlotKey, Table};
-use crate::queues::wheel::REACH;
 use crate::time::Ns;
 
 impl LocalWheel {
@@ -121,33 +120,6 @@ impl LocalWheel {
             }
         }
         count
-    }
-
-    /// Returns when the next timer comes due, exact to the tick: moves pushed-out timers to their
-    /// proper buckets until it finds a timer that is due when its bucket is. A timer beyond the
-    /// last level counts as due at that level's end. O(levels) for each moved timer.
-    pub(in crate::local) fn settle(&mut self, records: &mut Records) -> Ns {
-        if self.clk < self.target {
-            self.catch_up();
-        }
-        let reach = self.tick.start(self.clk + REACH);
-        while self.pending > 0 {
-            let tick = self.earliest();
-            let waiting = [DUE, OVERDUE].into_iter().map(|chain| (self.clk_began, chain));
-            let buckets = LocalWheel::buckets_at(tick).map(|chain| (self.tick.start(tick), chain));
-            let mut chains = waiting.chain(buckets);
-            let Some((at, chain)) = chains.find(|(_, chain)| !self.chains.is_empty(*chain)) else {
-                break;
-            };
-            let Some(slot) = self.chains.first(chain) else { return at };
-            let Some(record) = records.record(slot) else { return at };
-            if record.is_pending() && (record.time <= at || record.time > reach) {
-                return at;
-            }
-            self.chains.remove(record.place, slot);
-            self.relocate(records, slot);
-        }
-        Ns::NEVER
     }
 
     /// Handles a timer that has been taken off its chain, and was cancelled or pushed out. Returns

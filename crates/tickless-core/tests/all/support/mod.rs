@@ -40,9 +40,6 @@ struct EventDevice {
     armed: AtomicU64,
     written_at: AtomicU64,
     writes: AtomicU64,
-    /// It refuses events that are due sooner than this.
-    refuses_within: AtomicU64,
-    refused: AtomicU64,
     /// Whether a kick was requested and has not been made.
     owed: AtomicBool,
 }
@@ -137,8 +134,6 @@ impl TestPlatform {
             armed: AtomicU64::new(Ns::NEVER.0),
             written_at: AtomicU64::new(now.0),
             writes: AtomicU64::new(0),
-            refuses_within: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
             owed: AtomicBool::new(false),
         };
         let devices = (0..cpus).map(device).collect();
@@ -183,16 +178,6 @@ impl TestPlatform {
         self.device(cpu).armed.store(Ns::NEVER.0, RELAXED);
     }
 
-    /// Makes a CPU's device refuse events that are due sooner than this, as some devices refuse
-    /// deadlines that have passed.
-    pub fn refuse_within(&self, cpu: CpuId, nearest: Ns) {
-        self.device(cpu).refuses_within.store(nearest.0, RELAXED);
-    }
-
-    pub fn refused(&self, cpu: CpuId) -> u64 {
-        self.device(cpu).refused.load(RELAXED)
-    }
-
     /// Fails if a kick was requested and not made.
     pub fn assert_all_kicked(&self) {
         let owed = self.devices.iter().position(|device| device.owed.load(RELAXED));
@@ -225,11 +210,6 @@ unsafe impl Platform for TestPlatform {
     fn program(&self, cpu: CpuId, at: Ns) -> Rearm {
         assert_eq!(HELD.get(), 1, "a device is programmed under its base's lock");
         let device = self.device(cpu);
-        let nearest = device.refuses_within.load(RELAXED);
-        if nearest > 0 && at.since(self.time()).0 < nearest {
-            device.refused.fetch_add(1, RELAXED);
-            return Rearm::Arm(at);
-        }
         device.armed.store(at.0, RELAXED);
         device.written_at.store(self.clock.load(RELAXED), RELAXED);
         device.writes.fetch_add(1, RELAXED);
