@@ -45,8 +45,8 @@ impl Campaign {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(u64, u64, u64)> {
         let folder = Arc::clone(&self.folder);
-        let shard = shard.map(|shard| shard.parse()).transpose();
-        let shard = shard.map_err(|what: String| error(what))?.unwrap_or(Shard::WHOLE);
+        let shard = shard.map(|shard| shard.parse::<Shard>()).transpose();
+        let shard = shard.map_err(error)?.unwrap_or(Shard::WHOLE);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
         let pool = pool.map_err(error)?;
         let done = run(py, progress, AfterInterrupt::Wait, move |steps, stop| {
