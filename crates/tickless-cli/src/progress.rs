@@ -7,6 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tickless_lab::interrupt;
 use tickless_lab::progress::Progress;
 
 #[derive(Debug)]
@@ -115,5 +116,6 @@ fn end(bar: &ProgressBar) {
 
 fn exit() {
     const INTERRUPTED: i32 = 128 + 2;
+    interrupt::clean();
     std::process::exit(INTERRUPTED);
 }

@@ -9,12 +9,14 @@
 //! | [`doctor`] | which of five known timer problems this machine has, and what to do |
 //! | [`report`] | all studies on one page |
 //! | [`progress`] | the progress of a measurement |
+//! | [`interrupt`] | clean-up when a signal ends the program |
 //! | [`text`] | formatting of figures |
 
 #![allow(missing_docs, reason = "an internal crate: most names say what they are")]
 
 pub mod doctor;
 pub mod input;
+pub mod interrupt;
 pub mod latency;
 pub mod machines;
 pub mod measure;

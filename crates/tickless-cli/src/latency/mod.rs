@@ -187,7 +187,7 @@ impl LatencyArgs {
             duration: duration.map(|duration| duration / turns),
         };
         let Self { priority, slack, .. } = *self;
-        let plan = Plan { interval, threads, priority, slack_ns: slack, until, stop };
+        let plan = Plan { interval, threads, priority, slack_ns: slack, phase: None, until, stop };
         (plan, turns as usize)
     }
 }

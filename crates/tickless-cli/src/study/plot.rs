@@ -1,14 +1,23 @@
 //! Plots in a terminal.
 
+use crate::bars::bars_beside;
 use crate::output::{bare, to_width, width, write_table};
 use std::io::{self, Write};
-use tickless_lab::studies::plot::{Bar, Line, Plot, Shape};
+use tickless_lab::studies::plot::{Bar, Lane, Line, Plot, Shape};
 use tickless_lab::text::figure;
 
 pub fn show(plot: &Plot, out: &mut dyn Write) -> io::Result<()> {
     match &plot.shape {
         Shape::Curve { x, lines, .. } => curve(&x.label, lines, out),
         Shape::Bars { bars, .. } => show_bars(bars, out),
+        Shape::Histogram { ends, ways, .. } => {
+            let ends: Vec<u64> = ends.iter().map(|&end| end as u64).collect();
+            let ways: Vec<(&str, &[u64])> =
+                ways.iter().map(|way| (way.name.as_str(), way.counts.as_slice())).collect();
+            let lines = bars_beside(&ends, &ways);
+            lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+        }
+        Shape::Strip { lanes, .. } => strip(lanes, out),
     }
 }
 
@@ -44,13 +53,31 @@ fn show_bars(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes a line of marks for each lane, which shows when a group of tasks ran in its period. A
+/// mark stands for a short part of the period: the more often the group ran in it, the darker the
+/// mark.
+fn strip(lanes: &[Lane], out: &mut dyn Write) -> io::Result<()> {
+    const LABEL: usize = 24;
+    for Lane { name, runs, .. } in lanes {
+        let mark = |&share: &f64| match share {
+            0.66.. => '#',
+            0.33.. => '+',
+            0.05.. => '.',
+            _ => ' ',
+        };
+        let line = format!("{name:<LABEL$}|{}|", runs.iter().map(mark).collect::<String>());
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use tickless_lab::studies::plot::{Axis, Side};
 
     #[test]
-    fn plots_have_their_points_and_bars() {
+    fn plots_have_their_points_bars_and_marks() {
         let lines = vec![
             Line::new("one", Side::Before, vec![[2.0, 10.0], [4.0, 20.0]]),
             Line::new("other", Side::After, vec![[4.0, 7.0]]),
@@ -58,9 +85,13 @@ mod tests {
         let curve = Shape::Curve { x: Axis::log("CPUs"), y: Axis::log("ns"), lines };
         let bar = |name: &str, value| Bar { name: name.into(), side: Side::Beside, value };
         let bars = Shape::Bars { unit: "s", bars: vec![bar("a", 4.0), bar("b", 0.0)] };
+        let runs = vec![1.0, 0.4, 0.1, 0.0];
+        let lane = Lane { name: "group".into(), side: Side::Before, refill_ms: 0.0, runs };
+        let strip = Shape::Strip { period_ms: 100.0, lanes: vec![lane] };
         for (shape, wanted) in [
             (curve, "CPUs one other\n2 10 -\n4 20 7"),
             (bars, &format!("a 4 {}\nb 0", "#".repeat(46))),
+            (strip, "group |#+. |"),
         ] {
             let mut out = Vec::new();
             show(&Plot::new("a", "A", shape), &mut out).unwrap();

@@ -54,6 +54,11 @@ impl Results for StudyResult {
             writeln!(out)?;
             self.notes.iter().try_for_each(|note| paragraph(out, "  - ", note))?;
         }
+        for answer in &self.answers {
+            writeln!(out)?;
+            paragraph(out, "", &answer.question)?;
+            paragraph(out, "  -> ", &answer.answer)?;
+        }
         Ok(())
     }
 

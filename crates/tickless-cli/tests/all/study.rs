@@ -1,6 +1,7 @@
 //! `tickless study`, run as a user runs it.
 
-use crate::run::{Ended, fits, interrupted, json, prints, tickless};
+use crate::live::{skip, wait_until};
+use crate::run::{Ended, fits, interrupted, json, prints, program, signal, tickless};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -138,6 +139,8 @@ fn spread_phases_are_half_a_period_apart() {
         assert!((0.0..=1.0).contains(&phase.value(&format!("{way}.overlap"))));
         assert!(phase.value(&format!("{way}.completion")) > 0.1, "two refills away");
     }
+    let kernels = ["kernel_near.apart", "not with the kernel's own cgroups"];
+    assert!(kernels.iter().any(|word| phase.0.to_string().contains(word)), "either, or why not");
 }
 
 /// `--cpus` chooses the points of the curve.
@@ -158,4 +161,26 @@ fn csv_has_a_line_for_each_cell() {
 fn an_interrupt_ends_a_study_without_results() {
     let ended = interrupted("study rearm --live --full --format json").exits(130, &[]);
     assert_eq!((ended.out, ended.err), (String::new(), String::new()));
+}
+
+/// The groups of a killed run are removed by the next run.
+#[test]
+fn an_interrupt_removes_the_control_groups() {
+    const CONTROLLER: &str = "/sys/fs/cgroup/cpu";
+    let groups = |of: u32| {
+        let entries = std::fs::read_dir(CONTROLLER).into_iter().flatten().flatten();
+        let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.any(|name| name.starts_with(&format!("tickless-study-{of}-")))
+    };
+    // Larger than any process number can be.
+    let killed = format!("{CONTROLLER}/tickless-study-{}-0", u32::MAX);
+    if let Err(error) = std::fs::create_dir_all(&killed) {
+        return skip(format_args!("no groups can be made at {CONTROLLER}: {error}"));
+    }
+    let mut child = program("study phase --live --full").spawn().unwrap();
+    wait_until("it has made a group", || groups(child.id()));
+    assert!(!std::path::Path::new(&killed).exists());
+    signal(child.id(), "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!groups(child.id()));
 }

@@ -17,6 +17,9 @@ pub struct Plan {
     /// The timer slack: how much later than requested the kernel may wake threads that are not
     /// real-time.
     pub slack_ns: u64,
+    /// Deadlines are this long after whole multiples of the interval. With `None`, they are whole
+    /// intervals after the start.
+    pub phase: Option<Duration>,
     pub until: Until,
     /// Set this to end the measurement at once and keep the wakeups so far.
     pub stop: Arc<AtomicBool>,
@@ -38,7 +41,10 @@ impl Plan {
     }
 
     pub fn first(&self, start: Instant) -> Instant {
-        start + self.interval
+        let next = start + self.interval;
+        let Some(phase) = self.phase else { return next };
+        let interval_ns = (self.interval.as_nanos() as u64).max(1);
+        Instant::from_nanos(next.as_nanos().next_multiple_of(interval_ns)) + phase
     }
 
     pub fn is_done(&self, wakeups: u64, next: Instant, end: Instant) -> bool {
@@ -57,13 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_a_count_a_time_or_a_request() {
-        let plan = Plan {
+    fn a_phase_is_after_whole_intervals() {
+        let mut plan = Plan {
             interval: Duration::from_nanos(1_000),
             until: Until { loops: Some(3), duration: None },
             ..Plan::default()
         };
         assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(6_300));
+        plan.phase = Some(Duration::from_nanos(250));
+        assert_eq!(plan.first(Instant::from_nanos(5_300)), Instant::from_nanos(7_250));
         assert!(
             plan.is_done(3, Instant::from_nanos(0), Instant::NEVER)
                 && !plan.is_done(2, Instant::from_nanos(0), Instant::NEVER)

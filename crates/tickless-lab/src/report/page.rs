@@ -215,6 +215,7 @@ mod tests {
         study.cells.push(Cell::new(HOSTILE, "us", Role::Calibrated, spread).published(7.0));
         let claim = Claim::change(1.0, 2.0, Band::at_most(50.0));
         study.cells.push(Cell::new(HOSTILE, "us", Role::Implied, spread).claims(claim));
+        study.answer(HOSTILE, HOSTILE);
         study.notes.push(HOSTILE.to_string());
         let rows = vec![vec![HOSTILE.to_string(), "1".to_string()]];
         study.exhibits.push(Exhibit::new(HOSTILE, [HOSTILE, ""], rows));

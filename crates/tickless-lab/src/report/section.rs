@@ -5,7 +5,7 @@ use super::run::{Done, Part};
 use super::sheet;
 use super::table;
 use crate::studies::published::{PublishedReport, Results};
-use crate::studies::{Study, StudyResult};
+use crate::studies::{Answer, Study, StudyResult, World};
 use maud::{Markup, html};
 use std::io;
 
@@ -35,6 +35,7 @@ pub fn section(done: &Done, study: &Study, cpus: usize, effort: &str) -> io::Res
                 }
                 div.plots { (plots) }
             }
+            (answers(&results))
             (details(&results))
         }
     })
@@ -114,6 +115,35 @@ fn plots(results: &Results<'_>, published: &PublishedReport) -> io::Result<[Mark
     first.extend(others.drain(..room));
     let all = |figures: Vec<Markup>| html! { @for figure in figures { (figure) } };
     Ok([all(first), all(others)])
+}
+
+fn answers(results: &Results<'_>) -> Markup {
+    let of = |study: Option<&StudyResult>, world| -> Vec<(World, Answer)> {
+        let answers = study.map(|study| study.answers.clone()).unwrap_or_default();
+        answers.into_iter().map(|answer| (world, answer)).collect()
+    };
+    let mut all = of(results.sim, World::Sim);
+    all.extend(of(results.live, World::Live));
+    html! {
+        @if !all.is_empty() {
+            h3 { "Its open questions" }
+            dl.answers {
+                @for (world, answer) in &all {
+                    div {
+                        dt { (answer.question) }
+                        dd { (answer.answer) " " (mark(*world)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn mark(world: World) -> Markup {
+    match world {
+        World::Sim => html! { span.chip.predicted { "simulated" } },
+        World::Live => html! { span.chip.live { "live" } },
+    }
 }
 
 fn details(results: &Results<'_>) -> Markup {

@@ -2,9 +2,10 @@
 //! the mechanism is worth.
 //!
 //! A study measures on this machine (*live*) or on a simulated one (*sim*) and returns a
-//! [`StudyResult`]: *cells*, each of which is one figure with a name, a unit and its origin. The
-//! published report is the text that introduced the mechanism, such as a kernel patch or a paper,
-//! with measurements from other machines.
+//! [`StudyResult`]: *cells*, each of which is one figure with a name, a unit and its origin; and
+//! answers to questions that the published report left open. The published report is the text that
+//! introduced the mechanism, such as a kernel patch or a paper, with measurements from other
+//! machines.
 //!
 //! # Rules
 //!
@@ -25,7 +26,7 @@
 //! Make a folder with a `pub const STUDY` of type [`Study`], and add it to [`STUDIES`]. The command
 //! line, the report, the book's table, the doctor and campaigns (`tickless sweep`: studies over
 //! many machines and seeds) read that list. In each folder, `model` has the workload on a simulated
-//! machine, its cells with their roles and bands; `sim` the simulated run, with plots and
+//! machine, its cells with their roles and bands; `sim` the simulated run, with plots, answers and
 //! notes; `live` the run on this machine; `published` a description of the published report, with
 //! its tables and our figures next to its own; `doctor` the checks that find the mechanism's
 //! problem on this machine.
@@ -49,7 +50,7 @@ pub use cell::{Band, Cell, Claim, Role, Scale, claim, wanted};
 pub use fit::{Sensitivity, fitted, sensitivity};
 pub use plot::Plot;
 pub use request::{Effort, Request, World};
-pub use result::{Exhibit, Grid, StudyResult, grids};
+pub use result::{Answer, Exhibit, Grid, StudyResult, grids};
 
 use crate::LabError;
 use crate::doctor::Check;

@@ -2,6 +2,7 @@
 
 use super::{Cell, Plot, Request, World};
 use crate::measure::{self, Spread};
+use crate::text::figure;
 use serde::Serialize;
 
 /// The result of a study. Serialises to the JSON that is documented in `docs/book/src/studies.md`.
@@ -12,10 +13,17 @@ pub struct StudyResult {
     pub machine: String,
     pub seed: u64,
     pub cells: Vec<Cell>,
+    pub answers: Vec<Answer>,
     pub notes: Vec<String>,
     pub plots: Vec<Plot>,
     #[serde(skip)]
     pub exhibits: Vec<Exhibit>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    pub question: String,
+    pub answer: String,
 }
 
 /// A table of numbers that are no figures of the study, such as prices of the machine. The first
@@ -46,6 +54,7 @@ impl StudyResult {
             machine: machine.into(),
             seed: request.seed,
             cells: Vec::new(),
+            answers: Vec::new(),
             notes: Vec::new(),
             plots: Vec::new(),
             exhibits: Vec::new(),
@@ -66,8 +75,16 @@ impl StudyResult {
         value(&self.cells, id)
     }
 
+    pub fn figure(&self, id: &str) -> String {
+        figure(self.value(id))
+    }
+
     pub fn outside(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.inside == Some(false))
+    }
+
+    pub fn answer(&mut self, question: impl Into<String>, answer: impl Into<String>) {
+        self.answers.push(Answer { question: question.into(), answer: answer.into() });
     }
 }
 

@@ -8,6 +8,7 @@
 use super::plot::Line;
 use super::{Cell, Exhibit, Request, Sensitivity, StudyResult, sensitivity};
 use crate::progress::Progress;
+use crate::text::grouped;
 use crate::{LabError, machines};
 use std::io;
 use tickless_machine::size::{Sized, sized};
@@ -127,6 +128,10 @@ pub fn add_sensitivity(
     let header = ["number", "cell", "at low", "as it is", "at high", "moves"];
     let rows = effects.iter().take(ROWS_MAX).map(row).collect();
     result.exhibits.push(Exhibit::new(title, header, rows));
+}
+
+pub fn shown(result: &StudyResult, id: &str) -> String {
+    grouped(result.value(id))
 }
 
 /// Adds the published figures at these numbers of CPUs to a line of a plot, divided by `scale`.

@@ -30,12 +30,14 @@ pub fn picture(height: i32, draw: impl FnOnce(&Area<'_>) -> io::Result<()>) -> i
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     Left,
+    Middle,
     Right,
 }
 
 pub fn text(area: &Area<'_>, what: &str, at: (i32, i32), anchor: Anchor) -> io::Result<()> {
     let place = match anchor {
         Anchor::Left => HPos::Left,
+        Anchor::Middle => HPos::Center,
         Anchor::Right => HPos::Right,
     };
     let style = TextStyle::from(("sans-serif", TEXT).into_font())

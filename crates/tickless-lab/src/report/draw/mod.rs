@@ -5,7 +5,7 @@
 //! simulated, a square and a dashed line measured live, a hollow diamond published. So the origin
 //! of a figure can be seen without colours.
 
-mod bars;
+mod blocks;
 pub mod canvas;
 mod curve;
 
@@ -35,7 +35,9 @@ pub fn draw(parts: &[Part<'_>]) -> io::Result<String> {
     let Some((_, first)) = parts.first() else { return Ok(String::new()) };
     let svg = match &first.shape {
         Shape::Curve { .. } => curve::draw(parts),
-        Shape::Bars { .. } => bars::draw(parts),
+        Shape::Bars { .. } => blocks::bars(parts),
+        Shape::Histogram { .. } => blocks::histogram(parts),
+        Shape::Strip { .. } => blocks::strip(parts),
     }?;
     Ok(canvas::themed(&entitled(&svg, &first.title)))
 }
@@ -55,7 +57,7 @@ fn entitled(svg: &str, title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::plot::{Axis, Bar, Line, Side};
+    use crate::studies::plot::{Axis, Bar, Counts, Lane, Line, Side};
 
     fn shapes() -> Vec<Shape> {
         let name = || "a <b> & c".to_string();
@@ -67,6 +69,15 @@ mod tests {
             Shape::Curve { x: Axis::log("CPUs"), y: Axis::log("ns"), lines: lines.clone() },
             Shape::Curve { x: Axis::linear("CPUs"), y: Axis::linear("ns"), lines },
             Shape::Bars { unit: "s", bars: vec![Bar { name: name(), side, value: 3.0 }] },
+            Shape::Histogram {
+                unit: "us",
+                ends: vec![10.0, 20.0],
+                ways: vec![Counts { name: name(), side, counts: vec![1, 2, 3] }],
+            },
+            Shape::Strip {
+                period_ms: 100.0,
+                lanes: vec![Lane { name: name(), side, refill_ms: 50.0, runs: vec![0.0, 1.0] }],
+            },
         ]
     }
 
@@ -81,7 +92,8 @@ mod tests {
             assert!(svg.trim_end().ends_with("</svg>") && !svg.contains("<b>"), "{svg}");
             assert!(!svg.contains("://"), "{svg}");
             assert!(svg.contains("var(--before)") && !svg.contains("=\"#"), "{svg}");
-            assert!(svg.contains("live") && svg.contains("simulated"), "{svg}");
+            let is_shared = !matches!(plot.shape, Shape::Histogram { .. });
+            assert!(svg.contains("live") && svg.contains("simulated") == is_shared, "{svg}");
         }
     }
 
@@ -95,5 +107,7 @@ mod tests {
             let shape = Shape::Curve { x: Axis::log("x"), y: Axis::log("y"), lines };
             assert!(draw(&[(World::Sim, &Plot::new("a", "A", shape))]).unwrap().contains("</svg>"));
         }
+        let empty = Shape::Histogram { unit: "us", ends: vec![1.0], ways: vec![] };
+        assert!(draw(&[(World::Live, &Plot::new("a", "A", empty))]).unwrap().contains("</svg>"));
     }
 }

@@ -1,7 +1,9 @@
 //! Measures how long it takes to cancel a timer on the caller's own base.
 
 use crate::LabError;
-use crate::measure::{Evictor, Stopwatch};
+use crate::measure::{self, Evictor, Stopwatch, joined};
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 use tickless::callback::Cancel;
@@ -99,6 +101,66 @@ pub fn median(mut counts: Vec<u64>) -> f64 {
     counts.get(counts.len() / 2).map_or(0.0, |&count| count as f64)
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rhythm {
+    /// One thread, the owner, arms a single timer, and the other thread cancels it. The cancel gets
+    /// every cache line, of the timer and of its base, from the cache of the owner's CPU.
+    OneByOne,
+    /// The owner arms a batch of timers, and the other thread cancels all of them. The cancels get
+    /// each timer's cache line from the cache of the owner's CPU, but those of the base only once
+    /// in a batch.
+    InBatches,
+}
+
+const OWNER: u32 = 0;
+const OTHER: u32 = 1;
+
+/// Lets the two threads arm and cancel alternately, `turns` times. Returns the median time of a
+/// cancel, in counts of the stopwatch.
+pub fn cancel_across(
+    watch: &Stopwatch,
+    cpus: [usize; 2],
+    finds: Finds,
+    rhythm: Rhythm,
+    turns: usize,
+) -> Result<f64, LabError> {
+    const WHO: &str = "that cancels";
+    let batch = match rhythm {
+        Rhythm::OneByOne => 1,
+        Rhythm::InBatches => 64,
+    };
+    let timers = Timers::builder().start()?;
+    let batch: Vec<Timeout> = (0..batch).map(|_| timers.timeout(|_| ())).collect();
+    let turn = AtomicU32::new(OWNER);
+    let counts = thread::scope(|scope| {
+        let (batch, turn) = (&batch, &turn);
+        let owner = scope.spawn(move || {
+            measure::stay_on(cpus[0])?;
+            for _ in 0..turns {
+                set_up(batch, finds);
+                hand_over(turn, OTHER);
+                wait_for(turn, OWNER);
+            }
+            Ok(())
+        });
+        let other = scope.spawn(move || {
+            let stays = measure::stay_on(cpus[1]);
+            let mut counts = Vec::with_capacity(turns);
+            for _ in 0..turns {
+                wait_for(turn, OTHER);
+                counts.push(watch.counts(|| {
+                    batch.iter().filter(|timer| Call::Sync.make(timer).is_some()).count()
+                }));
+                hand_over(turn, OWNER);
+            }
+            stays.map(|()| counts)
+        });
+        joined(owner, WHO)?;
+        joined(other, WHO)
+    })?;
+    Ok(median(counts) / batch.len() as f64)
+}
+
 fn set_up(batch: &[Timeout], finds: Finds) {
     for timer in batch {
         // This fails only after a shut-down.
@@ -106,6 +168,25 @@ fn set_up(batch: &[Timeout], finds: Finds) {
         if finds == Finds::Idle {
             timer.cancel();
         }
+    }
+}
+
+fn hand_over(turn: &AtomicU32, to: u32) {
+    // Release: pairs with the Acquire in `wait_for`.
+    turn.store(to, Ordering::Release);
+}
+
+/// Spins until it is this thread's turn. Yields now and then, because the other thread may need
+/// this CPU.
+fn wait_for(turn: &AtomicU32, me: u32) {
+    const SPINS: u32 = 500;
+    let mut spins = 0;
+    while turn.load(Ordering::Acquire) != me {
+        spins += 1;
+        if spins % SPINS == 0 {
+            thread::yield_now();
+        }
+        spin_loop();
     }
 }
 
@@ -128,5 +209,16 @@ mod tests {
     fn the_median_is_in_the_middle() {
         assert_eq!(median(vec![9, 1, 5]), 5.0);
         assert_eq!(median(vec![]), 0.0);
+    }
+
+    #[test]
+    fn turns_are_taken() {
+        let watch = Stopwatch::new();
+        let cpus = measure::cpus();
+        let cpus = [cpus[0], *cpus.last().unwrap()];
+        for rhythm in [Rhythm::OneByOne, Rhythm::InBatches] {
+            let counts = cancel_across(&watch, cpus, Finds::Pending, rhythm, 20).unwrap();
+            assert!(counts > 0.0, "{rhythm:?}");
+        }
     }
 }

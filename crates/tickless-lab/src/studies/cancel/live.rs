@@ -7,7 +7,7 @@
 //! machine. On a real large machine most bases would also be in other CPUs' caches; the figures
 //! with cold caches are closest to that.
 
-use super::calls::{Call, Finds, Subject};
+use super::calls::{Call, Finds, Rhythm, Subject, cancel_across};
 use crate::LabError;
 use crate::measure::{self, Evictor, Spread, Stopwatch, interleave};
 use crate::progress::{Hidden, Progress};
@@ -69,7 +69,9 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
     }
     plot(&mut study, &bases, &watch);
     growth(&mut study, &bases, &taken, &watch);
+    across(&mut study, request, progress, &watch)?;
     study.notes.push(how(&watch, &evictor));
+    answers(&mut study);
     Ok(study)
 }
 
@@ -194,6 +196,39 @@ fn growth(study: &mut StudyResult, bases: &[u16], taken: &[Vec<Counts>], watch: 
     }
 }
 
+fn across(
+    study: &mut StudyResult,
+    request: &Request,
+    progress: &dyn Progress,
+    watch: &Stopwatch,
+) -> Result<(), LabError> {
+    const VARIANTS: [(&str, Finds, Rhythm); 4] = [
+        ("pending", Finds::Pending, Rhythm::InBatches),
+        ("idle", Finds::Idle, Rhythm::InBatches),
+        ("pending_one_by_one", Finds::Pending, Rhythm::OneByOne),
+        ("idle_one_by_one", Finds::Idle, Rhythm::OneByOne),
+    ];
+    let cpus = measure::cpus();
+    let [one, other] = [cpus[0], cpus[cpus.len() - 1]];
+    if one == other {
+        let note = "there is one CPU, so nothing was cancelled on another CPU's base";
+        study.notes.push(note.to_string());
+        return Ok(());
+    }
+    let turns = request.effort.turns(1, 9, 15);
+    let rounds = request.effort.pick(50, 1_000, 5_000);
+    let taken = interleave("another CPU's", VARIANTS.len(), turns, progress, |way| {
+        let (_, finds, rhythm) = VARIANTS[way];
+        cancel_across(watch, [one, other], finds, rhythm, rounds)
+    })?;
+    for ((name, ..), counts) in VARIANTS.iter().zip(taken) {
+        let ns = Spread::of(counts.into_iter().map(|counts| watch.ns(counts)));
+        let id = format!("another_cpus_base.{name}_ns");
+        study.cells.push(Cell::live(id, "ns", ns).within(Band::at_most(200.0)));
+    }
+    Ok(())
+}
+
 fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
     let clock = match watch.cycles_per_ns() {
         Some(rate) => format!("cycles of the time-stamp counter, {} for a ns", figure(rate)),
@@ -206,4 +241,43 @@ fn how(watch: &Stopwatch, evictor: &Evictor) -> String {
         evictor.bytes() >> 20,
         figure(measure::atomic_add_ns()),
     )
+}
+
+fn answers(study: &mut StudyResult) {
+    let [warm, idle] = ["warm", "idle"].map(|of| study.figure(&format!("over_plain.after.{of}")));
+    study.answer(
+        "How bad is the performance hit of a field that remembers the running base?",
+        format!(
+            "There is no such field: one word holds both whether a timer is pending and its base. \
+             A cancel that waits takes {warm} times as long as a plain one for a pending timer, \
+             {idle} times for an idle one."
+        ),
+    );
+    study.answer(
+        "Can two callbacks of one timer overlap, so that the base that is remembered is the wrong \
+         one?",
+        "With a remembered base, yes: a model of the protocol of 2004, in which another CPU arms \
+         and fires the timer while its callback runs, has schedules in which the cancel returns \
+         too early (docs/book/src/cancel.md prints one; \
+         cargo test -p tickless-models --test models_loom \
+         last_running finds them). It does not take a callback that runs too long: no rule limits \
+         a callback's duration. Our protocol has no such schedule: a timer whose callback runs \
+         stays on its base when it is armed again, so a cancel checks one base (contract X2: \
+         explored by the same tests).",
+    );
+    let ends: Vec<&Cell> =
+        study.cells.iter().filter(|cell| cell.id.starts_with("growth_")).collect();
+    let growth = |what: &str| {
+        let cell = ends.iter().find(|cell| cell.id.ends_with(what));
+        cell.map_or_else(|| "-".to_string(), |cell| figure(cell.value))
+    };
+    let answer = format!(
+        "It is one on machines with many bases. From the fewest to the most bases here, a cancel \
+         that scans all of them takes {} times as long, {} ns more for each base; a cancel that \
+         checks one base takes {} times as long.",
+        growth("before.warm"),
+        growth("each_base_ns"),
+        growth("after.warm"),
+    );
+    study.answer("Do others see the waiting cancel as a hot spot?", answer);
 }

@@ -1,11 +1,12 @@
-//! The simulated run of the study `cancel`: its figures, plots and notes.
+//! The simulated run of the study `cancel`: its figures, plots, answers and notes.
 
 use super::{NEEDS, model};
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
-use crate::studies::sim::{self, with_published};
+use crate::studies::sim::{self, shown, with_published};
 use crate::studies::{Cell, Effort, Request, Role, StudyResult};
+use crate::text::grouped;
 use crate::{LabError, machines};
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
@@ -25,6 +26,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
             plot(&mut result, cpus, &curve);
+            answers(&mut result);
         }
     }
     // Analyse the sensitivity to parameters for each machine separately, because the parameters of
@@ -65,4 +67,24 @@ fn plot(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
     let (x, y) = (Axis::log("CPUs or bases"), Axis::log("cycles per call"));
     let title = "A warm cancel that waits, over the number of CPUs";
     result.plots.push(Plot::new("cost", title, Shape::Curve { x, y, lines }));
+}
+
+fn answers(result: &mut StudyResult) {
+    let end = |name: &str| {
+        let plot = result.plots.iter().find(|plot| plot.id == "cost")?;
+        let Shape::Curve { lines, .. } = &plot.shape else { return None };
+        let line = lines.iter().find(|line| line.name == name)?;
+        line.points.last().copied()
+    };
+    let [before, after] = ["before", "after"].map(|name| end(name).unwrap_or([f64::NAN; 2]));
+    let answer = format!(
+        "It grows by a remote line for each CPU: {} cycles at 32 CPUs, {} at {}. Looking at one \
+         base takes {} at any number; the form for timers that do not arm themselves {}.",
+        shown(result, "32p.before.warm"),
+        grouped(before[1]),
+        grouped(before[0]),
+        grouped(after[1]),
+        shown(result, "4p.single_shot.warm"),
+    );
+    result.answer("Why is it so bad on 16 nodes, and what would more CPUs do?", answer);
 }

@@ -1,12 +1,13 @@
-//! The simulated run of the study `clock`: its figures, plots and notes.
+//! The simulated run of the study `clock`: its figures, plots, answers and notes.
 
 use super::{NEEDS, STUDY, model};
 use crate::LabError;
 use crate::progress::Progress;
 use crate::studies::plot::{Axis, Line, Plot, Shape, Side};
 use crate::studies::result::value;
-use crate::studies::sim::{self, SEED_UNUSED, with_published};
+use crate::studies::sim::{self, SEED_UNUSED, shown, with_published};
 use crate::studies::{Cell, Effort, Request, StudyResult};
+use crate::text::figure;
 
 pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, LabError> {
     let small = sim::machine(request, "haswell-ex-4s", &NEEDS)?;
@@ -23,6 +24,7 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<StudyResult, La
             let cpus = curve_cpus(request.effort);
             let curve = model::curve(&big, cpus).map_err(sim::no_memory)?;
             plots(&mut result, cpus, &curve);
+            answers(&mut result);
         }
     }
     let refit = |spec: &_| model::refit(spec, &small);
@@ -74,4 +76,48 @@ fn plots(result: &mut StudyResult, cpus: &[u16], curve: &[Cell]) {
     result.plots.push(Plot::new("read_percent", title, shape("% of CPU time", percent)));
     let title = "Throughput, over the number of CPUs";
     result.plots.push(Plot::new("jobs", title, shape("million jobs per minute", jobs)));
+}
+
+fn answers(result: &mut StudyResult) {
+    result.answer(
+        "What does combining leave to be gained?",
+        format!(
+            "At 480 CPUs {} % of the time is in the read directly, {} % combined. If ticks were \
+             skewed instead, it would be {} % without combining, and {} jobs a minute against {}; \
+             but every CPU's tick would then be a wakeup of its own.",
+            shown(result, "480.hpet.read_percent"),
+            shown(result, "480.combined.read_percent"),
+            shown(result, "480.hpet.skewed.read_percent"),
+            shown(result, "480.hpet.skewed.jobs_per_min"),
+            shown(result, "480.combined.jobs_per_min"),
+        ),
+    );
+    result.answer(
+        "Who waits longest?",
+        format!(
+            "One read in a thousand takes {} ns or longer at 480 CPUs directly, {} combined; at \
+             72 CPUs {} and {}.",
+            shown(result, "480.hpet.read_p999"),
+            shown(result, "480.combined.read_p999"),
+            shown(result, "72.hpet.read_p999"),
+            shown(result, "72.combined.read_p999"),
+        ),
+    );
+    let few = result.plots.iter().find(|plot| plot.id == "read_percent").and_then(|plot| {
+        let Shape::Curve { lines, .. } = &plot.shape else { return None };
+        let [direct, combined] = [lines.first()?, lines.get(1)?];
+        let pays = direct.points.iter().zip(&combined.points).find(|(d, c)| c[1] < d[1])?;
+        Some((pays.0[0], pays.0[1], pays.1[1]))
+    });
+    if let Some((cpus, direct, combined)) = few {
+        result.answer(
+            "Is a threshold needed, below which everybody reads by themselves?",
+            format!(
+                "No: combining takes less from {} CPUs on ({} % of the time against {}).",
+                figure(cpus),
+                figure(combined),
+                figure(direct),
+            ),
+        );
+    }
 }

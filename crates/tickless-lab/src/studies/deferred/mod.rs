@@ -43,7 +43,7 @@ const REPORT: PublishedReport = PublishedReport {
         live_unit: "wakes of the thread per s and CPU, 1000 Hz",
         live: ["1000hz.idle.before.wakes_per_s", "1000hz.idle.after.wakes_per_s"],
     },
-    plots: ["wakes", "wakes"],
+    plots: ["wakes", "late_idle"],
     tables,
 };
 

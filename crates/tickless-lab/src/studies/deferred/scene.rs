@@ -61,6 +61,8 @@ pub struct Scene {
     pub hz: u32,
     pub load: Load,
     pub probe: Probe,
+    /// How long after a tick of 1 ms the probe wakes; `None` for an arbitrary time.
+    pub phase: Option<Duration>,
     pub duration: Duration,
     pub seed: u64,
 }
@@ -74,6 +76,10 @@ pub struct Taken {
     pub empty_wakes_per_s: f64,
     pub switches_per_s: f64,
     pub cpu_percent: f64,
+    /// How often further timers came due while the expiry thread was still firing the timers that
+    /// were due before.
+    pub merged: u64,
+    pub longest_batch: u64,
 }
 
 /// The number of timeouts on each base. Each expires every 40 to 60 ms. That is 40 expiries a
@@ -133,6 +139,8 @@ impl Scene {
             }),
             switches_per_s: used.switches as f64 / each,
             cpu_percent: 100.0 * used.cpu_s / each,
+            merged: after.bases.iter().map(|base| base.deferred.merged).sum(),
+            longest_batch: longest_batch(&after),
         })
     }
 
@@ -145,6 +153,7 @@ impl Scene {
             },
             slack_ns: 1,
             until: Until { loops: None, duration: Some(self.duration) },
+            phase: self.phase,
             ..Plan::default()
         }
     }
@@ -181,6 +190,10 @@ impl Scene {
     }
 }
 
+fn longest_batch(stats: &Stats) -> u64 {
+    stats.bases.iter().map(|base| base.deferred.longest_batch).max().unwrap_or(0)
+}
+
 fn threads() -> Threads {
     Threads::named(&["tickless/", "tickless-x/"])
 }
@@ -213,7 +226,7 @@ mod tests {
     fn play(way: ExpiryWakes) -> Taken {
         let duration = Duration::from_millis(300);
         let (load, probe) = (Load::Idle, Probe::Unpinned);
-        Scene { way, hz: 1_000, load, probe, duration, seed: 1 }.play().unwrap()
+        Scene { way, hz: 1_000, load, probe, phase: None, duration, seed: 1 }.play().unwrap()
     }
 
     /// Goal: with the replaced behaviour, ticks wake the expiry thread, mostly without a due timer.

@@ -1,6 +1,8 @@
 //! The study `phase`: the CPU quotas of two groups of threads are refilled at the same moment, or
 //! half a period apart.
 
+mod cgroups;
+mod control;
 mod doctor;
 mod live;
 pub mod model;
@@ -43,7 +45,7 @@ const REPORT: PublishedReport = PublishedReport {
         live_unit: "ms between the refills of two groups",
         live: ["aligned.apart", "spread.apart"],
     },
-    plots: ["seconds", "joules"],
+    plots: ["seconds", "strip"],
     tables,
 };
 
@@ -82,7 +84,7 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
             run("50 ms apart", "121", "together.50ms.seconds", results.live("spread.completion")),
         ],
     );
-    let ways = ["aligned", "spread", "random"];
+    let ways = ["aligned", "spread", "random", "kernel_near", "kernel_far"];
     let line = |(label, id): (&str, &str)| {
         row(label, ways.map(|way| results.live(&format!("{way}.{id}"))))
     };
@@ -110,8 +112,11 @@ fn tables(results: &Results<'_>) -> Vec<Table> {
     let mut tables = vec![theirs, later, unpublished(results)];
     if results.live.is_some() {
         tables.push(table(
-            "Live: two groups at work",
-            &[("", &["aligned", "spread", "random"])],
+            "Live: two groups at work, ours and the kernel's own",
+            &[
+                ("library", &["aligned", "spread", "random"]),
+                ("kernel cgroups", &["nearest", "farthest"]),
+            ],
             ours.map(line).into_iter().collect(),
         ));
     }

@@ -71,6 +71,12 @@ pub struct Outcome {
     pub digest: u64,
 }
 
+#[derive(Clone, PartialEq, Debug)]
+pub struct Windows {
+    pub first_refill: Ns,
+    pub ran: Vec<(Ns, Ns)>,
+}
+
 /// The part of the work that is simulated. The resulting times are scaled up to the whole work.
 const SHARE: f64 = 0.1;
 
@@ -202,6 +208,8 @@ pub fn pair(second: Phase) -> [GroupPlan; 2] {
 }
 
 struct Member {
+    first_refill: Ns,
+    ran: RefCell<Vec<(Ns, Ns)>>,
     group: SimLock<Group>,
     tasks: RefCell<Vec<(MemberId, TaskId)>>,
     began: Shared<Ps>,
@@ -210,6 +218,14 @@ struct Member {
 }
 
 pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
+    Ok(run_watched(spec, plans)?.0)
+}
+
+pub fn windows(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Vec<Windows>> {
+    Ok(run_watched(spec, plans)?.1)
+}
+
+fn run_watched(spec: &Spec, plans: &[GroupPlan]) -> io::Result<(Outcome, Vec<Windows>)> {
     let mut machine = Machine::new(spec.costs());
     let cpus = spec.costs().topology.cpus();
     let config = Config {
@@ -257,9 +273,13 @@ pub fn run(spec: &Spec, plans: &[GroupPlan]) -> io::Result<Outcome> {
     let machine_seconds = end.as_ns_f64() / 1e9;
     let switches = kernel.switches() as f64 / (end.as_ns_f64() / 1e9).max(1e-9);
     let digest = machine.digest();
+    let windows = groups
+        .iter()
+        .map(|group| Windows { first_refill: group.first_refill, ran: group.ran.take() });
+    let windows = windows.collect();
     let watts = joules / machine_seconds.max(1e-9);
     let joules = joules / SHARE;
-    Ok(Outcome { seconds, watts, joules, switches_per_s: switches, digest })
+    Ok((Outcome { seconds, watts, joules, switches_per_s: switches, digest }, windows))
 }
 
 fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
@@ -272,6 +292,8 @@ fn new_member(plan: GroupPlan, first: Ns) -> io::Result<Rc<Member>> {
     };
     let group = Group::new(bandwidth, first).map_err(io::Error::other)?;
     Ok(Rc::new(Member {
+        first_refill: first,
+        ran: RefCell::default(),
         group: SimLock::new(group),
         tasks: RefCell::default(),
         began: Shared::new(Ps::ZERO),
@@ -308,6 +330,7 @@ impl Worker {
                     let began = engine::clock();
                     let slice = Ps::from_ns(Ns(amount).min(SLICE));
                     left = cpu::work_until(left, began + slice);
+                    self.member.ran.borrow_mut().push((began.to_ns(), engine::clock().to_ns()));
                     let used = (engine::clock() - began).to_ns().0;
                     self.member.group.lock().charge(me, used);
                 }

@@ -1,10 +1,11 @@
 //! Runs two groups of threads that do a fixed amount of work, and measures their times.
 //!
 //! A worker works in units of 0.1 ms of CPU time and records the end of each unit. A long gap
-//! between these times shows that the worker was paused.
+//! between these times shows that the worker was paused, by the library or by the kernel.
 
 use crate::LabError;
 use crate::measure::{Usage, joined, timed};
+use crate::studies::plot::merged;
 use nix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,18 +34,26 @@ pub(super) struct Done {
     /// The durations of bursts of 5 ms of CPU time, in ms, sorted.
     pub(super) bursts_ms: Vec<f64>,
     pub(super) overlap: f64,
+    pub(super) windows: [Vec<(u64, u64)>; 2],
     pub(super) usage: Usage,
 }
 
-/// What throttles a worker: the library, or nothing in a test.
+/// What throttles a worker: the library or the kernel.
 pub(super) trait Throttled {
     /// A worker calls this between two units of work. The call waits while the worker's group has
     /// no CPU time left.
     fn check(&mut self) -> Result<(), LabError>;
 }
 
-/// Returns nanoseconds of `CLOCK_MONOTONIC`, the clock of the library's periods.
-fn now_ns() -> u64 {
+/// For a worker in a cgroup. The kernel throttles it, so there is nothing to do.
+impl Throttled for () {
+    fn check(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+/// Returns nanoseconds of `CLOCK_MONOTONIC`, the clock of the kernel's and the library's periods.
+pub(super) fn now_ns() -> u64 {
     ns_of(ClockId::CLOCK_MONOTONIC)
 }
 
@@ -52,6 +61,15 @@ fn ns_of(clock: ClockId) -> u64 {
     // These clocks always exist.
     clock_gettime(clock)
         .map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+}
+
+/// Sleeps for the duration. Parks again if it wakes early, because an earlier unpark may have been
+/// left by a thread that has ended.
+pub(super) fn pause(long: Duration) {
+    let until = now_ns() + long.as_nanos() as u64;
+    while let left @ 1.. = until.saturating_sub(now_ns()) {
+        std::thread::park_timeout(Duration::from_nanos(left));
+    }
 }
 
 fn spin(turns: u64) {
@@ -111,8 +129,9 @@ impl Work {
         let mut bursts_ms: Vec<f64> =
             notes.iter().flat_map(|notes| notes.bursts_ms.clone()).collect();
         bursts_ms.sort_by(f64::total_cmp);
-        let overlap = overlap(&windows(0), &windows(1));
-        Ok(Done { completion_s, bursts_ms, overlap, usage })
+        let windows = [windows(0), windows(1)];
+        let overlap = overlap(&windows[0], &windows[1]);
+        Ok(Done { completion_s, bursts_ms, overlap, windows, usage })
     }
 
     fn worker<R: Throttled>(&self, left: &AtomicU64, mut throttled: R) -> Result<Notes, LabError> {
@@ -149,19 +168,6 @@ impl Done {
     }
 }
 
-/// Joins windows that overlap or touch.
-fn merged(mut windows: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    windows.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (begin, end) in windows {
-        match merged.last_mut() {
-            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((begin, end)),
-        }
-    }
-    merged
-}
-
 /// Returns the part of the less busy group's running time in which the other group ran too. Counts
 /// only the time until the first group has finished, because after that they cannot overlap.
 fn overlap(one: &[(u64, u64)], other: &[(u64, u64)]) -> f64 {
@@ -181,17 +187,6 @@ fn overlap(one: &[(u64, u64)], other: &[(u64, u64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Throttled for () {
-        fn check(&mut self) -> Result<(), LabError> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn windows_that_touch_become_one() {
-        assert_eq!(merged(vec![(20, 30), (0, 5), (3, 10), (30, 40)]), [(0, 10), (20, 40)]);
-    }
 
     #[test]
     fn windows_overlap() {

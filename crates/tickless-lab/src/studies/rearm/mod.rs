@@ -43,7 +43,7 @@ const REPORT: PublishedReport = PublishedReport {
         live_unit: "device writes per round trip",
         live: ["eager.device_writes_per_round_trip", "lazy.device_writes_per_round_trip"],
     },
-    plots: ["writes", "writes"],
+    plots: ["writes", "guards"],
     tables,
 };
 

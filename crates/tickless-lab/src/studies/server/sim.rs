@@ -1,4 +1,4 @@
-//! The simulated run of the study `server`: its figures, plots and notes.
+//! The simulated run of the study `server`: its figures, plots, answers and notes.
 
 use super::NEEDS;
 use super::contenders::Contender::{self, Fixed, Heaps, Mutex, Ours, Shards, Unbiased};
